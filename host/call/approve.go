@@ -11,10 +11,10 @@ import (
 )
 
 // approve asks a person about a call, and returns the decision of the policy after the answer.
-func (r *run) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
+func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
 	q := &host.Question{
-		ID: host.NewQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(r.params.Value),
-		Within: r.behalf.parentID,
+		ID: host.NewQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(a.params.Value),
+		Within: a.behalf.parentID,
 	}
 	if d.Verdict == host.Confirm {
 		q.Reason = d.Reason
@@ -22,51 +22,52 @@ func (r *run) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.
 	if len(d.Missing) > 0 {
 		q.Kind, q.Rights = host.AskRight, d.Missing
 	}
-	r.answer.Question = q.ID
-	approval, err := r.askApprover(ctx, q)
+	a.questionID = q.ID
+	approval, err := a.askApprover(ctx, q)
 	var nobody host.CannotAsk
 	switch {
 	case errors.As(err, &nobody) && q.Kind == host.AskRight:
-		r.by = host.ByPolicy
-		return d, r.missingError(d)
+		a.by = host.ByPolicy
+		return d, a.missingError(d)
 	case errors.As(err, &nobody):
-		r.by = host.ByPolicy
-		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", r.answer.Tool, d.Reason,
+		a.by = host.ByPolicy
+		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", a.params.Tool, d.Reason,
 			nobody)
 		e.Cause = err
 		if e.Steps = d.Steps; len(e.Steps) == 0 {
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.answer.Tool)}
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.params.Tool)}
 		}
 		return d, e
 	case err != nil:
 		return d, err
 	}
-	r.by = approval.By
+	a.by = approval.By
 	if approval.Question != "" {
-		r.answer.Question = approval.Question
+		a.questionID = approval.Question
 	}
 	switch {
 	case !approval.Yes && q.Kind == host.AskRight:
-		e := r.missingError(d)
+		e := a.missingError(d)
 		e.Message = fmt.Sprintf("%s needs rights that are not granted and were not allowed for this call: %s; "+
 			"nothing was run", ask.Plugin, rightNames(d.Missing))
 		return d, e
 	case !approval.Yes:
-		return d, host.Errorf(host.Denied, "%s was not confirmed; nothing was run", r.answer.Tool)
+		return d, host.Errorf(host.Denied, "%s was not confirmed; nothing was run", a.params.Tool)
 	}
-	return r.decideAgain(ctx, q, approval)
+	return a.decideAgain(ctx, q, approval)
 }
 
-func (r *run) askApprover(ctx context.Context, q *host.Question) (host.Approval, error) {
-	if r.host.cfg.Approver == nil {
+func (a *authorization) askApprover(ctx context.Context, q *host.Question) (host.Approval, error) {
+	if a.host.cfg.Approver == nil {
 		return host.Approval{}, host.CannotAsk("nobody can be asked")
 	}
-	return r.host.cfg.Approver.Approve(ctx, q)
+	return a.host.cfg.Approver.Approve(ctx, q)
 }
 
 // decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
 // the policy may have changed in the meantime.
-func (r *run) decideAgain(ctx context.Context, q *host.Question, approval host.Approval) (host.Decision, error) {
+func (a *authorization) decideAgain(ctx context.Context, q *host.Question, approval host.Approval) (host.Decision,
+	error) {
 	var allowed []string
 	if q.Kind == host.AskRight {
 		if allowed = approval.Rights; allowed == nil {
@@ -75,35 +76,25 @@ func (r *run) decideAgain(ctx context.Context, q *host.Question, approval host.A
 			}
 		}
 	}
-	_, d, err := r.consult(ctx, allowed)
+	_, d, err := a.consult(ctx, allowed)
 	switch {
 	case err != nil:
 		return d, err
 	case len(d.Missing) > 0:
-		r.by = host.ByPolicy
-		return d, r.missingError(d)
+		a.by = host.ByPolicy
+		return d, a.missingError(d)
 	case d.Verdict == host.Confirm && q.Reason == "":
 		return d, host.Errorf(host.Denied,
 			"the policy has changed and requires confirmation of %s; nothing was run, call again",
-			r.answer.Tool)
+			a.params.Tool)
 	}
-	return d, r.resolveSettings(&d)
-}
-
-// forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of
-// plugins.
-func (r *run) forOperator() bool {
-	outer := r.call.Principal
-	if len(r.behalf.callers) > 0 {
-		outer = r.behalf.callers[0]
-	}
-	return outer.Name == host.CallerCLI
+	return d, a.resolveSettings(&d)
 }
 
 // missingError is the error of a call that requires rights which are not granted.
-func (r *run) missingError(d host.Decision) *host.Error {
-	plugin, ask := r.address.Provider.Info().Name, ""
-	if !r.forOperator() {
+func (a *authorization) missingError(d host.Decision) *host.Error {
+	plugin, ask := a.params.At.Provider.Info().Name, ""
+	if !a.behalf.forOperator(a.call.Principal) {
 		ask = "; ask the operator to grant them to " + plugin
 	}
 	return &host.Error{Code: host.Denied, Denied: d.Missing, Steps: d.Steps,

@@ -53,7 +53,8 @@ func TestConfirm(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f, rec, person := newFake(t, shop, nil), &recorder{}, &approver{answer: tc.answer, err: tc.err}
-			h := newHost(t, call.Config{Policy: confirmAll, Approver: person, Recorder: rec}, f)
+			audit := &auditor{}
+			h := newHost(t, call.Config{Policy: confirmAll, Approver: person, Recorder: rec, Audit: audit}, f)
 			a := makeCall(t, h, "shop.echo", `{"b":1,"a":"<>"}`)
 			if tc.code == "" && a.Err != nil {
 				t.Fatal(a.Err)
@@ -68,6 +69,9 @@ func TestConfirm(t *testing.T) {
 			id := q.ID
 			if tc.answer.Question != "" {
 				id = tc.answer.Question
+			}
+			if begin := audit.all()[0]; tc.code == "" && (begin.Op != "begin" || begin.Question != id) {
+				t.Errorf("the audit begins with %q, question %q", begin.Op, begin.Question)
 			}
 			if e := rec.last(t); e.By != tc.by || e.Question != id || a.Question != id {
 				t.Errorf("recorded by %q question %q, answered %q, expected %q and %q", e.By, e.Question, a.Question, tc.by, id)

@@ -16,117 +16,95 @@ import (
 )
 
 // confineAll confines the parameters of the call and of its steps.
-func (r *run) confineAll(context.Context) error {
-	if err := r.confine(r.decision); err != nil {
+func (a *authorization) confineAll(context.Context) error {
+	if err := a.confine(a.decision); err != nil {
 		return err
 	}
-	return r.confineSteps()
+	return a.confineSteps()
 }
 
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
 // may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
-// folders that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has
+// folders that they were granted, MCP clients those in the folders that the policy lists for them; a.confined then has
 // the paths of this machine, or where a tool gets none the texts that stand for the files.
-func (r *run) confine(d host.Decision) error {
-	tool := r.address.Tool
-	anything := r.call.Principal.Name == host.CallerCLI || r.actsForCLI()
+func (a *authorization) confine(d host.Decision) error {
+	tool := a.params.At.Tool
+	anything := a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI()
 	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
 		return nil
 	}
-	params, err := jsontext.Decode(r.params.Value, jsontext.Limits{Bytes: host.MaxParams})
+	params, err := jsontext.Decode(a.params.Value, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return host.SyntaxError(err, r.params.Value)
+		return host.SyntaxError(err, a.params.Value)
 	}
 	for _, pointer := range tool.URL {
 		if anything {
 			break
 		}
-		if _, err := host.VisitTexts(r.answer.Tool, params, pointer, r.checkURL); err != nil {
+		if _, err := host.VisitTexts(a.params.Tool, params, pointer, a.checkURL); err != nil {
 			return err
 		}
 	}
 	resolve := func(name string) (string, error) {
 		if anything {
-			return r.handOn(name, name, openAnywhere)
+			return a.behalf.handed.add(a.params.Tool, name, name, openAnywhere)
 		}
-		root, path, err := r.resolveFile(d, name)
+		root, path, err := a.resolveFile(d, name)
 		if err != nil || !hands(tool) {
 			return path, err
 		}
-		return r.handOn(name, path, func(path string) (*os.File, error) { return openWithin(root, path) })
+		return a.behalf.handed.add(a.params.Tool, name, path,
+			func(path string) (*os.File, error) { return openWithin(root, path) })
 	}
 	for _, pointer := range tool.Files {
-		if _, err := host.VisitTexts(r.answer.Tool, params, pointer, resolve); err != nil {
+		if _, err := host.VisitTexts(a.params.Tool, params, pointer, resolve); err != nil {
 			return err
 		}
 	}
-	r.confined = jsontext.Marshal(params)
+	a.confined = jsontext.Marshal(params)
 	return nil
 }
 
-// actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens
-// what its caller named in a parameter that it declares: the caller's own rights have been checked there.
-func (r *run) actsInSession() bool { return r.behalf.trusted && r.behalf.callerGrant.Browser }
-
-// actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
-// else.
-func (r *run) actsForCLI() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(p host.Principal) bool {
-		return p.Name != host.CallerCLI
-	})
-}
-
 // checkURL checks a URL that the call opens.
-func (r *run) checkURL(given string) (string, error) {
+func (a *authorization) checkURL(given string) (string, error) {
 	if given == "" || given == "about:blank" {
 		return given, nil
 	}
 	if scheme, _, ok := strings.Cut(given, "://"); !ok || !strings.EqualFold(scheme, "http") &&
 		!strings.EqualFold(scheme, "https") {
 		scheme, _, _ = strings.Cut(given, ":")
-		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
-			"this is a "+host.Printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
+		return "", denied(a.params.Tool, "", "callers other than the command line can open only http and https pages and "+
+			"about:blank; this is a "+host.Printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
 	}
-	if !r.call.Principal.IsPlugin() || r.actsInSession() {
+	if !a.call.Principal.IsPlugin() || a.behalf.actsInSession() {
 		return given, nil
 	}
 	to, err := origin.Of(given)
 	if err != nil {
-		return "", r.deny("", err.Error())
+		return "", denied(a.params.Tool, "", err.Error())
 	}
-	for _, g := range r.behalf.callerGrant.HTTP {
+	for _, g := range a.behalf.callerGrant.HTTP {
 		if granted, err := origin.Parse(g.URL); err == nil && granted.Covers(to) {
 			return given, nil
 		}
 	}
-	asked := slices.ContainsFunc(r.behalf.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
+	asked := slices.ContainsFunc(a.behalf.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
 		asks, err := origin.Parse(c.URL)
 		return err == nil && asks.Covers(to) && (len(c.Methods) == 0 || slices.Contains(c.Methods, "GET"))
 	})
-	e := r.deny("http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
-	return "", r.withGrantStep(e, asked, "http:GET:"+to.String())
-}
-
-// withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
-// a grant would have no effect: the step then explains which rights it has.
-func (r *run) withGrantStep(e *host.Error, asked bool, grant string) *host.Error {
-	plugin := host.Printable(strings.TrimPrefix(r.call.Principal.Name, host.CallerPlugin))
-	if !asked {
-		e.Message += "; the manifest of " + plugin + " does not ask for it"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
-	}
-	return e.WithSteps(host.OperatorStep(host.OpPolicyGrant, plugin, manifest.CleanLine(grant)))
+	e := denied(a.params.Tool, "http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
+	return "", withGrantStep(a.call.Principal.Name, e, asked, "http:GET:"+to.String())
 }
 
 // resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
 // path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
 // folder must be writable; symbolic links are followed only inside it.
-func (r *run) resolveFile(d host.Decision, name string) (root, file string, err error) {
+func (a *authorization) resolveFile(d host.Decision, name string) (root, file string, err error) {
 	if path.Clean(name) != name || !path.IsAbs(name) {
-		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
+		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", a.params.Tool,
 			manifest.CleanLine(name))
 	}
-	folders, plugin := r.behalf.callerGrant.FS, r.call.Principal.IsPlugin()
+	folders, plugin := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin()
 	if !plugin {
 		folders = nil
 		for _, folder := range d.Files {
@@ -135,9 +113,9 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 	}
 	refused := func(mode string) error {
 		if plugin {
-			return r.denyPluginFile(name, mode)
+			return a.denyPluginFile(name, mode)
 		}
-		return r.denyClientFile(name, mode)
+		return a.denyClientFile(name, mode)
 	}
 	mode := "ro"
 	for _, pathOf := range []func(host.FSGrant) string{
@@ -155,13 +133,13 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 			}
 			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
 			if err != nil {
-				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", r.answer.Tool, manifest.CleanLine(name))
+				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", a.params.Tool, manifest.CleanLine(name))
 			}
 			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
 				return "", "", refused(mode)
 			}
 			info, err := os.Stat(source)
-			own := r.host.cfg.Own
+			own := a.host.cfg.Own
 			if err == nil && own.Guard().Denies(info) || own.Check(filepath.Dir(source), false) != nil {
 				return "", "", refused(mode)
 			}
@@ -169,7 +147,7 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 				return root, source, nil
 			}
 			if err != nil || !info.IsDir() {
-				return "", "", r.deny("", manifest.CleanLine(name)+" is not a regular file or a folder")
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a regular file or a folder")
 			}
 			mode = "rw"
 		}
@@ -178,10 +156,11 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 }
 
 // denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.
-func (r *run) denyClientFile(name, mode string) error {
-	client, folder := host.Printable(r.call.Principal.Name), path.Dir(name)
-	e := r.deny("", host.Printable(name)+" is not a file in a folder that the policy lists under files for "+client)
-	switch err := r.host.cfg.Own.Check(folder, false); {
+func (a *authorization) denyClientFile(name, mode string) error {
+	client, folder := host.Printable(a.call.Principal.Name), path.Dir(name)
+	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not a file in a folder that the policy lists under files for %s",
+		host.Printable(name), client))
+	switch err := a.host.cfg.Own.Check(folder, false); {
 	case mode == "rw":
 		e.Message += "; clients can name files, not folders"
 	case err != nil:
@@ -194,26 +173,26 @@ func (r *run) denyClientFile(name, mode string) error {
 }
 
 // denyPluginFile returns the error of a plugin that may not name a file or, with the mode "rw", a folder.
-func (r *run) denyPluginFile(name, mode string) error {
-	e := r.deny("fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
+func (a *authorization) denyPluginFile(name, mode string) error {
+	e := denied(a.params.Tool, "fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
 	folder := path.Dir(name)
 	if mode == "rw" {
 		folder = name
 	}
-	if r.host.cfg.Own.Check(folder, mode == "rw") != nil {
+	if a.host.cfg.Own.Check(folder, mode == "rw") != nil {
 		// Which of these it is would tell a plugin where the host's folders are.
 		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
 			"system are out of reach"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Principal.Name,
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(a.call.Principal.Name,
 			host.CallerPlugin))))
 	}
 	guest, asked := "/files", false
-	for _, c := range r.behalf.callerAsks.FS {
+	for _, c := range a.behalf.callerAsks.FS {
 		if !asked && (c.Mode == mode || c.Mode == "rw") {
 			guest, asked = c.Path, true
 		}
 	}
-	return r.withGrantStep(e, asked, "fs:"+mode+":"+folder+"="+guest)
+	return withGrantStep(a.call.Principal.Name, e, asked, "fs:"+mode+":"+folder+"="+guest)
 }
 
 // relativeTo returns the path relative to a folder, and whether the folder is or contains it.
@@ -224,15 +203,26 @@ func relativeTo(name, folder string) (rest string, within bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// deny returns the error of parameters that the caller may not use. right is what a grant could give, for which the
+// denied returns the error of parameters that the caller may not use. right is what a grant could give, for which the
 // caller adds the step, or "".
-func (r *run) deny(right, why string) *host.Error {
-	e := &host.Error{Code: host.Denied, Message: r.answer.Tool + ": " + why + "; nothing was run"}
+func denied(tool, right, why string) *host.Error {
+	e := &host.Error{Code: host.Denied, Message: tool + ": " + why + "; nothing was run"}
 	if right == "" {
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, r.answer.Tool))
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, tool))
 	}
 	right = manifest.CleanLine(right)
 	e.Message = "not granted: " + right + ": " + e.Message
 	e.Denied = []host.Denial{{Right: right, Why: why}}
 	return e
+}
+
+// withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
+// a grant would have no effect: the step then explains which rights it has.
+func withGrantStep(caller string, e *host.Error, asked bool, grant string) *host.Error {
+	plugin := host.Printable(strings.TrimPrefix(caller, host.CallerPlugin))
+	if !asked {
+		e.Message += "; the manifest of " + plugin + " does not ask for it"
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+	}
+	return e.WithSteps(host.OperatorStep(host.OpPolicyGrant, plugin, manifest.CleanLine(grant)))
 }

@@ -12,83 +12,107 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
+// authorization is whether one call may be made: what the policy decides about it, for each on whose behalf it is made,
+// and what a person answers.
+type authorization struct {
+	host   *Host
+	call   *host.Call
+	behalf *behalf
+	params *advice.Params
+	steps  []*authorization // of the calls of other tools of the plugin that the parameters list
+
+	asked      host.Ask // what the policy decided on last
+	question   host.Ask // what a person is asked: asked, of the caller who requires it
+	questionID string   // "" if nobody was asked
+	decision   host.Decision
+	by         string          // as in Event
+	confined   json.RawMessage // the parameters for the tool, if confine has replaced paths
+	granted    []string        // what was granted when the call began, in the grammar of grants
+	rights     []string        // those of them that the tool has, by its effect
+}
+
+// of returns the authorization of another call that the tool makes for its caller.
+func (a *authorization) of(p *advice.Params) *authorization {
+	return &authorization{host: a.host, call: a.call, behalf: a.behalf, params: p}
+}
+
 // decide asks the policy about the call.
-func (r *run) decide(ctx context.Context) (err error) {
-	r.by = host.ByPolicy
-	if err := r.checkEffect(); err != nil {
+func (a *authorization) decide(ctx context.Context) (err error) {
+	a.by = host.ByPolicy
+	if err := a.checkEffect(); err != nil {
 		return err
 	}
-	r.by = ""
-	if r.question, r.decision, err = r.consult(ctx, nil); err != nil {
+	a.by = ""
+	if a.question, a.decision, err = a.consult(ctx, nil); err != nil {
 		return err
 	}
-	r.by = host.ByPolicy
+	a.by = host.ByPolicy
 	return nil
 }
 
 // permit asks a person where the policy leaves the call to one, and completes the decision.
-func (r *run) permit(ctx context.Context) (err error) {
-	d := &r.decision
-	if why := r.needsConfirmation(); why != "" && d.Verdict == host.Allow {
+func (a *authorization) permit(ctx context.Context) (err error) {
+	d := &a.decision
+	if why := a.needsConfirmation(); why != "" && d.Verdict == host.Allow {
 		d.Verdict, d.Reason = host.Confirm, why
 	}
-	dryRun := r.call.Options.DryRun
-	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !r.forOperator()) {
-		return r.missingError(*d)
+	dryRun := a.call.Options.DryRun
+	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !a.behalf.forOperator(a.call.Principal)) {
+		return a.missingError(*d)
 	}
-	if err := r.resolveSettings(d); err != nil {
+	if err := a.resolveSettings(d); err != nil {
 		return err
 	}
 	if len(d.Missing) == 0 && (d.Verdict == host.Allow || dryRun) {
 		return nil
 	}
-	r.by = ""
-	r.decision, err = r.approve(ctx, r.question, *d)
+	a.by = ""
+	a.decision, err = a.approve(ctx, a.question, *d)
 	return err
 }
 
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
-func (r *run) needsConfirmation() string {
-	needs := r.address.Provider.Features().NeedsConfirmation
-	if needs == nil || r.call.Principal.Name == host.CallerCLI || r.actsForCLI() {
+func (a *authorization) needsConfirmation() string {
+	needs := a.params.At.Provider.Features().NeedsConfirmation
+	if needs == nil || a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI() {
 		return ""
 	}
-	return needs(&host.Job{Tool: r.address.Tool.Name, Params: r.params.Value, Caller: r.call.Principal.Name,
-		Session: r.call.Principal.Session})
+	return needs(&host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
+		Session: a.call.Principal.Session})
 }
 
 // consult returns the decision of the policy: the strictest one for the caller and for each caller on whose behalf it
 // calls. Allowed are rights that a person allowed for this call. A denied call is an error.
-func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Decision, error) {
-	info := r.address.Provider.Info()
-	if err := r.checkProgram(); err != nil {
+func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask, host.Decision, error) {
+	info := a.params.At.Provider.Info()
+	if err := a.checkProgram(); err != nil {
 		return host.Ask{}, host.Decision{}, err
 	}
-	ask := host.Ask{Principal: r.call.Principal, Trusted: r.behalf.trusted, Plugin: info.Name,
-		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.Outside(), Digest: info.Digest,
+	ask := host.Ask{Principal: a.call.Principal, Trusted: a.behalf.trusted, Plugin: info.Name,
+		Tool: a.params.At.Tool.Name, Effect: a.effect(), Outside: a.params.At.Outside(), Digest: info.Digest,
 		Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner,
 		Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
-		m, err := r.address.Provider.Manifest()
+		m, err := a.params.At.Provider.Manifest()
 		if err != nil {
 			return ask, host.Decision{}, err
 		}
 		ask.Capabilities = m.Capabilities
 	}
-	r.asked = ask
-	d, err := r.host.cfg.Policy.Decide(ctx, ask)
+	a.asked = ask
+	d, err := a.host.cfg.Policy.Decide(ctx, ask)
 	if err != nil {
 		return ask, d, err
 	}
-	others := r.behalf.callers
-	if r.behalf.program != "" { // it gives no right, and may still be denied one
-		others = append(slices.Clone(others), host.Principal{Name: host.CallerPlugin + r.behalf.program})
+	others := a.behalf.callers
+	if a.behalf.program != "" { // it gives no right, and may still be denied one
+		others = append(slices.Clone(others), host.Principal{Name: host.CallerPlugin + a.behalf.program})
 	}
 	for i, p := range others {
 		other := ask
-		other.Principal, other.Trusted, other.OnBehalf = p, false, r.behalf.trusted || i == len(r.behalf.callers)
+		other.Principal, other.Trusted, other.OnBehalf = p, false, a.behalf.trusted || i == len(a.behalf.callers)
 		other.Digest, other.Capabilities, other.Allowed = "", manifest.Capabilities{}, nil
-		as, err := r.host.cfg.Policy.Decide(ctx, other)
+		as, err := a.host.cfg.Policy.Decide(ctx, other)
 		if err != nil {
 			return ask, d, err
 		}
@@ -100,49 +124,35 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 		}
 	}
 	if d.Verdict == host.Deny {
-		r.by = host.ByPolicy
+		a.by = host.ByPolicy
 		return ask, d, &host.Error{
 			Code: host.Denied, Steps: d.Steps,
-			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Principal.Name, r.answer.Tool, d.Reason),
+			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Principal.Name, a.params.Tool, d.Reason),
 		}
 	}
-	err = r.decideSteps(ctx, &d)
+	err = a.decideSteps(ctx, &d)
 	return ask, d, err
 }
 
 // checkProgram refuses a program within a program: its calls would be made as the caller of both.
-func (r *run) checkProgram() error {
-	if r.behalf.program == "" || r.address.Provider.Info().Identity() != host.OwnerShipped {
+func (a *authorization) checkProgram() error {
+	if a.behalf.program == "" || a.params.At.Provider.Info().Identity() != host.OwnerShipped {
 		return nil
 	}
-	m, err := r.address.Provider.Manifest()
+	m, err := a.params.At.Provider.Manifest()
 	if err != nil || m.Capabilities.Caller == nil {
 		return err
 	}
-	return r.deny("", "a program cannot run another program; put what it does into this one")
-}
-
-// mayCall serves [host.AskMayCall].
-func (r *run) mayCall(ctx context.Context, tool string) bool {
-	a, err := r.host.Catalog().FindIn(r.address.Plugin, tool)
-	if err != nil || a.Tool == nil {
-		return false
-	}
-	other := r.stepOf(&advice.Params{At: a, Tool: a.Name()})
-	if other.checkEffect() != nil {
-		return false
-	}
-	_, d, err := other.consult(ctx, nil)
-	return err == nil && d.Verdict == host.Allow && len(d.Missing) == 0
+	return denied(a.params.Tool, "", "a program cannot run another program; put what it does into this one")
 }
 
 // resolveSettings completes a decision: how the call is isolated, and the settings of the plugin.
-func (r *run) resolveSettings(d *host.Decision) error {
-	if asked := r.call.Options.Isolate; asked == "process" || asked == "call" {
-		info := r.address.Provider.Info()
-		if info.Kind == manifest.KindBuiltin && len(r.behalf.callers) == 0 {
-			again := host.CallStep(r.answer.Tool, r.call.Params)
-			again.Options = r.call.Given
+func (a *authorization) resolveSettings(d *host.Decision) error {
+	if asked := a.call.Options.Isolate; asked == "process" || asked == "call" {
+		info := a.params.At.Provider.Info()
+		if info.Kind == manifest.KindBuiltin && len(a.behalf.callers) == 0 {
+			again := host.CallStep(a.params.Tool, a.call.Params)
+			again.Options = a.call.Given
 			again.Options.Isolate = ""
 			return host.Errorf(host.InvalidArgs, "%s is built in: there is no guest to isolate", info.Name).WithSteps(again)
 		}
@@ -150,17 +160,17 @@ func (r *run) resolveSettings(d *host.Decision) error {
 			d.Isolate = asked
 		}
 	}
-	return r.settings(d)
+	return a.settings(d)
 }
 
 // settings validates the operator's settings for the plugin and fills in defaults. If a required setting is missing,
 // the call is denied.
-func (r *run) settings(d *host.Decision) error {
-	m, err := r.address.Provider.Manifest()
+func (a *authorization) settings(d *host.Decision) error {
+	m, err := a.params.At.Provider.Manifest()
 	if err != nil || len(m.Settings) == 0 {
 		return err
 	}
-	settingsSchema, err := r.address.SchemaOf(m.Settings, "settings")
+	settingsSchema, err := a.params.At.SchemaOf(m.Settings, "settings")
 	if settingsSchema == nil || err != nil {
 		return err
 	}
@@ -170,22 +180,22 @@ func (r *run) settings(d *host.Decision) error {
 	}
 	value, err := jsontext.Decode(given, jsontext.Limits{})
 	if err != nil {
-		return host.Errorf(host.ConfigError, "the settings of %s cannot be read: %v", r.address.Plugin, err)
+		return host.Errorf(host.ConfigError, "the settings of %s cannot be read: %v", a.params.At.Plugin, err)
 	}
 	value, _ = settingsSchema.Coerce(value)
 	violations, err := settingsSchema.Validate(value)
 	if err != nil {
 		return &host.Error{Code: host.LimitExceeded,
-			Message: "validating the settings of " + r.address.Plugin + " would exceed the cost limit", Cause: err}
+			Message: "validating the settings of " + a.params.At.Plugin + " would exceed the cost limit", Cause: err}
 	}
 	if len(violations) == 0 {
 		d.Settings = jsontext.Marshal(value)
 		return nil
 	}
 	e := host.Errorf(host.Denied, "%s is missing required settings: %s under %s; nothing was run",
-		r.address.Plugin, manifest.Plural(len(violations), "violation"), d.SettingsIn)
+		a.params.At.Plugin, manifest.Plural(len(violations), "violation"), d.SettingsIn)
 	for _, v := range violations {
 		e.Details = append(e.Details, advice.DetailOf(v))
 	}
-	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, r.address.Plugin))
+	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, a.params.At.Plugin))
 }

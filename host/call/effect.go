@@ -49,11 +49,11 @@ func restrictTo(g host.Grant, effect string) host.Grant {
 }
 
 // effect returns the effect of the call: that of its tool, unless the provider knows that this call has less.
-func (r *run) effect() string {
-	own := r.address.Tool.Effect
-	if of := r.address.Provider.Features().Effect; of != nil && r.params.Value != nil {
-		less := of(&host.Job{Tool: r.address.Tool.Name, Params: r.params.Value, Caller: r.call.Principal.Name,
-			Trusted: r.behalf.trusted})
+func (a *authorization) effect() string {
+	own := a.params.At.Tool.Effect
+	if of := a.params.At.Provider.Features().Effect; of != nil && a.params.Value != nil {
+		less := of(&host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
+			Trusted: a.behalf.trusted})
 		if severity(less) < severity(own) {
 			return less
 		}
@@ -63,25 +63,14 @@ func (r *run) effect() string {
 
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls
 // tools that read, and one that writes calls no destructive ones.
-func (r *run) checkEffect() error {
-	own, callee := r.behalf.callerEffect, r.effect()
-	if len(r.behalf.callers) == 0 || severity(callee) <= severity(own) {
+func (a *authorization) checkEffect() error {
+	own, callee := a.behalf.callerEffect, a.effect()
+	if len(a.behalf.callers) == 0 || severity(callee) <= severity(own) {
 		return nil
 	}
-	right := "tool:" + r.answer.Tool
+	right := "tool:" + a.params.Tool
 	why := fmt.Sprintf("the tool that calls it has the effect %s, and %s has the effect %s; declare the effect %s", own,
-		r.answer.Tool, callee, callee)
+		a.params.Tool, callee, callee)
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was run",
-		Denied: []host.Denial{{Right: right, Why: why}}, Steps: []host.Step{host.DescribeStep(r.answer.Tool, 0)}}
-}
-
-// checkMethod returns an error if a tool that only reads sends a request that may change something.
-func (r *run) checkMethod(q *host.HTTPRequest) error {
-	if r.address.Tool.Effect != manifest.EffectRead || q.Method == "" || slices.Contains(readMethods, q.Method) {
-		return nil
-	}
-	right := manifest.CleanLine(manifest.Clip("http:"+q.Method+":"+q.URL, 200))
-	why := fmt.Sprintf("%s has the effect read, which allows GET and HEAD; declare the effect write", r.answer.Tool)
-	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was sent",
-		Denied: []host.Denial{{Right: right, Why: why}}}
+		Denied: []host.Denial{{Right: right, Why: why}}, Steps: []host.Step{host.DescribeStep(a.params.Tool, 0)}}
 }

@@ -37,10 +37,10 @@ func hands(t *manifest.Tool) bool {
 	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(handedMark))
 }
 
-// handOn opens a file that the caller may name, and returns the text that stands for it. Path is where it is.
-func (r *run) handOn(name, path string, open func(path string) (*os.File, error)) (string, error) {
+// add opens a file that the caller of a tool may name, and returns the text that stands for it. Path is where it is.
+func (h *handed) add(tool, name, path string, open func(path string) (*os.File, error)) (string, error) {
 	refused := func(why string) (string, error) {
-		return "", host.Errorf(host.InvalidArgs, "%s: %s %s; nothing was run", r.answer.Tool, host.Printable(name), why)
+		return "", host.Errorf(host.InvalidArgs, "%s: %s %s; nothing was run", tool, host.Printable(name), why)
 	}
 	before, err := os.Stat(path)
 	switch {
@@ -64,12 +64,12 @@ func (r *run) handOn(name, path string, open func(path string) (*os.File, error)
 	var random [8]byte
 	_, _ = rand.Read(random[:])
 	text := fmt.Sprintf("%s%x/%d/%s", host.SharedFilePrefix, random, before.Size(), filepath.Base(path))
-	r.handed.mu.Lock()
-	defer r.handed.mu.Unlock()
-	if r.handed.files == nil {
-		r.handed.files = map[string]*os.File{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.files == nil {
+		h.files = map[string]*os.File{}
 	}
-	r.handed.files[text] = f
+	h.files[text] = f
 	return text, nil
 }
 
@@ -101,11 +101,11 @@ func (h *handed) close() {
 	clear(h.files)
 }
 
-// copyHanded copies a file that was handed to the calling plugin into a folder, and returns its path there.
-func (r *run) copyHanded(text, folder string) (string, error) {
-	r.handed.mu.Lock()
-	f := r.handed.files[text]
-	r.handed.mu.Unlock()
+// copy copies the file that a text stands for into a folder, and returns its path there.
+func (h *handed) copy(text, folder string) (string, error) {
+	h.mu.Lock()
+	f := h.files[text]
+	h.mu.Unlock()
 	if f == nil {
 		return "", host.Errorf(host.InvalidArgs, "%s is not a file that was handed to this call", host.Printable(text))
 	}
@@ -131,6 +131,5 @@ func (r *run) copyHanded(text, folder string) (string, error) {
 		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v",
 			err)}
 	}
-	r.recordUse("fs:read:" + name)
 	return path, nil
 }

@@ -8,14 +8,26 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// refuse adds to a parameter error what helps to fix it: the next steps, and documentation of the tool that the session
-// has not been shown yet: tier 2, then tier 3, then none, but tier 3 each third time that the mistake is the same.
+// refuse adds to a parameter error what helps to fix it: the next steps, and documentation that the session has not
+// been shown yet.
 func (r *run) refuse(e *host.Error) error {
-	tool := r.address.Tool
-	tier, why := manifest.Tier2, "first parameter error"
-	if r.behalf.parentID != "" {
-		return r.withRetry(e) // a plugin reads no documentation
+	if r.behalf.parentID == "" { // a plugin reads no documentation
+		r.addDocs(e)
 	}
+	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
+		e.Retry = r.params.Retry(e.Corrected, r.call.Options)
+	}
+	if e.Retry != nil {
+		e.Steps = append(e.Steps, *e.Retry)
+	}
+	e.Steps = append(e.Steps, host.DescribeStep(r.answer.Tool, 0))
+	return e
+}
+
+// addDocs adds documentation of the tool to a parameter error: tier 2, then tier 3, then none, but tier 3 each third
+// time that the mistake is the same.
+func (r *run) addDocs(e *host.Error) {
+	tier, why := manifest.Tier2, "first parameter error"
 	r.host.cfg.Sessions.Update(r.call.Principal.Session, func(s *session.State) bool {
 		switch {
 		case (s.Repeated(r.answer.Tool, r.redactor.RedactAllError(e))+1)%session.SameMistake == 0:
@@ -30,24 +42,11 @@ func (r *run) refuse(e *host.Error) error {
 	})
 	if tier == 0 {
 		r.host.cfg.Debug("docs: none of %s, this session was shown all", r.answer.Tool)
-	} else if docs, err := r.address.Describe(tool, tier); err == nil {
+	} else if docs, err := r.address.Describe(r.address.Tool, tier); err == nil {
 		e.Docs = docs
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
-	return r.withRetry(e)
-}
-
-// withRetry adds the steps of a parameter error.
-func (r *run) withRetry(e *host.Error) error {
-	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
-		e.Retry = r.params.Retry(e.Corrected, r.call.Options)
-	}
-	if e.Retry != nil {
-		e.Steps = append(e.Steps, *e.Retry)
-	}
-	e.Steps = append(e.Steps, host.DescribeStep(r.answer.Tool, 0))
-	return e
 }
 
 // refuseByTool treats an invalid_args error of the tool itself like one of the host.

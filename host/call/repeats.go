@@ -71,7 +71,7 @@ func (r *run) repeatKey() string {
 		return r.answer.Tool
 	}
 	params := r.call.Params
-	if r.effect() == manifest.EffectRead {
+	if r.auth.effect() == manifest.EffectRead {
 		params = withoutNumbers(params)
 	}
 	return strings.Join([]string{r.answer.Tool, r.call.Options.Browser, r.call.Options.Target, string(params)}, " ")

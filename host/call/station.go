@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,16 +38,27 @@ func stations() []station {
 		{"find", "look the tool up by its name", (*run).find, nil},
 		{"validate", "decode the parameters, coerce and complete them, and check them against the schema",
 			(*run).validate, nil},
-		{"decide", "ask the policy, for the caller and for each one on whose behalf it calls", (*run).decide, (*run).suggest},
-		{"confine", "check the URLs and files that the parameters name", (*run).confineAll, (*run).suggest},
+		{"decide", "ask the policy, for the caller and for each one on whose behalf it calls",
+			permission((*authorization).decide), (*run).suggest},
+		{"confine", "check the URLs and files that the parameters name", permission((*authorization).confineAll),
+			(*run).suggest},
 		{"permit", "ask a person where the policy says so, and complete settings and isolation",
-			(*run).permit, (*run).suggest},
+			permission((*authorization).permit), (*run).suggest},
 		{"begin", "end a dry run; write the beginning of the call to the audit", (*run).begin, nil},
 		{"invoke", "run the tool within its limits, until it ends or its rights do", (*run).invoke, (*run).explain},
 		{"redact", "replace the values of secrets in what the tool returned", (*run).redact, (*run).explain},
 		{"check", "check the result against its schema, and mark untrusted texts", (*run).check, (*run).explain},
 		{"shape", "filter the result, keep its binary parts apart, and cut it to the limit", (*run).shape, nil},
 		{"record", "update the session, send the answer, and record the call", (*run).record, nil},
+	}
+}
+
+// permission makes a station of what decides about a call.
+func permission(decide func(*authorization, context.Context) error) func(*run, context.Context) error {
+	return func(r *run, ctx context.Context) error {
+		err := decide(r.auth, ctx)
+		r.answer.Question = r.auth.questionID
+		return err
 	}
 }
 
@@ -66,15 +76,13 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 		h.Refresh()
 	}
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a,
-		redactor: &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}, innerCalls: of.innerCalls}
-	if run.innerCalls == nil {
-		run.innerCalls = new(atomic.Int32)
+	redactor := &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}
+	if of.innerCalls == nil { // the outermost call
+		of.innerCalls, of.handed = new(atomic.Int32), &handed{}
+		defer of.handed.close()
 	}
-	if run.handed = of.handed; run.handed == nil {
-		run.handed = &handed{}
-		defer run.handed.close()
-	}
+	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a, redactor: redactor,
+		activity: &activity{redactor: redactor}}
 	all := stations()
 	for i, s := range all {
 		if last := i == len(all)-1; !last && (run.ended || run.err != nil) {
@@ -94,46 +102,34 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 
 // run is the state of one call.
 type run struct {
-	host           *Host
-	mode           string
-	call           host.Call
-	behalf         behalf
-	answer         *host.Answer
-	address        host.Address
-	params         *advice.Params
-	confined       json.RawMessage // the parameters for the tool, if confine has replaced paths
-	steps          []*run          // the calls of other tools of the plugin that the params list
-	tiers          []int
+	host     *Host
+	call     host.Call
+	behalf   behalf
+	mode     string // of documentation, for the record
+	began    time.Time
+	redactor *redact.Redactor
+
+	address  host.Address
+	params   *advice.Params
+	auth     *authorization
+	activity *activity
+	deadline time.Time    // of the tool, and of the filter after it
+	result   *host.Result // as the tool returned it
+	answer   *host.Answer
+	ended    bool  // without an error and before the last station
+	err      error // why the call ended
+
+	// For the record.
+
+	tiers          []int // of the documentation that the answer has
 	retryOf        string
 	suggestionUsed bool // the parameters are those that the last failure suggested
-	redactor       *redact.Redactor
-	asked          host.Ask // what the policy decided on last
-	question       host.Ask // what a person is asked: asked, of the caller who requires it
-	decision       host.Decision
-	granted        []string // what it granted, in the grammar of grants
-	rights         []string
-	by             string // as in Event
-	innerCalls     *atomic.Int32
-	handed         *handed
-	programCalls   atomic.Int32
-	deadline       time.Time // of the run, and of the filter after it
-	began          time.Time
-	result         *host.Result // as the tool returned it
-	ended          bool         // without an error and before the last station
-	err            error        // why the call ended
-
-	mu          sync.Mutex
-	uses        []string
-	usesDropped int
-	denials     []string      // for the record: the rights
-	denied      []host.Denial // for the answer
-	inner       repeats
-	innerError  *host.Error // of the last call of the plugin that failed
 }
 
 // find looks the tool up.
 func (r *run) find(context.Context) (err error) {
 	r.params, err = advice.Find(r.host.Names(), &r.call)
+	r.auth = &authorization{host: r.host, call: &r.call, behalf: &r.behalf, params: r.params}
 	if r.address = r.params.At; err != nil {
 		return err
 	}
@@ -159,7 +155,7 @@ func (r *run) validate(ctx context.Context) error {
 		return e
 	}
 	for _, p := range r.params.Steps {
-		r.steps = append(r.steps, r.stepOf(p))
+		r.auth.steps = append(r.auth.steps, r.auth.of(p))
 	}
 	return r.checkFilter(ctx)
 }
@@ -167,12 +163,12 @@ func (r *run) validate(ctx context.Context) error {
 // begin ends a dry run, and writes the beginning of the call to the audit: an error of the audit ends the call before
 // anything runs.
 func (r *run) begin(context.Context) error {
-	d, info := &r.decision, r.address.Provider.Info()
+	d, info := &r.auth.decision, r.address.Provider.Info()
 	if text := r.timeoutCut(*d); text != "" {
 		r.answer.Warnings = append(r.answer.Warnings, text)
 	}
-	r.granted = d.Grant.Names()
-	d.Grant = restrictTo(d.Grant, r.effect())
+	r.auth.granted = d.Grant.Names()
+	d.Grant = restrictTo(d.Grant, r.auth.effect())
 	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Principal.Name, r.answer.Tool, info.Version,
 		info.Kind,
 		joinOrNone(d.Grant.Names()))
@@ -183,7 +179,7 @@ func (r *run) begin(context.Context) error {
 			d.Verdict == host.Confirm})
 		return err
 	}
-	r.rights = d.Grant.Names()
+	r.auth.rights = d.Grant.Names()
 	r.redactor.Grants = d.Grant.Secrets
 	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
 		return nil
@@ -313,7 +309,7 @@ func (r *run) record(ctx context.Context) error {
 	default:
 		e.DocsTokens = host.DocsTokens(ctx, a.Docs, false)
 	}
-	r.inner.record(r.host)
+	r.activity.inner.record(r.host)
 	if !r.behalf.repeats.hold(r.repeatKey(), e) {
 		r.host.record(e)
 	}
@@ -403,8 +399,8 @@ func correctionsOf(e *host.Error) (kinds []string) {
 }
 
 func (r *run) event(op string, began time.Time) host.Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.activity.mu.Lock()
+	defer r.activity.mu.Unlock()
 	e := host.Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Principal.Session.String(),
 		Caller: r.call.Principal.Name,
@@ -414,9 +410,10 @@ func (r *run) event(op string, began time.Time) host.Event {
 		Members:  r.redactor.WithoutSecrets(r.params.Members),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
-		Result:         r.redactor.RedactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
-		Refused: r.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
-		By: r.by, Question: r.answer.Question,
+		Result:         r.redactor.RedactAllJSON(r.answer.Data), Rights: r.auth.rights, Uses: r.activity.uses,
+		UsesDropped: r.activity.dropped,
+		Refused:     r.activity.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.auth.decision.Audit,
+		By: r.auth.by, Question: r.answer.Question,
 	}
 	if r.params.Coerced {
 		e.Changes = []string{"coerced"}

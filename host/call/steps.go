@@ -10,25 +10,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// stepOf returns the state of a step: a call that the tool makes itself.
-func (r *run) stepOf(p *advice.Params) *run {
-	return &run{host: r.host, call: r.call, behalf: r.behalf, answer: &host.Answer{Tool: p.Tool}, address: p.At, params: p,
-		redactor: r.redactor, handed: r.handed}
-}
-
 // decideSteps asks the policy about each step, as about a call of its tool by each caller. A step that is denied denies
 // the call; one that requires confirmation makes the whole call require it.
-func (r *run) decideSteps(ctx context.Context, d *host.Decision) error {
-	for i, step := range r.steps {
+func (a *authorization) decideSteps(ctx context.Context, d *host.Decision) error {
+	for i, step := range a.steps {
 		err := step.checkEffect()
 		own := host.Decision{}
 		if err == nil {
 			_, own, err = step.consult(ctx, nil)
 		}
-		if err == nil && severity(step.effect()) > severity(r.effect()) {
-			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.answer.Tool,
+		if err == nil && severity(step.effect()) > severity(a.effect()) {
+			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.params.Tool,
 				step.effect(),
-				r.answer.Tool, r.effect())
+				a.params.Tool, a.effect())
 		}
 		if err == nil {
 			err = step.confine(own)
@@ -40,32 +34,32 @@ func (r *run) decideSteps(ctx context.Context, d *host.Decision) error {
 		}
 		if own.Verdict == host.Confirm && d.Verdict == host.Allow {
 			d.Verdict, d.Steps = host.Confirm, own.Steps
-			d.Reason = fmt.Sprintf("step %d, %s: %s", i+1, step.answer.Tool, own.Reason)
+			d.Reason = fmt.Sprintf("step %d, %s: %s", i+1, step.params.Tool, own.Reason)
 		}
 	}
 	return nil
 }
 
 // confineSteps puts the parameters of the steps, as their tools may use them, into those of the call.
-func (r *run) confineSteps() error {
-	if len(r.steps) == 0 {
+func (a *authorization) confineSteps() error {
+	if len(a.steps) == 0 {
 		return nil
 	}
 	params := map[string]json.RawMessage{}
-	if err := json.Unmarshal(r.params.Value, &params); err != nil {
+	if err := json.Unmarshal(a.params.Value, &params); err != nil {
 		return err
 	}
-	forms := make([]advice.StepForm, len(r.steps))
-	for i, step := range r.steps {
-		forms[i] = advice.StepForm{Tool: step.address.Tool.Name, Params: step.params.Value}
+	forms := make([]advice.StepForm, len(a.steps))
+	for i, step := range a.steps {
+		forms[i] = advice.StepForm{Tool: step.params.At.Tool.Name, Params: step.params.Value}
 		if step.confined != nil {
 			forms[i].Params = step.confined
 		}
 	}
 	raw, err := manifest.Marshal(forms)
 	if err == nil {
-		params[r.address.Tool.Steps] = raw
-		r.confined, err = manifest.Marshal(params)
+		params[a.params.At.Tool.Steps] = raw
+		a.confined, err = manifest.Marshal(params)
 	}
 	return err
 }

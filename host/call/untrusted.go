@@ -31,8 +31,8 @@ const longText = 100
 // result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that cannot be read
 // fails the call.
 func (r *run) markUntrusted() error {
-	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
-	if r.behalf.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
+	marked := func(of *authorization) bool { return bytes.Contains(of.params.At.Tool.Returns, []byte(untrustedMark)) }
+	if r.behalf.parentID != "" || !marked(r.auth) && !slices.ContainsFunc(r.auth.steps, marked) {
 		return nil
 	}
 	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
@@ -43,7 +43,7 @@ func (r *run) markUntrusted() error {
 	var random [8]byte
 	_, _ = rand.Read(random[:])
 	boundary := fmt.Sprintf("%08d", binary.BigEndian.Uint64(random[:])%1e8) // digits have fewer tokens than letters
-	if object, ok := value.(map[string]any); ok && len(r.steps) > 0 {
+	if object, ok := value.(map[string]any); ok && len(r.auth.steps) > 0 {
 		results, _ := object["results"].([]any)
 		for _, one := range results {
 			r.markStep(one, boundary)
@@ -57,8 +57,8 @@ func (r *run) markUntrusted() error {
 func (r *run) markStep(one any, boundary string) {
 	object, _ := one.(map[string]any)
 	number, err := strconv.Atoi(fmt.Sprint(object["step"]))
-	if err == nil && number > 0 && number <= len(r.steps) {
-		object["result"] = bounded(object["result"], returnsOf(r.steps[number-1].address.Tool), boundary)
+	if err == nil && number > 0 && number <= len(r.auth.steps) {
+		object["result"] = bounded(object["result"], returnsOf(r.auth.steps[number-1].params.At.Tool), boundary)
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *run) lost(ctx context.Context, info host.Info) (*host.Error, error) {
 	if !ok || now.Info().Identity() != info.Identity() && now.Info().Owner == host.OwnerShipped {
 		return host.Errorf(host.Denied, "%s was removed, which ended the call", info.Name), nil
 	}
-	d, err := r.host.cfg.Policy.Decide(ctx, r.asked)
+	d, err := r.host.cfg.Policy.Decide(ctx, r.auth.asked)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (r *run) lost(ctx context.Context, info host.Info) (*host.Error, error) {
 			Message: "the policy has changed, which ended the call: " + d.Reason}, nil
 	}
 	has := d.Grant.Names()
-	for _, right := range r.granted {
+	for _, right := range r.auth.granted {
 		if !slices.Contains(has, right) {
 			return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: right, Why: "it was revoked"}},
 				Message: "not granted any longer: " + right + ", which ended the call",

@@ -20,7 +20,7 @@ import (
 var maxLines = map[string]int{
 	".":                     769,
 	"manifest":              10132,
-	"host/call":             2850,
+	"host/call":             2916, // values of their own for what is authorized, done and served
 	"host/redact":           575,
 	"host/session":          447,
 	"host":                  3579, // URLs are checked for every provider; other forms of names, words
@@ -72,7 +72,6 @@ var largePackages = map[string][2]int{ // lines, files
 var manyMethods = map[string]int{
 	"plugins/page.browser":       49,
 	"host/internal/index.search": 53,
-	"host/call.run":              83,
 }
 
 // manyFields also has the structs that mirror a document or a record, whose fields it gives.
@@ -81,7 +80,6 @@ var manyFields = map[string]int{
 	"host/record/audit.Record":       29,
 	"host.Event":                     32,
 	"host.Record":                    27,
-	"host/call.run":                  34,
 	"host.StepOptions":               21,
 	"manifest.Manifest":              21,
 	"manifest.Tool":                  28,

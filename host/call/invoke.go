@@ -1,0 +1,204 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// invoke runs the tool. The schema of the result of a built-in tool is compiled meanwhile, and check finds it in the
+// catalog; that of a plugin is not compiled this way, because it may take long.
+func (r *run) invoke(ctx context.Context) error {
+	if r.address.Provider.Info().Kind == manifest.KindBuiltin && !r.address.SchemaCompiled("returns") {
+		go r.address.SchemaOf(r.address.Tool.Returns, "returns")
+	}
+	began := time.Now()
+	result, err := r.runTool(ctx, r.auth.decision)
+	r.host.cfg.Debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
+	r.result = result
+	return err
+}
+
+// runTool runs the tool until the first of its ends: its own, that of its time, or that of its rights.
+func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error) {
+	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
+	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	request := r.request(d)
+	if prepare := r.address.Provider.Features().Prepare; prepare != nil {
+		if err := prepare(ctx, request); err != nil && ctx.Err() != nil {
+			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
+		} else if err != nil {
+			return nil, r.causeOf(ctx, err)
+		}
+	}
+	timeout := r.timeout(d)
+	ctx, stop := r.watch(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r.deadline, _ = ctx.Deadline()
+	result, err := r.address.Provider.Invoke(ctx, request)
+	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
+		return r.activity.withDenials(nil, r.contextError(ctx, d, timeout, err))
+	}
+	if err == nil && result == nil {
+		return nil, host.Errorf(host.Internal, "%s returned no result", r.answer.Tool)
+	}
+	err = r.causeOf(ctx, err)
+	if errors.Is(err, host.Trapped) {
+		host.AsError(err).Effects = r.activity.effects(r.host.Catalog())
+	}
+	return r.activity.withDenials(result, err)
+}
+
+func (r *run) request(d host.Decision) *host.Request {
+	params := r.params.Value
+	if r.auth.confined != nil {
+		params = r.auth.confined
+	}
+	v := &services{run: r, grant: d.Grant}
+	functions := &Functions{CallTool: v.callTool, ReadSecret: v.readSecret, MayCall: v.mayCall, Last: r.call.Sink.Last,
+		Denied: r.activity.denyUse}
+	if r.host.cfg.Egress != nil {
+		functions.HTTP = v.send
+	}
+	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
+		functions.BoundSecret, functions.Script, functions.CopyHanded = v.boundSecret, v.script, v.copyHanded
+	}
+	req := &host.Request{
+		Job: host.Job{
+			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Principal.Name, Session: r.call.Principal.Session,
+			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant, Trusted: r.behalf.trusted,
+			ForCLI: r.behalf.actsForCLI(), Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
+			Isolate: d.Isolate, Drain: r.call.Sink.Drain, Wants: r.call.Sink.Wants,
+		},
+		Def: r.address.Tool, Ask: functions.Ask, Events: v.receive,
+	}
+	req.Wants.Until = r.call.Sink.Last != nil
+	if len(d.Grant.FS)+len(r.behalf.callerGrant.FS) > 0 {
+		req.Guard = r.host.cfg.Own.Guard()
+	}
+	return req
+}
+
+// causeOf returns why a plugin could not run to its end. A runner ends, and a module is gone, with the plugin or its
+// rights, which may be seen here before the watch sees the change.
+func (r *run) causeOf(ctx context.Context, err error) error {
+	if info := r.address.Provider.Info(); info.Kind != manifest.KindBuiltin &&
+		(errors.Is(err, host.Unavailable) || errors.Is(err, host.Trapped)) {
+		if lost, _ := r.lost(ctx, info); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+// contextError returns the error of a call whose context has ended. The context decides, not the error of the tool;
+// only a provider's own timeout error is kept, because it may have more details.
+func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Duration, err error) error {
+	var cause, reported *host.Error
+	if errors.As(context.Cause(ctx), &cause) {
+		return cause
+	}
+	if errors.As(err, &reported) && reported.Code == host.Busy {
+		return reported // nothing was run: the call waited for its turn until the deadline
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if !errors.As(err, &reported) || reported.Code != host.Timeout || reported.Tool != nil {
+			reported = host.Errorf(host.Timeout, "%s did not end within %s", r.answer.Tool, timeout)
+		}
+		switch {
+		// no option exceeds the limit of the policy, so the steps of a provider are dropped
+		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout:
+			reported.Message += "; " + cmp.Or(r.timeoutCut(d), fmt.Sprintf("the policy allows at most %s", timeout))
+			reported.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.address.Plugin)}
+		case len(reported.Steps) == 0:
+			again := host.CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
+			if again.Options.Timeout = 4 * timeout; d.Limits.Timeout > 0 {
+				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
+			}
+			if reported.Steps = host.BoundedSteps([]host.Step{again}); len(reported.Steps) == 0 {
+				reported.Message += fmt.Sprintf("; give it more time, such as a timeout of %s, with its parameters (%s) as given",
+					again.Options.Timeout, host.SizeOf(len(again.Params)))
+			}
+		}
+		return reported
+	}
+	return host.Errorf(host.Interrupted, "%s was interrupted", r.answer.Tool)
+}
+
+// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that; "" if not.
+func (r *run) timeoutCut(d host.Decision) string {
+	o, limit := r.call.Options, d.Limits.Timeout
+	if o.TimeoutConfigured || limit <= 0 || o.Timeout <= limit {
+		return ""
+	}
+	return fmt.Sprintf("the policy allows at most %s, so the timeout is not %s; the operator can raise it: timeout "+
+		"under [plugin.%s.limits] or [defaults] in policy.toml", limit, o.Timeout, r.address.Plugin)
+}
+
+func (r *run) timeout(d host.Decision) time.Duration {
+	timeout := host.DefaultTimeout
+	if m, err := r.address.Provider.Manifest(); err == nil && m.Limits.TimeoutMS > 0 {
+		timeout = time.Duration(m.Limits.TimeoutMS) * time.Millisecond
+	}
+	if d.Limits.Timeout > 0 {
+		timeout = min(timeout, d.Limits.Timeout)
+	}
+	if requested := r.call.Options.Timeout; requested > 0 {
+		if d.Limits.Timeout > 0 {
+			requested = min(requested, d.Limits.Timeout)
+		}
+		timeout = requested
+	}
+	return timeout
+}
+
+// adoptInnerError gives the error of a plugin that ended with the exit code of an inner call that failed the code of
+// that call and what to do next: the host found that failure, and the plugin only passes it on.
+func (r *run) adoptInnerError(e *host.Error) {
+	r.activity.mu.Lock()
+	inner := r.activity.innerError
+	r.activity.mu.Unlock()
+	switch {
+	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
+	case inner.Exit != 0 && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
+		r.adoptDeclared(e, inner)
+	case inner.Exit == 0 && e.Code == host.ToolFailed && host.IsOutcome(inner.Code):
+		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
+	}
+}
+
+// adoptDeclared is adoptInnerError for an exit code that the inner tool declares. The numbers of two plugins have
+// nothing to do with each other: the code is that of the same name, or 1 if the outer tool declares none.
+func (r *run) adoptDeclared(e, inner *host.Error) {
+	name := string(inner.Code)
+	exit, details := e.Tool.Exit, e.Tool.Details
+	e.Code, e.Exit, e.Steps = host.ToolFailed, 0, inner.Steps
+	if m, err := r.address.Provider.Manifest(); err == nil {
+		if by := m.ExitCode(exit); by != nil { // whose advice the message has
+			e.Message = strings.TrimSuffix(e.Message, " ("+manifest.CleanLine(by.Suggestion)+")")
+		}
+		of := r.address.Tool.ExitCodes
+		i := slices.IndexFunc(m.ExitCodes, func(c manifest.ExitCode) bool { return c.Name == name })
+		if i >= 0 && (len(of) == 0 || slices.Contains(of, name)) {
+			exit = m.ExitCodes[i].Code
+			e.Code, e.Exit = inner.Code, exit
+		}
+	}
+	if len(details) == 0 && inner.Tool != nil {
+		details = inner.Tool.Details
+	}
+	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
+}

@@ -1,0 +1,142 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the
+// schemas that are compiled in.
+func (r *run) checkResult(data json.RawMessage) error {
+	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
+	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
+	returnsSchema, err := r.address.SchemaOf(r.address.Tool.Returns, "returns")
+	if err != nil {
+		return err
+	}
+	if builtin && (returnsSchema == nil || len(data) > host.MaxParams) {
+		return nil
+	}
+	value, err := jsontext.Decode(data, limits)
+	var malformed *jsontext.SyntaxError
+	if errors.As(err, &malformed) && malformed.TooMany() {
+		return &host.Error{Code: host.LimitExceeded,
+			Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
+	}
+	if err != nil {
+		return &host.Error{Code: host.InvalidResult, Message: fmt.Sprintf("%s returned invalid JSON: %v", r.answer.Tool, err),
+			Cause: err}
+	}
+	if returnsSchema == nil {
+		return nil
+	}
+	if builtin {
+		doubts, _ := returnsSchema.Validate(value)
+		for _, v := range doubts[:min(3, len(doubts))] {
+			r.answer.Warnings = append(r.answer.Warnings,
+				manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
+		}
+		return nil
+	}
+	violations, err := returnsSchema.Validate(value)
+	if err != nil {
+		return &host.Error{Code: host.LimitExceeded,
+			Message: fmt.Sprintf("validating the result of %s would exceed the cost limit", r.answer.Tool), Cause: err}
+	}
+	if len(violations) == 0 {
+		return nil
+	}
+	e := host.Errorf(host.InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool,
+		manifest.Plural(len(violations), "violation"))
+	for _, v := range violations {
+		e.Details = append(e.Details, advice.DetailOf(v))
+	}
+	return e.WithSteps(host.DescribeStep(r.address.Name(), manifest.Tier3))
+}
+
+func (r *run) filter() host.Filter {
+	if r.call.Filter != nil {
+		return r.call.Filter
+	}
+	return r.host.cfg.Filter
+}
+
+// checkFilter refuses an expression that is invalid before anything runs.
+func (r *run) checkFilter(ctx context.Context) error {
+	if r.call.Options.JQ == "" {
+		return nil
+	}
+	if r.filter() == nil {
+		return host.Errorf(host.Unavailable, "this host has no filter for results: call without the option jq")
+	}
+	corrected, err := r.filter().Check(ctx, r.call.Options.JQ)
+	if err == nil {
+		return nil
+	}
+	e := host.AsError(err)
+	if corrected == "" {
+		return e
+	}
+	again := host.CallStep(r.address.Name(), r.params.Value)
+	again.Options = r.call.Given
+	again.Options.JQ = corrected
+	return e.WithSteps(again)
+}
+
+// filterResult applies Options.JQ to the result, until the call's deadline.
+func (r *run) filterResult(ctx context.Context) error {
+	if r.call.Options.JQ == "" {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
+	filtered, err := r.filter().Filter(ctx, r.call.Options.JQ, r.answer.Data)
+	if err != nil {
+		r.redactor.RedactError(host.AsError(err))
+		return err
+	}
+	r.answer.Data, r.answer.Returns = filtered, nil
+	return nil
+}
+
+// cutResult cuts the result to Options.MaxBytes. The whole result is stored with the session.
+func (r *run) cutResult() error {
+	limit := r.call.Options.MaxBytes
+	if limit <= 0 || len(r.answer.Data) <= limit {
+		return nil
+	}
+	whole := r.answer.Data
+	text := string(jsontext.Cut(whole, limit))
+	if text == "" { // the first value alone is longer than that
+		text = strings.ToValidUTF8(string(whole[:limit]), "")
+	}
+	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
+	if r.keepWhole(r.redactor.RedactAllJSON(whole)) {
+		cut.Next = "parley://result/" + r.answer.CallID
+		if r.call.Render != nil {
+			cut.Next = r.call.Render(host.OperatorStep(host.OpResult, r.answer.CallID))
+		}
+	}
+	var err error
+	r.answer.Cut = true
+	r.answer.Data, err = manifest.Marshal(cut)
+	r.answer.Warnings = append(r.answer.Warnings,
+		fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole)))
+	return err
+}
+
+type truncated struct {
+	Truncated  bool   `json:"truncated"`
+	TotalBytes int    `json:"total_bytes"`
+	ShownBytes int    `json:"shown_bytes"`
+	Text       string `json:"text"`
+	Next       string `json:"next,omitempty"` // how to read the whole result
+}

@@ -1,0 +1,268 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
+	maxCallDepth  = 8
+	maxInnerCalls = 10_000
+	// maxProgramCalls bounds the calls that a program makes as its caller.
+	maxProgramCalls = 200
+)
+
+// services are what a tool that runs asks of the host.
+type services struct {
+	run          *run
+	grant        host.Grant // that of the tool's plugin
+	programCalls atomic.Int32
+}
+
+// receive serves [host.Request].Events.
+func (v *services) receive(e host.JobEvent) error {
+	r := v.run
+	switch {
+	case e.Kind == host.EventUse:
+		r.activity.recordUse(e.Right)
+	case e.Kind == host.EventDenied:
+		r.activity.denyUse(e.Right, e.Why)
+	case r.call.Sink.Event != nil:
+		e.Message = r.redactor.Redact(e.Message)
+		return r.call.Sink.Event(e)
+	}
+	return nil
+}
+
+// callTool runs a tool for a plugin through all of [Host.Call]. The plugin is the caller, or makes the call as its own
+// caller.
+func (v *services) callTool(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result,
+	error) {
+	r := v.run
+	if len(r.behalf.callers) >= maxCallDepth {
+		return nil, host.Errorf(host.LimitExceeded, "calls between plugins are nested more than %d deep", maxCallDepth)
+	}
+	if r.behalf.innerCalls.Add(1) > maxInnerCalls {
+		return nil, host.Errorf(host.LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
+	}
+	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
+	if v.grant.Browser && o.Browser == "" {
+		o.Browser, o.Target = r.call.Options.Browser, cmp.Or(o.Target, r.call.Options.Target)
+		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
+	}
+	inner := host.Call{Name: tool, Params: params, Options: o}
+	of := behalf{innerCalls: r.behalf.innerCalls, redactor: r.redactor, handed: r.behalf.handed, parentID: r.answer.CallID,
+		program: r.behalf.program}
+	if v.grant.Caller && r.address.Provider.Info().Identity() == host.OwnerShipped {
+		if v.programCalls.Add(1) > maxProgramCalls {
+			return nil, host.Errorf(host.LimitExceeded,
+				"a program may make %d calls; have each do more, or run several programs",
+				maxProgramCalls)
+		}
+		v.asCaller(&inner, &of)
+	} else {
+		v.asPlugin(&inner, &of)
+	}
+	a, err := r.host.call(ctx, inner, of)
+	if errors.Is(err, host.Denied) {
+		r.activity.recordDenial("tool:" + a.Tool)
+	} else {
+		r.activity.recordUse("tool:" + a.Tool)
+	}
+	if err != nil {
+		r.activity.mu.Lock()
+		r.activity.innerError = a.Err
+		r.activity.mu.Unlock()
+		return nil, err
+	}
+	return &host.Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
+}
+
+// asPlugin makes the plugin the caller of an inner call, on behalf of its own callers.
+func (v *services) asPlugin(inner *host.Call, of *behalf) {
+	r := v.run
+	if m, err := r.address.Provider.Manifest(); err == nil {
+		of.callerAsks = m.Capabilities
+	}
+	inner.Principal = host.Principal{Name: host.CallerPlugin + r.address.Plugin, Session: v.innerSession(),
+		Origin: r.call.Principal.Origin, Tools: v.grant.Tools}
+	of.callerGrant, of.callerPlugin, of.callerEffect = v.grant, r.address.Provider, r.address.Tool.Effect
+	of.trusted, of.repeats = r.address.Provider.Info().Identity() == host.OwnerShipped, &r.activity.inner
+	of.callers = append(slices.Clone(r.behalf.callers), r.call.Principal)
+}
+
+// asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
+// call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
+func (v *services) asCaller(inner *host.Call, of *behalf) {
+	r, c := v.run, v.run.call
+	inner.Principal = c.Principal
+	of.callers, of.callerGrant, of.callerAsks = r.behalf.callers, r.behalf.callerGrant, r.behalf.callerAsks
+	of.callerEffect, of.callerPlugin, of.trusted = r.behalf.callerEffect, r.behalf.callerPlugin, r.behalf.trusted
+	inner.Filter, of.program = c.Filter, r.address.Plugin
+	if o := &inner.Options; o.Browser == "" && o.Target == "" {
+		o.Browser, o.Target = c.Options.Browser, c.Options.Target
+	}
+}
+
+// innerSession returns the session of the calls that the plugin makes: that of its caller if it was granted to act in
+// it, else one of its own.
+func (v *services) innerSession() host.Session {
+	r := v.run
+	if v.grant.Browser {
+		return r.call.Principal.Session
+	}
+	return r.call.Principal.Session.OfPlugin(r.address.Plugin,
+		&host.SessionPlugin{Digest: r.address.Provider.Info().Digest, Grant: v.grant})
+}
+
+// mayCall serves [host.AskMayCall].
+func (v *services) mayCall(ctx context.Context, tool string) bool {
+	at, err := v.run.host.Catalog().FindIn(v.run.address.Plugin, tool)
+	if err != nil || at.Tool == nil {
+		return false
+	}
+	other := v.run.auth.of(&advice.Params{At: at, Tool: at.Name()})
+	if other.checkEffect() != nil {
+		return false
+	}
+	_, d, err := other.consult(ctx, nil)
+	return err == nil && d.Verdict == host.Allow && len(d.Missing) == 0
+}
+
+// send makes an HTTP request for a plugin. Secrets that the host adds to the request are redacted from the response, so
+// that the guest does not see them when a server repeats them.
+func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+	r := v.run
+	if err := v.checkMethod(q); err != nil {
+		r.activity.recordDenial(host.AsError(err).Denied[0].Right)
+		return nil, err
+	}
+	response, err := r.host.cfg.Egress.Send(ctx, q, host.Outbound{
+		HTTP: v.grant.HTTP, Secrets: v.grant.Secrets,
+		Value: func(ctx context.Context, name string) (string, error) {
+			r.activity.recordUse("secret:" + name)
+			return r.redactor.Value(ctx, name)
+		},
+		OnRequest: func(method, origin string) { r.activity.recordUse("http:" + method + ":" + origin) },
+	})
+	if err != nil {
+		e := host.AsError(err)
+		r.redactor.RedactError(e)
+		for _, d := range e.Denied {
+			r.activity.recordDenial(d.Right)
+		}
+		return nil, e
+	}
+	texts := []string{string(response.Body)}
+	for _, h := range response.Headers {
+		texts = append(texts, h[0], h[1])
+	}
+	if err := r.redactor.Reflected("the response", texts...); err != nil {
+		for _, d := range host.AsError(err).Denied {
+			r.activity.recordDenial(d.Right)
+		}
+		return nil, err
+	}
+	response.Body = []byte(r.redactor.RedactUnreadable(string(response.Body)))
+	for i, h := range response.Headers {
+		response.Headers[i] = [2]string{r.redactor.RedactUnreadable(h[0]), r.redactor.RedactUnreadable(h[1])}
+	}
+	return response, nil
+}
+
+// checkMethod returns an error if a tool that only reads sends a request that may change something.
+func (v *services) checkMethod(q *host.HTTPRequest) error {
+	if v.run.address.Tool.Effect != manifest.EffectRead || q.Method == "" || slices.Contains(readMethods, q.Method) {
+		return nil
+	}
+	right := manifest.CleanLine(manifest.Clip("http:"+q.Method+":"+q.URL, 200))
+	why := fmt.Sprintf("%s has the effect read, which allows GET and HEAD; declare the effect write", v.run.answer.Tool)
+	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was sent",
+		Denied: []host.Denial{{Right: right, Why: why}}}
+}
+
+func (v *services) readSecret(ctx context.Context, name string) (string, error) {
+	r := v.run
+	if !r.redactor.Readable(name) {
+		r.activity.recordDenial("secret:read:" + host.Printable(name))
+		return "", host.Errorf(host.Denied, "secret %s may not be read", host.Printable(name))
+	}
+	r.activity.recordUse("secret:read:" + name)
+	return r.redactor.Value(ctx, name)
+}
+
+// boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds
+// it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
+func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSecret, err error) {
+	r := v.run
+	right := "secret:" + host.Printable(name)
+	if r.call.Principal.IsPlugin() && !r.behalf.typesForCaller() &&
+		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g host.SecretGrant) bool { return g.Name == name }) {
+		asked := slices.ContainsFunc(r.behalf.callerAsks.Secrets,
+			func(c manifest.SecretCapability) bool { return c.Name == name })
+		r.activity.recordDenial(right)
+		e := denied(r.answer.Tool, right, "a plugin can type only secrets that it was granted")
+		return s, withGrantStep(r.call.Principal.Name, e, asked, right)
+	}
+	if binder, ok := r.host.cfg.Secrets.(host.SecretBinder); ok {
+		if s.Origins, err = binder.SecretOrigins(name); err != nil {
+			return s, err
+		}
+	}
+	if len(s.Origins) == 0 {
+		r.activity.recordDenial(right)
+		return s, denied(r.answer.Tool, "", fmt.Sprintf(
+			"the policy binds no secret %[1]s to an origin, by origins in [secrets.%[1]s]", host.Printable(name)))
+	}
+	if s.Value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
+		return s, err
+	}
+	r.host.typed.Add(name, s.Value)
+	r.activity.recordUse(right)
+	return s, nil
+}
+
+// script returns a script for pages that the calling plugin ships.
+func (v *services) script(name string, withText bool) (s host.Script, err error) {
+	p := v.run.behalf.callerPlugin
+	if p == nil {
+		return s, denied(v.run.answer.Tool, "", "only a plugin can run a script, of those that it ships")
+	}
+	m, err := p.Manifest()
+	if err != nil {
+		return s, err
+	}
+	declared := m.Script(name)
+	if declared == nil || p.Features().Script == nil {
+		return s, host.Errorf(host.NotFound, "%s ships no script %s", m.Name, host.Printable(name))
+	}
+	s = host.Script{Plugin: m.Name, SHA256: declared.SHA256}
+	if withText {
+		text, err := p.Features().Script(name)
+		if err != nil {
+			return s, err
+		}
+		s.Text = string(text)
+	}
+	return s, nil
+}
+
+// copyHanded copies a file that was handed to the calling plugin into a folder, and returns its path there.
+func (v *services) copyHanded(text, folder string) (string, error) {
+	path, err := v.run.behalf.handed.copy(text, folder)
+	if err == nil {
+		v.run.activity.recordUse("fs:read:" + filepath.Base(path))
+	}
+	return path, err
+}
