@@ -401,19 +401,16 @@ func correctionsOf(e *host.Error) (kinds []string) {
 func (r *run) event(op string, began time.Time) host.Event {
 	r.activity.mu.Lock()
 	defer r.activity.mu.Unlock()
+	a, c := r.answer, &r.call
 	e := host.Event{
-		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Principal.Session.String(),
-		Caller: r.call.Principal.Name,
-		Origin: r.call.Principal.Origin,
-		Tool:   r.redactor.RedactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.RedactAllJSON(r.call.Params), Err: r.redactor.RedactAllError(r.answer.Err),
-		Members:  r.redactor.WithoutSecrets(r.params.Members),
-		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
-		SuggestionUsed: r.suggestionUsed,
-		Result:         r.redactor.RedactAllJSON(r.answer.Data), Rights: r.auth.rights, Uses: r.activity.uses,
-		UsesDropped: r.activity.dropped,
-		Refused:     r.activity.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.auth.decision.Audit,
-		By: r.auth.by, Question: r.answer.Question,
+		Time: began, Op: op, CallID: a.CallID, Session: c.Principal.Session.String(), Caller: c.Principal.Name,
+		Origin: c.Principal.Origin, Tool: r.redactor.RedactAll(a.Tool), Mode: r.mode, Tiers: r.tiers,
+		Params: r.redactor.RedactAllJSON(c.Params), Members: r.redactor.WithoutSecrets(r.params.Members),
+		Err: r.redactor.RedactAllError(a.Err), Result: r.redactor.RedactAllJSON(a.Data), Duration: a.Duration,
+		OutBytes: len(a.Data) + int(a.Written), RetryOf: r.retryOf, SuggestionUsed: r.suggestionUsed,
+		Rights: r.auth.rights, Uses: r.activity.uses, UsesDropped: r.activity.dropped, Refused: r.activity.denials,
+		Within: r.behalf.parentID, DryRun: c.Options.DryRun, Audit: r.auth.decision.Audit, By: r.auth.by,
+		Question: a.Question,
 	}
 	if r.params.Coerced {
 		e.Changes = []string{"coerced"}
