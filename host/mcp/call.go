@@ -119,8 +119,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	if err != nil {
 		return m.taughtResult(planCall, r.Params.Arguments, &host.Answer{Tool: planCall, Err: host.AsError(err)})
 	}
-	options = m.of.cfg.Options(options)
-	c := callerOf(m.of, r)
+	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
 		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
 		Browser: options.Browser, Target: options.Target})

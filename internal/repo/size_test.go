@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"sdk":                   1787,
 	"cmd":                   14754, // imports host/advice
 	"internal":              1194,  // plugins for tests
-	"host/admit":            1418,
+	"host/admit":            1426,  // reports have their name in full
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
