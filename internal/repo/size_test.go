@@ -18,7 +18,7 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                     769,
+	".":                     770, // where secrets come from is a package
 	"manifest":              10132,
 	"host/call":             2916, // values of their own for what is authorized, done and served
 	"host/redact":           575,
@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":   9099,
 	"plugins":               5920, // as plugins/page below
 	"sdk":                   1787,
-	"cmd":                   14754, // imports host/advice
+	"cmd":                   14755, // imports host/advice
 	"internal":              1194,  // plugins for tests
 	"host/admit":            1426,  // reports have their name in full
 }
