@@ -219,13 +219,11 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
 			Own: p.ProtectedFiles(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
 			Difference: p.admission.Difference, NotIsolated: wasm.MissingIsolation,
-			Owner: func(plugin string) (identity, displaced string) {
-				catalog, err := p.Catalog()
-				if err != nil {
-					return "", ""
-				}
-				if of, ok := catalog.Provider(plugin); ok {
-					return of.Info().Identity(), of.Info().ReplacedOwner
+			Owner: func(plugin string) (identity, replaced string) {
+				if catalog, err := p.Catalog(); err == nil {
+					if of, ok := catalog.Provider(plugin); ok {
+						return of.Info().Identity(), of.Info().ReplacedOwner
+					}
 				}
 				return "", ""
 			},

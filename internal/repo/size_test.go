@@ -18,7 +18,7 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                     770, // where secrets come from is a package
+	".":                     768,
 	"manifest":              10132,
 	"host/call":             2916, // values of their own for what is authorized, done and served
 	"host/redact":           575,
