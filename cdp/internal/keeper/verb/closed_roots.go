@@ -22,10 +22,9 @@ func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, 
 	int, *api.Error,
 ) {
 	const group = "parley-closed-roots"
-	defer target.Post(e.sender.Mux, t, runtime.ReleaseObjectGroup,
-		runtime.ReleaseObjectGroupParams{ObjectGroup: group}, nil)
-	defer target.Post(e.sender.Mux, t, runtime.ReleaseObject,
-		runtime.ReleaseObjectParams{ObjectID: runtime.RemoteObjectID(array)}, nil)
+	defer post(e.sender, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
+	defer post(e.sender, t, runtime.ReleaseObject,
+		runtime.ReleaseObjectParams{ObjectID: runtime.RemoteObjectID(array)})
 	var world struct{ ID runtime.ExecutionContextID }
 	if json.Unmarshal(e.scriptContext(t, frame, s), &world) != nil {
 		return 0, nil // the document has been replaced

@@ -19,6 +19,12 @@ func withPage(t *testing.T, test func(t *testing.T, e *Verbs, f *muxtest.Browser
 		f := muxtest.New()
 		e := New(f, Options{Name: "test", MaxMessage: 1 << 20, RingEvents: 300, RingBytes: 1 << 20,
 			Forbidden: []string{"http://127.0.0.1:1", "http://127.0.0.1:9000"}})
+		f.OnSend = func() {
+			if e.Mux.TryLock() {
+				e.Mux.Unlock()
+				t.Error("a command was sent while the mux was not locked")
+			}
+		}
 		go e.Mux.Read()
 		f.Event("attached")
 		synctest.Wait()

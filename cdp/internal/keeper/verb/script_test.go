@@ -1,6 +1,13 @@
 package verb
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+)
 
 // TestDocumentNumbers checks that numbers differ, also modulo the cycle within a cycle, and are not foreseeable.
 func TestDocumentNumbers(t *testing.T) {
@@ -25,5 +32,35 @@ func TestDocumentNumbers(t *testing.T) {
 	}
 	if len(firsts) < 15 {
 		t.Errorf("20 browsers begin with %d numbers", len(firsts))
+	}
+}
+
+// TestObjectsOfScriptsAreReleased checks that the page may free what a script has returned, once its files are set or
+// its closed shadow roots are adopted.
+func TestObjectsOfScriptsAreReleased(t *testing.T) {
+	for _, answers := range [][]string{{"DOM.setFileInputFiles", "Runtime.releaseObject"},
+		{"Runtime.getProperties", "Runtime.releaseObject", "Runtime.releaseObjectGroup"}} {
+		withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
+			page, err := e.Owners.Resolve(api.CommandLine, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := api.PageScript{Plugin: "p", Name: "s", SHA256: strings.Repeat("a", 64)}
+			f.Report("S", "Runtime.executionContextCreated", map[string]any{"context": map[string]any{"id": 7,
+				"name": script.World(), "uniqueId": "u7", "auxData": map[string]any{"frameId": "T"}}})
+			synctest.Wait()
+			if answers[0] == "DOM.setFileInputFiles" {
+				go setFiles(t.Context(), e.sender, page, "1", []string{"/file"})
+			} else {
+				go e.adoptRoots(t.Context(), page, "T", script, "1")
+			}
+			for _, method := range answers {
+				q := <-f.Sent
+				if q.Method != method {
+					t.Errorf("the browser receives %s, want %s", q.Method, method)
+				}
+				f.Answer(q, `{}`)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/runtime"
 
@@ -57,7 +58,13 @@ func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]str
 func setFiles(ctx context.Context, s *target.Sender, t *target.Target, object string, files []string) *api.Error {
 	_, err := target.Execute(ctx, s, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files,
 		ObjectID: runtime.RemoteObjectID(object)})
-	target.Post(s.Mux, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{
-		ObjectID: runtime.RemoteObjectID(object)}, nil)
+	post(s, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{ObjectID: runtime.RemoteObjectID(object)})
 	return err
+}
+
+// post is [target.Post] for a caller that has not locked the mux.
+func post[P, R any](s *target.Sender, t *target.Target, c cdp.Command[P, R], params P) {
+	s.Mux.Lock()
+	defer s.Mux.Unlock()
+	target.Post(s.Mux, t, c, params, nil)
 }

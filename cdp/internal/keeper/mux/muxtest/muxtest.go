@@ -18,6 +18,7 @@ type Browser struct {
 	Automatic []Command // those that it has answered by itself
 	Messages  chan string
 	Closed    chan struct{}
+	OnSend    func() // is called before each message to the browser is read; may be nil
 }
 
 // Command is what the browser has received.
@@ -35,6 +36,9 @@ func New() *Browser {
 
 // Send implements [browser.Conn].
 func (f *Browser) Send(message []byte) error {
+	if f.OnSend != nil {
+		f.OnSend()
+	}
 	var q Command
 	if err := json.Unmarshal(message, &q); err != nil {
 		return err
