@@ -49,6 +49,11 @@ func withTracker(t *testing.T, test func(tr *Tracker, page *Target, f *muxtest.B
 		m := mux.New(f, 1<<20)
 		tr := NewTracker(m, "test", false)
 		tr.Observe(h)
+		f.OnSend = func() {
+			if m.TryLock() {
+				panic("a command was sent while the mux was not locked")
+			}
+		}
 		go m.Read()
 		f.Event("attached")
 		synctest.Wait()

@@ -34,6 +34,11 @@ func newRooms(f *muxtest.Browser) *rooms {
 	tr := target.NewTracker(m, "test", false)
 	ev := event.New(tr, event.NewJournals(1000, 1<<20))
 	ow := NewOwners(ev, nil)
+	f.OnSend = func() {
+		if m.TryLock() {
+			panic("a command was sent while the mux was not locked")
+		}
+	}
 	go m.Read()
 	return &rooms{m, tr, ev, ow, NewTenancy(ow)}
 }
