@@ -13,7 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // Config describes the files of a journal, which all lie in one folder.

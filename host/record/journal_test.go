@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 )
 
 // testConfig is a journal whose files are numbered. The one that is written to has the name "now" unless lines name

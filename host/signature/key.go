@@ -12,7 +12,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
 

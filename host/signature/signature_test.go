@@ -15,7 +15,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 )
 
 // buildOf returns a build with a unique digest; this package does not care what the digest covers.

@@ -64,6 +64,7 @@ var layers = map[string][]string{
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
+	"internal/durable":  {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
@@ -76,7 +77,7 @@ var layers = map[string][]string{
 	},
 	"host/wasm/store": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
-		"manifest", "manifest/jsontext", "manifest/spelling",
+		"internal/durable", "manifest", "manifest/jsontext", "manifest/spelling",
 	},
 	"host/wasm": {
 		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/module",
@@ -90,13 +91,13 @@ var layers = map[string][]string{
 	"host/mcp/envelope": {"host", "host/advice", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
 	"host/policy": {
-		"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema",
-		"manifest/spelling",
+		"host", "host/protect", "internal/durable", "manifest", "manifest/document", "manifest/jsontext",
+		"manifest/schema", "manifest/spelling",
 	},
-	"host/signature": {"host", "manifest"},
+	"host/signature": {"host", "internal/durable", "manifest"},
 	"host/admit": {
-		"host", "host/call", "host/policy", "host/signature", "host/wasm", "host/wasm/store", "manifest",
-		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"host", "host/call", "host/policy", "host/signature", "host/wasm", "host/wasm/store", "internal/durable",
+		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
 	"host/egress":     {"host", "manifest"},
 	"host/docs":       {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
@@ -106,11 +107,13 @@ var layers = map[string][]string{
 		"host", "host/call", "host/learn/eval", "host/protect", "manifest", "manifest/generate", "manifest/jsontext",
 		"manifest/lint", "manifest/schema", "manifest/spelling",
 	},
-	"host/record": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/oci":    {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/record": {
+		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
+	},
+	"host/oci": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol", "host",
-		"host/protect", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/protect", "internal/durable", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cdp/internal/browser":  {"host", "host/protect", "manifest"},
 	"cdp/internal/gen":      {"cdp/internal/protocol", "manifest"},

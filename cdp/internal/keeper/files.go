@@ -84,15 +84,15 @@ func SocketPath(runDir, name string) string {
 
 // info is the content of NAME.json.
 type info struct {
-	PID       int       `json:"pid"`
-	Wire      int       `json:"wire"`
+	PID       int       `json:"pid,omitempty"`
+	Wire      int       `json:"wire,omitempty"`
 	Version   string    `json:"version,omitempty"`
 	ChromePID int       `json:"chrome_pid,omitempty"`
 	Product   string    `json:"product,omitempty"`
 	Profile   string    `json:"profile,omitempty"`
 	Temporary bool      `json:"temporary_profile,omitempty"`
 	Attach    string    `json:"attach,omitempty"`
-	Started   time.Time `json:"started"`
+	Started   time.Time `json:"started,omitzero"`
 }
 
 func (f files) readInfo() (i info) {
@@ -212,15 +212,8 @@ func removeTree(dir string) (err error) {
 type Entry struct {
 	Browser string `json:"browser"`
 	// Alive is set if a keeper holds the lock. Otherwise the files are stale.
-	Alive     bool      `json:"alive"`
-	PID       int       `json:"pid,omitempty"`
-	ChromePID int       `json:"chrome_pid,omitempty"`
-	Version   string    `json:"version,omitempty"`
-	Wire      int       `json:"wire,omitempty"`
-	Product   string    `json:"product,omitempty"`
-	Profile   string    `json:"profile,omitempty"`
-	Attach    string    `json:"attach,omitempty"`
-	Started   time.Time `json:"started,omitzero"`
+	Alive bool `json:"alive"`
+	info
 }
 
 // List returns the browsers of a run folder, including stale ones, sorted by name. A folder that does not exist has
@@ -232,13 +225,11 @@ func List(runDir string) ([]Entry, error) {
 	}
 	entries := []Entry{}
 	for _, f := range all {
-		name := f.name
-		if name == protocolName {
+		if f.name == protocolName {
 			continue
 		}
-		i := f.readInfo()
-		e := Entry{Browser: name, Alive: f.isLocked(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
-			Product: i.Product, Profile: i.Profile, Attach: i.Attach, Started: i.Started}
+		e := Entry{f.name, f.isLocked(), f.readInfo()}
+		e.Temporary = false // it is not listed
 		if e.Alive && e.PID == 0 {
 			e.PID = f.lockPID()
 		}

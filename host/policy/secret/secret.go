@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/internal/origin"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // Max is the size limit of a secret, in bytes.

@@ -15,8 +15,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345678901, time.UTC)

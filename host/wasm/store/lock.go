@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
 

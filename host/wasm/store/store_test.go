@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-tools/parley/host/internal/durable"
-	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 )
 
 func TestDisk(t *testing.T) {

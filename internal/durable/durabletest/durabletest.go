@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // Disk records what is flushed.
