@@ -228,22 +228,21 @@ func passTool(name string) *manifest.Tool {
 
 // Entry returns the documentation of an event or a type, nil if there is none of that name.
 func (p *catalog) Entry(name string) (*host.Entry, error) {
-	if e, ok := p.protocol.Event(name); ok {
-		schema, _ := p.protocol.EventSchema(e.Name)
-		return &host.Entry{Kind: "event", Tool: manifest.Tool{
-			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: schema,
-			Needs: eventNeeds(e.Name, e.Domain), Experimental: e.Experimental,
-			Deprecated: deprecated(e.Deprecated, "", ""),
-		}}, nil
+	e, ok := p.protocol.Event(name)
+	if !ok {
+		e, ok = p.protocol.Type(name)
 	}
-	if t, ok := p.protocol.Type(name); ok {
-		schema, _ := p.protocol.TypeSchema(t.Name)
-		return &host.Entry{Kind: "type", Tool: manifest.Tool{
-			Name: t.Name, Group: t.Domain, Docs: docs(t.Brief, t.Description), Params: schema, Experimental: t.Experimental,
-			Deprecated: deprecated(t.Deprecated, "", ""),
-		}}, nil
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+	entry := &host.Entry{Kind: string(e.Kind), Tool: manifest.Tool{
+		Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: p.protocol.EntrySchema(e),
+		Experimental: e.Experimental, Deprecated: deprecated(e.Deprecated, "", ""),
+	}}
+	if e.Kind == protocol.KindEvent {
+		entry.Tool.Needs = eventNeeds(e.Name, e.Domain)
+	}
+	return entry, nil
 }
 
 func docs(brief, description string) manifest.Docs {

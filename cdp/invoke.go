@@ -109,11 +109,7 @@ func targets(ctx context.Context, c *keeper.Client, _ *host.Request, _ struct{})
 	return targetList{append([]api.Target{}, found...)}, err
 }
 
-type activateParams struct {
-	Target string `json:"target"`
-}
-
-func activate(ctx context.Context, c *keeper.Client, _ *host.Request, q activateParams) (api.Page, error) {
+func activate(ctx context.Context, c *keeper.Client, _ *host.Request, q api.TargetRequest) (api.Page, error) {
 	return c.Activate(ctx, q.Target)
 }
 

@@ -126,14 +126,10 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 	return paths, nil
 }
 
-type inputParams struct {
-	Events []json.RawMessage `json:"events"`
-}
-
 // input sends input events to a page.
-func input(ctx context.Context, c *keeper.Client, r *host.Request, q inputParams) (api.InputSent, error) {
-	return c.Input(ctx, api.InputRequest{Target: r.Options.Target, Events: q.Events, OnDialog: r.Options.OnDialog,
-		Wait: r.Options.Wait})
+func input(ctx context.Context, c *keeper.Client, r *host.Request, q api.InputRequest) (api.InputSent, error) {
+	q.Target, q.OnDialog, q.Wait = r.Options.Target, r.Options.OnDialog, r.Options.Wait
+	return c.Input(ctx, q)
 }
 
 type routeParams struct {

@@ -49,19 +49,17 @@ func (p *catalog) searchDocs() (docs []host.SearchDoc) {
 	}
 	for _, d := range p.protocol.Domains() {
 		for _, m := range p.protocol.Members(d.Name) {
-			name := d.Name + "." + m.Name
-			switch m.Kind {
-			case protocol.KindEvent:
-				if e, ok := p.protocol.Event(name); ok {
-					docs = append(docs, host.SearchDoc{Name: name, Kind: "event", Group: d.Name, Brief: e.Brief, Text: e.Description,
-						Deprecated: e.Deprecated, Experimental: e.Experimental, Params: searchParams(e.Params)})
-				}
-			case protocol.KindType:
-				if t, ok := p.protocol.Type(name); ok {
-					docs = append(docs, host.SearchDoc{Name: name, Kind: "type", Group: d.Name, Brief: t.Brief, Text: t.Description,
-						Deprecated: t.Deprecated, Experimental: t.Experimental, Keywords: t.Enum, Params: searchParams(t.Properties)})
-				}
+			find := p.protocol.Event
+			if m.Kind == protocol.KindType {
+				find = p.protocol.Type
 			}
+			e, ok := find(d.Name + "." + m.Name)
+			if m.Kind == protocol.KindCommand || !ok {
+				continue
+			}
+			docs = append(docs, host.SearchDoc{Name: e.Name, Kind: string(e.Kind), Group: d.Name, Brief: e.Brief,
+				Text: e.Description, Deprecated: e.Deprecated, Experimental: e.Experimental, Keywords: e.Enum,
+				Params: searchParams(e.Fields)})
 		}
 	}
 	return docs

@@ -104,7 +104,7 @@ func (t *tables) checkResult(s protocol.SourceRow) error {
 			return fail
 		}
 		e, ok := t.p.Event(q.Match[0])
-		if !ok || !t.hasField(e.Params, steps[3:]) {
+		if !ok || !t.hasField(e.Fields, steps[3:]) {
 			return fail
 		}
 		return nil
@@ -132,7 +132,7 @@ func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
 		return true
 	}
 	if y, ok := t.p.Type(field.Ref); ok {
-		return t.hasField(y.Properties, steps)
+		return t.hasField(y.Fields, steps)
 	}
 	return t.hasField(field.Properties, steps)
 }
@@ -203,7 +203,7 @@ func (t *tables) exampleValues(command string, n *protocol.Note, used map[string
 func (t *tables) dropNested(from map[string]string, path string, p protocol.Param) {
 	properties := p.Properties
 	if y, ok := t.p.Type(p.Ref); ok && len(properties) == 0 {
-		for _, q := range y.Properties {
+		for _, q := range y.Fields {
 			delete(from, p.Ref+"."+q.Name)
 			delete(from, path+"."+q.Name)
 		}

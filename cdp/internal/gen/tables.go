@@ -288,7 +288,7 @@ func (t *tables) values() {
 		if c, ok := t.p.Command(owner); ok && len(parts) == 3 {
 			fields = c.Params
 		} else if y, ok := t.p.Type(owner); ok {
-			fields = y.Properties
+			fields = y.Fields
 		} else {
 			return fmt.Errorf("there is no %s", owner)
 		}

@@ -34,21 +34,16 @@ type Command struct {
 // Related is another command, or a verb of the plugin, and what it has to do with a command.
 type Related struct{ Tool, Why string }
 
-// Event is one event.
-type Event struct {
-	Name, Domain, Brief      string
+// Entry is an event or a named type.
+type Entry struct {
+	Kind                     Kind   // KindEvent or KindType
+	Name, Domain, Brief      string // the name is qualified
 	Description              string
-	Params                   []Param
+	Enum                     []string // of a type
+	Fields                   []Param  // the parameters of an event, the properties of a type
 	Experimental, Deprecated bool
-}
 
-// Type is one named type.
-type Type struct {
-	Name, Domain, Brief      string
-	Description              string
-	Enum                     []string
-	Properties               []Param
-	Experimental, Deprecated bool
+	source memberRecord
 }
 
 // Param is one parameter, one field of a result, or one property of a type.
@@ -97,35 +92,30 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 }
 
 // Event returns an event by its qualified name, without regard to case.
-func (p *Protocol) Event(name string) (*Event, bool) {
-	r, ok := p.find(KindEvent, name)
+func (p *Protocol) Event(name string) (*Entry, bool) { return p.entry(KindEvent, name) }
+
+// Type returns a type by its qualified name, without regard to case.
+func (p *Protocol) Type(name string) (*Entry, bool) { return p.entry(KindType, name) }
+
+func (p *Protocol) entry(k Kind, name string) (*Entry, bool) {
+	r, ok := p.find(k, name)
 	if !ok {
 		return nil, false
 	}
 	m := r.member()
 	d, _ := p.domain(m.domain)
-	return &Event{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
-		Description: descriptionOr(m.Description, m.Name),
-		Params:      p.params(m.domain, m.Parameters), Experimental: m.Experimental || d.Experimental,
-		Deprecated: m.Deprecated ||
-			d.Deprecated,
-	}, true
-}
-
-// Type returns a type by its qualified name, without regard to case.
-func (p *Protocol) Type(name string) (*Type, bool) {
-	m, ok := p.typeRecord(name)
-	if !ok {
-		return nil, false
+	e := &Entry{
+		Kind: k, Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
+		Description: m.Description, Fields: p.params(m.domain, m.Parameters),
+		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated, source: m,
 	}
-	d, _ := p.domain(m.domain)
-	return &Type{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
-		Description: descriptionOr(m.Description, m.Name),
-		Enum:        p.param(m.domain, &m.node).Enum, Properties: p.params(m.domain, m.Properties),
-		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
-	}, true
+	if e.Description == "" {
+		e.Description = words(m.Name) + "."
+	}
+	if k == KindType {
+		e.Enum, e.Fields = p.param(m.domain, &m.node).Enum, p.params(m.domain, m.Properties)
+	}
+	return e, true
 }
 
 // typeHead returns a type without its properties.
@@ -143,13 +133,6 @@ func (p *Protocol) typeRecord(name string) (memberRecord, bool) {
 		return memberRecord{}, false
 	}
 	return r.member(), true
-}
-
-func descriptionOr(description, name string) string {
-	if description == "" {
-		return words(name) + "."
-	}
-	return description
 }
 
 // resolveRedirect returns the command that a redirect leads to, and its name. It returns m itself if there is no

@@ -73,8 +73,9 @@ func TestParseNewerProtocol(t *testing.T) {
 	if c.Effect != Write || len(c.Tasks) == 0 {
 		t.Errorf("the reviewed facts about Page.navigate were not adopted: %+v", c)
 	}
-	if y, ok := p.TypeSchema("Page.Odd"); !ok || strings.Contains(string(y), "bigint") {
-		t.Errorf("a new type is %s", y)
+	odd, ok := p.Type("Page.Odd")
+	if !ok || strings.Contains(string(p.EntrySchema(odd)), "bigint") {
+		t.Errorf("Page.Odd: %v, %+v", ok, odd)
 	}
 	if c.Params[1].Name != "bytes" || !c.Params[1].Binary {
 		t.Errorf("a binary parameter is %+v", c.Params[1])

@@ -172,13 +172,13 @@ func TestLookup(t *testing.T) {
 	if _, ok := p.Event("Network.getCookies"); ok {
 		t.Error("Network.getCookies is found as an event")
 	}
-	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 || e.Params[0].Ref != "Network.RequestId" {
+	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Fields) == 0 || e.Fields[0].Ref != "Network.RequestId" {
 		t.Errorf("Network.requestWillBeSent: %+v", e)
 	}
-	if y, ok := p.Type("DOM.Quad"); !ok || y.Properties != nil {
+	if y, ok := p.Type("DOM.Quad"); !ok || y.Fields != nil {
 		t.Errorf("DOM.Quad: %+v", y)
 	}
-	if y, ok := p.Type("Network.Cookie"); !ok || len(y.Properties) < 10 {
+	if y, ok := p.Type("Network.Cookie"); !ok || len(y.Fields) < 10 {
 		t.Errorf("Network.Cookie: %+v", y)
 	}
 }
@@ -429,9 +429,9 @@ func TestSchemas(t *testing.T) {
 			raw, ok := []byte("{}"), true
 			switch l.Kind {
 			case KindEvent:
-				raw, ok = p.EventSchema(d.Name + "." + l.Name)
+				raw, ok = entrySchema(p.Event(d.Name + "." + l.Name))
 			case KindType:
-				raw, ok = p.TypeSchema(d.Name + "." + l.Name)
+				raw, ok = entrySchema(p.Type(d.Name + "." + l.Name))
 			}
 			if _, err := schema.CompileTrusted(raw); !ok || err != nil {
 				t.Errorf("%s %s.%s: %v\n%s", l.Kind, d.Name, l.Name, err, raw)
@@ -452,13 +452,13 @@ func TestSchemas(t *testing.T) {
 	if n := bytes.Count(p.ReturnsSchema(c), []byte(`"DOM.Node":{`)); n != 1 {
 		t.Errorf("DOM.Node is defined %d times", n)
 	}
-	if _, ok := p.TypeSchema("Network.Cookie"); !ok {
+	if _, ok := entrySchema(p.Type("Network.Cookie")); !ok {
 		t.Error("Network.Cookie has no schema")
 	}
-	if raw, ok := p.EventSchema("Network.requestWillBeSent"); !ok || !bytes.Contains(raw, []byte(`"Network.Request":{`)) {
+	if raw, ok := entrySchema(p.Event("Network.requestWillBeSent")); !ok || !bytes.Contains(raw, []byte(`"Network.Request":{`)) {
 		t.Errorf("Network.requestWillBeSent has the schema %s", raw)
 	}
-	if _, ok := p.TypeSchema("Network.NoSuchType"); ok {
+	if _, ok := entrySchema(p.Type("Network.NoSuchType")); ok {
 		t.Error("a type that does not exist has a schema")
 	}
 }
@@ -602,4 +602,12 @@ func TestAliases(t *testing.T) {
 			t.Errorf("no command has a parameter %s", row[1])
 		}
 	}
+}
+
+// entrySchema returns the schema of an event or a type, if there is one of the name.
+func entrySchema(e *Entry, ok bool) ([]byte, bool) {
+	if !ok {
+		return nil, false
+	}
+	return Embedded().EntrySchema(e), true
 }

@@ -17,34 +17,20 @@ func (p *Protocol) ReturnsSchema(c *Command) []byte {
 	return w.objectSchema(c.source.domain, c.source.Returns)
 }
 
-// TypeSchema returns the draft-07 JSON Schema of a named type.
-func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
-	t, ok := p.typeRecord(name)
-	if !ok {
-		return nil, false
+// EntrySchema returns the draft-07 JSON Schema of an event's parameters, or of a named type.
+func (p *Protocol) EntrySchema(e *Entry) []byte {
+	w, m := schemaWriter{p: p}, &e.source
+	switch {
+	case e.Kind == KindEvent:
+		return w.objectSchema(m.domain, m.Parameters)
+	case m.Type == "object" && len(m.Properties) > 0:
+		return w.objectSchema(m.domain, m.Properties)
 	}
-	w := schemaWriter{p: p}
 	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#",`)
-	if t.Type == "object" && len(t.Properties) > 0 {
-		w.raw(`"type":"object"`)
-		w.properties(t.domain, t.Properties, true)
-	} else {
-		w.body(t.domain, &t.node, true)
-	}
+	w.body(m.domain, &m.node, true)
 	w.definitions()
 	w.raw(`}`)
-	return w.b, true
-}
-
-// EventSchema returns the draft-07 JSON Schema of an event's parameters.
-func (p *Protocol) EventSchema(name string) ([]byte, bool) {
-	r, ok := p.find(KindEvent, name)
-	if !ok {
-		return nil, false
-	}
-	m := r.member()
-	w := schemaWriter{p: p}
-	return w.objectSchema(m.domain, m.Parameters), true
+	return w.b
 }
 
 type schemaWriter struct {
@@ -62,6 +48,8 @@ const schemaCapacity = 8 << 10
 func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
 
 func (w *schemaWriter) str(s string) { w.b = jsontext.AppendString(w.b, s) }
+
+func (w *schemaWriter) strs(list []string) { w.b = jsontext.Append(w.b, list) }
 
 func (w *schemaWriter) objectSchema(domain string, nodes []node) []byte {
 	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"`)
@@ -103,8 +91,9 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 			w.str(n.Name)
 			w.raw(`:{`)
 			w.body(domain, n, top)
-			if w.strict && top {
-				w.aliases(n.Name)
+			if names := aliasesOf(n.Name); w.strict && top && names != nil {
+				w.raw(`,"x-aliases":`) // of a command's parameter, whose schema is never empty
+				w.strs(names)
 			}
 			w.raw(`}`)
 			if !n.Optional {
@@ -114,32 +103,11 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 		w.raw(`}`)
 	}
 	if len(required) > 0 {
-		w.raw(`,"required":[`)
-		for i, name := range required {
-			if i > 0 {
-				w.raw(`,`)
-			}
-			w.str(name)
-		}
-		w.raw(`]`)
+		w.raw(`,"required":`)
+		w.strs(required)
 	}
 	if w.strict && (len(nodes) > 0 || top) {
 		w.raw(`,"additionalProperties":false`)
-	}
-}
-
-// aliases continues the schema of a command's parameter, which is never empty.
-func (w *schemaWriter) aliases(param string) {
-	for i, alias := range aliasesOf(param) {
-		if i == 0 {
-			w.raw(`,"x-aliases":[`)
-		} else {
-			w.raw(`,`)
-		}
-		w.str(alias)
-	}
-	if aliasesOf(param) != nil {
-		w.raw(`]`)
 	}
 }
 
@@ -199,14 +167,7 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 	}
 	if len(enum) > 0 {
 		field("enum")
-		w.raw(`[`)
-		for i, e := range enum {
-			if i > 0 {
-				w.raw(`,`)
-			}
-			w.str(e)
-		}
-		w.raw(`]`)
+		w.strs(enum)
 	}
 	if binary {
 		field("contentEncoding")
