@@ -16,6 +16,14 @@ import (
 // null.
 func Marshal(v any) []byte { return Append(nil, v) }
 
+// Text returns a string as it is, and any other value as [Marshal] does.
+func Text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return string(Marshal(v))
+}
+
 // Append appends the encoding of v, as [Marshal] returns it, to b.
 func Append(b []byte, v any) []byte {
 	switch v := v.(type) {

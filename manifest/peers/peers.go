@@ -154,7 +154,7 @@ func matches(want, value any, name string, bound map[string]any) bool {
 			if err != nil {
 				return false
 			}
-			found := re.FindStringSubmatch(textOf(value))
+			found := re.FindStringSubmatch(jsontext.Text(value))
 			for i := range found {
 				bound[re.SubexpNames()[i]] = found[i]
 			}
@@ -187,7 +187,7 @@ func matches(want, value any, name string, bound map[string]any) bool {
 	if list, isList := value.([]any); isList && len(list) == 1 {
 		value = list[0]
 	}
-	return textOf(want) == textOf(value)
+	return jsontext.Text(want) == jsontext.Text(value)
 }
 
 // fill puts bound values into a form.
@@ -196,7 +196,7 @@ func fill(form any, bound map[string]any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for name, inner := range form {
-			out[textOf(fill(name, bound))] = fill(inner, bound)
+			out[jsontext.Text(fill(name, bound))] = fill(inner, bound)
 		}
 		return out
 	case []any:
@@ -209,15 +209,7 @@ func fill(form any, bound map[string]any) any {
 		if value, has := bound[strings.TrimPrefix(form, "$")]; has && form[0] == '$' {
 			return value
 		}
-		return os.Expand(form, func(name string) string { return textOf(bound[name]) })
+		return os.Expand(form, func(name string) string { return jsontext.Text(bound[name]) })
 	}
 	return form
-}
-
-// textOf returns a text as it is, and other values as JSON.
-func textOf(value any) string {
-	if text, isText := value.(string); isText {
-		return text
-	}
-	return string(jsontext.Marshal(value))
 }

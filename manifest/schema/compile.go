@@ -411,12 +411,8 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 			p := c.pattern(source, at+"/"+jsontext.EscapeToken(source))
 			n.patternProps = append(n.patternProps, patternProp{p, nodes[source]})
 		}
-	case "additionalProperties":
-		n.additional = c.schema(v, at)
 	case "unevaluatedProperties":
 		n.unevalProps, c.uneval = c.schema(v, at), true
-	case "propertyNames":
-		n.propertyNames = c.schema(v, at)
 	case "required":
 		n.required = c.names(v, at)
 	case "dependentRequired", "dependentSchemas", "dependencies":
@@ -440,8 +436,6 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		n.prefix = c.schemaList(v, at)
 	case "unevaluatedItems":
 		n.unevalItems, c.uneval = c.schema(v, at), true
-	case "contains":
-		n.contains = c.schema(v, at)
 	case "uniqueItems":
 		n.unique, _ = as[bool](c, v, at, "a boolean")
 
@@ -451,14 +445,10 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		n.anyOf = c.schemaList(v, at)
 	case "oneOf":
 		n.oneOf = c.schemaList(v, at)
-	case "not":
-		n.not = c.schema(v, at)
-	case "if":
-		n.ifs = c.schema(v, at)
-	case "then":
-		n.then = c.schema(v, at)
-	case "else":
-		n.els = c.schema(v, at)
+	case "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else":
+		into := map[string]**node{"additionalProperties": &n.additional, "propertyNames": &n.propertyNames,
+			"contains": &n.contains, "not": &n.not, "if": &n.ifs, "then": &n.then, "else": &n.els}
+		*into[k] = c.schema(v, at)
 	}
 }
 

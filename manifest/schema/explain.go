@@ -98,22 +98,14 @@ func nearestValues(v any, allowed []any) []string {
 	default:
 		return nil
 	}
-	word := strings.TrimSpace(plainText(v))
-	if slices.ContainsFunc(allowed, func(a any) bool { return plainText(a) == word }) { // only the type is wrong
+	word := strings.TrimSpace(jsontext.Text(v))
+	if slices.ContainsFunc(allowed, func(a any) bool { return jsontext.Text(a) == word }) { // only the type is wrong
 		return []string{word}
 	}
 	if _, isText := v.(string); !isText {
 		return nil
 	}
 	return nearestNames(word, texts(allowed))
-}
-
-// plainText returns a string as it is, and any other value as JSON.
-func plainText(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	return string(jsontext.Marshal(v))
 }
 
 func texts(values []any) []string {

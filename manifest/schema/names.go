@@ -203,7 +203,7 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	if has(given, places) != has(name, places) && !grouped(given, name) {
 		return true
 	}
-	if text := plainText(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&
+	if text := jsontext.Text(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&
 		unitOf(given) == unitOf(name) {
 		return false
 	}
@@ -220,7 +220,7 @@ func meansElse(given, name string) bool {
 // unit that its schema says.
 func (s *strangers) convertAll() {
 	for _, given := range slices.Clone(s.names) {
-		words, value := spelling.Words(given), plainText(s.object[given])
+		words, value := spelling.Words(given), jsontext.Text(s.object[given])
 		i := slices.IndexFunc(s.free, func(name string) bool {
 			return unitOf(given) != "" && spelling.Fold(name) == strings.Join(words[:len(words)-1], "")
 		})
@@ -436,7 +436,7 @@ func hasWords(name, other string) bool {
 // one. It is stricter than [Nearest]: what it returns is offered as a call to make.
 func respelled(v any, allowed []any) (any, bool) {
 	_, isText := v.(string)
-	text := plainText(v)
+	text := jsontext.Text(v)
 	for _, same := range []func(a string) bool{
 		func(a string) bool { return a == strings.TrimSpace(text) },
 		func(a string) bool { return spelling.Fold(a) == spelling.Fold(strings.TrimSpace(text)) },
@@ -444,7 +444,7 @@ func respelled(v any, allowed []any) (any, bool) {
 	} {
 		var found []any
 		for _, a := range allowed {
-			if same(plainText(a)) {
+			if same(jsontext.Text(a)) {
 				found = append(found, a)
 			}
 		}
