@@ -19,7 +19,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                    768,
-	"manifest":             10132,
+	"manifest":             10116,
 	"host/call":            2916, // values of their own for what is authorized, done and served
 	"host/redact":          575,
 	"host/session":         447,
@@ -44,7 +44,7 @@ var maxLines = map[string]int{
 	"internal/wire":        354,
 	"cdp":                  6494,
 	"cdp/internal/keeper":  9098,
-	"plugins":              5920, // as plugins/page below
+	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
 	"cmd":                  14755, // imports host/advice
 	"internal":             1194,  // plugins for tests
@@ -65,12 +65,11 @@ var largePackages = map[string][2]int{ // lines, files
 
 	"host":                      {3579, 26},
 	"host/internal/index":       {3428, 19},
-	"plugins/page":              {4129, 18}, // locators as Playwright writes them
+	"plugins/page":              {4122, 18}, // locators as Playwright writes them
 	"cmd/parley/internal/tools": {3088, 8},  // words that mean another call elsewhere
 }
 
 var manyMethods = map[string]int{
-	"plugins/page.browser":       49,
 	"host/internal/index.search": 53,
 }
 

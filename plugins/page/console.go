@@ -254,7 +254,8 @@ type Download struct {
 func Downloads(c *sdk.Call, p DownloadsParams) (*DownloadsResult, error) {
 	b := &browser{Call: c}
 	var r *DownloadsResult
-	_, err := b.poll(time.Now().Add(time.Duration(p.Wait)*time.Millisecond), func() (done bool, err error) {
+	w := waiting{b, time.Now().Add(time.Duration(p.Wait) * time.Millisecond)}
+	_, err := w.poll(func() (done bool, err error) {
 		r, done, err = b.downloads()
 		return done, err
 	})

@@ -160,19 +160,23 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 			Description string
 		}
 	}
-	statements := false
+	statements, call := false, ""
 	var err error
 	switch {
 	case p.Element != "":
 	case functionText.MatchString(expression):
-		expression, err = b.calling(expression)
+		// A program that only begins with a function stays as it is.
+		call, err = callOf(b, "(", expression, "\n)")
 	case strings.Contains(expression, "await"):
-		expression, statements, err = b.awaiting(expression)
+		// An expression becomes one that is a promise. Statements stay as they are: the mode of a console, in which they
+		// run, awaits what they await, but not a promise that is their result.
+		call, err = callOf(b, "(async () => (\n", expression, "\n))")
+		statements = call == ""
 	}
 	if err != nil {
 		return r, err
 	}
-	err = b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
+	err = b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true, "userGesture": true, "replMode": statements},
 		sdk.Options{Target: cmp.Or(target, b.target)}, &done)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
@@ -194,31 +198,13 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 // functionText matches how the text of a function begins. Callers used to other tools pass a function.
 var functionText = regexp.MustCompile(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
 
-// calling makes the text of a function a call of it. A program that only begins with a function stays as it is.
-func (b *browser) calling(program string) (string, error) {
-	function := "(" + strings.TrimRight(program, "; \t\r\n") + "\n)"
-	if ok, err := b.compiles(function); err != nil || !ok {
-		return program, err
-	}
-	return function + "()", nil
-}
-
-// awaiting makes an expression with an await one that is a promise. Statements stay as they are: the mode of a console,
-// in which they run, awaits what they await, but not a promise that is their result.
-func (b *browser) awaiting(program string) (expression string, statements bool, err error) {
-	function := "(async () => (\n" + strings.TrimRight(program, "; \t\r\n") + "\n))"
-	if ok, err := b.compiles(function); err != nil || !ok {
-		return program, true, err
-	}
-	return function + "()", false, nil
-}
-
-// compiles reports whether Chrome can compile a program.
-func (b *browser) compiles(program string) (bool, error) {
-	err := b.cdp("Runtime.compileScript", map[string]any{"expression": program, "sourceURL": "", "persistScript": false},
+// callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
+func callOf(b *browser, before, program, after string) (string, error) {
+	function := before + strings.TrimRight(program, "; \t\r\n") + after
+	err := b.cdp("Runtime.compileScript", map[string]any{"expression": function, "sourceURL": "", "persistScript": false},
 		nil)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
-		return false, nil
+		return "", nil
 	}
-	return err == nil, err
+	return function + "()", err
 }

@@ -56,7 +56,7 @@ func Cookies(c *sdk.Call, p CookiesParams) (*CookiesResult, error) {
 		if p.Name == "" {
 			return nil, sdk.Invalid("/name", "the name of the cookie", "none", "")
 		}
-		if err := b.setCookie(p); err != nil {
+		if err := p.set(b); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +101,8 @@ func Cookies(c *sdk.Call, p CookiesParams) (*CookiesResult, error) {
 	return r, nil
 }
 
-func (b *browser) setCookie(p CookiesParams) error {
+// set sets the cookie.
+func (p *CookiesParams) set(b *browser) error {
 	page, err := b.here()
 	if err != nil {
 		return err

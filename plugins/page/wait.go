@@ -50,33 +50,32 @@ type seen struct {
 func Wait(c *sdk.Call, p WaitParams) (WaitResult, error) {
 	b := &browser{Call: c}
 	began := time.Now()
-	until := began.Add(time.Duration(p.Timeout) * time.Millisecond)
+	w := waiting{b, began.Add(time.Duration(p.Timeout) * time.Millisecond)}
 	var what string
 	var last seen
 	var err error
+	condition := map[string]any{"gone": p.Gone}
 	switch {
-	case p.Text != "" || p.Element != "" || p.URL != "":
-		condition := map[string]any{"gone": p.Gone}
-		switch {
-		case p.Text != "":
-			condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
-		case p.Element != "":
-			condition["locator"], what = parseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
-		default:
-			condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
-		}
-		last, err = b.until(condition, until)
+	case p.Text != "":
+		condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
+	case p.Element != "":
+		condition["locator"], what = parseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
+	case p.URL != "":
+		condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
 	case p.Request != "":
 		what = fmt.Sprintf("a response from %q", p.Request)
-		last.Found, err = b.awaitRequest(p.Request, until)
+		last.Found, err = w.response(p.Request)
 	case p.Expression != "":
 		what = "the expression"
-		last.Found, err = b.awaitTrue(p.Expression, until)
+		last.Found, err = w.isTrue(p.Expression)
 	case p.Idle:
 		what = "an idle page"
-		last.Found, err = b.awaitIdle(until)
+		last.Found, err = w.idle()
 	default:
 		return WaitResult{}, sdk.Invalid("/text", "a condition: text, element, url, request, expression or idle", "none", "")
+	}
+	if len(condition) > 1 {
+		last, err = w.until(condition)
 	}
 	if err != nil {
 		return WaitResult{}, err
@@ -103,16 +102,22 @@ func (s seen) instead() string {
 	return text
 }
 
+// waiting waits for something in the page of a call, until its time is up.
+type waiting struct {
+	b   *browser
+	end time.Time
+}
+
 // until waits in the page for a condition, through changes of the document. Elements and texts may be in a frame.
-func (b *browser) until(condition map[string]any, end time.Time) (last seen, err error) {
+func (w waiting) until(condition map[string]any) (last seen, err error) {
 	for turn := 0; ; turn++ {
-		left := time.Until(end)
+		left := time.Until(w.end)
 		condition["timeout"] = max(min(left.Milliseconds(), 2000), 0)
 		if turn == 0 {
 			condition["timeout"] = min(left.Milliseconds(), 300)
 		}
 		var now seen
-		if _, err = b.script("", &now, "until", condition); err != nil && !canRetry("", err) {
+		if _, err = w.b.script("", &now, "until", condition); err != nil && !canRetry("", err) {
 			return last, err
 		}
 		if err == nil {
@@ -125,40 +130,41 @@ func (b *browser) until(condition map[string]any, end time.Time) (last seen, err
 			return last, nil
 		}
 		if condition["url"] == nil && condition["gone"] != true {
-			children, err := b.frames()
+			children, err := w.b.frames()
 			if err != nil && !canRetry("", err) {
 				return last, err
 			}
 			condition["timeout"] = 0
 			for _, f := range children {
-				if _, err := b.script(f.id, &now, "until", condition); err == nil && now.Found {
+				if _, err := w.b.script(f.id, &now, "until", condition); err == nil && now.Found {
 					return now, nil
 				}
 			}
 		}
-		if time.Now().After(end) {
+		if time.Now().After(w.end) {
 			return last, nil
 		}
 	}
 }
 
-// awaitRequest waits for a response from an address. One that has come since the document began counts.
-func (b *browser) awaitRequest(part string, end time.Time) (bool, error) {
-	return b.poll(end, func() (bool, error) {
+// response waits for a response from an address. One that has come since the document began counts.
+func (w waiting) response(part string) (bool, error) {
+	return w.poll(func() (bool, error) {
 		var list struct{ Events []json.RawMessage }
-		err := b.cdp("events", map[string]any{"match": []string{"Network.responseReceived"}, "url": part, "limit": 1}, &list)
+		match := []string{"Network.responseReceived"}
+		err := w.b.cdp("events", map[string]any{"match": match, "url": part, "limit": 1}, &list)
 		return len(list.Events) > 0, err
 	})
 }
 
 // poll tries something again and again until it is done, fails, or the time is up.
-func (b *browser) poll(end time.Time, try func() (done bool, err error)) (bool, error) {
+func (w waiting) poll(try func() (done bool, err error)) (bool, error) {
 	for {
 		done, err := try()
-		if err != nil || done || time.Now().After(end) {
+		if err != nil || done || time.Now().After(w.end) {
 			return err == nil && done, err
 		}
-		if err := b.pause(); err != nil {
+		if err := w.b.pause(); err != nil {
 			return false, err
 		}
 	}
@@ -174,15 +180,15 @@ func (b *browser) pause() error {
 	return err
 }
 
-// awaitTrue waits until an expression is true. Chrome stops one that would change something.
-func (b *browser) awaitTrue(expression string, end time.Time) (bool, error) {
-	return b.poll(end, func() (bool, error) {
+// isTrue waits until an expression is true. Chrome stops one that would change something.
+func (w waiting) isTrue(expression string) (bool, error) {
+	return w.poll(func() (bool, error) {
 		var done struct{ Result struct{ Value any } }
-		err := b.cdp("Runtime.evaluate", map[string]any{"expression": "!!(" + expression + "\n)", "returnByValue": true,
+		err := w.b.cdp("Runtime.evaluate", map[string]any{"expression": "!!(" + expression + "\n)", "returnByValue": true,
 			"throwOnSideEffect": true}, &done)
 		if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" && strings.Contains(e.Message, "side-effect") {
 			return false, sdk.Exit("script_error", "the expression changes something; page.evaluate runs it", nil)
-		} else if ok && e.Code == "script_error" && time.Now().After(end) {
+		} else if ok && e.Code == "script_error" && time.Now().After(w.end) {
 			return false, sdk.Exit("script_error", e.Message, nil)
 		} else if err != nil && !ok {
 			return false, err
@@ -191,23 +197,23 @@ func (b *browser) awaitTrue(expression string, end time.Time) (bool, error) {
 	})
 }
 
-// awaitIdle waits until the document is quiet and no request of it is under way.
-func (b *browser) awaitIdle(end time.Time) (bool, error) {
+// idle waits until the document is quiet and no request of it is under way.
+func (w waiting) idle() (bool, error) {
 	a := newActivity(0)
 	for {
 		var now struct{ Settled bool }
-		left := max(min(time.Until(end).Milliseconds(), 2000), 1)
-		if _, err := b.script("", &now, "settle", map[string]any{"quiet": 200, "timeout": left}); err != nil &&
+		left := max(min(time.Until(w.end).Milliseconds(), 2000), 1)
+		if _, err := w.b.script("", &now, "settle", map[string]any{"quiet": 200, "timeout": left}); err != nil &&
 			!canRetry("", err) {
 			return false, err
 		}
-		if err := a.read(b); err != nil {
+		if err := a.read(w.b); err != nil {
 			return false, err
 		}
 		if now.Settled && len(a.pending) == 0 {
 			return true, nil
 		}
-		if time.Now().After(end) {
+		if time.Now().After(w.end) {
 			return false, nil
 		}
 	}
@@ -240,7 +246,7 @@ type ExpectResult struct {
 // Expect checks the page.
 func Expect(c *sdk.Call, p ExpectParams) (ExpectResult, error) {
 	b := &browser{Call: c}
-	end := time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)
+	w := waiting{b, time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)}
 	if p.Text == "" && p.Element == "" && p.URL == "" {
 		return ExpectResult{}, sdk.Invalid("/text", "a condition: text, element or url", "none", "")
 	}
@@ -253,7 +259,7 @@ func Expect(c *sdk.Call, p ExpectParams) (ExpectResult, error) {
 		if c.value == "" {
 			continue
 		}
-		s, err := b.until(map[string]any{c.kind: c.value}, end)
+		s, err := w.until(map[string]any{c.kind: c.value})
 		if err != nil {
 			return ExpectResult{}, err
 		}
@@ -265,7 +271,7 @@ func Expect(c *sdk.Call, p ExpectParams) (ExpectResult, error) {
 		return ExpectResult{true}, nil
 	}
 	problem := ""
-	met, err := b.poll(end, func() (_ bool, err error) {
+	met, err := w.poll(func() (_ bool, err error) {
 		problem, err = b.differs(p)
 		if e, ok := err.(*sdk.ExitError); ok {
 			problem, err = e.Message, nil
