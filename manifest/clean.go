@@ -22,31 +22,27 @@ func Clean(s string) string {
 	if isClean(s) {
 		return s
 	}
-	joins := func(r rune) bool { return r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
-	var b []byte
+	return string(escape(strings.ReplaceAll(s, "\r\n", "\n"), true))
+}
+
+// escape writes each [Hidden] character as JSON escapes it, but joiners that join as they are, if they are kept.
+func escape(s string, keepsJoiners bool) (b []byte) {
+	joins := func(r rune) bool { return keepsJoiners && r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
 	before := rune(0)
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
 		after, _ := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == '\r' && after == '\n':
-		case !Hidden(r), (r == 0x200c || r == 0x200d) && joins(before) && joins(after):
+		if !Hidden(r) || (r == 0x200c || r == 0x200d) && joins(before) && joins(after) {
 			b = utf8.AppendRune(b, r)
-		default:
-			b = appendEscape(b, r)
+		} else {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				b = fmt.Appendf(b, `\u%04x`, unit)
+			}
 		}
 		before = r
 	}
-	return string(b)
-}
-
-// appendEscape appends the escape of a character in JSON, two for one beyond U+FFFF.
-func appendEscape(b []byte, r rune) []byte {
-	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
-		return fmt.Appendf(b, `\u%04x\u%04x`, high, low)
-	}
-	return fmt.Appendf(b, `\u%04x`, r)
+	return b
 }
 
 // Strip returns what a reader sees of a text: it is without terminal sequences and [Hidden] characters. It serves to
@@ -122,20 +118,7 @@ func EscapeJSON(data []byte) []byte {
 	if isClean(string(data)) {
 		return data
 	}
-	var b []byte
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		switch {
-		case r == '\r':
-			b = append(b, ' ')
-		case !Hidden(r):
-			b = utf8.AppendRune(b, r)
-		default:
-			b = appendEscape(b, r)
-		}
-		i += n
-	}
-	return b
+	return escape(strings.ReplaceAll(string(data), "\r", " "), false)
 }
 
 // CleanJSON cleans each string of a JSON document that is shown as documentation, keys included. The order of keys

@@ -279,8 +279,8 @@ func (f *field) named(set map[string]bool) bool {
 
 func checkCategory(l *linter, at string, t *manifest.Tool) {
 	results, params := resultsOf(t), paramsOf(t)
-	has := func(fields []field, set map[string]bool, least int) bool {
-		return slices.ContainsFunc(fields, func(f field) bool { return f.depth >= least && f.named(set) })
+	has := func(fields []field, set map[string]bool) bool {
+		return slices.ContainsFunc(fields, func(f field) bool { return f.named(set) })
 	}
 	list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) ||
 		slices.ContainsFunc(manifest.Params(t.Returns), func(p manifest.Param) bool {
@@ -294,22 +294,22 @@ func checkCategory(l *linter, at string, t *manifest.Tool) {
 	case "generation":
 		if len(t.Returns) == 0 {
 			wrong = "returns what it made; declare \"returns\""
-		} else if !reads && !has(results, identity(), 1) {
+		} else if !reads && !has(results, identity()) {
 			wrong = "returns where what it made is, such as a path or an id"
 		}
 	case "review":
-		if !has(results, patch(), 1) &&
-			!(list && has(results, location(), 1) && has(results, finding(), 1)) {
+		if !has(results, patch()) &&
+			!(list && has(results, location()) && has(results, finding())) {
 			wrong = "returns a list of findings, each with a location and a reason"
 		}
 	case "correction":
-		if !has(params, fragment(), 1) || !has(params, fault(), 1) || len(params) < 2 {
+		if !has(params, fragment()) || !has(params, fault()) || len(params) < 2 {
 			wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
 		} else if len(t.Returns) == 0 {
 			wrong = "returns what it corrected; declare \"returns\""
 		}
 	case "planning":
-		if !list || !has(results, order(), 1) {
+		if !list || !has(results, order()) {
 			wrong = "returns a list of steps with their order or dependencies"
 		}
 	case "query":
