@@ -24,30 +24,29 @@ import (
 )
 
 func newDoctor(app *command.App) *cobra.Command {
-	opts := &doctorOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDoctor, &cobra.Command{
 		Use:     "doctor",
 		Short:   "Set-up",
 		Example: "parley doctor --json",
-		RunE:    command.RunWith(app, runDoctor, opts),
-	}
-	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
-	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")
-	return cmd
+	})
 }
 
 // runDoctor prints all checks, and ends with config_error if one failed.
 func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error {
-	data := doctor(ctx, app, *opts)
-	raw, err := manifest.Marshal(data)
-	if err != nil {
-		return err
+	if opts.Clean {
+		wasm.StopRunners(app.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
 	}
+	data := &doctorData{Checks: checks(ctx, app, opts.Authors)}
 	fixes := []string{} // of the checks that failed
 	for _, c := range data.Checks {
 		if c.Status == "fail" {
+			data.Failed++
 			fixes = append(fixes, c.Fix)
 		}
+	}
+	raw, err := manifest.Marshal(data)
+	if err != nil {
+		return err
 	}
 	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: fixes}
 	failed := host.Errorf(host.ConfigError, "%s failed", manifest.Plural(data.Failed, "check"))
@@ -57,9 +56,7 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	err = app.PrintEnvelope(env, func(w io.Writer) {
 		for _, c := range data.Checks {
 			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
-			if c.Fix != "" && c.Status != "ok" {
-				fmt.Fprintf(w, "%-16s fix: %s\n", "", c.Fix)
-			}
+			command.PrintIf(w, c.Fix != "" && c.Status != "ok", "%-16s fix: %s\n", "", c.Fix)
 		}
 	})
 	if err == nil && !env.OK {
@@ -68,7 +65,7 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	return err
 }
 
-// check is one thing that [doctor] looked at.
+// check is one thing that doctor looked at.
 type check struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // "ok", "warn" or "fail"
@@ -90,16 +87,13 @@ type doctorData struct {
 
 // doctorOptions say what to do besides checking.
 type doctorOptions struct {
-	Clean   bool // remove the files of runners that have ended
-	Authors bool // check the compilers that authors of plugins need, too
+	Authors bool `flag:"authors" usage:"check the compilers for plugins, too"`
+	Clean   bool `flag:"clean" usage:"remove the files of runners that have ended"`
 }
 
-// doctor checks everything that parley depends on, and with o.Authors what building plugins depends on. A check that
-// fails is data, not an error.
-func doctor(ctx context.Context, app *command.App, o doctorOptions) *doctorData {
-	if o.Clean {
-		wasm.StopRunners(app.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
-	}
+// checks checks everything that parley depends on, and for authors what building plugins depends on. A check that fails
+// is data, not an error.
+func checks(ctx context.Context, app *command.App, authors bool) []check {
 	checks := []check{checkPlatform(app), checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app)}
 	chrome := ""
 	if s, err := app.Settings(); err == nil {
@@ -108,7 +102,7 @@ func doctor(ctx context.Context, app *command.App, o doctorOptions) *doctorData 
 	checks = append(checks, checkChrome(app, chrome))
 	checks = append(checks, checkFolders(app)...)
 	checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
-	if o.Authors {
+	if authors {
 		for _, t := range []struct{ name, version, fix string }{
 			{"go", "version", "install Go 1.26 to build Go plugins"},
 			{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
@@ -117,13 +111,7 @@ func doctor(ctx context.Context, app *command.App, o doctorOptions) *doctorData 
 			checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
 		}
 	}
-	data := &doctorData{Checks: checks}
-	for _, c := range checks {
-		if c.Status == "fail" {
-			data.Failed++
-		}
-	}
-	return data
+	return checks
 }
 
 func checkPlatform(app *command.App) check {
@@ -132,9 +120,7 @@ func checkPlatform(app *command.App) check {
 	if runtime.GOOS != "linux" {
 		c.Status, c.Fix = "warn", "use Linux, where parley is tested"
 		c.Detail += "; built but not tested here"
-		if !cdp.Supported() {
-			c.Detail += "; no browser can be opened on this platform"
-		}
+		c.Detail += command.When(!cdp.Supported(), "; no browser can be opened on this platform")
 	}
 	return c
 }
@@ -166,9 +152,8 @@ func checkRunners(app *command.App) check {
 	}
 	running, stale := runners(app)
 	c := check{Name: "runners", Status: "ok", Detail: manifest.Plural(len(running), "runner")}
-	if len(stale) > 0 {
-		c.Detail += fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale))
-	}
+	c.Detail += command.When(len(stale) > 0,
+		fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale)))
 	return c
 }
 
@@ -204,9 +189,7 @@ func checkAudit(app *command.App) check {
 	}
 	if c := checkFolder(command.NamedPath{Name: "audit", Path: log.Dir()}); c.Status == "fail" {
 		c.Detail += ", and calls are not recorded"
-		if mode == audit.Required {
-			c.Detail += ", so none runs"
-		}
+		c.Detail += command.When(mode == audit.Required, ", so none runs")
 		return c
 	}
 	s, err := log.State()
@@ -235,10 +218,7 @@ func checkPlugins(app *command.App) check {
 func checkChrome(app *command.App, configured string) check {
 	path, why, err := cdp.FindChrome(app.Env, configured)
 	if err != nil {
-		fix := ""
-		if e := host.AsError(err); len(e.Steps) > 0 {
-			fix = app.Command(e.Steps[0])
-		}
+		fix := append(command.Map(host.AsError(err).Steps, app.Command), "")[0]
 		return check{"chrome", "fail", err.Error(), fix}
 	}
 	return check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
@@ -266,24 +246,18 @@ func checkFolders(app *command.App) []check {
 // represented by the nearest one above it.
 func checkFolder(p command.NamedPath) check {
 	at := p.Path
-	for {
-		info, err := os.Stat(at)
-		if err == nil && !info.IsDir() {
-			return check{p.Name, "fail", at + " is not a folder", "move " + at + " away, or set PARLEY_HOME"}
-		}
-		if err == nil {
-			break
-		}
-		if parent := filepath.Dir(at); parent != at {
-			at = parent
-			continue
-		}
-		return check{p.Name, "fail", p.Path + " cannot be created", "set PARLEY_HOME to a folder that you can write to"}
+	info, err := os.Stat(at)
+	for ; err != nil && filepath.Dir(at) != at; info, err = os.Stat(at) {
+		at = filepath.Dir(at)
 	}
-	if !writable(at) {
-		return check{
-			p.Name, "fail", at + " is not writable", "chown it, or set PARLEY_HOME to a folder that you can write to",
-		}
+	const set = "set PARLEY_HOME to a folder that you can write to"
+	switch {
+	case err != nil:
+		return check{p.Name, "fail", p.Path + " cannot be created", set}
+	case !info.IsDir():
+		return check{p.Name, "fail", at + " is not a folder", "move " + at + " away, or set PARLEY_HOME"}
+	case !writable(at):
+		return check{p.Name, "fail", at + " is not writable", "chown it, or " + set}
 	}
 	c := check{Name: p.Name, Status: "ok", Detail: p.Path}
 	if free, ok := freeSpace(at); ok {

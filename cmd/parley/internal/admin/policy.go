@@ -18,7 +18,8 @@ import (
 func newPolicy(app *command.App) *cobra.Command {
 	return command.Parent("policy", "Rights",
 		command.New(app, "check", "Check the policy's files", "parley policy check", runPolicyCheck),
-		newPolicyExplain(app),
+		command.New(app, "explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
+			"parley policy explain text", runPolicyExplain, app.Complete().Plugins),
 		newPolicyGrant(app),
 		newPolicyRevoke(app))
 }
@@ -52,27 +53,17 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 		}
 	}
 	return app.PrintWarned(data, warnings, []string{"parley policy explain text"}, func(w io.Writer) {
-		if len(data.Files) == 0 {
-			fmt.Fprintln(w, "No policy file: plugins have no rights, and this command line may call every tool.")
-		}
+		command.PrintIf(w, len(data.Files) == 0,
+			"No policy file: plugins have no rights, and this command line may call every tool.\n")
 		for _, f := range data.Files {
 			fmt.Fprintln(w, "ok "+f)
 		}
 		for _, m := range data.Rules {
 			names := strings.Join(m.First, ", ")
-			if m.Matches > len(m.First) {
-				names += ", .."
-			}
+			names += command.When(m.Matches > len(m.First), ", ..")
 			fmt.Fprintf(w, "  %s: %s: %d %s\n", m.Where, m.Rule, m.Matches, names)
 		}
 	})
-}
-
-func newPolicyExplain(app *command.App) *cobra.Command {
-	cmd := command.New(app, "explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
-		"parley policy explain text", runPolicyExplain)
-	cmd.ValidArgsFunction = app.Complete().Plugins
-	return cmd
 }
 
 // runPolicyExplain explains the policy for a plugin or, as PLUGIN.TOOL, for one of its tools.
@@ -111,68 +102,49 @@ func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 }
 
 func newPolicyGrant(app *command.App) *cobra.Command {
-	cmd, opts := changeGrants(app, &cobra.Command{
-		Use:     "grant PLUGIN RIGHT...",
-		Short:   "Grant rights to the installed build of a plugin",
-		Example: "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
-	}, grant)
-	cmd.Flags().BoolVar(&opts.Signer, "signer", false, "grant to the trusted key that signed the build")
-	return cmd
+	return command.Make(app, runPolicyGrant, &cobra.Command{
+		Use:               "grant PLUGIN RIGHT...",
+		Short:             "Grant rights to the installed build of a plugin",
+		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
+		ValidArgsFunction: app.Complete().Plugins,
+	})
 }
 
 func newPolicyRevoke(app *command.App) *cobra.Command {
-	cmd, _ := changeGrants(app, &cobra.Command{
-		Use:     "revoke PLUGIN [RIGHT...]",
-		Short:   "Revoke rights of a plugin, all if none is named",
-		Example: "parley policy revoke github",
-	}, func(_ *command.App, rules *policy.Policy, opts *grantOptions, grants []policy.Grant) (policy.Edit, error) {
+	return command.Make(app, runPolicyRevoke, &cobra.Command{
+		Use:               "revoke PLUGIN [RIGHT...]",
+		Short:             "Revoke rights of a plugin, all if none is named",
+		Example:           "parley policy revoke github",
+		ValidArgsFunction: app.Complete().Plugins,
+	})
+}
+
+func runPolicyRevoke(ctx context.Context, app *command.App, opts *rightsOptions) error {
+	return changeGrants(ctx, app, opts, func(rules *policy.Policy, grants []policy.Grant) (policy.Edit, error) {
 		return rules.Revoke(opts.Plugin, grants...)
 	})
-	return cmd
 }
 
-// changeGrants makes a command that writes an edit of grants, once the operator has approved. The error is denied if
-// the operator has not, and then nothing has changed.
-func changeGrants(app *command.App, cmd *cobra.Command,
-	edit func(*command.App, *policy.Policy, *grantOptions, []policy.Grant) (policy.Edit, error),
-) (*cobra.Command, *grantOptions) {
-	opts := &grantOptions{}
-	cmd.ValidArgsFunction = app.Complete().Plugins
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		opts.Plugin, opts.Rights = args[0], args[1:]
-		rules, grants, err := parseGrants(app, opts)
+// runPolicyGrant grants rights to the installed build of a plugin, or to its signer.
+func runPolicyGrant(ctx context.Context, app *command.App, opts *grantOptions) error {
+	return changeGrants(ctx, app, &opts.rightsOptions, func(rules *policy.Policy, grants []policy.Grant) (policy.Edit,
+		error) {
+		at, err := command.FindIn(app, opts.Plugin, "")
 		if err != nil {
-			return err
+			return policy.Edit{}, err
 		}
-		e, err := edit(app, rules, opts, grants)
-		if err != nil {
-			return err
+		info := at.Provider.Info()
+		if info.Digest == "" {
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
 		}
-		return writeGrants(cmd.Context(), app, rules, e, opts.Yes)
-	}
-	command.AddYes(cmd, &opts.Yes)
-	return cmd, opts
-}
-
-// grant returns the edit that grants rights to the installed build of a plugin, or to its signer.
-func grant(
-	app *command.App, rules *policy.Policy, opts *grantOptions, grants []policy.Grant,
-) (edit policy.Edit, err error) {
-	at, err := command.FindIn(app, opts.Plugin, "")
-	if err != nil {
-		return edit, err
-	}
-	info := at.Provider.Info()
-	if info.Digest == "" {
-		return edit, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
-	}
-	to := info.Digest
-	if opts.Signer {
-		if to, err = grantee(app, info.Name); err != nil {
-			return edit, err
+		to := info.Digest
+		if opts.Signer {
+			if to, err = grantee(app, info.Name); err != nil {
+				return policy.Edit{}, err
+			}
 		}
-	}
-	return rules.Grant(info.Name, to, grants...)
+		return rules.Grant(info.Name, to, grants...)
+	})
 }
 
 // checkPolicyData are the files of the policy, all of which are valid, and what each of their rules applies to today.
@@ -181,15 +153,18 @@ type checkPolicyData struct {
 	Rules []policy.Match `json:"rules"`
 }
 
-// grantOptions say which rights of a plugin to change.
-type grantOptions struct {
-	Plugin string
+// rightsOptions say which rights of a plugin to change.
+type rightsOptions struct {
+	Plugin string `word:""`
 	// Rights are in the grammar of grants. revoke takes all if there are none.
-	Rights []string
+	Rights []string `word:""`
+	command.Approval
+}
+
+type grantOptions struct {
+	rightsOptions
 	// Signer binds the grants to the key that signed the installed build, so that later builds with it have them.
-	Signer bool
-	// Yes approves the change without asking, if the policy allows it.
-	Yes bool
+	Signer bool `flag:"signer" usage:"grant to the trusted key that signed the build"`
 }
 
 // grantData is what a change of grants has changed.
@@ -222,34 +197,35 @@ func grantee(app *command.App, name string) (string, error) {
 	return signer.Key, nil
 }
 
-func parseGrants(app *command.App, o *grantOptions) (*policy.Policy, []policy.Grant, error) {
+// changeGrants writes an edit of grants, once the operator has approved. The error is denied if the operator has not,
+// and then nothing has changed.
+func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
+	edit func(*policy.Policy, []policy.Grant) (policy.Edit, error)) error {
 	rules, err := app.Parley().Policy()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	grants := make([]policy.Grant, 0, len(o.Rights))
 	for _, r := range o.Rights {
 		g, err := policy.ParseGrant(r)
 		if err != nil {
-			return nil, nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).
+			return host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).
 				WithSteps(host.OperatorStep(host.OpPolicyExplain, o.Plugin))
 		}
 		grants = append(grants, g)
 	}
-	return rules, grants, nil
-}
-
-func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e policy.Edit, yes bool) error {
-	if err := app.Approve(ctx, rules, command.Change{Diff: e.Diff()}, yes); err != nil {
+	e, err := edit(rules, grants)
+	if err != nil {
+		return err
+	}
+	if err := app.Approve(ctx, command.Change{Diff: e.Diff()}, o.Yes); err != nil {
 		return err
 	}
 	if err := app.Parley().Admission().WriteGrants(e); err != nil {
 		return err
 	}
 	noteUnused(app, rules, e)
-	data := grantData{
-		e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes,
-	}
+	data := grantData{e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes}
 	return app.Print(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed))
 	})

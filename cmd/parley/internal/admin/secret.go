@@ -21,7 +21,11 @@ func newSecret(app *command.App) *cobra.Command {
 		command.New(app, "set NAME", "Store a value, read from stdin",
 			"parley secret set GITHUB_TOKEN < token.txt", runSecretSet),
 		command.New(app, "list", "List names and the sources of their values", "parley secret list", runSecretList),
-		newSecretRemove(app))
+		command.New(app, "remove NAME", "Remove a value", "parley secret remove GITHUB_TOKEN", runSecretRemove,
+			command.FirstWord(func(*cobra.Command) []string {
+				names, _ := app.Parley().Secrets().Names()
+				return names
+			})))
 }
 
 // runSecretSet stores the value of a secret and records that in the audit log. The value is in no error.
@@ -75,29 +79,11 @@ func runSecretList(_ context.Context, app *command.App, _ string) error {
 	}
 	data := secretsData{sources, len(sources)}
 	return app.PrintNext(data, []string{"parley secret set NAME < FILE"}, func(w io.Writer) {
-		if data.Total == 0 {
-			fmt.Fprintln(w, "No secret is stored.")
-		}
+		command.PrintIf(w, data.Total == 0, "No secret is stored.\n")
 		for _, s := range data.Secrets {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-24s %-24s %s", s.Name, s.From, s.At), " "))
 		}
 	})
-}
-
-func newSecretRemove(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Remove a value",
-		Example: "parley secret remove GITHUB_TOKEN",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			names, err := app.Parley().Secrets().Names()
-			if err != nil || len(args) > 0 {
-				names = nil
-			}
-			return command.StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: command.RunWord(app, runSecretRemove),
-	}
 }
 
 // runSecretRemove removes the value of a secret and records that in the audit log. The error is not_found for a secret

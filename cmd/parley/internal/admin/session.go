@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,28 +19,28 @@ import (
 )
 
 func newSession(app *command.App) *cobra.Command {
-	return command.Parent("session", "Sessions", newSessionList(app), newSessionShow(app),
-		newSessionEnd(app))
+	return command.Parent("session", "Sessions", newSessionList(app),
+		namedSession(app, "show", "Show what a session was shown, its results and its pages", runSessionShow),
+		namedSession(app, "end", "Close the pages of a session and forget it", runSessionEnd))
 }
 
 func newSessionList(app *command.App) *cobra.Command {
-	all := false
-	cmd := &cobra.Command{
+	return command.Make(app, runSessionList, &cobra.Command{
 		Use:     "list",
 		Short:   "List the sessions of the last 24 hours",
 		Example: "parley session list",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if all {
-				return listSessions(app, command.AllSessions(cmd.Context(), app))
-			}
-			return listSessions(app, command.Sessions(cmd.Context(), app))
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "those of connections, tokens and plugins too")
-	return cmd
+	})
 }
 
-func listSessions(app *command.App, sessions []*command.SessionData) error {
+type sessionListOptions struct {
+	All bool `flag:"all" usage:"those of connections, tokens and plugins too"`
+}
+
+func runSessionList(ctx context.Context, app *command.App, opts *sessionListOptions) error {
+	sessions := command.AllSessions(ctx, app)
+	if !opts.All {
+		sessions = slices.DeleteFunc(sessions, func(s *command.SessionData) bool { return !s.Named() })
+	}
 	data := struct {
 		Sessions []*command.SessionData `json:"sessions"`
 		Total    int                    `json:"total"`
@@ -59,12 +60,11 @@ func listSessions(app *command.App, sessions []*command.SessionData) error {
 }
 
 // usedAgo says how long ago a session was used.
-func usedAgo(used *time.Time) string {
-	if used == nil {
-		return ""
-	}
-	ago := max(time.Since(*used), 0)
+func usedAgo(used time.Time) string {
+	ago := max(time.Since(used), 0)
 	switch {
+	case used.IsZero():
+		return ""
 	case ago < time.Minute:
 		return "just now"
 	case ago < time.Hour:
@@ -73,25 +73,10 @@ func usedAgo(used *time.Time) string {
 	return fmt.Sprintf("%d h ago", int(ago.Hours()))
 }
 
-func newSessionShow(app *command.App) *cobra.Command {
-	return namedSession(app, "show", "Show what a session was shown, its results and its pages", runSessionShow)
-}
-
-func newSessionEnd(app *command.App) *cobra.Command {
-	return namedSession(app, "end", "Close the pages of a session and forget it", runSessionEnd)
-}
-
 // namedSession returns a subcommand that takes the name of a session.
-func namedSession(
-	app *command.App, name, short string, run func(context.Context, *command.App, string) error,
-) *cobra.Command {
-	return &cobra.Command{
-		Use:               name + " NAME",
-		Short:             short,
-		Example:           "parley session " + name + " research",
-		ValidArgsFunction: app.Complete().Sessions,
-		RunE:              command.RunWord(app, run),
-	}
+func namedSession(app *command.App, name, short string, run command.RunWord) *cobra.Command {
+	return command.New(app, name+" NAME", short, "parley session "+name+" research", run,
+		command.FirstWord(app.Complete().Sessions))
 }
 
 // runSessionShow prints what a session was shown, the results that are stored for it, and its pages. The error is
@@ -147,7 +132,7 @@ func runSessionEnd(ctx context.Context, app *command.App, name string) error {
 // shownSession is a session with everything that is known of it.
 type shownSession struct {
 	Name    string                     `json:"name"`
-	Used    *time.Time                 `json:"used,omitempty"`
+	Used    time.Time                  `json:"used,omitzero"`
 	Shown   []session.ShownTool        `json:"shown"`
 	Results []session.StoredResult     `json:"results"`
 	Pages   []command.SessionPagesData `json:"pages"`
@@ -192,10 +177,7 @@ func runRunnerList(_ context.Context, app *command.App, _ string) error {
 			return
 		}
 		for _, r := range data.Runners {
-			state := usedAgo(&r.Used)
-			if r.Busy {
-				state = "in a call"
-			}
+			state := cmp.Or(command.When(r.Busy, "in a call"), usedAgo(r.Used))
 			fmt.Fprintf(w, "%8d  %-16s %-16s %-12s %s\n", r.PID, r.Plugin, r.Caller, state, r.Session)
 		}
 		fmt.Fprintln(w, "Next: parley runner stop")
@@ -203,14 +185,11 @@ func runRunnerList(_ context.Context, app *command.App, _ string) error {
 }
 
 func newRunnerStop(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "stop [PLUGIN]",
-		Short: "End the runners of a plugin, or all of them",
-		Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
-			"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
-		Example: "parley runner stop text",
-		RunE:    command.RunWord(app, runRunnerStop),
-	}
+	cmd := command.New(app, "stop [PLUGIN]", "End the runners of a plugin, or all of them", "parley runner stop text",
+		runRunnerStop)
+	cmd.Long = "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
+		"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout."
+	return cmd
 }
 
 // runRunnerStop ends the runners of a plugin, or all, also in the middle of a call. The error is not_found if the

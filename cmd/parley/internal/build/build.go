@@ -38,8 +38,7 @@ var Commands = []command.Entry{
 }
 
 func newPluginBuild(app *command.App) *cobra.Command {
-	opts := &pluginBuildOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginBuild, &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Build a plugin from source: wasm and manifest in one file",
 		Long: "Compiles the Go, Rust, C or C++ source of DIR with the flags that make the result reproducible, puts the\n" +
@@ -47,12 +46,7 @@ func newPluginBuild(app *command.App) *cobra.Command {
 			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
 			"binary: no network is needed.",
 		Example: "parley plugin build ./hello",
-		RunE:    command.RunWith(app, runPluginBuild, opts, &opts.Dir),
-	}
-	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "also write the manifest alone to this file")
-	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
-	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
-	return cmd
+	})
 }
 
 func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOptions) error {
@@ -61,9 +55,7 @@ func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOpti
 		return err
 	}
 	again := "parley plugin build" + strings.TrimSuffix(" "+command.ShellQuote(opts.Dir), " ''")
-	if opts.Names {
-		again += " --names"
-	}
+	again += command.When(opts.Names, " --names")
 	return printBuilt(app, data, "Built", again)
 }
 
@@ -79,9 +71,8 @@ func printBuilt(a *command.App, data *buildPluginData, did, again string) error 
 		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, manifest.Plural(data.Tools, "tool"), data.Bytes)
 		command.WriteAsks(w, data.Admission.Rights, nil, nil)
 		command.WriteAdmission(w, data.Admission)
-		if refused {
-			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts, then repeat this.")
-		}
+		command.PrintIf(w, refused,
+			"  An installation refuses it because of these errors. Change the texts, then repeat this.\n")
 	})
 }
 
@@ -93,14 +84,11 @@ const (
 
 // pluginBuildOptions say what to build and where to write it.
 type pluginBuildOptions struct {
-	// Dir is the folder of the Go package. "" means the current one.
-	Dir string
-	// Out is the file to write, compressed if its name ends in .gz. "" means plugin.wasm in Dir.
-	Out string
-	// Manifest is a further file for the manifest alone. "" means none.
-	Manifest string
-	// Names keeps the names of functions in the module, for the trace of a crash.
-	Names bool
+	// Dir is the folder of the source. "" means the current one.
+	Dir      string `word:""`
+	Manifest string `flag:"manifest" usage:"also write the manifest alone to this file"`
+	Names    bool   `flag:"names" usage:"keep the names of functions, which show where a plugin crashes"`
+	Out      string `flag:"out" usage:"default DIR/plugin.wasm; .gz compresses"`
 }
 
 // buildPluginData is the plugin that was built.
@@ -152,16 +140,14 @@ func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out 
 		return nil, err
 	}
 	sum := sha256.Sum256(c.Wasm)
-	data := &buildPluginData{
-		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
-	}
-	if data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil); err != nil {
+	report, err := app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
+	if err != nil {
 		return nil, err
 	}
-	for _, f := range data.Admission.Findings {
-		data.Lint = append(data.Lint, f.String())
-	}
-	return data, nil
+	return &buildPluginData{
+		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
+		Lint: command.Strings(report.Findings), Admission: report,
+	}, nil
 }
 
 // buildGo returns the wasm of a Go package, and the manifest that its code describes. A folder outside a module gets a
@@ -187,10 +173,7 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 			Next: []string{"fix the code that the pointer names, then build again"},
 		}
 	}
-	link := "-ldflags=-s -w"
-	if s.names {
-		link = "-ldflags=-w"
-	}
+	link := cmp.Or(command.When(s.names, "-ldflags=-w"), "-ldflags=-s -w")
 	code, err = compiled(func(out string) error {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", out}
 		args = append(append(args, module...), ".")
@@ -311,19 +294,14 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 	// The author's own go.mod stays as it is.
 	copied := filepath.Join(root, "modfiles", hashName(goMod)+".mod")
 	data, err := os.ReadFile(goMod)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(copied), 0o755), os.WriteFile(copied, data, 0o644))
+	}
+	if sum, missing := os.ReadFile(strings.TrimSuffix(goMod, ".mod") + ".sum"); missing == nil && err == nil {
+		err = os.WriteFile(strings.TrimSuffix(copied, ".mod")+".sum", sum, 0o644)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(copied, data, 0o644); err != nil {
-		return nil, err
-	}
-	if sum, err := os.ReadFile(strings.TrimSuffix(goMod, ".mod") + ".sum"); err == nil {
-		if err := os.WriteFile(strings.TrimSuffix(copied, ".mod")+".sum", sum, 0o644); err != nil {
-			return nil, err
-		}
 	}
 	require, replace := "-require="+modulePath+"@v"+parley.Version, "-replace="+modulePath+"="+root
 	if _, err := goTool(ctx, dir, nil, "mod", "edit", require, replace, copied); err != nil {
@@ -362,14 +340,12 @@ func hashName(s string) string {
 
 // extractSDK writes the SDK for Go, which is embedded in this binary, to a folder as a module.
 func extractSDK(root string) error {
-	files := map[string][]byte{"go.mod": []byte("module " + modulePath + "\n\ngo 1.26\n")}
 	hash := sha256.New()
 	err := fs.WalkDir(sdk.Go, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		data, err := fs.ReadFile(sdk.Go, path)
-		files["sdk/"+path] = data
 		fmt.Fprintf(hash, "%s %d\n%s", path, len(data), data)
 		return err
 	})
@@ -381,32 +357,31 @@ func extractSDK(root string) error {
 	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
 		return nil
 	}
-	files[mark] = []byte(sum)
-	if err := replaceFolder(filepath.Dir(root), root, files); err != nil {
+	err = replaceFolder(root, func(fresh string) error {
+		module := "module " + modulePath + "\n\ngo 1.26\n"
+		return errors.Join(os.CopyFS(filepath.Join(fresh, "sdk"), sdk.Go),
+			os.WriteFile(filepath.Join(fresh, "go.mod"), []byte(module), 0o644),
+			os.WriteFile(filepath.Join(fresh, mark), []byte(sum), 0o644))
+	})
+	if err != nil {
 		return host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
 	}
 	return nil
 }
 
-// replaceFolder writes files to a new folder, which then replaces root. Both are in parent.
-func replaceFolder(parent, root string, files map[string][]byte) error {
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+// replaceFolder has a new folder filled, beside root, which it then replaces.
+func replaceFolder(root string, fill func(fresh string) error) error {
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp(parent, ".new-")
+	temp, err := os.MkdirTemp(filepath.Dir(root), ".new-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
 	fresh := filepath.Join(temp, "sdk")
-	for name, data := range files {
-		path := filepath.Join(fresh, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			return err
-		}
+	if err := fill(fresh); err != nil {
+		return err
 	}
 	if err := os.Rename(root, filepath.Join(temp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -425,8 +400,7 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) ([]by
 }
 
 func newPluginPack(app *command.App) *cobra.Command {
-	opts := &pluginPackOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginPack, &cobra.Command{
 		Use:   "pack FILE",
 		Short: "Put a manifest into a wasm module, of any language",
 		Long: "Writes the manifest into the custom section parley.manifest of the module, in place of the one that it\n" +
@@ -434,11 +408,7 @@ func newPluginPack(app *command.App) *cobra.Command {
 			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
 			"refused, and nothing is written.",
 		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
-		RunE:    command.RunWith(app, runPluginPack, opts, &opts.Path),
-	}
-	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "JSON file; default FILE without .wasm, with .manifest.json")
-	cmd.Flags().StringVar(&opts.Out, "out", "", "default FILE itself; .gz compresses")
-	return cmd
+	})
 }
 
 // runPluginPack puts a manifest, and the scripts and assets that it declares, into a module, after the checks of an
@@ -471,20 +441,15 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 		return err
 	}
 	again := "parley plugin pack " + command.ShellQuote(opts.Path)
-	if opts.Manifest != "" {
-		again += " --manifest " + command.ShellQuote(opts.Manifest)
-	}
+	again += command.When(opts.Manifest != "", " --manifest "+command.ShellQuote(opts.Manifest))
 	return printBuilt(app, data, "Packed", again)
 }
 
 func newPluginSchema(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of manifests",
-		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
-		Example: "parley plugin schema > manifest.schema.json",
-		RunE:    command.RunWord(app, runPluginSchema),
-	}
+	cmd := command.New(app, "schema", "Print the JSON Schema of manifests", "parley plugin schema > manifest.schema.json",
+		runPluginSchema)
+	cmd.Long = "The schema says what each field means, its default and its bounds. With --json it is in an envelope."
+	return cmd
 }
 
 func runPluginSchema(_ context.Context, app *command.App, _ string) error {
@@ -493,10 +458,7 @@ func runPluginSchema(_ context.Context, app *command.App, _ string) error {
 
 // pluginPackOptions say which module and manifest to join.
 type pluginPackOptions struct {
-	// Path is the wasm file.
-	Path string
-	// Manifest is the file with the manifest. "" means the one beside Path.
-	Manifest string
-	// Out is the file to write, compressed if its name ends in .gz. "" means Path.
-	Out string
+	Path     string `word:""` // the wasm file
+	Manifest string `flag:"manifest" usage:"JSON file; default FILE without .wasm, with .manifest.json"`
+	Out      string `flag:"out" usage:"default FILE itself; .gz compresses"`
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,9 +28,7 @@ import (
 )
 
 func newPluginDev(app *command.App) *cobra.Command {
-	opts := &pluginDevOptions{}
-	opts.Dir = "."
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginDev, &cobra.Command{
 		Use:   "dev [DIR]",
 		Short: "Build and install a plugin whenever its source changes",
 		Long: "Looks at the files of DIR every 300 ms. After a change it builds the plugin, signs it with a key of this\n" +
@@ -37,38 +36,11 @@ func newPluginDev(app *command.App) *cobra.Command {
 			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
 			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
 		Example: "parley plugin dev ./hello",
-		RunE:    command.RunWith(app, runPluginDev, opts, &opts.Dir),
-	}
-	cmd.Flags().BoolVar(&opts.Once, "once", false, "end after the first build")
-	return cmd
+	})
 }
 
-func runPluginDev(ctx context.Context, app *command.App, opts *pluginDevOptions) error {
-	var failed error // to print
-	builds := 0
-	opts.Each = func(data *devPluginData, err error) {
-		defer app.Forget()
-		switch {
-		case err != nil:
-			app.Fail(err)
-			return
-		case data.Unchanged && builds > 0:
-			return
-		}
-		builds++
-		next := devSteps(app, data)
-		if printed := app.Print(data, next, func(w io.Writer) { writeDev(w, data, next) }); printed != nil {
-			failed = printed
-		}
-	}
-	if err := devPlugin(ctx, app, *opts); err != nil {
-		return err
-	}
-	return failed
-}
-
-// devSteps are what a developer may do with a build: call it, and have its rights stay.
-func devSteps(a *command.App, data *devPluginData) []string {
+// printDev prints a build and what a developer may do with it: call it, and have its rights stay.
+func printDev(app *command.App, data *devPluginData) error {
 	next := []string{"parley " + data.Name + " --list"}
 	if len(data.Asks) > len(data.Applies) {
 		if !data.Trusted {
@@ -76,34 +48,20 @@ func devSteps(a *command.App, data *devPluginData) []string {
 		}
 		next = append(next, "parley policy grant "+data.Name+" "+command.ShellQuote(data.Asks[0])+" --signer")
 	}
-	return next
-}
-
-func writeDev(w io.Writer, data *devPluginData, next []string) {
-	fmt.Fprintf(w, "%s %s is installed, %s, %d ms\n", data.Name, manifest.CleanLine(data.Version), data.Digest, data.MS)
-	if len(data.Applies) > 0 {
-		fmt.Fprintln(w, "  these grants apply to it: "+strings.Join(data.Applies, ", "))
-	}
-	for i, line := range data.Lint {
-		if i == command.MaxListed {
-			fmt.Fprintf(w, "  and %d more; parley plugin check %s lists them\n", len(data.Lint)-command.MaxListed, data.Name)
-			break
-		}
-		fmt.Fprintln(w, "  "+line)
-	}
-	for i, n := range next {
-		fmt.Fprintln(w, []string{"Next: ", "      "}[min(i, 1)]+n)
-	}
+	return app.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s is installed, %s, %d ms\n", data.Name, manifest.CleanLine(data.Version), data.Digest, data.MS)
+		command.PrintIf(w, len(data.Applies) > 0, "  these grants apply to it: %s\n", strings.Join(data.Applies, ", "))
+		command.WriteListed(w, "  ", data.Lint, "parley plugin check "+data.Name+" lists them")
+		command.WriteLabelled(w, "Next:", next)
+	})
 }
 
 // pluginDevOptions say what to build again and again.
 type pluginDevOptions struct {
-	// Dir is the folder with the source.
-	Dir string
+	// Dir is the folder with the source. "" means the current one.
+	Dir string `word:""`
 	// Once ends after the first build, with its error.
-	Once bool
-	// Each gets what a build came to: the data, or the error.
-	Each func(*devPluginData, error)
+	Once bool `flag:"once" usage:"end after the first build"`
 }
 
 // devPluginData is a build that was installed.
@@ -127,41 +85,47 @@ const devInterval = 300 * time.Millisecond
 // maxDevFiles bounds the files that are watched.
 const maxDevFiles = 10_000
 
-// devPlugin builds a plugin, signs it with the key of this machine and installs it, at once and whenever its source has
-// changed, until the context ends. Running hosts see the new build as they see any installation. Changes that break
-// callers need no confirmation where the replaced build has the same signer. An error of a build goes to Each; the
-// error that is returned means that nothing can be built at all, or with Once that of the build.
-func devPlugin(ctx context.Context, app *command.App, o pluginDevOptions) error {
+// runPluginDev builds a plugin, signs it with the key of this machine and installs it, at once and whenever its source
+// has changed, until the context ends. Running hosts see the new build as they see any installation. Changes that break
+// callers need no confirmation where the replaced build has the same signer. The error of a build is printed; the error
+// that is returned means that nothing can be built or printed at all, or with Once that of the build.
+func runPluginDev(ctx context.Context, app *command.App, o *pluginDevOptions) error {
+	dir := cmp.Or(o.Dir, ".")
 	key, err := devKey(app)
 	if err != nil {
 		return err
 	}
 	tick := time.NewTicker(devInterval)
 	defer tick.Stop()
-	for last := ""; ; {
-		seen, err := sourceState(o.Dir)
+	var unprinted error
+	for last, printed := "", false; ; {
+		seen, err := sourceState(dir)
 		if err != nil {
 			return err
 		}
 		if seen != last {
 			last = seen
-			data, err := devBuild(ctx, app, o.Dir, key)
+			data, err := devBuild(ctx, app, dir, key)
 			switch {
 			case ctx.Err() != nil && !o.Once:
-				return nil // a person has ended it, during a build
+				return unprinted // a person has ended it, during a build
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case o.Once && err != nil:
 				return err
+			case err != nil:
+				app.Fail(err)
+			case !data.Unchanged || !printed:
+				printed, unprinted = true, cmp.Or(printDev(app, data), unprinted)
 			}
-			o.Each(data, err)
+			app.Forget()
 			if o.Once {
-				return nil
+				return unprinted
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil // a person has ended it
+			return unprinted // a person has ended it
 		case <-tick.C:
 		}
 	}
@@ -219,8 +183,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	if err := command.WriteFile(store.SignatureName(c.Path), key.Sign(admit.BuildOf(c))); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
 	}
-	prepared, err := app.Parley().Admission().Prepare(ctx, c.Path,
-		admit.Options{Accept: app.Accept, Replace: app.Replace})
+	prepared, err := app.Parley().Admission().Prepare(ctx, c.Path, admit.Options{Accept: app.Accept, Replace: app.Replace})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +197,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	}
 	if prepared.TakesFrom != "" {
 		change := command.Change{Diff: command.TakesText(c.Manifest.Name, prepared.TakesFrom)}
-		if err := app.Approve(ctx, rules, change, command.AllowsYes(rules)); err != nil {
+		if err := app.Approve(ctx, change, command.AllowsYes(app)); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,16 +24,14 @@ import (
 )
 
 func newPluginNew(app *command.App) *cobra.Command {
-	opts := &pluginNewOptions{}
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runPluginNew, &cobra.Command{
 		Use:   "new NAME",
 		Short: "Begin a plugin: a folder with source, manifest and SDK",
 		Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
 			"it is, without a network.",
 		Example: "parley plugin new hello --lang c\nparley plugin build hello",
-		RunE:    command.RunWith(app, runPluginNew, opts, &opts.Name),
-	}
-	cmd.Flags().StringVar(&opts.Lang, "lang", "", strings.Join(languageNames(), ", "))
+	})
+	cmd.Flag("lang").Usage = strings.Join(languageNames(), ", ")
 	command.CompleteWords(cmd, "lang", languageNames()...)
 	return cmd
 }
@@ -41,10 +40,8 @@ func newPluginNew(app *command.App) *cobra.Command {
 // is.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
 	if !slices.Contains(languageNames(), opts.Lang) {
-		given := "no --lang was given"
-		if opts.Lang != "" {
-			given = "--lang " + manifest.CleanLine(opts.Lang) + " is not a language that plugin new knows"
-		}
+		given := cmp.Or(command.When(opts.Lang != "",
+			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows"), "no --lang was given")
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
 			"(sdk/abi.md) and are packed", given).
 			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
@@ -109,16 +106,13 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 
 // pluginNewOptions say what plugin to begin.
 type pluginNewOptions struct {
-	Name string // of the plugin, and of the folder that is made in the current one
-	Lang string // one of Languages
+	Name string `word:""` // of the plugin, and of the folder that is made in the current one
+	Lang string `flag:"lang"`
 }
 
 // languageNames returns the languages in which a plugin can begin.
-func languageNames() (names []string) {
-	for _, l := range languages {
-		names = append(names, l.name)
-	}
-	return names
+func languageNames() []string {
+	return command.Map(languages, func(l language) string { return l.name })
 }
 
 // newPluginData is the folder that was made.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,10 +198,7 @@ func compileRust(ctx context.Context, s source, kind, out string) error {
 			"wasm32-wasi; Debian has them in rustc and libstd-rust-dev-wasm32").
 			WithNext("apt-get install rustc libstd-rust-dev-wasm32", "rustup target add wasm32-wasip1")
 	}
-	crate := "cdylib"
-	if kind == manifest.KindWASI {
-		crate = "bin"
-	}
+	crate := cmp.Or(command.When(kind == manifest.KindWASI, "bin"), "cdylib")
 	strip := "strip=symbols"
 	if s.names {
 		strip = "strip=debuginfo"
@@ -297,10 +295,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 func runBundler(ctx context.Context, dir, root string, typed bool) ([]byte, error) {
 	esbuild := findBundler(dir)
 	if esbuild == "" {
-		what := "imports other modules"
-		if typed {
-			what = "is TypeScript"
-		}
+		what := cmp.Or(command.When(typed, "is TypeScript"), "imports other modules")
 		return nil, host.Errorf(host.Unavailable, "%s %s, and esbuild, which makes one text of JavaScript of it, is neither "+
 			"in node_modules nor in PATH", manifest.CleanLine(root), what).
 			WithNext("npm install --save-dev esbuild, then build again")

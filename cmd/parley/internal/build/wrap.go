@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -30,8 +31,7 @@ import (
 )
 
 func newPluginWrap(app *command.App) *cobra.Command {
-	opts := &pluginWrapOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginWrap, &cobra.Command{
 		Use:   "wrap FILE [WORD...]",
 		Short: "Write a manifest for a WASI command or an Extism plugin",
 		Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
@@ -40,33 +40,17 @@ func newPluginWrap(app *command.App) *cobra.Command {
 			"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
 			"its tools as MCP does, and the manifest has what it lists.",
 		Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return command.MissingWord("plugin wrap", "one FILE, and the command line after --",
-					"parley plugin wrap rev.wasm -- '{text}'")
-			}
-			opts.Path, opts.Words = args[0], args[1:]
-			return runPluginWrap(cmd.Context(), app, opts)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&opts.Brief, "brief", "", "what the tool does, in at most 64 characters")
-	flags.StringVar(&opts.Effect, "effect", "", "read (default), write or destructive")
-	flags.Var((*command.Texts)(&opts.Env), "env", "NAME=VALUE, such as LANG={lang?}; repeatable")
-	flags.Var((*command.Texts)(&opts.Files), "file", "/PATH={name}: a file with the value of a parameter; repeatable")
-	flags.StringVar(&opts.MIME, "mime", "", "media type of bytes, such as audio/wav")
-	flags.StringVar(&opts.Name, "name", "", "of the plugin; default that of FILE")
-	flags.StringVar(&opts.Out, "out", "", "default FILE.manifest.json")
-	flags.StringVar(&opts.Output, "output", "", "text (default), json, lines, bytes or file:/PATH")
-	flags.StringVar(&opts.Stdin, "stdin", "", "the standard input, such as {text}")
-	flags.StringVar(&opts.Tool, "tool", "", "name of the tool; default run")
-	return cmd
+	})
 }
 
 // runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,
 // to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
 // Extism plugin it writes what the plugin lists.
 func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
+	if len(opts.Words) > 0 && opts.Flags.ArgsLenAtDash() != 1 {
+		return command.MissingWord("plugin wrap", "one FILE, and the command line after --",
+			"parley plugin wrap rev.wasm -- '{text}'")
+	}
 	code, err := store.ReadModule(opts.Path)
 	if err != nil {
 		return err
@@ -101,19 +85,17 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	if err := os.WriteFile(out, append(described, '\n'), 0o644); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write the manifest: %v", err)
 	}
-	data := &wrapData{Manifest: out, Plugin: name, Tool: c.Manifest.Tools[0].Name,
+	tools := command.Map(c.Manifest.Tools, func(t manifest.Tool) string { return t.Name })
+	data := &wrapData{Manifest: out, Plugin: name, Tool: tools[0], Tools: tools,
 		Parameters: append([]string{}, w.order...), Help: w.help != ""}
-	for i := range c.Manifest.Tools {
-		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
-	}
 	data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
 	if err != nil {
 		return err
 	}
-	next := []string{"parley plugin install " + command.ShellQuote(opts.Path),
-		"parley plugin check " + command.ShellQuote(opts.Path)}
+	path := command.ShellQuote(opts.Path)
+	next := []string{"parley plugin install " + path, "parley plugin check " + path}
 	if opts.Out != "" {
-		next = []string{"parley plugin pack " + command.ShellQuote(opts.Path) + " --manifest " + command.ShellQuote(opts.Out)}
+		next = []string{"parley plugin pack " + path + " --manifest " + command.ShellQuote(opts.Out)}
 	}
 	return app.PrintNext(data, next, func(w io.Writer) {
 		if data.Admission.Kind == manifest.KindExtism {
@@ -121,9 +103,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 			fmt.Fprintln(w, "  it asks for no right and has no setting; add what the plugin needs")
 		} else {
 			fmt.Fprintf(w, "Wrote %s: %s.%s(%s)\n", data.Manifest, data.Plugin, data.Tool, strings.Join(data.Parameters, ", "))
-			if !data.Help {
-				fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
-			}
+			command.PrintIf(w, !data.Help, "  the command printed no help, so the texts say little; edit them\n")
 		}
 		command.WriteAdmission(w, data.Admission)
 	})
@@ -132,29 +112,26 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 // pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and
 // Out are used.
 type pluginWrapOptions struct {
+	Flags *pflag.FlagSet
 	// Path is the wasm file of the command.
-	Path string
+	Path string `word:""`
 	// Words are its command line, after its name. {name} is a required parameter, {name?} an optional one; a type follows
 	// a colon: {count?:integer}. An option before an optional parameter is left out with it. Without words, the options
 	// that --help lists become optional parameters.
-	Words []string
-	// Name is that of the plugin; "" means that of the file. Tool is that of its tool; "" means run.
-	Name, Tool string
-	// Stdin is the standard input, with parameters as in Words.
-	Stdin string
-	// Files are PATH={name}: the command finds the value of the parameter in the file.
-	Files []string
-	// Env are NAME=VALUE, with parameters as in Words.
-	Env []string
-	// Output is text, json, lines, bytes or file:/PATH. "" means text. MIME is the media type of bytes.
-	Output, MIME string
+	Words []string `word:""`
+	// Brief says what the tool does. "" means the first sentence of the help.
+	Brief string `flag:"brief" usage:"what the tool does, in at most 64 characters"`
 	// Effect is that of the tool; "" means read: without rights a command changes nothing. For an Extism plugin it is that
 	// of all tools; "" means what the plugin says of each.
-	Effect string
-	// Brief says what the tool does. "" means the first sentence of the help.
-	Brief string
-	// Out is the file for the manifest; "" means FILE.manifest.json beside FILE.wasm. It must not exist.
-	Out string
+	Effect string   `flag:"effect" usage:"read (default), write or destructive"`
+	Env    []string `flag:"env" usage:"NAME=VALUE, such as LANG={lang?}; repeatable"`
+	Files  []string `flag:"file" usage:"/PATH={name}: a file with the value of a parameter; repeatable"`
+	MIME   string   `flag:"mime" usage:"media type of bytes, such as audio/wav"`
+	Name   string   `flag:"name" usage:"of the plugin; default that of FILE"`
+	Out    string   `flag:"out" usage:"default FILE.manifest.json"` // it must not exist
+	Output string   `flag:"output" usage:"text (default), json, lines, bytes or file:/PATH"`
+	Stdin  string   `flag:"stdin" usage:"the standard input, such as {text}"`
+	Tool   string   `flag:"tool" usage:"name of the tool; default run"`
 }
 
 // wrapData is the manifest that was written.
@@ -166,6 +143,11 @@ type wrapData struct {
 	Parameters []string      `json:"parameters"` // of a WASI command
 	Help       bool          `json:"help"`       // the texts come from the command's --help
 	Admission  *admit.Report `json:"admission"`
+}
+
+// refused returns the error of options that make no manifest.
+func refused(format string, args ...any) *host.Error {
+	return host.Errorf(host.InvalidArgs, format, args...).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
 }
 
 // wrapper makes a manifest.
@@ -189,8 +171,7 @@ func (w *wrapper) use(text, about string) (template string, optional bool, err e
 		m := hole().FindStringSubmatch(s)
 		kind := cmp.Or(m[3], "string")
 		if !slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, kind) {
-			err = host.Errorf(host.InvalidArgs, "%s has the type %s; expected string, integer, number, boolean, object or array",
-				s, kind).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+			err = refused("%s has the type %s; expected string, integer, number, boolean, object or array", s, kind)
 		}
 		optional = optional || m[2] != ""
 		if w.props[m[1]] == nil {
@@ -225,8 +206,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 		path, value, ok := strings.Cut(f, "=")
 		from, _, err := w.use(value, "Content of the file "+path+".")
 		if !ok || err != nil || !strings.HasPrefix(path, "/") {
-			return nil, host.Errorf(host.InvalidArgs, "--file %q: expected /PATH={name}", manifest.CleanLine(f)).
-				WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+			return nil, refused("--file %q: expected /PATH={name}", manifest.CleanLine(f))
 		}
 		files = append(files, map[string]any{"path": path, "from": from})
 	}
@@ -237,8 +217,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 	for _, e := range w.o.Env {
 		key, value, ok := strings.Cut(e, "=")
 		if env[key], _, err = w.use(value, "Variable "+key+" of the environment."); err != nil || !ok {
-			return nil, host.Errorf(host.InvalidArgs, "--env %q: expected NAME=VALUE", manifest.CleanLine(e)).
-				WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+			return nil, refused("--env %q: expected NAME=VALUE", manifest.CleanLine(e))
 		}
 	}
 	if len(env) > 0 {
@@ -439,9 +418,8 @@ type extismTool struct {
 func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions, code []byte, name string) ([]byte,
 	error) {
 	if o.Tool != "" || o.Stdin != "" || o.Output != "" || o.MIME != "" || len(o.Words)+len(o.Files)+len(o.Env) > 0 {
-		return nil, host.Errorf(host.InvalidArgs, "%s is an Extism plugin, which lists its tools itself; expected no option "+
-			"but --name, --effect, --brief and --out", manifest.CleanLine(o.Path)).
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+		return nil, refused("%s is an Extism plugin, which lists its tools itself; expected no option but --name, --effect, "+
+			"--brief and --out", manifest.CleanLine(o.Path))
 	}
 	listed, err := extismTools(ctx, app, o.Path, code, name)
 	if err != nil {
@@ -459,16 +437,9 @@ func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions,
 			named[group] = true
 			groups = append(groups, map[string]any{"name": group, "docs": map[string]any{"brief": "Tools of " + group}})
 		}
-		params := t.InputSchema
-		if len(params) == 0 {
-			params = json.RawMessage(`{"type":"object"}`)
-		}
-		returns := json.RawMessage("{}")
-		if len(t.OutputSchema) > 0 {
-			returns = t.OutputSchema
-		}
-		tools = append(tools, map[string]any{"name": t.Name, "docs": docs, "params": params, "returns": returns,
-			"effect": cmp.Or(o.Effect, t.effect())})
+		params, returns := cmp.Or(string(t.InputSchema), `{"type":"object"}`), cmp.Or(string(t.OutputSchema), "{}")
+		tools = append(tools, map[string]any{"name": t.Name, "docs": docs, "params": json.RawMessage(params),
+			"returns": json.RawMessage(returns), "effect": cmp.Or(o.Effect, t.effect())})
 	}
 	return json.MarshalIndent(map[string]any{
 		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindExtism,

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +21,6 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
@@ -76,11 +74,9 @@ var commandTable = sync.OnceValue(func() []command.Entry {
 func newPlugin(app *command.App) *cobra.Command {
 	const order = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
 		"diff sign verify trust"
-	var all []*cobra.Command
-	for _, c := range inOrder(order, plugins.Commands, build.Commands) {
-		all = append(all, c.New(app))
-	}
-	return command.Parent("plugin", "Plugins", all...)
+	entries := inOrder(order, plugins.Commands, build.Commands)
+	return command.Parent("plugin", "Plugins",
+		command.Map(entries, func(e command.Entry) *cobra.Command { return e.New(app) })...)
 }
 
 // inOrder returns the entries of several packages in the order of their names.
@@ -110,9 +106,9 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		e.Message = fmt.Sprintf("unknown option %s%s", dashes, manifest.CleanLine(given))
-		for _, n := range spelling.Nearest(given, names, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
-		}
+		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
+			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
+		})
 		if dashes == "-" && !cmd.HasParent() && len(given) > 1 { // one letter is an option elsewhere
 			e.Next = append(e.Next, "words that begin with a dash go after --")
 		} else if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil {
@@ -146,37 +142,24 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-type completionOptions struct {
-	root  *cobra.Command
-	shell string
-}
-
 func newCompletion(app *command.App) *cobra.Command {
-	opts := &completionOptions{}
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Shell",
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(shells, args[0]) {
-				return command.UnknownValue("SHELL", args[0], shells)
+			switch root, out := cmd.Root(), app.Out; args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			opts.root, opts.shell = cmd.Root(), args[0]
-			return runCompletion(cmd.Context(), app, opts)
+			return command.UnknownValue("SHELL", args[0], shells)
 		},
 	}
-}
-
-func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
-	out := app.Out
-	switch opts.shell {
-	case "zsh":
-		return opts.root.GenZshCompletion(out)
-	case "fish":
-		return opts.root.GenFishCompletion(out, true)
-	case "powershell":
-		return opts.root.GenPowerShellCompletionWithDesc(out)
-	}
-	return opts.root.GenBashCompletionV2(out, true)
 }

@@ -35,18 +35,13 @@ func admitted(a *App, report *admit.Report) {
 	WriteAdmission(a.Err, report)
 }
 
-// MaxListed bounds the findings and the examples that a report lists.
-const MaxListed = 10
-
 // WriteAdmission writes a report, apart from signature and rights, which the lines above it have.
 func WriteAdmission(w io.Writer, a *admit.Report) {
 	var effects []string
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
 		if names := a.Effects[effect]; len(names) > 0 {
 			text := fmt.Sprintf("%d %s", len(names), effect)
-			if effect != manifest.EffectRead {
-				text += " (" + manifest.Clip(strings.Join(names, ", "), 80) + ")"
-			}
+			text += When(effect != manifest.EffectRead, " ("+manifest.Clip(strings.Join(names, ", "), 80)+")")
 			effects = append(effects, text)
 		}
 	}
@@ -55,43 +50,43 @@ func WriteAdmission(w io.Writer, a *admit.Report) {
 		owner = "its signer"
 	}
 	fmt.Fprintf(w, "  effects: %s; owner: %s; %d bytes", strings.Join(effects, ", "), owner, a.Bytes)
-	if a.CompileMS > 0 {
-		fmt.Fprintf(w, ", compiled in %d ms", a.CompileMS)
-	}
+	PrintIf(w, a.CompileMS > 0, ", compiled in %d ms", a.CompileMS)
 	fmt.Fprintln(w)
 	if len(a.Examples) > 0 {
 		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
-		listed, reasons := 0, map[string]int{}
+		var differ, notRun []string
+		reasons := map[string]int{}
 		for _, r := range a.Examples {
-			if r.Status == admit.ExampleNotRun {
+			switch r.Status {
+			case admit.ExampleNotRun:
 				reasons[r.Reason]++
+			case admit.ExampleDiffers:
+				differ = append(differ, fmt.Sprintf("differs: %s %q: %s", r.Tool, r.Title, r.Reason))
 			}
 		}
 		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			if listed++; listed <= MaxListed {
-				fmt.Fprintf(w, "    %d not run: %s\n", reasons[reason], reason)
-			}
+			notRun = append(notRun, fmt.Sprintf("%d not run: %s", reasons[reason], reason))
 		}
-		listed = 0
-		for _, r := range a.Examples {
-			if r.Status == admit.ExampleDiffers && listed < MaxListed {
-				fmt.Fprintf(w, "    differs: %s %q: %s\n", r.Tool, r.Title, r.Reason)
-				listed++
-			}
-		}
+		WriteListed(w, "    ", notRun, "")
+		WriteListed(w, "    ", differ, "")
 	}
-	for i, f := range a.Findings {
-		if i == MaxListed {
-			fmt.Fprintf(w, "  and %d more; --json lists them all\n", len(a.Findings)-MaxListed)
-			break
-		}
-		mark := ""
-		for _, rule := range a.Accepted {
-			if rule == f.Rule && f.Severity == lint.Error {
-				mark = ", accepted"
-			}
-		}
-		fmt.Fprintf(w, "  %s%s %s: %s: %s\n", f.Severity, mark, f.Rule, cmp.Or(f.Pointer, "/"), f.Message)
+	var findings []string
+	for _, f := range a.Findings {
+		mark := When(f.Severity == lint.Error && slices.Contains(a.Accepted, f.Rule), ", accepted")
+		text := fmt.Sprintf("%s%s %s: %s: %s", f.Severity, mark, f.Rule, cmp.Or(f.Pointer, "/"), f.Message)
+		findings = append(findings, text)
+	}
+	WriteListed(w, "  ", findings, "--json lists them all")
+}
+
+// WriteListed writes the first lines of a list, each after an indent. Unless how is "", it says how to see the others.
+func WriteListed(w io.Writer, indent string, lines []string, how string) {
+	const most = 10
+	for _, line := range lines[:min(most, len(lines))] {
+		fmt.Fprintln(w, indent+line)
+	}
+	if more := len(lines) - most; more > 0 && how != "" {
+		fmt.Fprintf(w, "%sand %d more; %s\n", indent, more, how)
 	}
 }
 
@@ -101,16 +96,11 @@ func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 		fmt.Fprintln(w, "  asks for no rights")
 		return
 	}
-	heading := "asks for these rights; installing it grants none of them:"
-	if len(applies) > 0 {
-		heading = "asks for these rights, of which it has what these grants give:"
-	}
+	heading := cmp.Or(When(len(applies) > 0, "asks for these rights, of which it has what these grants give:"),
+		"asks for these rights; installing it grants none of them:")
 	fmt.Fprintln(w, "  "+heading)
 	for _, r := range asks {
-		mark := ""
-		if slices.Contains(added, r.Right) {
-			mark = " (new)"
-		}
+		mark := When(slices.Contains(added, r.Right), " (new)")
 		fmt.Fprintf(w, "    %s  %q%s\n", r.Right, r.Why, mark)
 	}
 }

@@ -97,18 +97,14 @@ const SessionVariable = "PARLEY_SESSION"
 // Principal returns for whom the command line acts: in which session. The error is invalid_args for SessionName, or
 // config_error for the variable, if that is not the name of a session.
 func (a *App) Principal() (host.Principal, error) {
-	name := a.SessionName
-	if name == "" {
-		name = a.Env(SessionVariable)
-	}
+	name := cmp.Or(a.SessionName, a.Env(SessionVariable))
 	p := host.Principal{Name: Caller, Session: host.Session{Name: name}}
 	if name == "" {
 		return p, nil
 	}
 	err := host.CheckSessionName(name)
 	if err != nil && a.SessionName == "" {
-		err = host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).
-			WithNext("correct or unset " + SessionVariable)
+		err = host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).WithNext("correct or unset " + SessionVariable)
 	}
 	return p, err
 }
@@ -119,6 +115,15 @@ func (a *App) Catalog() (*host.Catalog, error) {
 		return nil, err
 	}
 	return a.Parley().Catalog()
+}
+
+// ToolOf returns the tool of a qualified name, or nil.
+func ToolOf(a *App, name string) *manifest.Tool {
+	at, err := a.Find(name)
+	if err != nil {
+		return nil
+	}
+	return at.Tool
 }
 
 // Find returns what a qualified name means, in the catalog of all plugins.
@@ -412,11 +417,10 @@ func (a *App) PrintNext(data any, next []string, text func(w io.Writer)) error {
 
 // PrintWarned prints a result with warnings, in the way of [App.Print].
 func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writer)) error {
-	raw, err := manifest.Marshal(data)
+	env, err := newEnvelope(data, warnings, next)
 	if err != nil {
 		return err
 	}
-	env := &Envelope{OK: true, Data: raw, Warnings: append([]string{}, warnings...), Next: append([]string{}, next...)}
 	return a.PrintEnvelope(env, text)
 }
 
@@ -478,7 +482,7 @@ func (a *App) Fail(err error) int {
 	const nothingSuch = "no_match" // as tools call it that look for what the words name
 	var f *failure
 	codes := []host.Code{host.InvalidArgs, nothingSuch, host.NotFound}
-	if errors.As(err, &f) && isTool(a, f.envelope.Meta.Tool) {
+	if errors.As(err, &f) && ToolOf(a, f.envelope.Meta.Tool) != nil {
 		codes = codes[:2] // the tool itself says what it does not find
 	}
 	if a.Meant != nil && slices.Contains(codes, e.Code) && e.Corrected == nil {
@@ -491,8 +495,8 @@ func (a *App) Fail(err error) int {
 	}
 	e = e.Bounded()
 	next := a.Next(e.Steps, e.Next)
-	if len(next) == 0 {
-		next = nextFor(a, e.Code)
+	if hint := nextFor[e.Code]; len(next) == 0 && hint != "" {
+		next = []string{hint}
 	}
 	if a.JSON {
 		env := &Envelope{Error: a.ErrorObject(e), Warnings: []string{}}
@@ -519,32 +523,13 @@ func (a *App) Fail(err error) int {
 	return e.ExitCode()
 }
 
-// isTool reports whether a tool has this name.
-func isTool(a *App, name string) bool {
-	if catalog, err := a.Catalog(); err == nil {
-		at, err := catalog.Find(name)
-		return err == nil && at.Tool != nil
-	}
-	return false
-}
-
-// nextFor returns what to do about an error that names no next step itself.
-func nextFor(a *App, code host.Code) []string {
-	switch code {
-	case host.InvalidArgs, host.NotFound:
-		return []string{"parley --help"}
-	case host.InvalidPlugin:
-		return []string{"parley help plugin build"}
-	case host.ConfigError, host.Unavailable, host.ChromeLaunch:
-		return []string{"parley doctor"}
-	case host.Trapped, host.InvalidResult:
-		return []string{"run it again with --debug and report the output to the plugin's author"}
-	case host.LimitExceeded:
-		return []string{"ask for less at once"}
-	case host.Internal:
-		return []string{"run it again with --debug and report the output"}
-	}
-	return nil
+// nextFor says what to do about an error that names no next step itself.
+var nextFor = map[host.Code]string{
+	host.InvalidArgs: "parley --help", host.NotFound: "parley --help", host.InvalidPlugin: "parley help plugin build",
+	host.ConfigError: "parley doctor", host.Unavailable: "parley doctor", host.ChromeLaunch: "parley doctor",
+	host.Trapped:       "run it again with --debug and report the output to the plugin's author",
+	host.InvalidResult: "run it again with --debug and report the output to the plugin's author",
+	host.LimitExceeded: "ask for less at once", host.Internal: "run it again with --debug and report the output",
 }
 
 // failure is the error of a call, with the envelope that identifies the call.
@@ -601,22 +586,36 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		fmt.Fprintln(w, "Detailed parameter documentation:")
 		a.DocsText(w, a.WithCommands(e.Docs.ToolDocs))
 	}
-	for i, s := range e.DidYouMean {
-		label := "Did you mean:"
-		if i > 0 {
-			label = strings.Repeat(" ", len(label))
-		}
-		fmt.Fprintf(w, "%s  %s (edit distance: %d)\n", label, s.Name, s.Distance)
+	WriteLabelled(w, "Did you mean:", Map(e.DidYouMean, func(n host.NearName) string {
+		return fmt.Sprintf(" %s (edit distance: %d)", n.Name, n.Distance)
+	}))
+	WriteLabelled(w, "Tip:", Map(next[:min(2, len(next))], manifest.CleanLine)) // --json has all
+}
+
+// PrintIf prints what a condition makes true or worth telling.
+func PrintIf(w io.Writer, on bool, format string, args ...any) {
+	if on {
+		fmt.Fprintf(w, format, args...)
 	}
-	for i, n := range next {
-		if i == 2 {
-			break // --json has all
-		}
-		label := "Tip:"
-		if i > 0 {
-			label = "    "
-		}
-		fmt.Fprintf(w, "%s %s\n", label, manifest.CleanLine(n))
+}
+
+// Map returns what a function makes of each item of a list.
+func Map[T, R any](list []T, of func(T) R) []R {
+	all := make([]R, len(list))
+	for i, item := range list {
+		all[i] = of(item)
+	}
+	return all
+}
+
+// Strings returns the texts of a list.
+func Strings[T fmt.Stringer](list []T) []string { return Map(list, T.String) }
+
+// WriteLabelled writes a label and, below each other after it, lines. Without lines it writes nothing.
+func WriteLabelled(w io.Writer, label string, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(w, label+" "+line)
+		label = strings.Repeat(" ", len(label))
 	}
 }
 
@@ -635,14 +634,11 @@ func traceText(t *host.Trace) (lines []string) {
 		lines = append(lines, "to see their names, build with parley plugin build --names, or with the compiler's own "+
 			"means: C without -s, Rust with -C strip=none, Go with -ldflags=-w in place of -s")
 	}
-	for _, of := range []struct {
-		name  string
-		lines []string
-	}{{"stderr", t.Stderr}, {"log", t.Log}} {
-		if len(of.lines) > 0 {
-			lines = append(lines, "the last lines of its "+of.name+":")
+	for i, last := range [][]string{t.Stderr, t.Log} {
+		if len(last) > 0 {
+			lines = append(lines, "the last lines of its "+[]string{"stderr", "log"}[i]+":")
 		}
-		for _, line := range of.lines {
+		for _, line := range last {
 			lines = append(lines, "  "+line)
 		}
 	}

@@ -13,28 +13,29 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func AddYes(cmd *cobra.Command, yes *bool) {
-	cmd.Flags().BoolVar(yes, "yes", false, "do not ask; only if the policy sets allow_yes")
+// Approval is the option of commands that ask the operator: Yes approves without a question, if the policy allows that.
+type Approval struct {
+	Yes bool `flag:"yes" usage:"do not ask; only if the policy sets allow_yes"`
 }
 
 // TakesText says that a plugin takes a name from another owner.
 func TakesText(name, owner string) string {
-	whose := "the signer " + owner
-	if owner == host.OwnerShipped {
-		whose = "Parley, which ships a plugin of that name"
-	}
+	whose := cmp.Or(When(owner == host.OwnerShipped, "Parley, which ships a plugin of that name"), "the signer "+owner)
 	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
 }
 
-func AllowsYes(rules *policy.Policy) bool {
+// AllowsYes reports whether the policy allows to approve without a question.
+func AllowsYes(a *App) bool {
+	rules, err := a.Parley().Policy()
+	if err != nil {
+		return false
+	}
 	allowed, err := rules.AllowYes()
 	return err == nil && allowed
 }
@@ -42,18 +43,12 @@ func AllowsYes(rules *policy.Policy) bool {
 // replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
-		whose := "belongs to the signer " + owner
-		if owner == host.OwnerShipped {
-			whose = "is that of a plugin that Parley ships"
-		}
+		whose := When(owner == host.OwnerShipped, "is that of a plugin that Parley ships")
+		whose = cmp.Or(whose, "belongs to the signer "+owner)
 		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
 			name, whose, name)
 	}
-	rules, err := a.Parley().Policy()
-	if err != nil {
-		return err
-	}
-	return a.Approve(context.Background(), rules, Change{Diff: TakesText(name, owner)}, AllowsYes(rules))
+	return a.Approve(context.Background(), Change{Diff: TakesText(name, owner)}, AllowsYes(a))
 }
 
 // Change is what the operator has to approve: a change of the operator's files, or sending data to a model.
@@ -79,7 +74,11 @@ func (c *Change) Undone() string {
 
 // Approve returns an error unless the operator approves a change. With yes there is no question: either the policy
 // allows that, or the change is denied.
-func (a *App) Approve(ctx context.Context, rules *policy.Policy, c Change, yes bool) error {
+func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
+	rules, err := a.Parley().Policy()
+	if err != nil {
+		return err
+	}
 	if yes {
 		allowed, err := rules.AllowYes()
 		if err != nil || allowed {
@@ -120,18 +119,13 @@ func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval
 // askOn shows a question and reads the reply.
 func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Question) (host.Approval, error) {
 	fmt.Fprintf(out, "%s wants to call %s.%s %s", q.Ask.Principal.Name, q.Ask.Plugin, q.Ask.Tool, shownParams(q.Params))
-	if q.Reason != "" {
-		fmt.Fprintf(out, " (%s)", manifest.CleanLine(q.Reason))
-	}
+	PrintIf(out, q.Reason != "", " (%s)", manifest.CleanLine(q.Reason))
 	approval := host.Approval{By: host.ByTerminal}
 	if q.Kind == host.AskRight {
 		fmt.Fprintf(out, ".\n%s needs rights that are not granted:\n", q.Ask.Plugin)
 		for _, right := range q.Rights {
-			fmt.Fprintf(out, "  %s", manifest.CleanLine(right.Right))
-			if right.Why != "" {
-				fmt.Fprintf(out, "  %q", manifest.CleanLine(right.Why))
-			}
-			fmt.Fprintln(out)
+			why := When(right.Why != "", fmt.Sprintf("  %q", manifest.CleanLine(right.Why)))
+			fmt.Fprintf(out, "  %s%s\n", manifest.CleanLine(right.Right), why)
 		}
 		for _, right := range q.Rights {
 			allowed, err := chooseFolder(ctx, out, lines, right.Right)
@@ -161,20 +155,17 @@ func approveOnTerminal(ctx context.Context, c Change) (bool, error) {
 		return false, e.WithNext("run it at a terminal, or edit the file yourself")
 	}
 	defer tty.Close()
-	var text strings.Builder
 	question := "Write this?"
 	switch {
 	case c.Sends:
 		question = "Send this?"
+	case c.Installs != "" && c.Diff == "":
+		question = "Install it?"
 	case c.Installs != "":
-		text.WriteString(c.Installs)
-		if question = "Install it and write this?"; c.Diff == "" {
-			question = "Install it?"
-		}
+		question = "Install it and write this?"
 	}
-	text.WriteString(c.Diff)
-	fmt.Fprintf(tty, "%s%s [y/N] ", text.String(), question)
-	return confirmed(ctx, tty)
+	fmt.Fprintf(tty, "%s%s%s [y/N] ", c.Installs, c.Diff, question)
+	return readYes(ctx, bufio.NewReader(newAbandonableReader(ctx, tty)))
 }
 
 // shownParams returns parameters as a question shows them.
@@ -188,9 +179,7 @@ func shownParams(params []byte) string {
 
 // chooseFolder asks for the folder that stands for PATH in a right, and returns the right with it, or "" if the person
 // names none. A right without PATH is returned as it is.
-func chooseFolder(
-	ctx context.Context, out io.Writer, lines *bufio.Reader, right string,
-) (string, error) {
+func chooseFolder(ctx context.Context, out io.Writer, lines *bufio.Reader, right string) (string, error) {
 	mode, guest, found := strings.Cut(right, ":PATH=")
 	if !found || !strings.HasPrefix(mode, "fs:") {
 		return right, nil
@@ -226,11 +215,6 @@ func readYes(ctx context.Context, lines *bufio.Reader) (bool, error) {
 	return reply == "y" || reply == "yes", err
 }
 
-// confirmed reads a reply at a terminal, unless the context ends before.
-func confirmed(ctx context.Context, tty *os.File) (bool, error) {
-	return readYes(ctx, bufio.NewReader(newAbandonableReader(ctx, tty)))
-}
-
 // ReadHidden writes a prompt, and reads a line at a terminal that does not show what is typed.
 func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt string) (string, error) {
 	fmt.Fprint(prompts, prompt)
@@ -248,9 +232,6 @@ func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt str
 
 // OpenTerminal opens the controlling terminal, which an agent behind a pipe does not have.
 func OpenTerminal() (*os.File, error) {
-	name := "/dev/tty"
-	if runtime.GOOS == "windows" {
-		name = "CONIN$"
-	}
+	name := cmp.Or(When(runtime.GOOS == "windows", "CONIN$"), "/dev/tty")
 	return os.OpenFile(name, os.O_RDWR, 0)
 }

@@ -150,28 +150,38 @@ func StartingWith(typed string, values []string) (kept []string) {
 // targetsWait is how long completion waits for a browser.
 const targetsWait = 500 * time.Millisecond
 
+// FirstWord completes the first word of a command by a list of words. A tab separates a word from its description.
+func FirstWord(list func(*cobra.Command) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return StartingWith(typed, list(cmd)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
 // targets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
 // It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
-func (c Completion) targets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (c Completion) targets(cmd *cobra.Command) []string {
 	s, err := c.app.Settings()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
 	principal, err := c.app.Principal()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	result, err := c.app.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	}})
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	return StartingWith(typed, TargetWords(result.Data)), cobra.ShellCompDirectiveNoFileComp
+	return TargetWords(result.Data)
 }
 
 // TargetWords returns the words that name the targets in a result of cdp.targets, each with a description. A URL is
@@ -220,9 +230,17 @@ func (c Completion) Plugins(cmd *cobra.Command, args []string, typed string) ([]
 // Call completes the values of a call's options.
 func (c Completion) Call(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("param", c.param)
-	_ = cmd.RegisterFlagCompletionFunc("target", c.targets)
+	CompleteOption(cmd, "target", FirstWord(c.targets))
 	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
 	CompleteWords(cmd, "wait", "load", "idle", "none")
+}
+
+// CompleteOption completes an option, after any words, as a function completes the first word.
+func CompleteOption(cmd *cobra.Command, option string, first cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(option,
+		func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return first(cmd, nil, typed)
+		})
 }
 
 // CompleteWords completes an option that takes one of a few words.
@@ -251,31 +269,23 @@ func (c Completion) Qualified(cmd *cobra.Command, args []string, typed string) (
 	return names, directive
 }
 
-// Sessions completes the name of one session. It does not wait long for a browser.
-func (c Completion) Sessions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// Sessions returns the names of sessions. It does not wait long for a browser.
+func (c Completion) Sessions(cmd *cobra.Command) (names []string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	var names []string
-	for _, s := range Sessions(ctx, c.app) {
-		names = append(names, s.Name)
+	for _, s := range AllSessions(ctx, c.app) {
+		if s.Named() {
+			names = append(names, s.Name)
+		}
 	}
-	return StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
+	return names
 }
 
-// Results completes the id of a call with a result that is kept.
-func (c Completion) Results(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Results returns the ids of calls with a result that is kept.
+func (c Completion) Results(*cobra.Command) []string {
 	principal, err := c.app.Principal()
-	if len(args) > 0 || err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	if err != nil {
+		return nil
 	}
-	ids := c.app.Parley().Sessions().ResultIDs(principal.Session)
-	return StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
-// SessionOption completes the value of --session, after any words.
-func (c Completion) SessionOption(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.Sessions(cmd, nil, typed)
+	return c.app.Parley().Sessions().ResultIDs(principal.Session)
 }

@@ -26,6 +26,13 @@ type Envelope struct {
 	Debug     []string        `json:"debug,omitempty"`
 }
 
+// newEnvelope returns the envelope of data.
+func newEnvelope(data any, warnings, next []string) (*Envelope, error) {
+	raw, err := manifest.Marshal(data)
+	env := &Envelope{OK: true, Data: raw, Warnings: append([]string{}, warnings...), Next: append([]string{}, next...)}
+	return env, err
+}
+
 // Meta says which call an envelope is about.
 type Meta struct {
 	Tool   string  `json:"tool,omitempty"`

@@ -11,9 +11,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Local returns a qualified name without its plugin.
-func Local(plugin, name string) string { return strings.TrimPrefix(name, plugin+".") }
-
 // Fit cuts a text at a word so that it takes at most width columns.
 func Fit(s string, width int) string {
 	runes := []rune(s)
@@ -77,24 +74,23 @@ func (p *Page) Text(indent int, style, text string) {
 // row writes a name and, from a column on, wrapped text. A name that reaches the column gets its own line.
 func (p *Page) row(column int, name, text string) {
 	lead := strings.Repeat(" ", column)
-	if text == "" {
-		fmt.Fprintln(p.W, "  "+p.Style(cyan, name))
-		return
+	wrapped := Wrapped(lead+text, p.Width, lead)
+	switch n := utf8.RuneCountInString(name); {
+	case text == "":
+		wrapped = ""
+	case n+4 <= column:
+		wrapped = wrapped[2+n:]
+	default:
+		wrapped = "\n" + wrapped
 	}
-	text = Wrapped(lead+text, p.Width, lead)
-	if n := utf8.RuneCountInString(name); n+4 <= column {
-		fmt.Fprintln(p.W, "  "+p.Style(cyan, name)+text[2+n:])
-		return
-	}
-	fmt.Fprintln(p.W, "  "+p.Style(cyan, name))
-	fmt.Fprintln(p.W, text)
+	fmt.Fprintln(p.W, "  "+p.Style(cyan, name)+wrapped)
 }
 
-// column returns the column at which the text of rows with these names begins.
-func (p *Page) column(names []string) int {
+// column returns the column at which the text of rows begins, each after its name.
+func column[R any](p *Page, rows []R, name func(R) string) int {
 	widest := 0
-	for _, n := range names {
-		widest = max(widest, utf8.RuneCountInString(n))
+	for _, r := range rows {
+		widest = max(widest, utf8.RuneCountInString(name(r)))
 	}
 	return min(widest+4, max(p.Width/3, 8))
 }
@@ -110,13 +106,11 @@ func (p *Page) Title(d *manifest.ToolDocs) {
 	fmt.Fprint(p.W, p.Style(Bold, d.Name))
 	for _, m := range [][2]string{
 		{cmp.Or(d.Effect, d.Kind), EffectStyle[d.Effect]},
-		{mark(d.Reach != "" && d.Reach != manifest.ReachPage, "reaches the "+d.Reach), yellow},
-		{mark(d.Experimental, "experimental"), yellow},
-		{mark(d.Deprecated, "deprecated"), red},
+		{When(d.Reach != "" && d.Reach != manifest.ReachPage, "reaches the "+d.Reach), yellow},
+		{When(d.Experimental, "experimental"), yellow},
+		{When(d.Deprecated, "deprecated"), red},
 	} {
-		if m[0] != "" {
-			fmt.Fprint(p.W, "  "+p.Style(cmp.Or(m[1], Faint), m[0]))
-		}
+		PrintIf(p.W, m[0] != "", "  %s", p.Style(cmp.Or(m[1], Faint), m[0]))
 	}
 	fmt.Fprintln(p.W)
 	p.Text(0, "", d.Brief)
@@ -142,30 +136,18 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 	}
 	for _, e := range d.Examples {
 		title := e.Title
-		if e.ExitCode != 0 {
-			title += fmt.Sprintf(" (exit code %d)", e.ExitCode)
-		}
-		if e.Differs != "" {
-			title += "; not as declared: " + e.Differs
-		}
-		if e.NotRun != "" {
-			title += "; not verified: " + e.NotRun
-		}
+		title += When(e.ExitCode != 0, fmt.Sprintf(" (exit code %d)", e.ExitCode))
+		title += When(e.Differs != "", "; not as declared: "+e.Differs)
+		title += When(e.NotRun != "", "; not verified: "+e.NotRun)
 		p.Text(2, "", title)
 		fmt.Fprintln(p.W, "    "+p.Style(cyan, "$ "+d.Call(e)))
 	}
-	var codes [][2]string
-	for _, c := range d.ExitCodes {
-		codes = append(codes, [2]string{fmt.Sprintf("%d %s", c.Code, c.Name), c.Meaning})
-	}
-	p.rows("Exit codes", codes)
+	p.rows("Exit codes", Map(d.ExitCodes, func(c manifest.ExitCodeDoc) [2]string {
+		return [2]string{fmt.Sprintf("%d %s", c.Code, c.Name), c.Meaning}
+	}))
 	p.lines("When", d.When)
 	p.lines("When not", d.WhenNot)
-	var related [][2]string
-	for _, r := range d.Related {
-		related = append(related, [2]string{r.Tool, r.Why})
-	}
-	p.rows("Related", related)
+	p.rows("Related", Map(d.Related, func(r manifest.Related) [2]string { return [2]string{r.Tool, r.Why} }))
 	p.lines("Limitations", d.Limitations...)
 	p.lines("Note", d.Note)
 	p.Commands("Next", next)
@@ -177,18 +159,13 @@ func (p *Page) params(title string, params []manifest.Param) {
 		return
 	}
 	p.Heading(title)
-	var names []string
+	column := column(p, params, func(q manifest.Param) string { return q.Name })
 	for _, q := range params {
-		names = append(names, q.Name)
-	}
-	column := p.column(names)
-	for _, q := range params {
-		facts := q.TypeText()
-		if q.Items != nil && q.Items.Ref != "" {
-			facts += " (" + q.Items.Ref + ")"
-		} else if q.Ref != "" {
-			facts += " (" + q.Ref + ")"
+		facts, ref := q.TypeText(), q.Ref
+		if q.Items != nil {
+			ref = cmp.Or(q.Items.Ref, ref)
 		}
+		facts += When(ref != "", " ("+ref+")")
 		switch {
 		case q.Default != nil:
 			facts += ", default " + string(q.Default)
@@ -211,11 +188,7 @@ func (p *Page) rows(title string, rows [][2]string) {
 		return
 	}
 	p.Heading(title)
-	var names []string
-	for _, r := range rows {
-		names = append(names, r[0])
-	}
-	column := p.column(names)
+	column := column(p, rows, func(r [2]string) string { return r[0] })
 	for _, r := range rows {
 		p.row(column, r[0], r[1])
 	}
@@ -244,10 +217,10 @@ func (p *Page) Commands(title string, commands []string) {
 	}
 }
 
-// mark returns word if on is set, else "".
-func mark(on bool, word string) string {
-	if on {
-		return word
+// When returns a text if it applies, else "".
+func When(applies bool, text string) string {
+	if applies {
+		return text
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ import (
 // SessionData is a session of an agent. Without a name it is that of calls that name none.
 type SessionData struct {
 	Name    string             `json:"name"`            // with the owner before it, unless that is the user
-	Used    *time.Time         `json:"used,omitempty"`  // last time that it was stored, looked up or used in a browser
+	Used    time.Time          `json:"used,omitzero"`   // last time that it was stored, looked up or used in a browser
 	Shown   int                `json:"shown"`           // tools whose documentation it has been shown
 	Results int                `json:"results"`         // whole results that are stored for it
 	Pages   []SessionPagesData `json:"pages,omitempty"` // in the browsers that it uses
@@ -37,30 +37,21 @@ type SessionPagesData struct {
 	Current string `json:"current,omitempty"` // URL of the current page
 }
 
-// Sessions returns the sessions that were used in the last 24 hours or have pages open and that the user has named, the
-// one that was used last first. If a browser cannot be asked, that is a notice, and its pages are missing.
-func Sessions(ctx context.Context, app *App) []*SessionData {
-	return slices.DeleteFunc(AllSessions(ctx, app), func(s *SessionData) bool {
-		of := s.Stored.Session
-		return of.Owner != "" || isConnection(of.Name)
-	})
+// Named reports whether the user has named the session: it is not that of a connection, a token or a plugin.
+func (s *SessionData) Named() bool {
+	of := s.Stored.Session
+	rest, is := strings.CutPrefix(of.Name, "mcp-") // as package mcp names connections
+	return of.Owner == "" && !(is && len(rest) == 24 && strings.Trim(rest, "0123456789abcdef") == "")
 }
 
-// isConnection reports whether a session has the name that package mcp gives to a connection.
-func isConnection(name string) bool {
-	rest, is := strings.CutPrefix(name, "mcp-")
-	return is && len(rest) == 24 && strings.Trim(rest, "0123456789abcdef") == ""
-}
-
-// AllSessions returns [Sessions] and those of connections, tokens and plugins.
+// AllSessions returns the sessions that were used in the last 24 hours or have pages open, the one that was used last
+// first. If a browser cannot be asked, that is a notice, and its pages are missing.
 func AllSessions(ctx context.Context, a *App) []*SessionData {
 	all := []*SessionData{}
 	byKey := map[string]*SessionData{}
 	for _, s := range a.Parley().Sessions().List() {
-		used := s.Used.UTC().Truncate(time.Second)
-		data := &SessionData{
-			Name: s.Session.String(), Used: &used, Shown: len(s.Shown), Results: len(s.Results), Stored: s,
-		}
+		data := &SessionData{Name: s.Session.String(), Used: s.Used.UTC().Truncate(time.Second), Shown: len(s.Shown),
+			Results: len(s.Results), Stored: s}
 		all, byKey[s.Session.Key()] = append(all, data), data
 	}
 	open, err := a.Parley().Chrome().Sessions(ctx)
@@ -74,19 +65,11 @@ func AllSessions(ctx context.Context, a *App) []*SessionData {
 			data = &SessionData{Name: of.String(), Stored: session.StoredSession{Session: of}}
 			all, byKey[o.Session] = append(all, data), data
 		}
-		if used := o.Used.UTC().Truncate(time.Second); !o.Used.IsZero() && (data.Used == nil || used.After(*data.Used)) {
-			data.Used = &used
+		if used := o.Used.UTC().Truncate(time.Second); used.After(data.Used) {
+			data.Used = used
 		}
 		data.Pages = append(data.Pages, SessionPagesData{o.Browser, o.Pages, manifest.CleanLine(o.Current)})
 	}
-	slices.SortStableFunc(all, func(s, t *SessionData) int { return lastUse(t).Compare(lastUse(s)) })
+	slices.SortStableFunc(all, func(s, t *SessionData) int { return t.Used.Compare(s.Used) })
 	return all
-}
-
-// lastUse returns when a session was used, the zero time if that is unknown.
-func lastUse(s *SessionData) (used time.Time) {
-	if s.Used != nil {
-		used = *s.Used
-	}
-	return used
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func (s *Settings) table() []setting {
 		{"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
 			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
 		{"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
-			func(v string) error { s.Pinned = splitList(v); return nil }},
+			func(v string) error { s.Pinned = strings.FieldsFunc(v, isSeparator); return nil }},
 		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
 		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
 		{"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false, truth(&s.Agent)},
@@ -184,10 +185,7 @@ func keySource(v string) error {
 	return errors.New("expected env:NAME or secret:NAME; a key itself does not belong into a file of settings")
 }
 
-// splitList splits a list at commas and spaces.
-func splitList(v string) []string {
-	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
-}
+func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
 // Complete returns the options of a call with the configured values in place of those that are zero.
 func (s *Settings) Complete(o host.Options) host.Options {
@@ -197,9 +195,7 @@ func (s *Settings) Complete(o host.Options) host.Options {
 	if o.MaxBytes == 0 && !o.Unlimited {
 		o.MaxBytes = s.MaxBytes
 	}
-	if o.Browser == "" {
-		o.Browser = s.Browser
-	}
+	o.Browser = cmp.Or(o.Browser, s.Browser)
 	return o
 }
 
@@ -316,9 +312,7 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 var configSchemaJSON []byte
 
 // configSchema is compiled only where there is a configuration file.
-var configSchema = sync.OnceValues(compileConfigSchema)
-
-func compileConfigSchema() (*document.Schema, error) { return document.Compile(configSchemaJSON) }
+var configSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(configSchemaJSON) })
 
 // configFile is a valid configuration file.
 type configFile struct {
@@ -396,11 +390,8 @@ func settingAt(pointer string) string {
 	return strings.Join(parts, ".")
 }
 
-func settingNames() (names []string) {
-	for _, row := range (&Settings{}).table() {
-		names = append(names, row.name)
-	}
-	return names
+func settingNames() []string {
+	return Map((&Settings{}).table(), func(s setting) string { return s.name })
 }
 
 // keyLines returns the position of each key in a valid TOML text, as LINE:COLUMN by its dotted name.
@@ -447,11 +438,7 @@ func flatten(prefix string, tree map[string]any, into map[string]string) {
 		if !ok {
 			list = []any{value}
 		}
-		var values []string
-		for _, v := range list {
-			values = append(values, fmt.Sprint(v))
-		}
-		into[prefix+key] = strings.Join(values, ",")
+		into[prefix+key] = strings.Join(Map(list, func(v any) string { return fmt.Sprint(v) }), ",")
 	}
 }
 

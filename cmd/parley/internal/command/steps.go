@@ -67,21 +67,14 @@ func (a *App) Command(s host.Step) string {
 		if len(s.Args) == 1 { // a whole command line
 			return manifest.CleanLine(s.Args[0])
 		}
-		quoted := make([]string, len(s.Args))
-		for i, arg := range s.Args {
-			quoted[i] = QuoteWord(arg)
-		}
-		return strings.Join(quoted, " ")
+		return strings.Join(Map(s.Args, QuoteWord), " ")
 	case host.OpHelp:
 		if len(s.Args) == 0 {
 			return "parley --help"
 		}
 		return "parley help " + strings.Join(s.Args, " ")
 	default:
-		words = append(words, string(s.Op))
-		for _, arg := range s.Args {
-			words = append(words, QuoteWord(arg))
-		}
+		words = append(append(words, string(s.Op)), Map(s.Args, QuoteWord)...)
 	}
 	words = append(words, optionWords(s.Options)...)
 	for _, file := range a.Plugins {
@@ -107,7 +100,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	}
 	params, files := filesOf(a, s.Params)
 	choose := slices.Clone(s.Choose)
-	if tool := toolOf(a, s); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+	if tool := ToolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
 		words, params, choose = positionalWords(tool, params, choose)
 	}
 	switch rest := string(manifest.EscapeJSON(manifest.CompactJSON(params))); rest {
@@ -138,19 +131,6 @@ func filesOf(a *App, params json.RawMessage) (rest json.RawMessage, words []stri
 		return params, nil
 	}
 	return jsontext.Marshal(values), words
-}
-
-// toolOf returns the tool of a step, or nil.
-func toolOf(a *App, s host.Step) *manifest.Tool {
-	catalog, err := a.Catalog()
-	if err != nil {
-		return nil
-	}
-	at, err := catalog.Find(s.Tool)
-	if err != nil {
-		return nil
-	}
-	return at.Tool
 }
 
 // positionalWords turns leading positional parameters into words, until one is neither given nor to choose, or no word
@@ -203,42 +183,29 @@ func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLi
 
 // optionWords returns the words for the options that are not zero.
 func optionWords(o host.StepOptions) (words []string) {
-	add := func(name, value string) {
-		if value != "" {
-			words = append(words, name, QuoteWord(value))
+	add := func(given bool, name string, values ...string) {
+		if given {
+			words = append(append(words, name), values...)
 		}
 	}
-	add("--kind", o.Kind)
-	if o.Limit > 0 {
-		add("--limit", fmt.Sprint(o.Limit))
-	}
-	add("--session", o.Session)
-	add("--browser", o.Browser)
-	add("--target", o.Target)
-	add("--until", o.Until)
-	add("--trigger", o.Trigger)
-	if o.Timeout > 0 {
-		add("--timeout", o.Timeout.String())
-	}
-	add("--jq", o.JQ)
-	if o.Drain {
-		words = append(words, "--drain")
-	}
-	if o.Out {
-		words = append(words, "--out", ShellQuote(cmp.Or(o.File, "FILE")))
-	}
-	if o.MaxBytes > 0 || o.Unlimited {
-		add("--max-bytes", fmt.Sprint(o.MaxBytes))
-	}
-	add("--on-dialog", o.OnDialog)
-	add("--wait", o.Wait)
-	add("--isolate", o.Isolate)
-	if o.SendAnyway {
-		words = append(words, "--send-anyway")
-	}
-	if o.DryRun {
-		words = append(words, "--dry-run")
-	}
+	text := func(name, value string) { add(value != "", name, QuoteWord(value)) }
+	text("--kind", o.Kind)
+	add(o.Limit > 0, "--limit", fmt.Sprint(o.Limit))
+	text("--session", o.Session)
+	text("--browser", o.Browser)
+	text("--target", o.Target)
+	text("--until", o.Until)
+	text("--trigger", o.Trigger)
+	add(o.Timeout > 0, "--timeout", o.Timeout.String())
+	text("--jq", o.JQ)
+	add(o.Drain, "--drain")
+	add(o.Out, "--out", ShellQuote(cmp.Or(o.File, "FILE")))
+	add(o.MaxBytes > 0 || o.Unlimited, "--max-bytes", fmt.Sprint(o.MaxBytes))
+	text("--on-dialog", o.OnDialog)
+	text("--wait", o.Wait)
+	text("--isolate", o.Isolate)
+	add(o.SendAnyway, "--send-anyway")
+	add(o.DryRun, "--dry-run")
 	return words
 }
 

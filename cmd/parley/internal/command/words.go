@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -47,12 +50,7 @@ func Parent(name, short string, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func childNames(cmd *cobra.Command) (names []string) {
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	return names
-}
+func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobra.Command).Name) }
 
 // UnknownCommand returns the error of a word after a command that holds others and has none of this name.
 func UnknownCommand(cmd *cobra.Command, word string) error {
@@ -65,11 +63,13 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return e.WithNext("parley help " + cmd.Name())
 }
 
-// RunWith returns the RunE of a command that takes its words as options, and runs. Each word goes into its place, a
-// *string; a *[]string takes all further words.
-func RunWith[O any](app *App, run RunFunc[O], opts *O, into ...any) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, words []string) error {
-		for i, place := range into {
+// Make completes a command that runs with options, whose fields say where they come from: see [AddFlags]. A field with
+// the tag word takes the next word of the command line, one of a list all further words.
+func Make[O any](app *App, run RunFunc[O], cmd *cobra.Command) *cobra.Command {
+	opts := new(O)
+	places := AddFlags(cmd.Flags(), opts)
+	cmd.RunE = func(cmd *cobra.Command, words []string) error {
+		for i, place := range places {
 			switch place := place.(type) {
 			case *[]string:
 				*place = words[i:]
@@ -81,24 +81,70 @@ func RunWith[O any](app *App, run RunFunc[O], opts *O, into ...any) func(*cobra.
 		}
 		return run(cmd.Context(), app, opts)
 	}
+	return cmd
 }
 
-// RunWord returns the RunE of a command without options that takes at most one word, "" if none is given.
-func RunWord(
-	app *App, run func(ctx context.Context, app *App, word string) error,
-) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), app, OneWord(words)) }
+// AddFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
+// are about it, too. The fields of structs count; a struct may also have a method AddFlags for more. A field of the
+// type *pflag.FlagSet is set to the flags. AddFlags returns pointers to the fields with the tag word.
+func AddFlags(flags *pflag.FlagSet, opts any) (words []any) {
+	return addFlags(flags, reflect.ValueOf(opts).Elem(), nil)
 }
 
-// New returns a command without options that takes at most one word, as [RunWord].
-func New(
-	app *App, use, short, example string, run func(ctx context.Context, app *App, word string) error,
-) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: example, RunE: RunWord(app, run)}
+func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
+	for i := range opts.NumField() {
+		field, at := opts.Type().Field(i), opts.Field(i)
+		name, usage, fallback := field.Tag.Get("flag"), field.Tag.Get("usage"), field.Tag.Get("default")
+		_, isWord := field.Tag.Lookup("word")
+		switch {
+		case isWord:
+			words = append(words, at.Addr().Interface())
+		case at.Kind() == reflect.Struct:
+			words = addFlags(flags, at, words)
+			if at.CanInterface() {
+				if own, adds := at.Addr().Interface().(interface{ AddFlags(*pflag.FlagSet) }); adds {
+					own.AddFlags(flags)
+				}
+			}
+		case at.Type() == reflect.TypeFor[*pflag.FlagSet]():
+			at.Set(reflect.ValueOf(flags))
+		}
+		if name == "" {
+			continue
+		}
+		switch place := at.Addr().Interface().(type) {
+		case *bool:
+			flags.BoolVar(place, name, false, usage)
+		case *string:
+			flags.StringVar(place, name, fallback, usage)
+		case *[]string:
+			flags.Var((*Texts)(place), name, usage)
+		case *time.Duration:
+			flags.DurationVar(place, name, 0, usage)
+		case *float64:
+			flags.Float64Var(place, name, 0, usage)
+		case *int:
+			n, _ := strconv.Atoi(fallback)
+			flags.IntVar(place, name, n, usage)
+		case *uint64:
+			n, _ := strconv.ParseUint(fallback, 10, 64)
+			flags.Uint64Var(place, name, n, usage)
+		}
+	}
+	return words
 }
 
-// OneWord returns the word of a command that takes one or none.
-func OneWord(words []string) string { return strings.Join(words, "") }
+// RunWord runs a command without options that takes at most one word, "" if none is given.
+type RunWord func(ctx context.Context, app *App, word string) error
+
+// New returns a command without options that takes at most one word, and what completes the word, if anything does.
+func New(app *App, use, short, example string, run RunWord, complete ...cobra.CompletionFunc) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Example: example,
+		ValidArgsFunction: append(complete, nil)[0],
+		RunE: func(cmd *cobra.Command, words []string) error {
+			return run(cmd.Context(), app, strings.Join(words, ""))
+		}}
+}
 
 // CheckAll makes each command in a tree that does not check its words itself check them by [checkWords]. Options are
 // listed in the order in which they are declared.
@@ -126,9 +172,7 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	switch {
 	case len(words) < len(required):
 		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
-		if len(cmd.ValidArgs) > 0 {
-			e.Message += ", one of " + strings.Join(cmd.ValidArgs, ", ")
-		}
+		e.Message += When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
 	case len(words) > most && most == 0:
 		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanLine(words[0]))
 	case len(words) > most:
@@ -177,13 +221,12 @@ func (t *Texts) Set(text string) error {
 }
 
 // FirstSet returns the first of these options that was given, "" if none was.
-func FirstSet(cmd *cobra.Command, names ...string) string {
-	for _, n := range names {
-		if f := cmd.Flags().Lookup(n); f != nil && f.Changed {
-			return n
-		}
+func FirstSet(flags *pflag.FlagSet, names ...string) string {
+	i := slices.IndexFunc(names, flags.Changed)
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return names[i]
 }
 
 // Find returns what the first one or two words name, and the words after it: a plugin, a group, a tool, an event or a
@@ -249,11 +292,10 @@ func CheckMaxTokens(a *App, flags *pflag.FlagSet) error {
 func Fits(a *App, data any, next, warnings []string, text func(w io.Writer)) bool {
 	var b strings.Builder
 	if a.JSON {
-		raw, err := manifest.Marshal(data)
+		env, err := newEnvelope(data, warnings, next)
 		if err != nil {
 			return true // printing reports the error
 		}
-		env := &Envelope{OK: true, Data: raw, Warnings: append([]string{}, warnings...), Next: next}
 		_ = WriteJSON(&b, env, a.OutTTY)
 	} else {
 		b.WriteString(strings.Join(warnings, "\n"))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -19,8 +20,7 @@ import (
 )
 
 func newAudit(app *command.App) *cobra.Command {
-	cmd := command.Parent("audit", "Audit",
-		newAuditShow(app), newAuditVerify(app), newAuditHead(app))
+	cmd := command.Parent("audit", "Audit", newAuditShow(app), newAuditVerify(app), newAuditHead(app))
 	cmd.Long = "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
 		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +
 		"prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are kept; the first " +
@@ -72,35 +72,30 @@ func auditLog(app *command.App) journal[audit.Record] {
 }
 
 type auditVerifyOptions struct {
-	head string // "" if none was given
+	Flags *pflag.FlagSet
+	Head  string `flag:"head" usage:"a hash that parley audit head printed earlier"`
 }
 
 func newAuditVerify(app *command.App) *cobra.Command {
-	opts := &auditVerifyOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runAuditVerify, &cobra.Command{
 		Use:     "verify",
 		Short:   "Prove that no record was changed, removed, inserted or moved",
 		Example: "parley audit verify\nparley audit verify --head \"$(cat kept-elsewhere)\"",
 		Long: "Names the first invalid record and exits with 87. The chain alone cannot show that the end was cut off or\n" +
 			"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			// --head "$(cat missing)" must not look like a proof.
-			if cmd.Flags().Changed("head") && strings.TrimSpace(opts.head) == "" {
-				return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
-					WithNext("parley audit head")
-			}
-			return runAuditVerify(cmd.Context(), app, opts)
-		},
-	}
-	cmd.Flags().StringVar(&opts.head, "head", "", "a hash that parley audit head printed earlier")
-	return cmd
+	})
 }
 
 // runAuditVerify verifies the audit log, and that it has the record whose head is given. The error is integrity for a
 // log that is not intact.
 func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOptions) error {
+	// --head "$(cat missing)" must not look like a proof.
+	if strings.TrimSpace(opts.Head) == "" && opts.Flags.Changed("head") {
+		return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
+			WithNext("parley audit head")
+	}
 	log := app.Parley().AuditLog()
-	r, err := log.Verify(opts.head)
+	r, err := log.Verify(opts.Head)
 	if err != nil {
 		return auditLog(app).unreadable(err)
 	}
@@ -121,17 +116,11 @@ func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOption
 		}
 		fmt.Fprintf(w, "ok: %s in %s, %s to %s\n",
 			manifest.Plural(r.Records, "record"), manifest.Plural(r.Files, "file"), Time(r.First), Time(r.Last))
-		if r.Dropped > 0 {
-			fmt.Fprintf(w, "    records 1 to %d were dropped by rotation\n", r.Dropped)
-		}
-		if r.Repairs > 0 {
-			fmt.Fprintf(w, "    %s cut off after a host was killed or the disk was full\n",
-				manifest.Plural(r.Repairs, "half-written record"))
-		}
-		if r.Torn > 0 {
-			fmt.Fprintf(w, "    a half-written record of %s at the end; the next record replaces it\n",
-				manifest.Plural(int(r.Torn), "byte"))
-		}
+		command.PrintIf(w, r.Dropped > 0, "    records 1 to %d were dropped by rotation\n", r.Dropped)
+		command.PrintIf(w, r.Repairs > 0, "    %s cut off after a host was killed or the disk was full\n",
+			manifest.Plural(r.Repairs, "half-written record"))
+		command.PrintIf(w, r.Torn > 0, "    a half-written record of %s at the end; the next record replaces it\n",
+			manifest.Plural(int(r.Torn), "byte"))
 		if r.Anchor != nil {
 			fmt.Fprintf(w, "    the given head is record %d of this log\n", r.Anchor.Seq)
 		} else {
@@ -142,14 +131,11 @@ func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOption
 }
 
 func newAuditHead(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "head",
-		Short:   "Print the hash, number and time of the last record",
-		Example: "parley audit head",
-		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
-			"verify --head checks against it.",
-		RunE: command.RunWord(app, runAuditHead),
-	}
+	cmd := command.New(app, "head", "Print the hash, number and time of the last record", "parley audit head",
+		runAuditHead)
+	cmd.Long = "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
+		"verify --head checks against it."
+	return cmd
 }
 
 // runAuditHead prints the head of the audit log. The error is not_found if the log has no records.

@@ -46,10 +46,7 @@ func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
 		command.CompleteWords(cmd, "op", ops...)
 	}
 	flags.StringVar(&f.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	var codes []string
-	for _, o := range host.Outcomes() {
-		codes = append(codes, string(o.Code))
-	}
+	codes := command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })
 	command.CompleteWords(cmd, "code", codes...)
 }
 

@@ -75,9 +75,7 @@ func traceLine(r trace.Record) string {
 	switch r.Op {
 	case "search":
 		what = "search"
-		if r.Query != "" {
-			what += " " + strconv.Quote(r.Query)
-		}
+		what += command.When(r.Query != "", " "+strconv.Quote(r.Query))
 	case "describe":
 		what = "describe " + r.Tool
 	}
@@ -91,13 +89,9 @@ func traceLine(r trace.Record) string {
 }
 
 func newTraceShow(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show CALL",
-		Short:   "Show the record of a call",
-		Example: "parley trace show c759baa1ac8b498ec",
-		Long:    "CALL is the call id, as the envelope and trace list have it, or the beginning of it.",
-		RunE:    command.RunWord(app, runTraceShow),
-	}
+	cmd := command.New(app, "show CALL", "Show the record of a call", "parley trace show c759baa1ac8b498ec", runTraceShow)
+	cmd.Long = "CALL is the call id, as the envelope and trace list have it, or the beginning of it."
+	return cmd
 }
 
 func runTraceShow(_ context.Context, app *command.App, id string) error {

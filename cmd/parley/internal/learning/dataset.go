@@ -27,8 +27,7 @@ func newDocsDataset(app *command.App) *cobra.Command {
 }
 
 func newDatasetExport(app *command.App) *cobra.Command {
-	opts := &datasetExportOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDatasetExport, &cobra.Command{
 		Use:   "export [NAME]",
 		Short: "Write sessions, queries and edits as JSONL",
 		Long: "The first line is a card that counts the others and says how they are redacted. A line is a session with " +
@@ -37,13 +36,7 @@ func newDatasetExport(app *command.App) *cobra.Command {
 		Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
 			"parley docs dataset export --values --out use.jsonl",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDatasetExport, opts, &opts.Name),
-	}
-	cmd.Flags().StringVar(&opts.Out, "out", "", "write FILE")
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	cmd.Flags().BoolVar(&opts.Values, "values", false, "keep callers' values and searches, as far as traces have them")
-	cmd.Flags().StringVar(&opts.Record, "record", "", "add the verdicts that the recording FILE has")
-	return cmd
+	})
 }
 
 // runDatasetExport writes sessions, queries and edits to a file.
@@ -52,15 +45,7 @@ func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExport
 		return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
 			WithNext("parley docs dataset export --out FILE")
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
-	scope, err := scopeOf(catalog, opts.Name)
-	if err != nil {
-		return err
-	}
-	records, err := traceRecords(app, opts.Since)
+	catalog, scope, records, err := recorded(app, opts.Name, opts.Since)
 	if err != nil {
 		return err
 	}
@@ -105,28 +90,24 @@ func cardText(w io.Writer, c *dataset.Card) {
 }
 
 type datasetImportOptions struct {
-	file string
+	File string `word:""`
 	editOptions
 }
 
 func newDatasetImport(app *command.App) *cobra.Command {
-	opts := &datasetImportOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDatasetImport, &cobra.Command{
 		Use:   "import FILE",
 		Short: "Apply the edits of a dataset that are for installed builds",
 		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
 			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
 		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
-		RunE:    command.RunWith(app, runDatasetImport, opts, &opts.file),
-	}
-	addEditing(cmd, &opts.editOptions)
-	return cmd
+	})
 }
 
 // runDatasetImport applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
 // queries change nothing: they are evidence of others, which nothing here can verify.
 func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImportOptions) error {
-	set, err := readDataset(ctx, opts.file)
+	set, err := readDataset(ctx, opts.File)
 	if err != nil {
 		return err
 	}
@@ -152,16 +133,13 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	return app.Print(data, []string{"parley docs list", "parley docs diff"}, func(w io.Writer) {
 		cardText(w, &data.Card)
 		applyText(app, w, data.applyData)
-		if data.Skipped > 0 {
-			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n",
-				manifest.Plural(data.Skipped, "edit"))
-		}
+		command.PrintIf(w, data.Skipped > 0, "%s left out: of a build that is not installed, or applied already\n",
+			manifest.Plural(data.Skipped, "edit"))
 	})
 }
 
 func newDocsEval(app *command.App) *cobra.Command {
-	opts := &docsEvalOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsEval, &cobra.Command{
 		Use:   "eval",
 		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
 		Long: "Search is scored by the queries of the dataset, schemas by its calls that have values. The same file and " +
@@ -169,13 +147,7 @@ func newDocsEval(app *command.App) *cobra.Command {
 			"each query, after a question\nat the terminal.",
 		Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
 			"parley docs eval --dataset use.jsonl --model --max-calls 20",
-		RunE: command.RunWith(app, runDocsEval, opts),
-	}
-	cmd.Flags().StringVar(&opts.Dataset, "dataset", "", "measure by FILE")
-	cmd.Flags().StringVar(&opts.Tools, "tools", "", "measure the tools/list result in FILE, not the installed plugins")
-	cmd.Flags().BoolVar(&opts.Model, "model", false, "let a model choose a tool for each query")
-	addModel(app, cmd, &opts.model)
-	return cmd
+	})
 }
 
 // runDocsEval scores a catalog by a dataset.
@@ -202,7 +174,7 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 		plan := modelPlan{what: "the choice of tools for " + manifest.Plural(len(set.Queries), "query"),
 			sends: "the queries of the dataset and lines of documentation"}
 		data.Choices = &dataset.Choices{}
-		run, err := ask(ctx, app, opts.model, plan, questions, func(int) string { return "choices of the model" },
+		run, err := ask(ctx, app, opts.modelOptions, plan, questions, func(int) string { return "choices of the model" },
 			func(i int, answer string) { set.Count(data.Choices, i, answer) })
 		if err != nil {
 			return err
@@ -228,13 +200,15 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 	})
 }
 
-// datasetExportOptions say what [runDatasetExport] writes.
+// datasetExportOptions say what [runDatasetExport] writes. Name is a plugin, a group or a tool; "" means all.
 type datasetExportOptions struct {
-	Name   string // a plugin, a group or a tool; "" means all
-	Since  string // as in history.Filter
-	Out    string // the file
-	Values bool   // keep values and searches of callers
-	Record string // the recording with verdicts on sessions; "" is the one in the host's state folder
+	Name  string `word:""`
+	Out   string `flag:"out" usage:"write FILE"`
+	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
+	// keep values and searches of callers
+	Values bool `flag:"values" usage:"keep callers' values and searches, as far as traces have them"`
+	// the recording with verdicts on sessions; "" is the one in the host's state folder
+	Record string `flag:"record" usage:"add the verdicts that the recording FILE has"`
 }
 
 // datasetData says what was written.
@@ -256,10 +230,11 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 		return nil, err
 	}
 	client := &model.Client{Recording: recording, Replay: true, Endpoint: &model.Endpoint{Name: s.Model.Name}}
-	if replayedModel(client) != nil { // no verdicts, or of several models
-		return func(*judge.Session) *judge.Verdict { return nil }, nil
-	}
+	several := replayedModel(client) != nil // or no verdicts
 	return func(s *judge.Session) *judge.Verdict {
+		if several {
+			return nil
+		}
 		return recordedVerdict(client, s, catalog)
 	}, nil
 }
@@ -299,10 +274,12 @@ type importedData struct {
 
 // docsEvalOptions say what [runDocsEval] measures.
 type docsEvalOptions struct {
-	model   modelOptions
-	Dataset string
-	Tools   string // a list of MCP in place of the installed plugins; "" means these
-	Model   bool   // let the configured model choose tools for the queries
+	Dataset string `flag:"dataset" usage:"measure by FILE"`
+	// a list of MCP in place of the installed plugins; "" means these
+	Tools string `flag:"tools" usage:"measure the tools/list result in FILE, not the installed plugins"`
+	// let the configured model choose tools for the queries
+	Model bool `flag:"model" usage:"let a model choose a tool for each query"`
+	modelOptions
 }
 
 // evalData are the figures of a catalog on a dataset.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -30,14 +31,16 @@ var Commands = []command.Entry{
 
 func newDocs(app *command.App) *cobra.Command {
 	return command.Parent("docs", "Docs", newDocsAudit(app), newDocsExport(app), newDocsSuggest(app),
-		newDocsApply(app), newDocsDiff(app), newDocsList(app), newDocsRevert(app),
+		newDocsApply(app), newDocsDiff(app),
+		command.New(app, "list [NAME]", "List applied edits", "parley docs list\nparley docs list text --json", runDocsList,
+			app.Complete().Names),
+		newDocsRevert(app),
 		newDocsPhrases(app), newDocsJudge(app), newDocsOptimize(app),
 		newDocsDataset(app), newDocsEval(app))
 }
 
 func newDocsAudit(app *command.App) *cobra.Command {
-	opts := &docsAuditOptions{}
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runDocsAudit, &cobra.Command{
 		Use:   "audit [NAME...]",
 		Short: "Show what documentation costs, or what it covers",
 		Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
@@ -45,21 +48,18 @@ func newDocsAudit(app *command.App) *cobra.Command {
 			"a group or a tool whose\ntools are shown one by one.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsAudit, opts, &opts.Names),
-	}
-	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive, full or code")
-	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "how much has descriptions, examples, errors and tasks")
+	})
 	command.CompleteWords(cmd, "mode", mcp.Modes()...)
 	return cmd
 }
 
 // runDocsAudit measures what documentation costs in tokens.
 func runDocsAudit(ctx context.Context, app *command.App, opts *docsAuditOptions) error {
-	if opts.coverage && (opts.Mode != "" || len(opts.Names) > 0) {
+	if opts.Coverage && (opts.Mode != "" || len(opts.Names) > 0) {
 		return host.Errorf(host.InvalidArgs, "--coverage is about all plugins; it takes no --mode and no names").
 			WithNext("parley docs audit --coverage")
 	}
-	if opts.coverage {
+	if opts.Coverage {
 		return docsCoverage(app)
 	}
 	if opts.Mode != "" && !slices.Contains(mcp.Modes(), opts.Mode) {
@@ -138,17 +138,14 @@ func docsCoverage(a *command.App) error {
 			}
 			text := fmt.Sprintf("No tasks: %s of %s: %s",
 				manifest.Plural(n, "tool"), p.Plugin, strings.Join(p.WithoutTasks[:min(n, 5)], ", "))
-			if n > 5 {
-				text += " …"
-			}
+			text += command.When(n > 5, " …")
 			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "  "))
 		}
 	})
 }
 
 func newDocsExport(app *command.App) *cobra.Command {
-	opts := &docsExportOptions{}
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runDocsExport, &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
 		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
@@ -158,25 +155,19 @@ func newDocsExport(app *command.App) *cobra.Command {
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			opts.Names = names
-			if cmd.Flags().Changed("out") && opts.Out == "" {
-				return host.Errorf(host.InvalidArgs, "--out requires the name of a folder").
-					WithNext("parley docs export --format skill --out skills")
-			}
-			return runDocsExport(cmd.Context(), app, opts)
-		},
-	}
+	})
 	formats := docs.Formats()
-	usage := strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
-	cmd.Flags().StringVar(&opts.Format, "format", "", usage)
-	cmd.Flags().StringVar(&opts.Out, "out", "", "write files into this folder")
+	cmd.Flag("format").Usage = strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
 	command.CompleteWords(cmd, "format", formats...)
 	return cmd
 }
 
 // runDocsExport converts documentation to a format of other systems, and writes the files with Out.
 func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOptions) error {
+	if opts.Out == "" && opts.Flags.Changed("out") {
+		return host.Errorf(host.InvalidArgs, "--out requires the name of a folder").
+			WithNext("parley docs export --format skill --out skills")
+	}
 	if opts.Format == "" {
 		return host.Errorf(host.InvalidArgs, "parley docs export requires --format, one of %s",
 			strings.Join(docs.Formats(), ", ")).WithNext("parley docs export --format mcp")
@@ -231,16 +222,20 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 
 // docsAuditOptions are the options of an audit of documentation.
 type docsAuditOptions struct {
-	coverage bool
-	Mode     string   // "" means all modes of MCP
-	Names    []string // plugins, groups or tools whose tools are listed one by one; none means only sums
+	// "" means all modes of MCP
+	Mode     string `flag:"mode" usage:"only minimal, progressive, full or code"`
+	Coverage bool   `flag:"coverage" usage:"how much has descriptions, examples, errors and tasks"`
+	// plugins, groups or tools whose tools are listed one by one; none means only sums
+	Names []string `word:""`
 }
 
 // docsExportOptions are the options of an export of documentation.
 type docsExportOptions struct {
-	Format string   // one of [docs.Formats]
-	Names  []string // plugins, groups or tools; none means everything
-	Out    string   // the folder that takes the files; "" means that the data has their content
+	Flags  *pflag.FlagSet
+	Format string   `flag:"format"` // one of [docs.Formats]
+	Names  []string `word:""`       // plugins, groups or tools; none means everything
+	// the folder that takes the files; "" means that the data has their content
+	Out string `flag:"out" usage:"write files into this folder"`
 }
 
 // docsExportData is an export.
@@ -281,7 +276,7 @@ func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	pinned, err := Pinned(ctx, app)
+	pinned, err := Pinned(app)
 	if err != nil {
 		return nil, nil, err
 	}

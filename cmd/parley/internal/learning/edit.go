@@ -25,8 +25,7 @@ import (
 )
 
 func newDocsSuggest(app *command.App) *cobra.Command {
-	opts := &docsSuggestOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsSuggest, &cobra.Command{
 		Use:   "suggest [NAME]",
 		Short: "Propose better documentation, by what failed",
 		Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
@@ -35,27 +34,23 @@ func newDocsSuggest(app *command.App) *cobra.Command {
 		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsSuggest, opts, &opts.Name),
-	}
-	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	return cmd
+	})
 }
 
-func runDocsSuggest(ctx context.Context, app *command.App, opts *docsSuggestOptions) error {
-	data, err := docsSuggest(ctx, app, *opts)
+func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOptions) error {
+	data, err := docsSuggest(app, *opts)
 	if err != nil {
 		return err
 	}
-	if opts.batch != "" {
-		return printBatch(app, data, opts.batch)
+	if opts.Batch != "" {
+		return printBatch(app, data, opts.Batch)
 	}
 	next := []string{"parley stats"}
 	if len(data.Suggestions) > 0 {
 		next = []string{"parley docs apply " + data.Suggestions[0].ID, "parley docs apply --dry-run"}
 	}
-	for i := range data.Composites {
-		next = append(next, "parley docs suggest --batch "+data.Composites[i].ID)
+	for _, c := range data.Composites {
+		next = append(next, "parley docs suggest --batch "+c.ID)
 	}
 	return app.Print(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
@@ -77,10 +72,12 @@ func runDocsSuggest(ctx context.Context, app *command.App, opts *docsSuggestOpti
 
 // printBatch prints the calls of a composite, and on the error output how to run them.
 func printBatch(a *command.App, data *suggestData, id string) error {
-	c, err := data.Composite(id)
-	if err != nil {
-		return err
+	i := slices.IndexFunc(data.Composites, func(c suggest.Composite) bool { return c.ID == id })
+	if i < 0 {
+		return host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanLine(id)).
+			WithNext("parley docs suggest")
 	}
+	c := &data.Composites[i]
 	for _, line := range c.Lines {
 		if _, err := a.Out.Write(append(manifest.EscapeJSON(line), '\n')); err != nil {
 			return err
@@ -100,27 +97,24 @@ func printBatch(a *command.App, data *suggestData, id string) error {
 
 // editText prints an edit: what it changes, the text before if it replaces one, and the new one.
 func editText(a *command.App, w io.Writer, id, plugin string, e *host.Edit, before string) {
-	where := plugin + "." + e.Tool + " " + e.Field
-	if e.Param != "" {
-		where += " " + e.Param
-	}
-	value := editValue(e)
-	fmt.Fprintf(w, "%s  %s\n", id, manifest.CleanLine(where))
-	changeText(a, w, before, value)
+	fmt.Fprintf(w, "%s  %s\n", id, editedText(plugin, e))
+	changeText(a, w, before, editValue(e))
+}
+
+// editedText says in a line what an edit changes.
+func editedText(plugin string, e *host.Edit) string {
+	return manifest.CleanLine(strings.TrimSpace(plugin + "." + e.Tool + " " + e.Field + " " + e.Param))
 }
 
 // changeText prints a text before a change and after it, each if there is one.
 func changeText(a *command.App, w io.Writer, before, after string) {
 	for _, text := range [][2]string{{"  - ", before}, {"  + ", after}} {
-		if text[1] != "" {
-			fmt.Fprintln(w, command.Wrapped(text[0]+manifest.CleanLine(text[1]), a.Columns(), "    "))
-		}
+		command.PrintIf(w, text[1] != "", "%s\n", command.Wrapped(text[0]+manifest.CleanLine(text[1]), a.Columns(), "    "))
 	}
 }
 
 func newDocsApply(app *command.App) *cobra.Command {
-	opts := &docsApplyOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsApply, &cobra.Command{
 		Use:   "apply [NAME...]",
 		Short: "Apply suggestions, or a file of edits",
 		Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
@@ -130,18 +124,7 @@ func newDocsApply(app *command.App) *cobra.Command {
 			"Then a person approves the changes at the\nterminal. All are written, or none.",
 		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsApply, opts, &opts.Names),
-	}
-	cmd.Flags().StringVar(&opts.From, "from", "", "apply the edits of FILE, which are for this build of a plugin")
-	cmd.Flags().StringVar(&opts.Since, "since", "", "suggest only by records since: 24h, 7d, 2026-11-21")
-	addEditing(cmd, &opts.editOptions)
-	return cmd
-}
-
-// addEditing adds the options of applying edits.
-func addEditing(cmd *cobra.Command, o *editOptions) {
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would be applied")
-	command.AddYes(cmd, &o.Yes)
+	})
 }
 
 // runDocsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
@@ -158,11 +141,8 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	next := []string{"parley docs diff"}
-	if opts.DryRun || len(data.Applied) == 0 {
-		next = []string{"parley docs suggest"}
-	}
-	return app.Print(data, next, func(w io.Writer) { applyText(app, w, data) })
+	next := cmp.Or(command.When(opts.DryRun || len(data.Applied) == 0, "parley docs suggest"), "parley docs diff")
+	return app.Print(data, []string{next}, func(w io.Writer) { applyText(app, w, data) })
 }
 
 // applyText prints what was applied, and what the gate refused.
@@ -179,47 +159,40 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 
 // editsText prints how many edits were applied.
 func editsText(w io.Writer, n int, dryRun bool, more string) {
-	verb := "applied"
-	if dryRun {
-		verb = "would be applied"
-	}
+	verb := cmp.Or(command.When(dryRun, "would be applied"), "applied")
 	fmt.Fprintf(w, "%s %s%s\n", manifest.Plural(n, "edit"), verb, more)
 }
 
 type docsDiffOptions struct {
-	name  string
-	patch bool
+	Name  string `word:""`
+	Patch bool   `flag:"patch" usage:"print a JSON Patch of the plugin's manifest"`
 }
 
 func newDocsDiff(app *command.App) *cobra.Command {
-	opts := &docsDiffOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsDiff, &cobra.Command{
 		Use:   "diff [NAME]",
 		Short: "Show what applied edits change",
 		Long: "NAME is a plugin, a group or a tool. --patch prints a JSON Patch (RFC 6902) of the manifest of a plugin, " +
 			"for its author.",
 		Example:           "parley docs diff\nparley docs diff text --patch",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsDiff, opts, &opts.name),
-	}
-	cmd.Flags().BoolVar(&opts.patch, "patch", false, "print a JSON Patch of the plugin's manifest")
-	return cmd
+	})
 }
 
 // runDocsDiff prints what the edits of a plugin or tool change; name "" means all.
 func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) error {
-	if opts.patch && opts.name == "" {
+	if opts.Patch && opts.Name == "" {
 		return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
 			WithNext("parley docs diff text --patch")
 	}
-	if opts.patch {
-		ops, err := docsPatch(app, opts.name)
+	if opts.Patch {
+		ops, err := docsPatch(app, opts.Name)
 		if err != nil {
 			return err
 		}
 		return app.PrintDocument(ops)
 	}
-	list, err := docsList(app, opts.name)
+	list, err := docsList(app, opts.Name)
 	if err != nil {
 		return err
 	}
@@ -249,13 +222,6 @@ func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) err
 	})
 }
 
-func newDocsList(app *command.App) *cobra.Command {
-	cmd := command.New(app, "list [NAME]", "List applied edits",
-		"parley docs list\nparley docs list text --json", runDocsList)
-	cmd.ValidArgsFunction = app.Complete().Names
-	return cmd
-}
-
 func runDocsList(_ context.Context, app *command.App, name string) error {
 	data, err := docsList(app, name)
 	if err != nil {
@@ -276,9 +242,7 @@ func runDocsList(_ context.Context, app *command.App, name string) error {
 		for _, path := range data.Dropped {
 			fmt.Fprintf(w, "dropped, for a build that is gone: %s\n", path)
 		}
-		if len(data.Overlays)+len(data.Dropped) == 0 {
-			fmt.Fprintln(w, "no edits")
-		}
+		command.PrintIf(w, len(data.Overlays)+len(data.Dropped) == 0, "no edits\n")
 	})
 }
 
@@ -291,30 +255,25 @@ func scoresText(s *host.EditScores) string {
 }
 
 type docsRevertOptions struct {
-	names []string
-	all   bool
+	Names []string `word:""`
+	All   bool     `flag:"all" usage:"all edits, and files of those that were dropped"`
 }
 
 func newDocsRevert(app *command.App) *cobra.Command {
-	opts := &docsRevertOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsRevert, &cobra.Command{
 		Use:               "revert NAME...",
 		Args:              cobra.ArbitraryArgs,
 		Short:             "Remove applied edits",
 		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
 		Example:           "parley docs revert text\nparley docs revert --all",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsRevert, opts, &opts.names),
-	}
-	cmd.Flags().BoolVar(&opts.all, "all", false, "all edits, and files of those that were dropped")
-	return cmd
+	})
 }
 
 // runDocsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.
 func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions) error {
-	if opts.all == (len(opts.names) > 0) {
-		return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").
-			WithNext("parley docs list")
+	if opts.All == (len(opts.Names) > 0) {
+		return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").WithNext("parley docs list")
 	}
 	list, err := docsList(app, "")
 	if err != nil {
@@ -325,7 +284,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 		return err
 	}
 	data := &revertData{Reverted: []appliedEdit{}}
-	chosen := choice{names: opts.names}
+	chosen := choice{names: opts.Names}
 	var changes []host.OverlayChange
 	for _, of := range list.Overlays {
 		loaded, kept := &host.Overlay{}, &host.Overlay{}
@@ -349,7 +308,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 			return err
 		}
 	}
-	if opts.all {
+	if opts.All {
 		if err := removeDropped(app); err != nil {
 			return err
 		}
@@ -364,9 +323,8 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 
 // docsSuggestOptions say for which tools, and from which traces, [docsSuggest] proposes edits.
 type docsSuggestOptions struct {
-	batch string
-	Name  string // a plugin, a group or a tool; "" means all
-	Since string // as in history.Filter
+	Batch string `flag:"batch" usage:"print the calls of this sequence as lines for parley batch"`
+	statsOptions
 }
 
 // suggestData are proposed edits, and batches of calls that many sessions make one by one.
@@ -377,19 +335,9 @@ type suggestData struct {
 	Composites  []suggest.Composite  `json:"composites"`
 }
 
-// Composite returns the batch with an id.
-func (s *suggestData) Composite(id string) (*suggest.Composite, error) {
-	i := slices.IndexFunc(s.Composites, func(c suggest.Composite) bool { return c.ID == id })
-	if i < 0 {
-		return nil, host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanLine(id)).
-			WithNext("parley docs suggest")
-	}
-	return &s.Composites[i], nil
-}
-
 // docsSuggest proposes edits of documentation, by rules over traces.
-func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*suggestData, error) {
-	report, err := computeStats(ctx, app, statsOptions{Name: o.Name, Since: o.Since})
+func docsSuggest(app *command.App, o docsSuggestOptions) (*suggestData, error) {
+	report, err := computeStats(app, o.statsOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -397,12 +345,11 @@ func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	list := suggest.Suggest(report, catalog)
 	applied, err := docsList(app, "")
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(s suggest.Suggestion) bool {
+	list := slices.DeleteFunc(suggest.Suggest(report, catalog), func(s suggest.Suggestion) bool {
 		return !stats.InScope(s.Plugin+"."+s.Edit.Tool, o.Name) || applied.has(s.Plugin, s.ID)
 	})
 	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
@@ -411,18 +358,26 @@ func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*
 // docsApplyOptions say which edits [runDocsApply] applies.
 type docsApplyOptions struct {
 	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
-	Names []string
+	Names []string `word:""`
 	// From is a file of edits, as [editFile], in place of suggestions. "" means none.
-	From  string
-	Since string // as in history.Filter
+	From  string `flag:"from" usage:"apply the edits of FILE, which are for this build of a plugin"`
+	Since string `flag:"since" usage:"suggest only by records since: 24h, 7d, 2026-11-21"`
 	editOptions
 }
 
 // editOptions say how edits are applied.
 type editOptions struct {
-	DryRun bool // only say what would be applied
-	Yes    bool // do not ask; the policy has to allow that
+	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
+	command.Approval
 }
+
+// modelEditOptions are the options of a command that applies what a model proposes.
+type modelEditOptions struct {
+	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
+	modelOptions
+}
+
+func (o *modelEditOptions) editOptions() editOptions { return editOptions{o.DryRun, o.Approval} }
 
 // editFile is a file of edits of one build of a plugin.
 type editFile struct {
@@ -491,12 +446,19 @@ func newEdits(app *command.App, o editOptions) (*edits, error) {
 		data: &applyData{Applied: []appliedEdit{}, Refused: []suggest.Refusal{}, DryRun: o.DryRun}}, err
 }
 
+// change returns the change of a plugin's overlay, nil if there is none so far.
+func (e *edits) change(p host.Provider) *host.OverlayChange {
+	i := slices.IndexFunc(e.changes, func(c host.OverlayChange) bool { return host.Base(c.Provider) == host.Base(p) })
+	if i < 0 {
+		return nil
+	}
+	return &e.changes[i]
+}
+
 // overlay returns the overlay of a plugin as it is so far.
 func (e *edits) overlay(p host.Provider) (*host.Overlay, error) {
-	for _, c := range e.changes {
-		if host.Base(c.Provider) == host.Base(p) {
-			return c.To, nil
-		}
+	if c := e.change(p); c != nil {
+		return c.To, nil
 	}
 	return e.d.Parley().Overlays().Load(p.Info())
 }
@@ -534,13 +496,11 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 	if e.catalog, err = host.NewCatalog(providers...); err != nil {
 		return err
 	}
-	for i, c := range e.changes {
-		if host.Base(c.Provider) == host.Base(p) {
-			e.changes[i].To = checked
-			return nil
-		}
+	if c := e.change(p); c != nil {
+		c.To = checked
+	} else {
+		e.changes = append(e.changes, host.OverlayChange{Provider: p, From: current, To: checked})
 	}
-	e.changes = append(e.changes, host.OverlayChange{Provider: p, From: current, To: checked})
 	return nil
 }
 
@@ -549,16 +509,12 @@ func (e *edits) write(ctx context.Context) error {
 	if e.options.DryRun || len(e.changes) == 0 {
 		return nil
 	}
-	rules, err := e.d.Parley().Policy()
-	if err != nil {
-		return err
-	}
 	diff, err := e.diff()
 	if err != nil {
 		return err
 	}
-	if err := e.d.Approve(ctx, rules, command.Change{Diff: diff, What: "edits of documentation"},
-		e.options.Yes); err != nil {
+	change := command.Change{Diff: diff, What: "edits of documentation"}
+	if err := e.d.Approve(ctx, change, e.options.Yes); err != nil {
 		return err
 	}
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
@@ -573,7 +529,7 @@ func (e *edits) diff() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(&b, manifest.CleanLine(strings.TrimSpace(a.Plugin+"."+a.Tool+" "+a.Field+" "+a.Param)))
+		fmt.Fprintln(&b, editedText(a.Plugin, &a.Edit))
 		if before := a.Edit.Replaced(t); before != "" {
 			fmt.Fprintln(&b, "- "+manifest.CleanLine(before))
 		}
@@ -615,7 +571,7 @@ func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all 
 		}
 		return all, nil
 	}
-	found, err := docsSuggest(ctx, app, docsSuggestOptions{Since: o.Since})
+	found, err := docsSuggest(app, docsSuggestOptions{statsOptions: statsOptions{Since: o.Since}})
 	if err != nil {
 		return nil, err
 	}
@@ -704,12 +660,8 @@ func docsList(app *command.App, name string) (*editsData, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name != "" {
-		at, err := catalog.Find(name)
-		if err != nil {
-			return nil, err
-		}
-		name = at.Name()
+	if name, err = scopeOf(catalog, name); err != nil {
+		return nil, err
 	}
 	data := &editsData{Overlays: []editsOf{}, Dropped: []string{}}
 	overlays := app.Parley().Overlays()
@@ -732,8 +684,7 @@ func docsList(app *command.App, name string) (*editsData, error) {
 			data.Overlays = append(data.Overlays, of)
 		}
 	}
-	dropped, err := filepath.Glob(filepath.Join(overlays.Dir, "*.dropped"))
-	if err == nil && name == "" {
+	if dropped, err := droppedFiles(app); err == nil && name == "" {
 		data.Dropped = append(data.Dropped, dropped...)
 	}
 	return data, nil
@@ -744,9 +695,14 @@ type revertData struct {
 	Reverted []appliedEdit `json:"reverted"`
 }
 
+// droppedFiles returns the files of edits for builds that are gone.
+func droppedFiles(app *command.App) ([]string, error) {
+	return filepath.Glob(filepath.Join(app.Parley().Overlays().Dir, "*.dropped"))
+}
+
 // removeDropped removes the files of edits for builds that are gone.
 func removeDropped(app *command.App) error {
-	files, err := filepath.Glob(filepath.Join(app.Parley().Overlays().Dir, "*.dropped"))
+	files, err := droppedFiles(app)
 	for _, path := range files {
 		if failed := os.Remove(path); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
 			err = errors.Join(err, failed)
@@ -808,28 +764,25 @@ func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 // patchOps returns the operations of one edit. Order is kept by "-", the end of a list.
 func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) []patchOp {
 	property := at + "/params/properties/" + jsontext.EscapeToken(e.Param)
-	text := func(path string) []patchOp { return []patchOp{{"add", at + path, e.Value}} } // of a member, add replaces
+	set := func(path string, value any) []patchOp { return []patchOp{{"add", path, value}} } // of a member, add replaces
 	list := func(path string, has int, value any) []patchOp {
 		if has == 0 && !made[path] {
 			made[path] = true
-			return []patchOp{{"add", path, []any{value}}}
+			return set(path, []any{value})
 		}
-		return []patchOp{{"add", path + "/-", value}}
+		return set(path+"/-", value)
 	}
 	keyword := func(name string) int {
-		root, err := jsontext.Decode(t.Params, jsontext.Limits{})
-		if err != nil {
-			return 0
-		}
+		root, _ := jsontext.Decode(t.Params, jsontext.Limits{})
 		v, _ := jsontext.Lookup(root, []string{"properties", e.Param, name})
 		items, _ := v.([]any)
 		return len(items)
 	}
 	switch e.Field {
 	case host.EditBrief, host.EditStandard, host.EditFull:
-		return text("/docs/" + e.Field)
+		return set(at+"/docs/"+e.Field, e.Value)
 	case host.EditWhen, host.EditWhenNot:
-		return text("/" + e.Field)
+		return set(at+"/"+e.Field, e.Value)
 	case host.EditAlias:
 		return list(at+"/aliases", len(t.Aliases), e.Value)
 	case host.EditKeyword:
@@ -842,9 +795,9 @@ func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) [
 		if len(t.Examples) == 0 {
 			return list(at+"/examples", 0, e.Example)
 		}
-		return []patchOp{{"add", at + "/examples/0", e.Example}}
+		return set(at+"/examples/0", e.Example)
 	case host.EditParam:
-		return []patchOp{{"add", property + "/description", e.Value}}
+		return set(property+"/description", e.Value)
 	case host.EditParamAlias:
 		return list(property+"/x-aliases", keyword("x-aliases"), e.Value)
 	case host.EditFrom:

@@ -19,16 +19,12 @@ import (
 )
 
 func newLearn(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "learn [PLUGIN]",
-		Short: "Tutorial",
-		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the next.\n" +
-			"Run this command again after each step. Each session (--session NAME) has its own progress; a new name starts\n" +
-			"from scratch. Without PLUGIN, lists the tutorials.",
-		Example:           "parley learn text\nparley learn cdp --session first --json",
-		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWord(app, runLearn),
-	}
+	cmd := command.New(app, "learn [PLUGIN]", "Tutorial", "parley learn text\nparley learn cdp --session first --json",
+		runLearn, app.Complete().Names)
+	cmd.Long = "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the " +
+		"next.\nRun this command again after each step. Each session (--session NAME) has its own progress; a new name " +
+		"starts\nfrom scratch. Without PLUGIN, lists the tutorials."
+	return cmd
 }
 
 // runLearn prints which steps of a plugin's tutorial are done, and which is next. The error is not_found for a
@@ -50,8 +46,7 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 		return err
 	}
 	if len(m.Tutorial) == 0 {
-		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).
-			WithNext("parley learn")
+		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).WithNext("parley learn")
 	}
 	events, err := events(app)
 	if err != nil {
@@ -82,7 +77,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 	if err != nil {
 		return err
 	}
-	data := &tutorialsData{Tutorials: []tutorialRow{}}
+	data, next := &tutorialsData{Tutorials: []tutorialRow{}}, []string{}
 	for _, p := range h.Catalog().Providers() {
 		m, err := p.Manifest()
 		if err != nil {
@@ -96,11 +91,8 @@ func listTutorials(ctx context.Context, app *command.App) error {
 		data.Tutorials = append(data.Tutorials, tutorialRow{
 			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
 		})
-	}
-	next := []string{}
-	for _, t := range data.Tutorials {
-		if !t.Finished {
-			next = append(next, "parley learn "+t.Plugin)
+		if !progress.Finished {
+			next = append(next, "parley learn "+p.Info().Name)
 		}
 	}
 	if len(next) == 0 {
@@ -122,12 +114,8 @@ func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 			break
 		}
 		fmt.Fprintf(w, "  %-4s  %d. %s\n", s.State, s.Step, s.Say)
-		if s.State == tutorial.Now && s.Run != "" {
-			fmt.Fprintf(w, "        $ %s\n", s.Run)
-		}
-		if s.State == tutorial.Now && s.ExitCode != 0 {
-			fmt.Fprintf(w, "        It is meant to exit with %d.\n", s.ExitCode)
-		}
+		command.PrintIf(w, s.State == tutorial.Now && s.Run != "", "        $ %s\n", s.Run)
+		command.PrintIf(w, s.State == tutorial.Now && s.ExitCode != 0, "        It is meant to exit with %d.\n", s.ExitCode)
 	}
 	if p.LastTry != nil {
 		fmt.Fprintf(w, "The last try exited with %d (%s): read its message, and run the step as it is shown here.\n",

@@ -21,56 +21,36 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// addModel adds the options of a command that asks a model.
-func addModel(a *command.App, cmd *cobra.Command, o *modelOptions) {
-	f := cmd.Flags()
-	f.StringVar(&o.Record, "record", "", "keep exchanges in FILE, and do not ask again what it has")
-	f.StringVar(&o.Replay, "replay", "", "ask no model: FILE has the answers")
-	f.IntVar(&o.Budget.Calls, "max-calls", defaultModelCalls, "end at this many requests; 0: no bound")
-	f.IntVar(&o.Budget.Tokens, "max-tokens-spent", defaultModelTokens, "end at this many tokens; 0: no bound")
-	f.Float64Var(&o.Budget.Cost, "max-cost", 0, "end at this cost, by model.price_in and _out")
-	command.AddYes(cmd, &o.Yes)
-}
-
 // modelText prints what was spent on a model.
 func modelText(w io.Writer, m *modelRun) {
-	if m.Stopped != "" {
-		fmt.Fprintln(w, "ended early: "+manifest.CleanLine(m.Stopped))
-	}
+	command.PrintIf(w, m.Stopped != "", "ended early: %s\n", manifest.CleanLine(m.Stopped))
 	about := ""
 	if m.Estimated {
 		about = "about "
 	}
 	fmt.Fprintf(w, "%s: %s, %d answered by %s; %s%d tokens sent, %d answered", manifest.CleanLine(m.Model),
 		manifest.Plural(m.Calls, "request"), m.Recorded, m.Recording, about, m.In, m.Out)
-	if m.Cost > 0 {
-		fmt.Fprintf(w, ", cost %.4f", m.Cost)
-	}
+	command.PrintIf(w, m.Cost > 0, ", cost %.4f", m.Cost)
 	fmt.Fprintln(w)
 }
 
 // malformedText prints how many answers could not be used.
 func malformedText(w io.Writer, malformed, of int) {
-	if malformed > 0 {
-		fmt.Fprintf(w, "%d of %s malformed, not counted\n", malformed, manifest.Plural(of, "answer"))
-	}
+	command.PrintIf(w, malformed > 0, "%d of %s malformed, not counted\n", malformed, manifest.Plural(of, "answer"))
 }
 
 // modelOptions say how a command asks a model.
 type modelOptions struct {
 	// Record is the file of exchanges, which answers what was asked before. "" is the one in the host's state folder.
-	Record string
+	Record string `flag:"record" usage:"keep exchanges in FILE, and do not ask again what it has"`
 	// Replay is a file of exchanges that answers everything: no model is asked. "" means that one is.
-	Replay string
-	Budget model.Budget
-	Yes    bool // do not ask, if the policy allows that
+	Replay string `flag:"replay" usage:"ask no model: FILE has the answers"`
+	// Its budget; 0 bounds nothing.
+	Calls  int     `flag:"max-calls" default:"100" usage:"end at this many requests; 0: no bound"`
+	Tokens int     `flag:"max-tokens-spent" default:"500000" usage:"end at this many tokens; 0: no bound"`
+	Cost   float64 `flag:"max-cost" usage:"end at this cost, by model.price_in and _out"`
+	command.Approval
 }
-
-// Budget of a run whose options have none.
-const (
-	defaultModelCalls  = 100
-	defaultModelTokens = 500_000
-)
 
 // modelPlan is what a command is about to ask, for the question whether it may.
 type modelPlan struct {
@@ -89,7 +69,7 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 	}
 	path := recordingPath(app, o.Record)
 	switch {
-	case o.Budget.Calls < 0 || o.Budget.Tokens < 0 || !(o.Budget.Cost >= 0):
+	case o.Calls < 0 || o.Tokens < 0 || !(o.Cost >= 0):
 		return nil, host.Errorf(host.InvalidArgs, "a budget is negative; expected 0, which is no bound, or more")
 	case o.Record != "" && o.Replay != "":
 		return nil, host.Errorf(host.InvalidArgs, "--record and --replay exclude each other: a replay records nothing")
@@ -104,7 +84,8 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 	if recording.Damaged > 0 {
 		app.Notice(manifest.Plural(recording.Damaged, "line") + " of " + path + " cannot be read")
 	}
-	client := &model.Client{Recording: recording, Replay: o.Replay != "", Budget: o.Budget, Prices: s.Model.Prices,
+	client := &model.Client{Recording: recording, Replay: o.Replay != "", Prices: s.Model.Prices,
+		Budget:   model.Budget{Calls: o.Calls, Tokens: o.Tokens, Cost: o.Cost},
 		Endpoint: &model.Endpoint{URL: s.Model.URL, Name: s.Model.Name, Timeout: s.Model.Timeout}}
 	if client.Replay {
 		return client, replayedModel(client)
@@ -114,11 +95,11 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 			WithNext("set PARLEY_MODEL_URL=https://HOST/v1, PARLEY_MODEL_NAME and PARLEY_MODEL_KEY=env:NAME",
 				"parley config list")
 	}
-	if o.Budget.Cost > 0 && !s.Model.Prices.Known() {
+	if o.Cost > 0 && !s.Model.Prices.Known() {
 		return nil, host.Errorf(host.ConfigError, "--max-cost takes the prices of the model; model.price_in and "+
 			"model.price_out are not set").WithNext("set PARLEY_MODEL_PRICE_IN and PARLEY_MODEL_PRICE_OUT, for a million tokens")
 	}
-	client.Approve = func(ctx context.Context) error { return approveModel(ctx, app, client, s.Model.Key, o, plan) }
+	client.Approve = func(ctx context.Context) error { return approveModel(ctx, app, client, s.Model.Key, plan, o.Yes) }
 	return client, nil
 }
 
@@ -143,13 +124,7 @@ func replayedModel(c *model.Client) error {
 }
 
 // approveModel asks whether the plan may be carried out, and then fetches the key that a setting names.
-func approveModel(
-	ctx context.Context, app *command.App, c *model.Client, key string, o modelOptions, plan modelPlan,
-) error {
-	rules, err := app.Parley().Policy()
-	if err != nil {
-		return err
-	}
+func approveModel(ctx context.Context, app *command.App, c *model.Client, key string, plan modelPlan, yes bool) error {
 	base, err := url.Parse(c.Endpoint.URL)
 	if err != nil {
 		return err
@@ -160,9 +135,9 @@ func approveModel(
 	}
 	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
 		manifest.CleanLine(c.Endpoint.Name), base.Host, plan.what, plan.sends, manifest.Plural(plan.calls, "question"),
-		plan.tokens, cost, budgetText(o.Budget))
-	if err := app.Approve(ctx, rules, command.Change{Diff: text, Sends: true, What: "what is sent to a model"},
-		o.Yes); err != nil {
+		plan.tokens, cost, budgetText(c.Budget))
+	change := command.Change{Diff: text, Sends: true, What: "what is sent to a model"}
+	if err := app.Approve(ctx, change, yes); err != nil {
 		return err
 	}
 	kind, name, _ := strings.Cut(key, ":")
@@ -173,7 +148,11 @@ func approveModel(
 				WithNext("parley config list")
 		}
 	case "secret":
-		if c.Endpoint.Key, err = rules.Secret(ctx, name); err != nil {
+		rules, err := app.Parley().Policy()
+		if err == nil {
+			c.Endpoint.Key, err = rules.Secret(ctx, name)
+		}
+		if err != nil {
 			return err
 		}
 		app.Note("secret", name, "sent to "+base.Host)
@@ -184,19 +163,15 @@ func approveModel(
 // budgetText says at which of its bounds a run ends.
 func budgetText(b model.Budget) string {
 	var bounds []string
-	if b.Calls > 0 {
-		bounds = append(bounds, manifest.Plural(b.Calls, "request"))
+	add := func(isBound bool, text string) {
+		if isBound {
+			bounds = append(bounds, text)
+		}
 	}
-	if b.Tokens > 0 {
-		bounds = append(bounds, manifest.Plural(b.Tokens, "token"))
-	}
-	if b.Cost > 0 {
-		bounds = append(bounds, fmt.Sprintf("a cost of %g", b.Cost))
-	}
-	if len(bounds) == 0 {
-		return "no bound"
-	}
-	return strings.Join(bounds, " or ")
+	add(b.Calls > 0, manifest.Plural(b.Calls, "request"))
+	add(b.Tokens > 0, manifest.Plural(b.Tokens, "token"))
+	add(b.Cost > 0, fmt.Sprintf("a cost of %g", b.Cost))
+	return cmp.Or(strings.Join(bounds, " or "), "no bound")
 }
 
 // modelRun is what a command spent on a model.
@@ -232,8 +207,7 @@ func ask(ctx context.Context, app *command.App, o modelOptions, plan modelPlan, 
 		answer, err := client.Ask(ctx, q)
 		if i > 0 && run.stop(err) {
 			break
-		}
-		if err != nil {
+		} else if err != nil {
 			return run, err
 		}
 		use(i, answer)
@@ -250,28 +224,19 @@ func told(app *command.App, done, total int, message string) {
 }
 
 func newDocsJudge(app *command.App) *cobra.Command {
-	opts := &docsJudgeOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsJudge, &cobra.Command{
 		Use:   "judge [SESSION]",
 		Short: "Let a model say which sessions did their task",
 		Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
 			"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
 			"failed has not passed,\nwhatever the model says; how often both agree is shown.",
 		Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
-		RunE:    command.RunWith(app, runDocsJudge, opts, &opts.Session),
-	}
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	addModel(app, cmd, &opts.model)
-	return cmd
+	})
 }
 
 // runDocsJudge asks the configured model which sessions did what they were for.
 func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions) error {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
-	records, err := traceRecords(app, opts.Since)
+	catalog, _, records, err := recorded(app, "", opts.Since)
 	if err != nil {
 		return err
 	}
@@ -288,7 +253,7 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 	}
 	plan := modelPlan{what: "verdicts on " + manifest.Plural(len(asked), "session"), sends: sentOfCalls(app)}
 	data := &judgeData{Sessions: len(asked), Results: []judge.Result{}}
-	data.Model, err = ask(ctx, app, opts.model, plan, questions,
+	data.Model, err = ask(ctx, app, opts.modelOptions, plan, questions,
 		func(i int) string { return "verdict on " + asked[i].Name },
 		func(i int, answer string) {
 			if v, err := judge.Parse(answer); err == nil {
@@ -301,13 +266,8 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 		return err
 	}
 	data.Judged, data.Agreement = len(data.Results), judge.AgreementOf(data.Results)
-	passed := 0
-	for _, r := range data.Results {
-		if r.Passed {
-			passed++
-		}
-	}
-	data.Passed = stats.ShareOf(passed, data.Judged)
+	passed := slices.DeleteFunc(slices.Clone(data.Results), func(r judge.Result) bool { return !r.Passed })
+	data.Passed = stats.ShareOf(len(passed), data.Judged)
 	return app.Print(data, []string{"parley stats", "parley docs optimize NAME"}, func(w io.Writer) {
 		judgeText(app, w, data)
 	})
@@ -315,33 +275,27 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 
 func judgeText(app *command.App, w io.Writer, data *judgeData) {
 	for _, r := range data.Results {
-		verdict := "failed"
-		if r.Passed {
-			verdict = "passed"
-		}
+		verdict := cmp.Or(command.When(r.Passed, "passed"), "failed")
 		fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", verdict, r.Verdict.Score, manifest.CleanLine(r.Session),
 			manifest.Plural(r.Calls, "call"), r.Failed)
 		text := r.Verdict.Task + " " + r.Verdict.Reasoning
-		if r.Verdict.Passed && !r.Codes {
-			text += " (passed by the model; its last call failed)"
-		}
+		text += command.When(r.Verdict.Passed && !r.Codes, " (passed by the model; its last call failed)")
 		fmt.Fprintln(w, command.Wrapped("    "+text, app.Columns(), "    "))
 	}
 	malformedText(w, data.Malformed, data.Malformed+data.Judged)
 	a := data.Agreement
 	fmt.Fprintf(w, "model and exit codes: both passed %d, both failed %d, only the model %d, only the exit codes %d\n",
 		a.BothPassed, a.BothFailed, a.OnlyModel, a.OnlyCodes)
-	if a.Same != nil {
-		fmt.Fprintf(w, "passed %s; the same verdict %s\n", share(app, data.Passed), share(app, a.Same))
-	}
+	command.PrintIf(w, a.Same != nil, "passed %s; the same verdict %s\n", share(app, data.Passed), share(app, a.Same))
 	modelText(w, &data.Model)
 }
 
 // docsJudgeOptions say which sessions [runDocsJudge] asks about.
 type docsJudgeOptions struct {
-	model   modelOptions
-	Since   string // as in history.Filter
-	Session string // only this one; "" means all
+	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
+	// only this one; "" means all
+	Session string `word:""`
+	modelOptions
 }
 
 // judgeData are the verdicts of a model on sessions.

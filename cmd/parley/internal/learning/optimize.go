@@ -20,8 +20,7 @@ import (
 )
 
 func newDocsOptimize(app *command.App) *cobra.Command {
-	opts := &docsOptimizeOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsOptimize, &cobra.Command{
 		Use:   "optimize NAME",
 		Short: "Let a model rewrite documentation, and keep what is better",
 		Long: "NAME is a plugin, a group or a tool. The configured model (model.url) proposes texts from calls that " +
@@ -32,13 +31,7 @@ func newDocsOptimize(app *command.App) *cobra.Command {
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
 			"parley docs optimize text.hash --replay exchanges.jsonl",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsOptimize, opts, &opts.Name),
-	}
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	cmd.Flags().Uint64Var(&opts.Seed, "seed", 1, "split the queries in another way")
-	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
-	addModel(app, cmd, &opts.model)
-	return cmd
+	})
 }
 
 // runDocsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and
@@ -48,24 +41,19 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 	if err != nil {
 		return err
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
-	records, err := traceRecords(app, opts.Since)
+	catalog, scope, records, err := recorded(app, opts.Name, opts.Since)
 	if err != nil {
 		return err
 	}
 	plan := modelPlan{what: "better documentation of " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
 		sends: sentOfCalls(app), calls: len(tools) * optimize.MaxQuestions}
 	plan.tokens = plan.calls * tokensOfQuestion
-	client, err := modelOf(app, opts.model, plan)
+	client, err := modelOf(app, opts.modelOptions, plan)
 	if err != nil {
 		return err
 	}
 	failed := map[string]int{}
-	report := stats.Compute(slices.Values(records), catalog, at.Name())
-	for _, t := range report.Tools {
+	for _, t := range stats.Compute(slices.Values(records), catalog, scope).Tools {
 		failed[t.Name] = t.Failed
 	}
 	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {
@@ -75,7 +63,7 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
 		Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
 	data := &optimizeData{Results: []*optimize.Result{}, DryRun: opts.DryRun}
-	edits, err := newEdits(app, editOptions{opts.DryRun, opts.model.Yes})
+	edits, err := newEdits(app, opts.editOptions())
 	if err != nil {
 		return err
 	}
@@ -119,38 +107,23 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 // optimizedText prints what came of a tool: the texts before and after, or that the original is kept, with figures.
 func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
 	from := manifest.Plural(r.Calls, "call") + ", " + manifest.Plural(r.Failed, "failure")
-	if r.Cold {
-		from += ", cold start"
-	}
+	from += command.When(r.Cold, ", cold start")
 	fmt.Fprintf(w, "%s (%s)\n", manifest.CleanLine(r.Tool), from)
 	scoreText(w, "before", r.BeforeScore)
 	scoreText(w, "after", r.AfterScore)
-	if !r.Accepted {
-		fmt.Fprintln(w, command.Wrapped("  kept the original: "+manifest.CleanLine(r.Why), a.Columns(), "    "))
-	}
+	command.PrintIf(w, !r.Accepted, "%s\n",
+		command.Wrapped("  kept the original: "+manifest.CleanLine(r.Why), a.Columns(), "    "))
 	for i, c := range r.Candidates {
 		if c.Rejected != "" {
 			text := fmt.Sprintf("  not candidate %d: %s", i+1, manifest.CleanLine(c.Rejected))
 			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "    "))
 		}
 	}
-	before := func(e *host.Edit) string {
-		switch e.Field {
-		case host.EditBrief:
-			return r.Before.Brief
-		case host.EditStandard:
-			return r.Before.Standard
-		case host.EditWhen:
-			return r.Before.When
-		case host.EditWhenNot:
-			return r.Before.WhenNot
-		}
-		return r.Before.Params[e.Param]
-	}
-	for i := range r.Edits {
-		e := &r.Edits[i]
+	before := map[string]string{host.EditBrief: r.Before.Brief, host.EditStandard: r.Before.Standard,
+		host.EditWhen: r.Before.When, host.EditWhenNot: r.Before.WhenNot}
+	for _, e := range r.Edits {
 		fmt.Fprintln(w, "  "+manifest.CleanLine(e.Field+" "+e.Param))
-		changeText(a, w, before(e), e.Value)
+		changeText(a, w, cmp.Or(before[e.Field], r.Before.Params[e.Param]), e.Value)
 	}
 }
 
@@ -167,13 +140,12 @@ func scoreText(w io.Writer, title string, s *optimize.Score) {
 	fmt.Fprintf(w, "; others right %d of %d; %d tokens\n", s.Right, s.Siblings, s.Tokens)
 }
 
-// docsOptimizeOptions say which tools [runDocsOptimize] optimizes.
+// docsOptimizeOptions say which tools [runDocsOptimize] optimizes. Name is a plugin, a group or a tool.
 type docsOptimizeOptions struct {
-	model  modelOptions
-	Name   string // a plugin, a group or a tool
-	Since  string // as in history.Filter
-	Seed   uint64 // of the split of queries
-	DryRun bool   // only say what would be applied
+	Name  string `word:""`
+	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
+	Seed  uint64 `flag:"seed" default:"1" usage:"split the queries in another way"`
+	modelEditOptions
 }
 
 // optimizeData says what came of each tool.

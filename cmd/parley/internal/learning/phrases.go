@@ -21,16 +21,14 @@ import (
 )
 
 type docsPhrasesOptions struct {
-	Name   string
-	Prompt bool
-	Import string
-	DryRun bool
-	model  modelOptions
+	Name   string `word:""`
+	Prompt bool   `flag:"prompt" usage:"print the text that asks for phrases"`
+	Import string `flag:"import" usage:"apply the phrases in FILE; - is stdin"`
+	modelEditOptions
 }
 
 func newDocsPhrases(app *command.App) *cobra.Command {
-	opts := &docsPhrasesOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runDocsPhrases, &cobra.Command{
 		Use:   "phrases [NAME]",
 		Short: "Let a model phrase how people ask for tools",
 		Long: "NAME is a plugin, a group or a tool. The configured model is asked (model.url), after a question at the " +
@@ -40,18 +38,11 @@ func newDocsPhrases(app *command.App) *cobra.Command {
 		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
 			"parley docs phrases --import answer.json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runDocsPhrases, opts, &opts.Name),
-	}
-	cmd.Flags().BoolVar(&opts.Prompt, "prompt", false, "print the text that asks for phrases")
-	cmd.Flags().StringVar(&opts.Import, "import", "", "apply the phrases in FILE; - is stdin")
-	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
-	addModel(app, cmd, &opts.model)
-	return cmd
+	})
 }
 
 func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) error {
-	switch {
-	case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
+	if opts.Prompt && opts.Import != "" || (opts.Name == "") == (opts.Import == "") {
 		return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
 			WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
 	}
@@ -79,7 +70,7 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 	if err != nil {
 		return err
 	}
-	data, err := importPhrases(ctx, app, file, editOptions{opts.DryRun, opts.model.Yes})
+	data, err := importPhrases(ctx, app, file, opts.editOptions())
 	if err != nil {
 		return err
 	}
@@ -140,17 +131,9 @@ func phrasesPrompt(at host.Address, of []*manifest.Tool) string {
 	var tools bytes.Buffer
 	for _, t := range of {
 		fmt.Fprintf(&tools, "\n%s: %s\n", t.Name, strings.TrimSpace(t.Docs.Brief+". "+t.Docs.Standard))
-		var params []string
-		for _, p := range manifest.Params(t.Params) {
-			params = append(params, p.Name)
-		}
-		for _, line := range []struct {
-			title string
-			of    []string
-		}{{"parameters", params}, {"tasks", t.Tasks}} {
-			if len(line.of) > 0 {
-				fmt.Fprintf(&tools, "  %s: %s\n", line.title, strings.Join(line.of, ", "))
-			}
+		params := command.Map(manifest.Params(t.Params), func(p manifest.Param) string { return p.Name })
+		for i, list := range [][]string{params, t.Tasks} {
+			command.PrintIf(&tools, len(list) > 0, "  %s: %s\n", []string{"parameters", "tasks"}[i], strings.Join(list, ", "))
 		}
 	}
 	return fmt.Sprintf(phrasesTask, fewPhrases, maxPhrases, at.Plugin, at.Provider.Info().Build(), of[0].Name) +
@@ -186,7 +169,7 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 		sends: "the documentation of these tools"}
 	data := &phrasesData{Questions: len(questions)}
 	all := &phrasesFile{at.Plugin, at.Provider.Info().Build(), map[string][]string{}}
-	data.Model, err = ask(ctx, app, opts.model, plan, questions,
+	data.Model, err = ask(ctx, app, opts.modelOptions, plan, questions,
 		func(int) string { return "phrases of " + at.Plugin },
 		func(i int, answer string) {
 			file := &phrasesFile{}
@@ -201,13 +184,12 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 	if err != nil {
 		return nil, err
 	}
-	data.applyData, err = importPhrases(ctx, app, all, editOptions{opts.DryRun, opts.model.Yes})
+	data.applyData, err = importPhrases(ctx, app, all, opts.editOptions())
 	return data, err
 }
 
 // importPhrases applies the phrases that pass the gate. A tool has at most seven, earlier ones included.
 func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o editOptions) (*applyData, error) {
-	var refused []suggest.Refusal
 	present, err := docsList(app, file.Plugin)
 	if err != nil {
 		return nil, err
@@ -221,6 +203,10 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o e
 		}
 	}
 	var proposals []suggest.Proposal
+	var refused []suggest.Refusal
+	refuse := func(e host.Edit, format string, args ...any) {
+		refused = append(refused, suggest.Refusal{Edit: e, Why: fmt.Sprintf(format, args...)})
+	}
 	for _, tool := range slices.Sorted(maps.Keys(file.Phrases)) {
 		for _, phrase := range file.Phrases[tool] {
 			words := strings.Fields(phrase)
@@ -228,11 +214,9 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o e
 			switch {
 			case present.has(file.Plugin, e.ID()):
 			case len(words) < 2 || len(e.Value) > maxPhrase:
-				refused = append(refused, suggest.Refusal{Edit: e,
-					Why: fmt.Sprintf("a phrase has two words or more, and at most %d bytes", maxPhrase)})
+				refuse(e, "a phrase has two words or more, and at most %d bytes", maxPhrase)
 			case count[strings.ToLower(tool)] >= maxPhrases:
-				refused = append(refused, suggest.Refusal{Edit: e,
-					Why: fmt.Sprintf("%s has %d phrases already", manifest.CleanLine(tool), maxPhrases)})
+				refuse(e, "%s has %d phrases already", manifest.CleanLine(tool), maxPhrases)
 			default:
 				count[strings.ToLower(tool)]++
 				proposals = append(proposals, suggest.Proposal{Edit: e})

@@ -18,8 +18,7 @@ import (
 )
 
 func newStats(app *command.App) *cobra.Command {
-	opts := &statsOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runStats, &cobra.Command{
 		Use:   "stats [NAME]",
 		Short: "Usage",
 		Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
@@ -27,14 +26,11 @@ func newStats(app *command.App) *cobra.Command {
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(app, runStats, opts, &opts.Name),
-	}
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	return cmd
+	})
 }
 
-func runStats(ctx context.Context, app *command.App, opts *statsOptions) error {
-	r, err := computeStats(ctx, app, *opts)
+func runStats(_ context.Context, app *command.App, opts *statsOptions) error {
+	r, err := computeStats(app, *opts)
 	if err != nil {
 		return err
 	}
@@ -71,31 +67,26 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 		rows = append([]stats.Tool{all}, rows...)
 	}
 	for _, t := range rows {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-34s %6d %-26s %-26s %9s %9s", command.Fit(manifest.CleanLine(t.Name),
-			34),
-			t.Calls, share(a, t.Failures), share(a, t.FirstTry), quantile(t.P50), quantile(t.P95)), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-34s %6d %-26s %-26s %9s %9s",
+			command.Fit(manifest.CleanLine(t.Name), 34), t.Calls, share(a, t.Failures), share(a, t.FirstTry), quantile(t.P50),
+			quantile(t.P95)), " "))
 	}
 	if more := len(r.Tools) - statsRows; more > 0 {
 		fmt.Fprintf(w, "(%d more with --json)\n", more)
 	}
 	fmt.Fprintln(w)
-	for _, line := range []struct {
-		name string
-		of   *stats.Share
-	}{
-		{"errors followed by a success", r.All.Recovered}, {"corrections used as proposed", r.All.Kept},
-		{"success after an error with docs", r.WithDocs}, {"success after an error without", r.WithoutDocs},
-		{"sessions abandoned", r.Abandoned},
-		{"tool called was the first hit", r.Search.First}, {"or among the first five", r.Search.Five},
-	} {
-		if line.of != nil {
-			fmt.Fprintf(w, "%-34s %s\n", line.name, share(a, line.of))
-		}
+	line := func(name string, of *stats.Share) {
+		command.PrintIf(w, of != nil, "%-34s %s\n", name, share(a, of))
 	}
-	if r.Turns != nil && r.Tokens != nil {
-		fmt.Fprintf(w, "%-34s %s turns, %s tokens of documentation\n", "to the first success", quantile(r.Turns),
-			quantile(r.Tokens))
-	}
+	line("errors followed by a success", r.All.Recovered)
+	line("corrections used as proposed", r.All.Kept)
+	line("success after an error with docs", r.WithDocs)
+	line("success after an error without", r.WithoutDocs)
+	line("sessions abandoned", r.Abandoned)
+	line("tool called was the first hit", r.Search.First)
+	line("or among the first five", r.Search.Five)
+	command.PrintIf(w, r.Turns != nil && r.Tokens != nil, "%-34s %s turns, %s tokens of documentation\n",
+		"to the first success", quantile(r.Turns), quantile(r.Tokens))
 	if details {
 		for i := range r.Tools {
 			toolStats(a, w, &r.Tools[i])
@@ -126,13 +117,11 @@ func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
 		fmt.Fprintf(w, "  %6d %s\n", c.N, manifest.CleanLine(c.Name))
 	}
 	for _, f := range t.Fields {
-		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer,
-			f.Keyword,
-			f.Expected, manifest.Plural(f.Sessions, "session"))), a.Columns(), "         "))
+		text := fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword, f.Expected,
+			manifest.Plural(f.Sessions, "session"))
+		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(text), a.Columns(), "         "))
 	}
-	if len(t.Unused) > 0 {
-		fmt.Fprintf(w, "  never used: %s\n", firstOf(t.Unused, 8))
-	}
+	command.PrintIf(w, len(t.Unused) > 0, "  never used: %s\n", firstOf(t.Unused, 8))
 }
 
 // firstOf joins the first names of a list.
@@ -156,10 +145,10 @@ func share(a *command.App, s *stats.Share) string {
 		return "-"
 	}
 	text := fmt.Sprintf("%3.0f%% (%.0f-%.0f) of %d", 100*s.Share, 100*s.Low, 100*s.High, s.Of)
-	if !a.OutTTY {
-		return text
+	if a.OutTTY {
+		text = bar(s.Share) + text
 	}
-	return bar(s.Share) + text
+	return text
 }
 
 // barEighths are bars of one to eight eighths of a column.
@@ -185,25 +174,35 @@ func quantile(q *stats.Quantile) string {
 
 // statsOptions say which calls [computeStats] counts.
 type statsOptions struct {
-	Name  string // a plugin, a group or a tool; "" means all
-	Since string // as in history.Filter
+	// a plugin, a group or a tool; "" means all
+	Name  string `word:""`
+	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
 // computeStats returns statistics of use, from traces.
-func computeStats(ctx context.Context, app *command.App, o statsOptions) (*stats.Report, error) {
-	h, err := app.Host(ctx)
+func computeStats(app *command.App, o statsOptions) (*stats.Report, error) {
+	catalog, scope, records, err := recorded(app, o.Name, o.Since)
 	if err != nil {
 		return nil, err
 	}
-	scope, err := scopeOf(h.Catalog(), o.Name)
-	if err != nil {
-		return nil, err
+	return stats.Compute(slices.Values(records), catalog, scope), nil
+}
+
+// recorded returns the catalog, the qualified name of a plugin, a group or a tool of it, and what traces have since a
+// duration before now or a time. A name "" stays "", which means all, and since "" means everything that is kept.
+func recorded(app *command.App, name, since string) (catalog *host.Catalog, scope string, all []host.Record,
+	err error) {
+	if catalog, err = app.Catalog(); err == nil {
+		scope, err = scopeOf(catalog, name)
 	}
-	records, err := traceRecords(app, o.Since)
 	if err != nil {
-		return nil, err
+		return nil, "", nil, err
 	}
-	return stats.Compute(slices.Values(records), h.Catalog(), scope), nil
+	err = history.ExportTraces(app, history.Filter{Since: since}, func(r trace.Record) error {
+		all = append(all, r)
+		return nil
+	})
+	return catalog, scope, all, err
 }
 
 // scopeOf returns the qualified name of a plugin, a group or a tool; "" stays "", which means all.
@@ -230,7 +229,7 @@ const (
 
 // Pinned returns the tools that progressive mode lists. With "auto" they are those that succeeded most, once a server
 // starts; without such calls they are the default.
-func Pinned(ctx context.Context, app *command.App) ([]string, error) {
+func Pinned(app *command.App) ([]string, error) {
 	s, err := app.Settings()
 	if err != nil {
 		return nil, err
@@ -238,32 +237,15 @@ func Pinned(ctx context.Context, app *command.App) ([]string, error) {
 	if !slices.Equal(s.Pinned, []string{autoPins}) {
 		return s.Pinned, nil
 	}
-	report, err := computeStats(ctx, app, statsOptions{})
+	catalog, _, records, err := recorded(app, "", "")
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
+	report := stats.Compute(slices.Values(records), catalog, "")
 	tools := slices.DeleteFunc(report.Tools, func(t stats.Tool) bool {
 		at, err := catalog.Find(t.Name)
 		return err != nil || at.Tool == nil || t.Calls-t.Failed < minAutoCalls
 	})
 	slices.SortStableFunc(tools, func(a, b stats.Tool) int { return (b.Calls - b.Failed) - (a.Calls - a.Failed) })
-	var names []string
-	for _, t := range tools[:min(len(tools), maxAutoPins)] {
-		names = append(names, t.Name)
-	}
-	return names, nil
-}
-
-// traceRecords returns what traces have since a duration before now or a time, "" for everything that is kept.
-func traceRecords(app *command.App, since string) ([]host.Record, error) {
-	var records []host.Record
-	err := history.ExportTraces(app, history.Filter{Since: since}, func(r trace.Record) error {
-		records = append(records, r)
-		return nil
-	})
-	return records, err
+	return command.Map(tools[:min(len(tools), maxAutoPins)], func(t stats.Tool) string { return t.Name }), nil
 }

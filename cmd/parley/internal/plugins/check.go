@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,23 +22,19 @@ import (
 )
 
 func newPluginCheck(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check FILE|DIR|NAME",
-		Short: "Print what an installation says of a plugin",
-		Long: "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
-			"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
-			"tool.",
-		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
-		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWord(app, runPluginCheck),
-	}
+	cmd := command.New(app, "check FILE|DIR|NAME", "Print what an installation says of a plugin",
+		"parley plugin check ./hello/plugin.wasm\nparley plugin check text", runPluginCheck, app.Complete().Plugins)
+	cmd.Long = "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
+		"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
+		"tool."
+	return cmd
 }
 
 // runPluginCheck reports on a plugin in a file or a folder. Of an installed one it searches all plugins for each task
 // phrase, and admits it again. The error is invalid_plugin, so that an author's CI fails, if a phrase does not find its
 // own tool.
 func runPluginCheck(ctx context.Context, app *command.App, name string) error {
-	if IsPluginFile(name) {
+	if isPluginFile(name) {
 		return reportPlugin(ctx, app, name)
 	}
 	h, err := app.Host(ctx)
@@ -53,10 +50,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	}
 	if len(report.Misses) > 0 {
 		const most = 10 // that are named
-		var misses []string
-		for _, m := range report.Misses[:min(most, len(report.Misses))] {
-			misses = append(misses, m.String())
-		}
+		misses := command.Strings(report.Misses[:min(most, len(report.Misses))])
 		return host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
 			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
 			WithNext("parley search PHRASE --explain")
@@ -97,38 +91,36 @@ func reportPlugin(ctx context.Context, app *command.App, path string) error {
 	}
 	next := []string{"parley plugin install " + command.ShellQuote(path)}
 	return app.PrintNext(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
-			command.SignatureText(data.Signer))
+		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind, command.SignatureText(data.Signer))
 		command.WriteAsks(w, data.Rights, nil, nil)
 		command.WriteAdmission(w, data)
 	})
 }
 
 type pluginDiffOptions struct {
-	old, now string
+	Old string `word:""`
+	Now string `word:""`
 }
 
 func newPluginDiff(app *command.App) *cobra.Command {
-	opts := &pluginDiffOptions{}
-	return &cobra.Command{
+	return command.Make(app, runPluginDiff, &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a new version of a plugin breaks",
 		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
 			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
 			"effects that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
-		RunE:    command.RunWith(app, runPluginDiff, opts, &opts.old, &opts.now),
-	}
+	})
 }
 
 // runPluginDiff compares two versions of a plugin for those who call its tools. Each is a wasm file, a folder, a
 // manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was installed.
 func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOptions) error {
-	before, err := readManifest(ctx, app, opts.old)
+	before, err := readManifest(ctx, app, opts.Old)
 	if err != nil {
 		return err
 	}
-	after, err := readManifest(ctx, app, opts.now)
+	after, err := readManifest(ctx, app, opts.Now)
 	if err != nil {
 		return err
 	}
@@ -139,8 +131,8 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 	}
 	data.Breaks = len(lint.Breaking(data.Changes))
 	next := []string{}
-	if IsPluginFile(opts.now) && !strings.HasSuffix(opts.now, ".json") {
-		next = append(next, "parley plugin install "+command.ShellQuote(opts.now))
+	if isPluginFile(opts.Now) && !strings.HasSuffix(opts.Now, ".json") {
+		next = append(next, "parley plugin install "+command.ShellQuote(opts.Now))
 	}
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s -> %s %s: ", data.Old.Name, data.Old.Version, data.New.Name, data.New.Version)
@@ -156,17 +148,14 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 				manifest.Plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
-			mark := "  "
-			if c.Breaks {
-				mark = "! "
-			}
+			mark := cmp.Or(command.When(c.Breaks, "! "), "  ")
 			fmt.Fprintln(w, mark+c.String())
 		}
 	})
 }
 
-// IsPluginFile reports whether a word names a file or a folder with a plugin, not an installed plugin.
-func IsPluginFile(word string) bool {
+// isPluginFile reports whether a word names a file or a folder with a plugin, not an installed plugin.
+func isPluginFile(word string) bool {
 	return strings.ContainsAny(word, `/\.`) && word != ""
 }
 
@@ -207,19 +196,28 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		}
 		return m, nil
 	}
-	at, err := command.FindIn(app, word, "")
-	if _, missing := os.Stat(word); IsPluginFile(word) || err != nil && missing == nil {
-		c, err := store.ReadCandidate(word, parley.Version)
-		if err != nil {
-			return nil, err
-		}
-		return c.Manifest, nil
-	}
+	p, err := ProviderOf(app, word, "compare")
 	if err != nil {
 		return nil, err
 	}
-	if at.Provider.Info().Kind == manifest.KindBuiltin {
-		return nil, host.Errorf(host.InvalidArgs, "%s is built in and has no manifest to compare", at.Plugin)
+	return p.Manifest()
+}
+
+// ProviderOf returns the plugin in a file or a folder, or a shipped or installed one by its name. The error is
+// invalid_args for one that is built in, and has no manifest to do something with.
+func ProviderOf(app *command.App, word, do string) (host.Provider, error) {
+	if !isPluginFile(word) {
+		at, err := command.FindIn(app, word, "")
+		if err == nil && at.Provider.Info().Kind == manifest.KindBuiltin {
+			return nil, host.Errorf(host.InvalidArgs, "%s is built in and has no manifest to %s", at.Plugin, do)
+		}
+		if _, missing := os.Stat(word); err == nil || missing != nil {
+			return at.Provider, err
+		}
 	}
-	return at.Provider.Manifest()
+	c, err := store.ReadCandidate(word, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	return app.Parley().Engine().Provider(c.Source()), nil
 }

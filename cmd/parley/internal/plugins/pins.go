@@ -21,22 +21,23 @@ import (
 )
 
 func newPluginLock(app *command.App) *cobra.Command {
-	return &cobra.Command{
+	return command.Make(app, runPluginLock, &cobra.Command{
 		Use:   "lock [NAME...]",
 		Short: "Pin installed plugins, all or some, in the project's parley.toml",
 		Long: "Writes the source and the digest of each build to the nearest parley.toml, or to a new one in the current\n" +
 			"folder. A project's file gives no rights. parley plugin sync installs what it pins on another machine.",
 		Example:           "parley plugin lock hello",
 		ValidArgsFunction: app.Complete().Plugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPluginLock(app, args)
-		},
-	}
+	})
+}
+
+type pluginLockOptions struct {
+	Names []string `word:""`
 }
 
 // runPluginLock pins installed plugins in the project's file, all of them if no names are given. The file is the
 // nearest parley.toml, or a new one in the working folder; what else is in it stays.
-func runPluginLock(app *command.App, names []string) error {
+func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions) error {
 	path, before, err := projectPins()
 	if err != nil {
 		return err
@@ -45,9 +46,9 @@ func runPluginLock(app *command.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 {
+	if len(opts.Names) > 0 {
 		entries = nil
-		for _, name := range names {
+		for _, name := range opts.Names {
 			entry, err := app.Parley().Store().Find(name)
 			if err != nil {
 				return err
@@ -88,18 +89,13 @@ func runPluginLock(app *command.App, names []string) error {
 }
 
 func newPluginSync(app *command.App) *cobra.Command {
-	opts := &pluginSyncOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginSync, &cobra.Command{
 		Use:   "sync",
 		Short: "Install what the project's parley.toml pins",
 		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
 			"each must have the digest of its pin. Without anything to install it needs no network.",
 		Example: "parley plugin sync",
-		RunE:    command.RunWith(app, runPluginSync, opts),
-	}
-	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
-	command.AddYes(cmd, &opts.Yes)
-	return cmd
+	})
 }
 
 // runPluginSync installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only
@@ -144,9 +140,7 @@ func printPins(a *command.App, data *pinsData) error {
 		for _, p := range data.Pins {
 			fmt.Fprintf(w, "%-12s %-8s %s\n", p.Name, p.Status, manifest.CleanLine(p.Digest))
 		}
-		if len(data.Changed) > 0 {
-			fmt.Fprintln(w, "Installed "+strings.Join(data.Changed, ", "))
-		}
+		command.PrintIf(w, len(data.Changed) > 0, "Installed %s\n", strings.Join(data.Changed, ", "))
 	})
 }
 
@@ -258,8 +252,7 @@ func pinned(app *command.App) (*pinsData, error) {
 		return nil, err
 	}
 	if len(pins) == 0 {
-		return nil, host.Errorf(host.NotFound, "%s pins no plugins", path).
-			WithSteps(host.OperatorStep(host.OpPluginLock))
+		return nil, host.Errorf(host.NotFound, "%s pins no plugins", path).WithSteps(host.OperatorStep(host.OpPluginLock))
 	}
 	data := &pinsData{File: path, Changed: []string{}}
 	for _, pin := range pins {
@@ -290,8 +283,9 @@ func pinStatus(store *store.Store, pin pin) (pinState, error) {
 
 // pluginSyncOptions say how to install what a project pins.
 type pluginSyncOptions struct {
-	Downgrade bool // let older versions replace newer ones
-	Yes       bool // approve without asking, if the policy allows it
+	// let older versions replace newer ones
+	Downgrade bool `flag:"downgrade" usage:"let an older version replace a newer one"`
+	command.Approval
 }
 
 // writePins replaces pins in a project's file.

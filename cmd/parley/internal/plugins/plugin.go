@@ -2,6 +2,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,10 +64,8 @@ func runPluginList(_ context.Context, app *command.App, _ string) error {
 }
 
 func newPluginShow(app *command.App) *cobra.Command {
-	cmd := command.New(app, "show NAME", "Show a plugin: version, digest, rights it asks for",
-		"parley plugin show text", runPluginShow)
-	cmd.ValidArgsFunction = app.Complete().Plugins
-	return cmd
+	return command.New(app, "show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
+		runPluginShow, app.Complete().Plugins)
 }
 
 // runPluginShow prints a plugin and the rights that it requests. The error is not_found for an unknown plugin.
@@ -90,12 +89,8 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 	return app.PrintNext(data, []string{"parley " + data.Name + " --list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n",
 			data.Name, data.Version, data.Kind, manifest.Plural(data.Tools, "tool"), data.From, data.Brief)
-		if data.Description != "" {
-			fmt.Fprintln(w, command.Wrapped("  "+data.Description, app.Columns(), "  "))
-		}
-		if data.Digest != "" {
-			fmt.Fprintln(w, "  "+data.Digest)
-		}
+		command.PrintIf(w, data.Description != "", "%s\n", command.Wrapped("  "+data.Description, app.Columns(), "  "))
+		command.PrintIf(w, data.Digest != "", "  %s\n", data.Digest)
 		if data.Signer != nil {
 			fmt.Fprintln(w, "  "+command.SignatureText(*data.Signer))
 		}
@@ -107,22 +102,12 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 }
 
 func newPluginRemove(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Remove an installed plugin",
-		Example: "parley plugin remove hello",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			entries, err := app.Parley().Store().List()
-			var found []string
-			for _, e := range entries {
-				if err == nil && len(args) == 0 && strings.HasPrefix(e.Name, typed) {
-					found = append(found, e.Name+"\t"+manifest.CleanLine(e.Brief))
-				}
-			}
-			return found, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: command.RunWord(app, runPluginRemove),
+	installed := func(*cobra.Command) []string {
+		entries, _ := app.Parley().Store().List()
+		return command.Map(entries, func(e store.Entry) string { return e.Name + "\t" + manifest.CleanLine(e.Brief) })
 	}
+	return command.New(app, "remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
+		command.FirstWord(installed))
 }
 
 // runPluginRemove removes an installed plugin and revokes its grants.
@@ -202,11 +187,7 @@ func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
 func (p *Plugin) Requested() []string { return RightsOf(p.Asks) }
 
 func RightsOf(asks []host.Denial) []string {
-	rights := make([]string, len(asks))
-	for i, a := range asks {
-		rights[i] = a.Right
-	}
-	return rights
+	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
 
 // pluginListData are all plugins.
@@ -245,17 +226,16 @@ type showPluginData struct {
 // pluginInstallOptions say what to install and what to grant to it.
 type pluginInstallOptions struct {
 	// Path is the wasm file, a folder with plugin.wasm, or a remote plugin: oci://HOST/NAME:TAG or https://..
-	Path string
-	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
-	Signature string
+	Path string `word:""`
 	// Digest, if not "", is the only digest that the plugin may have.
-	Digest string
-	// Downgrade lets an older version replace a newer one.
-	Downgrade bool
+	Digest    string
+	Downgrade bool `flag:"downgrade" usage:"let an older version replace a newer one"`
 	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
-	Grants []string
+	Grants []string `flag:"grant" usage:"grant this right to this build, as policy grant does; repeatable"`
+	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
 	// Yes approves the grants without asking, if the policy allows it.
-	Yes bool
+	Yes bool `flag:"yes" usage:"do not ask about grants and breaking changes; only if the policy sets allow_yes"`
 }
 
 // installPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
@@ -353,16 +333,12 @@ func approveInstall(
 		change.Diff = edit.Diff()
 	}
 	yes := o.Yes
-	if takes {
-		change.Diff += command.TakesText(data.Name, prepared.TakesFrom)
-	}
-	if data.Moved != "" {
-		change.Diff += data.Moved + "\n"
-	}
+	change.Diff += command.When(takes, command.TakesText(data.Name, prepared.TakesFrom))
+	change.Diff += command.When(data.Moved != "", data.Moved+"\n")
 	if takes || data.Moved != "" {
-		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && command.AllowsYes(rules)
+		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && command.AllowsYes(app)
 	}
-	if err = app.Approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {
+	if err = app.Approve(ctx, change, yes); err != nil && len(data.Breaks) > 0 {
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
 		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}
@@ -374,15 +350,11 @@ func approveInstall(
 // breaksText says what an installation breaks, one change a line.
 func breaksText(p *Plugin) string {
 	const most = 12
-	direction := "is not a higher major version"
-	if manifest.Newer(p.Replaced, p.Version) {
-		direction = "is an older version"
-	}
+	direction := cmp.Or(command.When(manifest.Newer(p.Replaced, p.Version), "is an older version"),
+		"is not a higher major version")
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
 		manifest.CleanLine(p.Replaced), direction)}
-	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
-		lines = append(lines, c.String())
-	}
+	lines = append(lines, command.Strings(p.Breaks[:min(most, len(p.Breaks))])...)
 	if len(p.Breaks) > most {
 		lines = append(lines, fmt.Sprintf("and %d more", len(p.Breaks)-most))
 	}
@@ -405,10 +377,7 @@ func prepareGrants(app *command.App,
 				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := "no rights"
-			if len(data.Asks) > 0 {
-				requested = strings.Join(data.Requested(), ", ")
-			}
+			requested := cmp.Or(command.When(len(data.Asks) > 0, strings.Join(data.Requested(), ", ")), "no rights")
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
 				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
 		}
@@ -431,42 +400,34 @@ func ApplyingRights(rules *policy.Policy, c *store.Candidate) []string {
 }
 
 type pluginRunOptions struct {
+	Path string   `word:""`
+	Name string   `word:""`
+	Rest []string `word:""`
 	tools.CallOptions
-	path string
 }
 
 func newPluginRun(app *command.App) *cobra.Command {
-	opts := &pluginRunOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginRun, &cobra.Command{
 		Use:   "run FILE|DIR TOOL ...",
 		Short: "Run a tool of a plugin that is not installed",
 		Long: "TOOL is named without the plugin. Where the plugin crashes, its functions are named and the last lines of\n" +
 			"its stderr and log are shown.",
 		Example: "parley plugin run ./hello greet Ada",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.path, opts.Tool, opts.Words = args[0], args[1], args[2:]
-			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			return runPluginRun(cmd.Context(), app, opts)
-		},
-	}
-	tools.AddCallFlags(cmd.Flags(), &opts.CallOptions)
-	return cmd
+	})
 }
 
 func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
-	c, err := store.ReadCandidate(opts.path, parley.Version)
+	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
 		return err
 	}
 	app.Plugins = append(app.Plugins, c.Path)
-	call := opts.CallOptions
-	call.Tool, call.Trace = c.Manifest.Name+"."+opts.Tool, true
-	return tools.RunCall(ctx, app, &call)
+	opts.Tool, opts.Words, opts.Trace = c.Manifest.Name+"."+opts.Name, opts.Rest, true
+	return tools.RunCall(ctx, app, &opts.CallOptions)
 }
 
 func newPluginInstall(app *command.App) *cobra.Command {
-	opts := &pluginInstallOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginInstall, &cobra.Command{
 		Use:   "install FILE|DIR|URL",
 		Short: "Install a plugin; it is granted nothing",
 		Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and\n" +
@@ -477,24 +438,12 @@ func newPluginInstall(app *command.App) *cobra.Command {
 			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
 			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
 		Example: "parley plugin install ./hello/plugin.wasm",
-		RunE:    command.RunWith(app, runPluginInstall, opts, &opts.Path),
-	}
-	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
-	cmd.Flags().Var((*command.Texts)(&opts.Grants), "grant",
-		"grant this right to this build, as policy grant does; repeatable")
-	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
-	cmd.Flags().BoolVar(&opts.Yes, "yes", false,
-		"do not ask about grants and breaking changes; only if the policy sets allow_yes")
-	return cmd
+	})
 }
 
-func runPluginInstall(ctx context.Context, app *command.App, opts *pluginInstallOptions) error {
-	return installAndPrint(ctx, app, *opts)
-}
-
-// installAndPrint installs a plugin and prints what was installed.
-func installAndPrint(ctx context.Context, a *command.App, o pluginInstallOptions) error {
-	data, err := installPlugin(ctx, a, o)
+// runPluginInstall installs a plugin and prints what was installed.
+func runPluginInstall(ctx context.Context, a *command.App, o *pluginInstallOptions) error {
+	data, err := installPlugin(ctx, a, *o)
 	if err != nil {
 		return err
 	}
@@ -504,21 +453,12 @@ func installAndPrint(ctx context.Context, a *command.App, o pluginInstallOptions
 		next = append(next, "parley policy explain "+data.Name)
 	}
 	return a.Print(data, next, func(w io.Writer) {
-		verb := "Installed"
-		if data.Unchanged {
-			verb = "Already installed:"
-		}
+		verb := cmp.Or(command.When(data.Unchanged, "Already installed:"), "Installed")
 		writeInstalled(w, data, verb)
-		if len(data.Granted) > 0 {
-			fmt.Fprintln(w, "  granted: "+strings.Join(data.Granted, ", "))
-		}
-		if len(data.Revoked) > 0 {
-			fmt.Fprintln(w, "  revoked, because it was granted to the previous build: "+strings.Join(data.Revoked, ", "))
-		}
-		fmt.Fprintln(w, "Next: "+next[0])
-		for _, n := range trust {
-			fmt.Fprintln(w, "      "+n)
-		}
+		command.PrintIf(w, len(data.Granted) > 0, "  granted: %s\n", strings.Join(data.Granted, ", "))
+		command.PrintIf(w, len(data.Revoked) > 0, "  revoked, because it was granted to the previous build: %s\n",
+			strings.Join(data.Revoked, ", "))
+		command.WriteLabelled(w, "Next:", next[:1+len(trust)])
 	})
 }
 
@@ -526,10 +466,8 @@ func installAndPrint(ctx context.Context, a *command.App, o pluginInstallOptions
 func writeInstalled(w io.Writer, p *Plugin, verb string) {
 	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, p.Name, manifest.CleanLine(p.Version), p.Kind,
 		manifest.Plural(p.Tools, "tool"), p.Digest, command.SignatureText(*p.Signer))
-	carried := "no grants carry over"
-	if len(p.Applies) > 0 {
-		carried = "these grants apply to it: " + strings.Join(p.Applies, ", ")
-	}
+	carried := cmp.Or(command.When(len(p.Applies) > 0, "these grants apply to it: "+strings.Join(p.Applies, ", ")),
+		"no grants carry over")
 	switch {
 	case p.Rebuilt:
 		fmt.Fprintf(w, "  replaces another build of the same version %s; %s\n", manifest.CleanLine(p.Replaced), carried)
@@ -539,12 +477,8 @@ func writeInstalled(w io.Writer, p *Plugin, verb string) {
 		fmt.Fprintln(w, "  "+carried)
 	}
 	command.WriteAsks(w, p.Asks, p.NewRights, p.Applies)
-	if len(p.DroppedRights) > 0 {
-		fmt.Fprintln(w, "  no longer asks for "+strings.Join(p.DroppedRights, ", "))
-	}
-	if p.Moved != "" {
-		fmt.Fprintln(w, "  "+p.Moved)
-	}
+	command.PrintIf(w, len(p.DroppedRights) > 0, "  no longer asks for %s\n", strings.Join(p.DroppedRights, ", "))
+	command.PrintIf(w, p.Moved != "", "  %s\n", p.Moved)
 	if len(p.Breaks) > 0 {
 		fmt.Fprintln(w, "  "+breaksText(p))
 	}

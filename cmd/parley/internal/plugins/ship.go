@@ -25,16 +25,14 @@ import (
 )
 
 func newPluginPush(app *command.App) *cobra.Command {
-	opts := &pluginPushOptions{}
-	return &cobra.Command{
+	return command.Make(app, runPluginPush, &cobra.Command{
 		Use:   "push PLUGIN URL",
 		Short: "Publish a plugin in an OCI registry, with its signature",
 		Long: "PLUGIN is a FILE.wasm, a folder or an installed plugin. The tag is the version unless one is given.\n" +
 			"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
 			"same plugin always has the same digest.",
 		Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
-		RunE:    command.RunWith(app, runPluginPush, opts, &opts.Plugin, &opts.To),
-	}
+	})
 }
 
 // runPluginPush pushes a plugin to a registry, with its signature if it is signed. The manifest must be in the module.
@@ -70,25 +68,18 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	tagged, _, _ := strings.Cut(data.Reference, "@")
 	next := []string{"parley plugin install " + tagged}
 	return app.Print(data, next, func(w io.Writer) {
-		signed := "not signed"
-		if data.Signed {
-			signed = "with its signature"
-		}
+		signed := cmp.Or(command.When(data.Signed, "with its signature"), "not signed")
 		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\nNext: %s\n", data.Name, manifest.CleanLine(data.Version), signed,
 			data.Reference, next[0])
 	})
 }
 
 func newPluginPull(app *command.App) *cobra.Command {
-	opts := &pluginPullOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginPull, &cobra.Command{
 		Use:     "pull URL",
 		Short:   "Fetch a plugin into a file, without installing it",
 		Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
-		RunE:    command.RunWith(app, runPluginPull, opts, &opts.From),
-	}
-	cmd.Flags().StringVar(&opts.Out, "out", "", "default NAME.wasm")
-	return cmd
+	})
 }
 
 // runPluginPull fetches a plugin into a file, without installing it.
@@ -128,8 +119,7 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 }
 
 func newPluginUpdate(app *command.App) *cobra.Command {
-	opts := &pluginUpdateOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginUpdate, &cobra.Command{
 		Use:   "update [NAME]",
 		Short: "Install what a plugin's registry or server has now",
 		Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
@@ -138,21 +128,17 @@ func newPluginUpdate(app *command.App) *cobra.Command {
 			"the engine that is installed now, and binds it to that build.",
 		Example:           "parley plugin update hello\nparley plugin update --scripts",
 		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWith(app, runPluginUpdate, opts, &opts.Name),
-	}
-	cmd.Flags().BoolVar(&opts.scripts, "scripts", false, "bind all installed scripts to the engines installed now")
-	command.AddYes(cmd, &opts.Yes)
-	return cmd
+	})
 }
 
 // runPluginUpdate installs what the tag, or the URL, that a plugin came from now means, once the operator has approved.
 // It keeps those rights of the old build that the new one asks for too; it gains none. A build of another signer is
 // refused.
 func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOptions) error {
-	if opts.scripts != (opts.Name == "") {
+	if opts.Scripts != (opts.Name == "") {
 		return command.MissingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
 	}
-	if opts.scripts {
+	if opts.Scripts {
 		return updateScripts(ctx, app)
 	}
 	entry, err := app.Parley().Store().Find(opts.Name)
@@ -192,7 +178,7 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 			return err
 		}
 	}
-	return installAndPrint(ctx, app, options)
+	return runPluginInstall(ctx, app, &options)
 }
 
 // updateScripts checks the installed scripts that are bound to another build of their engine than the one that is
@@ -227,10 +213,7 @@ func transfer(a *command.App) func(done, total int64) {
 	return func(done, total int64) {
 		if total > 0 && done*100/total != last {
 			last = done * 100 / total
-			end := ""
-			if done == total {
-				end = "\n"
-			}
+			end := command.When(done == total, "\n")
 			const width = 30
 			filled := int(last) * width / 100
 			fmt.Fprintf(a.Err, "\r[%s%s] %3d%%%s", strings.Repeat("#", filled), strings.Repeat(" ", width-filled), last, end)
@@ -278,9 +261,9 @@ func tagMoved(before, now string) string {
 // pluginPushOptions say what to push, and where.
 type pluginPushOptions struct {
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
-	Plugin string
+	Plugin string `word:""`
 	// To is the reference: oci://HOST/NAME:TAG. Without a tag it is that of the version.
-	To string
+	To string `word:""`
 }
 
 // pushData is an artifact that was pushed.
@@ -294,9 +277,10 @@ type pushData struct {
 
 // pluginPullOptions say what to fetch into a file.
 type pluginPullOptions struct {
-	From string // oci://.. or https://..
+	// oci://.. or https://..
+	From string `word:""`
 	// Out is the file; "" means NAME.wasm. It must not exist. A signature goes beside it.
-	Out string
+	Out string `flag:"out" usage:"default NAME.wasm"`
 }
 
 // pullData is a plugin that was fetched.
@@ -310,9 +294,9 @@ type pullData struct {
 
 // pluginUpdateOptions say which plugin to update.
 type pluginUpdateOptions struct {
-	scripts bool
-	Name    string
-	Yes     bool // approve without asking, if the policy allows it
+	Scripts bool   `flag:"scripts" usage:"bind all installed scripts to the engines installed now"`
+	Name    string `word:""`
+	command.Approval
 }
 
 // scriptsData are the installed plugins of kind script whose engine was replaced by another build.
@@ -346,10 +330,7 @@ func noticeScripts(app *command.App) {
 	if err != nil || len(stale) == 0 {
 		return
 	}
-	names := make([]string, len(stale))
-	for i, entry := range stale {
-		names[i] = entry.Name
-	}
+	names := command.Map(stale, func(e store.Entry) string { return e.Name })
 	app.Notice("these scripts were installed for another build of their engine and do not run until parley plugin " +
 		"update --scripts binds them to this one: " + strings.Join(names, ", "))
 }

@@ -20,37 +20,28 @@ import (
 )
 
 func newPluginSign(app *command.App) *cobra.Command {
-	opts := &pluginSignOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginSign, &cobra.Command{
 		Use:   "sign [FILE|DIR]",
 		Short: "Sign a plugin, or make a key to sign with",
 		Long: "Writes FILE.minisig beside the wasm file. The minisign tool verifies it, too; its trusted comment names\n" +
 			"the digest of wasm and manifest together. A key that minisign made can be used.",
 		Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
-		RunE:    command.RunWith(app, runPluginSign, opts, &opts.Path),
-	}
-	cmd.Flags().StringVar(&opts.Key, "key", "", "file of the secret key")
-	cmd.Flags().StringVar(&opts.newKey, "new-key", "",
-		"write a new secret key to this file and its public key to FILE.pub")
-	cmd.Flags().BoolVar(&opts.noPassword, "no-password", false, "with --new-key: do not encrypt the secret key")
-	cmd.Flags().StringVar(&opts.PasswordFile, "password-file", "",
-		"file whose first line is the key's password; else the terminal is asked")
-	return cmd
+	})
 }
 
 // runPluginSign signs a plugin and writes the signature beside it.
 func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOptions) error {
 	switch {
-	case opts.newKey != "" && (opts.Path != "" || opts.Key != ""):
+	case opts.NewKey != "" && (opts.Path != "" || opts.Key != ""):
 		return host.Errorf(host.InvalidArgs, "--new-key makes a key and signs nothing; leave out FILE and --key").
 			WithNext("parley plugin sign --new-key my.key")
-	case opts.newKey != "":
+	case opts.NewKey != "":
 	case opts.Path == "" || opts.Key == "":
 		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
 			"parley plugin sign ./hello/plugin.wasm --key my.key").
 			WithNext("parley plugin sign --new-key my.key")
 	}
-	if opts.newKey != "" {
+	if opts.NewKey != "" {
 		return newKey(ctx, app, opts)
 	}
 	c, err := store.ReadCandidate(opts.Path, parley.Version)
@@ -78,9 +69,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
-	data := &signPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out,
-	}
+	data := &signPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
 	next := []string{"parley plugin verify " + command.ShellQuote(c.Path) + " --key " + command.ShellQuote(data.Signer)}
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n",
@@ -111,30 +100,30 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	var password string
 	var err error
 	switch {
-	case opts.noPassword && opts.PasswordFile != "":
+	case opts.NoPassword && opts.PasswordFile != "":
 		return host.Errorf(host.InvalidArgs, "--no-password cannot be combined with --password-file").
 			WithNext("leave one of them out")
-	case opts.noPassword:
+	case opts.NoPassword:
 		app.Notice("the secret key is not encrypted: whoever can read the file can sign with it")
 	case opts.PasswordFile != "":
 		password, err = passwordOf(app, opts.PasswordFile)
 	default:
-		password, err = newPassword(ctx, opts.newKey)
+		password, err = newPassword(ctx, opts.NewKey)
 	}
 	if err != nil {
 		return err
 	}
-	if password == "" && !opts.noPassword {
+	if password == "" && !opts.NoPassword {
 		return host.Errorf(host.InvalidArgs, "the password is empty; --no-password makes a key that is not encrypted")
 	}
 	key, err := signature.NewSecretKey()
 	if err != nil {
 		return err
 	}
-	if err := key.WritePair(opts.newKey, password); err != nil {
+	if err := key.WritePair(opts.NewKey, password); err != nil {
 		return err
 	}
-	data := &newKeyData{opts.newKey, opts.newKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
+	data := &newKeyData{opts.NewKey, opts.NewKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\nNext: %s\n",
@@ -158,18 +147,13 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 }
 
 func newPluginVerify(app *command.App) *cobra.Command {
-	opts := &pluginVerifyOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginVerify, &cobra.Command{
 		Use:   "verify [PLUGIN]",
 		Short: "Verify who signed a plugin, or what the project pins",
 		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the\n" +
 			"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
-		RunE:    command.RunWith(app, runPluginVerify, opts, &opts.Plugin),
-	}
-	cmd.Flags().StringVar(&opts.Key, "key", "", "public key, or its file, that must have signed")
-	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
-	return cmd
+	})
 }
 
 // runPluginVerify verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
@@ -221,23 +205,18 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, opts.Plugin, "--key", signer.Key),
 			host.OperatorStep(host.OpPluginTrust, signer.Key))
 	case opts.Key != "" && signer.Key != c.Signer:
-		return host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s",
-			c.Manifest.Name, signer.Key, c.Signer)
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s", c.Manifest.Name, signer.Key, c.Signer)
 	}
 	sig, err := signature.Parse(c.Signature)
 	if err != nil {
 		return err
 	}
-	data := &verifyPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(),
-	}
+	data := &verifyPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
 	next := append(trustCommands(data.Signer), "parley plugin install "+command.ShellQuote(c.Path))
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
 			data.Name, manifest.CleanLine(data.Version), command.SignatureText(data.Signer), data.Digest)
-		if !data.Trusted {
-			fmt.Fprintln(w, "Next: "+next[0])
-		}
+		command.PrintIf(w, !data.Trusted, "Next: %s\n", next[0])
 	})
 }
 
@@ -252,15 +231,14 @@ type newKeyData struct {
 
 // pluginSignOptions say what to sign and with which key.
 type pluginSignOptions struct {
-	// newKey is the file of a new key. "" means that Path is signed.
-	newKey     string
-	noPassword bool
 	// Path is the wasm file, or a folder with plugin.wasm.
-	Path string
-	// Key is the file of the secret key.
-	Key string
-	// PasswordFile is a file whose first line is the password of the key. "" means that the terminal is asked.
-	PasswordFile string
+	Path string `word:""`
+	Key  string `flag:"key" usage:"file of the secret key"`
+	// NewKey is the file of a new key. "" means that Path is signed.
+	NewKey     string `flag:"new-key" usage:"write a new secret key to this file and its public key to FILE.pub"`
+	NoPassword bool   `flag:"no-password" usage:"with --new-key: do not encrypt the secret key"`
+	// "" means that the terminal is asked.
+	PasswordFile string `flag:"password-file" usage:"file whose first line is the key's password; else the terminal is asked"`
 }
 
 // signPluginData is a plugin that was signed.
@@ -276,11 +254,11 @@ type signPluginData struct {
 // pluginVerifyOptions say which signature to verify.
 type pluginVerifyOptions struct {
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
-	Plugin string
+	Plugin string `word:""`
 	// Key is a public key, or its file, that must have signed. "" means any key that the operator trusts.
-	Key string
+	Key string `flag:"key" usage:"public key, or its file, that must have signed"`
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
-	Signature string
+	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
 }
 
 // verifyPluginData is a valid signature.
@@ -345,31 +323,24 @@ func passwordOf(app *command.App, path string) (string, error) {
 
 // pluginTrustOptions say which key to trust, or no longer to trust.
 type pluginTrustOptions struct {
-	list   bool
-	remove string // the key or its name
 	// Key is the public key or its file.
-	Key string
+	Key  string `word:""`
+	List bool   `flag:"list" usage:"list the trusted keys"`
 	// Name is the operator's name for the key; it may be "".
-	Name string
-	// Yes approves the change without asking, if the policy allows it.
-	Yes bool
+	Name string `flag:"name" usage:"your name for the key"`
+	// the key or its name
+	Remove string `flag:"remove" usage:"no longer trust this key, or the key of this name"`
+	command.Approval
 }
 
 func newPluginTrust(app *command.App) *cobra.Command {
-	opts := &pluginTrustOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPluginTrust, &cobra.Command{
 		Use:   "trust [KEY|FILE.pub]",
 		Short: "Trust a key whose signatures count, or list and remove trusted keys",
 		Long: "A person at the terminal has to approve the change. Trusting a key grants no rights: it says who a plugin\n" +
 			"is from. policy.toml can require a trusted signature for one plugin (signer) or for all (require_signer).",
 		Example: "parley plugin trust my.key.pub --name me\nparley plugin trust --list\nparley plugin trust --remove me",
-		RunE:    command.RunWith(app, runPluginTrust, opts, &opts.Key),
-	}
-	cmd.Flags().BoolVar(&opts.list, "list", false, "list the trusted keys")
-	cmd.Flags().StringVar(&opts.Name, "name", "", "your name for the key")
-	cmd.Flags().StringVar(&opts.remove, "remove", "", "no longer trust this key, or the key of this name")
-	command.AddYes(cmd, &opts.Yes)
-	return cmd
+	})
 }
 
 // runPluginTrust adds a key to the list of trusted keys, or removes it, once the operator has approved. The error is
@@ -377,11 +348,11 @@ func newPluginTrust(app *command.App) *cobra.Command {
 func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions) error {
 	trust := app.Parley().Trust()
 	switch {
-	case opts.list && opts.Key == "" && opts.remove == "":
+	case opts.List && opts.Key == "" && opts.Remove == "":
 		return listTrusted(app, trust)
-	case opts.remove != "" && opts.Key == "" && !opts.list && opts.Name == "":
-		return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Remove(opts.remove) })
-	case opts.list || opts.remove != "" || opts.Key == "":
+	case opts.Remove != "" && opts.Key == "" && !opts.List && opts.Name == "":
+		return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Remove(opts.Remove) })
+	case opts.List || opts.Remove != "" || opts.Key == "":
 		return command.MissingWord("plugin trust", "one KEY or FILE.pub, or --list, or --remove KEY",
 			"parley plugin trust my.key.pub --name me")
 	}
@@ -394,10 +365,6 @@ func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOpti
 
 func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions,
 	prepare func() (signature.Change, error)) error {
-	rules, err := app.Parley().Policy()
-	if err != nil {
-		return err
-	}
 	change, err := prepare()
 	if err != nil {
 		return err
@@ -411,10 +378,9 @@ func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions
 		verb, did = "Trusted", "added"
 		diff += "note: compare the key with the one that its owner publishes; anybody can make a key\n"
 	}
-	if len(signed) > 0 {
-		diff += "note: installed plugins that are signed with it: " + strings.Join(signed, ", ") + "\n"
-	}
-	if err := app.Approve(ctx, rules, command.Change{Diff: diff}, opts.Yes); err != nil {
+	diff += command.When(len(signed) > 0,
+		"note: installed plugins that are signed with it: "+strings.Join(signed, ", ")+"\n")
+	if err := app.Approve(ctx, command.Change{Diff: diff}, opts.Yes); err != nil {
 		return err
 	}
 	if err := app.Parley().Trust().Write(change); err != nil {
@@ -429,9 +395,7 @@ func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions
 	}{change.Path, change.Removed, change.Entry, signed}
 	return app.Print(data, []string{"parley plugin trust --list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", verb, change.Entry)
-		if len(signed) > 0 {
-			fmt.Fprintln(w, "  installed plugins that are signed with it: "+strings.Join(signed, ", "))
-		}
+		command.PrintIf(w, len(signed) > 0, "  installed plugins that are signed with it: %s\n", strings.Join(signed, ", "))
 	})
 }
 
@@ -446,9 +410,7 @@ func listTrusted(app *command.App, trust *signature.Trust) error {
 		Total int                    `json:"total"`
 	}{trust.Path, append([]signature.TrustedKey{}, keys...), len(keys)}
 	return app.Print(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
-		if data.Total == 0 {
-			fmt.Fprintln(w, "No key is trusted.")
-		}
+		command.PrintIf(w, data.Total == 0, "No key is trusted.\n")
 		for _, k := range keys {
 			fmt.Fprintln(w, k)
 		}

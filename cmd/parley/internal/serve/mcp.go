@@ -2,6 +2,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/learning"
@@ -32,8 +34,7 @@ var Commands = []command.Entry{
 }
 
 func newMCP(app *command.App) *cobra.Command {
-	opts := &mcpOptions{}
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runMCP, &cobra.Command{
 		Use:   "mcp",
 		Short: "MCP",
 		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
@@ -44,48 +45,31 @@ func newMCP(app *command.App) *cobra.Command {
 			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
 		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			name := command.FirstSet(cmd, "token-file", "no-token", "tls-cert", "tls-key", "plain-http", "allow-host")
-			if name != "" && opts.HTTP == "" {
-				return host.Errorf(host.InvalidArgs, "--%s requires --http", name).WithNext("parley mcp --http 127.0.0.1:8931")
-			}
-			if opts.NoToken && opts.TokenFile != "" {
-				return host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").
-					WithNext("leave one of them out")
-			}
-			if (opts.TLSCert == "") != (opts.TLSKey == "") || opts.TLSCert != "" && opts.PlainHTTP {
-				return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
-					WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
-			}
-			return runMCP(cmd.Context(), app, opts)
-		},
-	}
-	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive, full or code")
-	cmd.Flags().StringVar(&opts.HTTP, "http", "", "serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931")
-	cmd.Flags().StringVar(&opts.TokenFile, "token-file", "", "with --http: file of the accepted tokens, one per line")
-	cmd.Flags().BoolVar(&opts.NoToken, "no-token", false, "with --http on loopback: accept every client")
-	cmd.Flags().StringVar(&opts.TLSCert, "tls-cert", "", "with --http: file of the certificate, in PEM")
-	cmd.Flags().StringVar(&opts.TLSKey, "tls-key", "", "with --http: file of its key, in PEM")
-	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "with --http beyond loopback: serve without TLS")
-	cmd.Flags().Var((*command.Texts)(&opts.Hosts), "allow-host",
-		"with --http: a name by which clients may call this server")
+	})
 	cmd.AddCommand(newMCPConfig(app))
-	_ = cmd.RegisterFlagCompletionFunc("docs", cobra.FixedCompletions(mcp.Modes(), cobra.ShellCompDirectiveNoFileComp))
+	command.CompleteWords(cmd, "docs", mcp.Modes()...)
 	return cmd
 }
 
 func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
+	name := command.FirstSet(opts.Flags, "token-file", "no-token", "tls-cert", "tls-key", "plain-http", "allow-host")
+	switch {
+	case name != "" && opts.HTTP == "":
+		return host.Errorf(host.InvalidArgs, "--%s requires --http", name).WithNext("parley mcp --http 127.0.0.1:8931")
+	case opts.NoToken && opts.TokenFile != "":
+		return host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").
+			WithNext("leave one of them out")
+	case (opts.TLSCert == "") != (opts.TLSKey == "") || opts.TLSCert != "" && opts.PlainHTTP:
+		return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
+			WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
+	}
 	server, err := newServer(ctx, app, *opts)
 	if err != nil {
 		return err
 	}
 	app.ToText() // from now on stdout has messages of the protocol, and stderr has text for people
-	if server.URL != "" {
-		fmt.Fprintf(app.Err, "MCP at %s\n", server.URL)
-	}
-	if server.Token != "" {
-		fmt.Fprintf(app.Err, "Authorization: Bearer %s\n", server.Token)
-	}
+	command.PrintIf(app.Err, server.URL != "", "MCP at %s\n", server.URL)
+	command.PrintIf(app.Err, server.Token != "", "Authorization: Bearer %s\n", server.Token)
 	return stopped(server.Serve(ctx, app.In, app.Out))
 }
 
@@ -108,23 +92,23 @@ const tokenFileTimeout = 5 * time.Second
 
 // mcpOptions say how to serve MCP. The zero value serves over stdin and stdout.
 type mcpOptions struct {
+	Flags *pflag.FlagSet
 	// Docs is the documentation mode. "" means the configured one.
-	Docs string
-	// HTTP is the address to serve Streamable HTTP at: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that
-	// stdin and stdout are served.
-	HTTP string
+	Docs string `flag:"docs" usage:"documentation mode: minimal, progressive, full or code"`
+	// HTTP is the address: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that stdin and stdout are
+	// served.
+	HTTP string `flag:"http" usage:"serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931"`
 	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME, and after a space
 	// session=SESSION for clients that work in that session of the user. It is read again when it changes. "" means that a
 	// token is generated.
-	TokenFile string
-	// NoToken accepts every client that can connect. It is refused unless the address is on loopback.
-	NoToken bool
-	// TLSCert and TLSKey are the files of the certificate and its key, in PEM. "" serves plain HTTP, which is refused
-	// unless the address is on loopback or PlainHTTP is set.
-	TLSCert, TLSKey string
-	PlainHTTP       bool
-	// Hosts are further names by which clients may call the server.
-	Hosts []string
+	TokenFile string `flag:"token-file" usage:"with --http: file of the accepted tokens, one per line"`
+	NoToken   bool   `flag:"no-token" usage:"with --http on loopback: accept every client"`
+	// TLSCert and TLSKey are files. "" serves plain HTTP, which is refused unless the address is on loopback or PlainHTTP
+	// is set.
+	TLSCert   string   `flag:"tls-cert" usage:"with --http: file of the certificate, in PEM"`
+	TLSKey    string   `flag:"tls-key" usage:"with --http: file of its key, in PEM"`
+	PlainHTTP bool     `flag:"plain-http" usage:"with --http beyond loopback: serve without TLS"`
+	Hosts     []string `flag:"allow-host" usage:"with --http: a name by which clients may call this server"`
 }
 
 // mcpServer is a server that is ready to serve.
@@ -159,7 +143,7 @@ func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer,
 	if _, err := app.Host(ctx); err != nil {
 		return nil, err
 	}
-	pinned, err := learning.Pinned(ctx, app)
+	pinned, err := learning.Pinned(app)
 	if err != nil {
 		return nil, err
 	}
@@ -264,9 +248,7 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 		return "", false, host.Errorf(host.InvalidArgs, "--http: %q is not an address; expected HOST:PORT",
 			manifest.CleanLine(given)).WithNext("parley mcp --http 127.0.0.1:8931")
 	}
-	if name == "" {
-		name = "127.0.0.1"
-	}
+	name = cmp.Or(name, "127.0.0.1")
 	ip := net.ParseIP(name)
 	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,47 +29,37 @@ import (
 )
 
 func newMCPConfig(app *command.App) *cobra.Command {
-	opts := &mcpConfigOptions{}
 	names := clientNames()
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runMCPConfig, &cobra.Command{
 		Use:     "config",
 		Short:   "Print what an MCP client's configuration needs, or write it",
 		Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.Client == "" {
-				return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",
-					strings.Join(names, ", ")).WithNext("parley mcp config --client claude-code")
-			}
-			return runMCPConfig(app, opts)
-		},
-	}
+	})
 	last := len(names) - 1
-	cmd.Flags().StringVar(&opts.Client, "client", "",
-		strings.Join(names[:3], ", ")+",\n"+strings.Join(names[3:last], ", ")+" or "+names[last])
-	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode, if it is not the configured one")
-	cmd.Flags().BoolVar(&opts.Write, "write", false, "merge it into the client's file, after a backup")
-	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flag("client").Usage = strings.Join(names[:3], ", ") + ",\n" + strings.Join(names[3:last], ", ") + " or " +
+		names[last]
+	command.CompleteWords(cmd, "client", names...)
 	return cmd
 }
 
-func runMCPConfig(app *command.App, opts *mcpConfigOptions) error {
+func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) error {
+	if opts.Client == "" {
+		return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",
+			strings.Join(clientNames(), ", ")).WithNext("parley mcp config --client claude-code")
+	}
 	data, err := mcpConfig(app, *opts)
 	if err != nil {
 		return err
 	}
-	next := []string{"parley mcp config --client " + data.Client + " --write"}
-	if data.Written {
-		next = []string{"restart " + data.Client}
-	}
-	return app.Print(data, next, func(w io.Writer) {
+	next := cmp.Or(command.When(data.Written, "restart "+data.Client),
+		"parley mcp config --client "+data.Client+" --write")
+	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)
 			return
 		}
 		fmt.Fprintf(w, "wrote %s\n", data.File)
-		if data.Backup != "" {
-			fmt.Fprintf(w, "backup: %s\n", data.Backup)
-		}
+		command.PrintIf(w, data.Backup != "", "backup: %s\n", data.Backup)
 	})
 }
 
@@ -101,11 +93,8 @@ func claudeDesktop() string {
 }
 
 // clientNames returns the names of the clients that [mcpConfig] knows.
-func clientNames() (names []string) {
-	for _, c := range mcpClients {
-		names = append(names, c.name)
-	}
-	return names
+func clientNames() []string {
+	return command.Map(mcpClients, func(c mcpClient) string { return c.name })
 }
 
 // path returns the client's file.
@@ -121,11 +110,11 @@ func (c mcpClient) path(env func(string) string) string {
 // mcpConfigOptions say which client to configure.
 type mcpConfigOptions struct {
 	// Client is one of [clientNames].
-	Client string
+	Client string `flag:"client"`
 	// Docs is the documentation mode of the server. "" means the configured one.
-	Docs string
+	Docs string `flag:"docs" usage:"documentation mode, if it is not the configured one"`
 	// Write merges the entry into the client's file, after a backup.
-	Write bool
+	Write bool `flag:"write" usage:"merge it into the client's file, after a backup"`
 }
 
 // mcpConfigData is the entry of this program in the configuration of an MCP client.
@@ -149,10 +138,7 @@ func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := mcpEntry{Command: self, Args: []string{"mcp"}}
-	if client.typed {
-		entry.Type = "stdio"
-	}
+	entry := mcpEntry{Command: self, Args: []string{"mcp"}, Type: command.When(client.typed, "stdio")}
 	if o.Docs != "" {
 		if err := mcp.CheckMode(o.Docs); err != nil {
 			return nil, err
@@ -293,10 +279,7 @@ func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
 	if err := toml.Unmarshal(file, &map[string]any{}); err != nil {
 		return nil, fmt.Errorf("it is not valid TOML: %w", err)
 	}
-	var args, env []string
-	for _, arg := range entry.Args {
-		args = append(args, command.QuoteTOML(arg))
-	}
+	args, env := command.Map(entry.Args, command.QuoteTOML), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
 		env = append(env, name+" = "+command.QuoteTOML(entry.Env[name]))
 	}

@@ -29,8 +29,7 @@ import (
 )
 
 func newBatch(app *command.App) *cobra.Command {
-	opts := &BatchOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runBatch, &cobra.Command{
 		Use:   "batch FILE|-",
 		Short: "NDJSON calls",
 		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
@@ -38,32 +37,29 @@ func newBatch(app *command.App) *cobra.Command {
 			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
 			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
 		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
-		RunE:    command.RunWith(app, RunBatch, opts, &opts.Path),
-	}
-	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
-	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")
-	cmd.Flags().StringVar(&opts.Params, "params", "", "all of them: JSON, @FILE or -")
-	return cmd
+	})
 }
 
-// RunBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
+// runBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
 // failed.
-func RunBatch(ctx context.Context, app *command.App, opts *BatchOptions) error {
+func runBatch(ctx context.Context, app *command.App, opts *batchOptions) error {
 	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
 	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) {
-		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs),
-			false)
+		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs), false)
 	})
 	failed, err := callLines(ctx, app, *opts, func(id json.RawMessage, answer *host.Answer) error {
 		return printReply(app, id, answer)
 	})
-	if err != nil {
-		return command.WriteError(err)
+	return exitOf(failed, command.WriteError(err))
+}
+
+// exitOf returns the error with which a batch ends: what could not be done, or else the exit code of the call that
+// failed.
+func exitOf(failed *host.Error, err error) error {
+	if err == nil && failed != nil {
+		err = &command.ExitStatus{Code: failed.ExitCode()}
 	}
-	if failed != nil {
-		return &command.ExitStatus{Code: failed.ExitCode()}
-	}
-	return nil
+	return err
 }
 
 // printReply prints the answer to one call of a batch as a line of JSON.
@@ -77,13 +73,14 @@ func printReply(a *command.App, id json.RawMessage, answer *host.Answer) error {
 	return err
 }
 
-// BatchOptions are the options of a batch.
-type BatchOptions struct {
-	Path            string    // a file of calls, one JSON object a line; "-" is [App.Input]
-	Lines           io.Reader // the calls themselves, instead of Path
-	ContinueOnError bool      // run the calls after one that failed
-	Params          string    // of the batch itself, for "${param.NAME}": a JSON object, @FILE or -; "" means none
-	Set             []string  // more of them, as KEY=VALUE
+// batchOptions are the options of a batch.
+type batchOptions struct {
+	Path  string    `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
+	Lines io.Reader // the calls themselves, instead of Path
+
+	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
+	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
+	Params          string   `flag:"params" usage:"all of them: JSON, @FILE or -"`
 }
 
 // batchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
@@ -120,7 +117,7 @@ type batchLine struct {
 // callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of
 // the call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if
 // none did. The error is one of reply, or says that the calls could not be read.
-func callLines(ctx context.Context, app *command.App, o BatchOptions,
+func callLines(ctx context.Context, app *command.App, o batchOptions,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	input := o.Lines
 	switch {
@@ -390,10 +387,15 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		call.BeforeRecord = reply
 	}
 	answer := b.callUntil(ctx, call, local.Until, func(ctx context.Context) *host.Answer {
-		if local.Out != "" {
-			return b.callInto(ctx, call, local.Out)
+		if local.Out == "" {
+			answer, _ := b.host.Call(ctx, call)
+			return answer
 		}
-		answer, _ := b.host.Call(ctx, call)
+		at, _ := b.host.Catalog().Find(call.Name)
+		answer, err := callInto(ctx, b.host, call, local.Out, at.Tool)
+		if answer == nil { // the file cannot be written
+			return failedAnswer(call.Name, err)
+		}
 		return answer
 	})
 	if !isPlain {
@@ -482,16 +484,6 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 // defaultUntil is how long a line waits for its event unless it has a timeout.
 const defaultUntil = 30 * time.Second
 
-// callInto makes the call of a line whose result goes to a file. The answer says if the file cannot be written.
-func (b *batch) callInto(ctx context.Context, call host.Call, path string) *host.Answer {
-	at, _ := b.host.Catalog().Find(call.Name)
-	answer, err := callInto(ctx, b.host, call, path, at.Tool)
-	if answer == nil {
-		return failedAnswer(call.Name, err)
-	}
-	return answer
-}
-
 // failedAnswer returns the answer of a call that was not made.
 func failedAnswer(tool string, err error) *host.Answer {
 	e := host.AsError(err)
@@ -508,8 +500,7 @@ func idKey(id json.RawMessage) string {
 }
 
 func newPlan(app *command.App) *cobra.Command {
-	opts := &planOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runPlan, &cobra.Command{
 		Use:   "plan TOOL",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Plan",
@@ -517,40 +508,31 @@ func newPlan(app *command.App) *cobra.Command {
 			"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +
 			"chooses itself, such as the element, it says: give --param selector=CSS for another one. With words instead of\n" +
 			"a tool, it plans the first hit of a search.",
-		Example: "parley plan cdp.DOM.getBoxModel --run\n" +
-			"parley plan cdp.DOM.getBoxModel --param selector=h1 --run",
+		Example:           "parley plan cdp.DOM.getBoxModel --run\nparley plan cdp.DOM.getBoxModel --param selector=h1 --run",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.Tool = strings.Join(args, " "); opts.Tool == "" {
-				return command.MissingWord("plan", "a TOOL, or words that say what to do", "parley plan cdp.DOM.getBoxModel")
-			}
-			return runPlan(cmd.Context(), app, opts)
-		},
-	}
-	cmd.Flags().StringVar(&opts.Browser, "browser", "", "use the browser of this name")
-	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE, repeatable")
-	cmd.Flags().StringVar(&opts.Params, "params", "", "JSON, @FILE or -")
-	cmd.Flags().BoolVar(&opts.run, "run", false, "make the calls")
-	cmd.Flags().StringVar(&opts.Target, "target", "", "use this page: its id, part of its URL, or index")
-	return cmd
+	})
 }
 
 // runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans the first
 // hit of a search for it. The error is not_found if there is none.
 func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
+	name := strings.Join(opts.Words, " ")
+	if name == "" {
+		return command.MissingWord("plan", "a TOOL, or words that say what to do", "parley plan cdp.DOM.getBoxModel")
+	}
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return err
 	}
 	tool := &manifest.Tool{Params: []byte("{}")}
-	if at, err := h.Catalog().Find(opts.Tool); err == nil && at.Tool != nil {
+	if at, err := h.Catalog().Find(name); err == nil && at.Tool != nil {
 		tool = at.Tool
 	}
 	params, err := buildParams(ctx, app, tool, &CallOptions{Params: opts.Params, Set: opts.Set})
 	if err != nil {
 		return err
 	}
-	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: opts.Tool, Params: params, Principal: principal,
+	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
 		Browser: opts.Browser, Target: opts.Target})
 	if err != nil {
 		return err
@@ -558,22 +540,20 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	if chosen := chosenWarning(plan); chosen != "" {
 		warnings = append(warnings, chosen)
 	}
-	if opts.run {
-		failed, err := executePlan(ctx, app, plan, func(id json.RawMessage, answer *host.Answer) error {
-			answer.Warnings, warnings = append(answer.Warnings, warnings...), nil // the first reply has them
-			return printReply(app, id, answer)
-		})
-		switch {
-		case err != nil:
-			return err
-		case failed != nil:
-			return &command.ExitStatus{Code: failed.ExitCode()}
-		}
-		return nil
-	}
 	lines, err := planLines(plan)
 	if err != nil {
 		return err
+	}
+	if opts.Run {
+		if err := checkPlan(plan); err != nil {
+			return err
+		}
+		failed, err := callLines(ctx, app, batchOptions{Lines: bytes.NewReader(lines)},
+			func(id json.RawMessage, answer *host.Answer) error {
+				answer.Warnings, warnings = append(answer.Warnings, warnings...), nil // the first reply has them
+				return printReply(app, id, answer)
+			})
+		return exitOf(failed, err)
 	}
 	var next []string
 	switch {
@@ -586,37 +566,31 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = w.Write(lines) })
 }
 
-// planOptions are the options of a plan.
+// planOptions are the options of a plan. Browser and Target are those of all calls.
 type planOptions struct {
-	run    bool     // make the calls instead of printing them
-	Tool   string   // qualified, or words to search for
-	Params string   // a JSON object, @FILE or - for [App.Input]; "" means none
-	Set    []string // parameters as KEY=VALUE, in addition to Params
-
-	Browser, Target string // of all calls; "" for the default
+	Words   []string `word:""` // a qualified name, or words to search for
+	Browser string   `flag:"browser" usage:"use the browser of this name"`
+	Set     []string `flag:"param" usage:"KEY=VALUE, repeatable"`
+	Params  string   `flag:"params" usage:"JSON, @FILE or -"`
+	Run     bool     `flag:"run" usage:"make the calls"`
+	Target  string   `flag:"target" usage:"use this page: its id, part of its URL, or index"`
 }
 
-// executePlan makes the calls of a plan as [callLines] does. The error is invalid_args for a plan with holes, and for
-// one that destroys what nobody named.
-func executePlan(ctx context.Context, app *command.App, plan *advice.Plan,
-	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
+// checkPlan refuses to make the calls of a plan with holes, and of one that destroys what nobody named.
+func checkPlan(plan *advice.Plan) error {
 	if plan.Guesses() {
 		step := host.PlanStep(plan.Tool, plan.Given)
 		step.Options.DryRun = true
-		return nil, host.Errorf(host.InvalidArgs, "%s is destructive, and nobody gave what it is called with: the plan "+
+		return host.Errorf(host.InvalidArgs, "%s is destructive, and nobody gave what it is called with: the plan "+
 			"takes the first that there is. Give it as a parameter, or read the calls and pass them to parley batch", plan.Tool).
 			WithSteps(step)
 	}
 	if len(plan.Holes) > 0 {
-		return nil, host.Errorf(host.InvalidArgs, "%s requires values that only you can choose: %s",
+		return host.Errorf(host.InvalidArgs, "%s requires values that only you can choose: %s",
 			plan.Tool, strings.Join(plan.Holes, ", ")).
 			WithSteps(host.DescribeStep(plan.Tool, 0))
 	}
-	lines, err := planLines(plan)
-	if err != nil {
-		return nil, err
-	}
-	return callLines(ctx, app, BatchOptions{Lines: bytes.NewReader(lines)}, reply)
+	return nil
 }
 
 // chosenWarning says which values a plan chose and how to give others; "" if it chose none.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,8 +23,8 @@ import (
 // callOnly are the options that mean nothing without a tool.
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
 
-// AddCallFlags adds the options of a call.
-func AddCallFlags(set *pflag.FlagSet, o *CallOptions) {
+// AddFlags adds the options of a call.
+func (o *CallOptions) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.Params, "params", "", "JSON, @FILE or -")
 	set.Var((*command.Texts)(&o.Set), "param", "KEY=VALUE, a.b=@FILE")
 	set.DurationVar(&o.Timeout, "timeout", 0, "end the call after this long, such as 10s")
@@ -42,42 +43,48 @@ func AddCallFlags(set *pflag.FlagSet, o *CallOptions) {
 }
 
 func newCall(app *command.App) *cobra.Command {
-	opts, describe, tier := &CallOptions{}, false, 0
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runCall, &cobra.Command{
 		Use:               "call NAME [WORD...]",
 		Short:             "Run",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.Complete().Qualified,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Tool, opts.Words = args[0], args[1:]
-			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			if !describe {
-				if name := command.FirstSet(cmd, "tier", "max-tokens"); name != "" {
-					return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
-						WithSteps(host.DescribeStep(args[0], tier))
-				}
-				return RunCall(cmd.Context(), app, opts)
-			}
-			if name := command.FirstSet(cmd, callOnly...); name != "" {
-				return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
-					WithSteps(host.DescribeStep(args[0], 0))
-			}
-			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
-				return err
-			}
-			return runDescribe(cmd.Context(), app, opts.Tool, tier)
-		},
-	}
-	AddCallFlags(cmd.Flags(), opts)
-	cmd.Flags().BoolVar(&describe, "describe", false, "document the tool")
-	cmd.Flags().IntVar(&tier, "tier", manifest.Tier2, "with --describe: how much, 1 to 3")
+	})
 	command.AddMaxTokens(app, cmd.Flags())
 	app.Complete().Call(cmd)
 	return cmd
 }
 
+type callOptions struct {
+	Name string   `word:""`
+	Rest []string `word:""`
+	CallOptions
+	Describe bool `flag:"describe" usage:"document the tool"`
+	Tier     int  `flag:"tier" default:"2" usage:"with --describe: how much, 1 to 3"`
+}
+
+// runCall calls a tool, or documents it.
+func runCall(ctx context.Context, app *command.App, opts *callOptions) error {
+	if !opts.Describe {
+		if name := command.FirstSet(opts.Flags, "tier", "max-tokens"); name != "" {
+			return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
+				WithSteps(host.DescribeStep(opts.Name, opts.Tier))
+		}
+		opts.Tool, opts.Words = opts.Name, opts.Rest
+		return RunCall(ctx, app, &opts.CallOptions)
+	}
+	if name := command.FirstSet(opts.Flags, callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
+			WithSteps(host.DescribeStep(opts.Name, 0))
+	}
+	if err := command.CheckMaxTokens(app, opts.Flags); err != nil {
+		return err
+	}
+	return runDescribe(ctx, app, opts.Name, opts.Tier)
+}
+
 // RunCall calls a tool and prints the answer.
 func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
+	opts.Unlimited = opts.MaxBytes == 0 && opts.Flags.Changed("max-bytes")
 	app.LiveBrowser = opts.Browser
 	opts.Progress = app.Progress()
 	app.Signaled.Brief = true
@@ -95,6 +102,7 @@ func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
 type CallOptions struct {
 	Tool string // qualified
 	host.Options
+	Flags *pflag.FlagSet
 
 	// Params is a JSON object, @FILE or - for [App.Input]. "" means none.
 	Params string
@@ -241,36 +249,28 @@ func callInto(
 }
 
 func newCode(app *command.App) *cobra.Command {
-	opts := &codeOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runCode, &cobra.Command{
 		Use:   "code FILE|-",
 		Short: "JavaScript",
 		Long: "The program is JavaScript, the body of an async function. It calls tools as you would, in the sandbox:\n" +
 			"await tools.text.hash({text: inputs.text}). What it returns is the result.",
 		Example: "parley code program.js",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Path = args[0]
-			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			return runCode(cmd.Context(), app, opts)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&opts.Params, "params", "", "inputs: JSON, @FILE or - (stdin)")
-	flags.Var((*command.Texts)(&opts.Set), "param", "an input: KEY=VALUE, KEY=@FILE, a.b=1")
-	flags.DurationVar(&opts.Timeout, "timeout", 0, "end the program after this long, such as 10s")
-	flags.IntVar(&opts.MaxBytes, "max-bytes", 0, "cut a larger result and warn")
-	flags.StringVar(&opts.Browser, "browser", "", "use the browser of this name")
-	flags.StringVar(&opts.Target, "target", "", "use this page: its id, part of its URL, or index")
-	flags.StringVar(&opts.JQ, "jq", "", "filter")
-	flags.StringVar(&opts.Out, "out", "", "decoded, to FILE")
-	return cmd
+	})
 }
 
 // codeOptions say which program to run. Params and Set are its inputs.
 type codeOptions struct {
-	CallOptions
 	// Path is the file with the program, - for [App.Input].
-	Path string
+	Path     string `word:""`
+	Flags    *pflag.FlagSet
+	Params   string        `flag:"params" usage:"inputs: JSON, @FILE or - (stdin)"`
+	Set      []string      `flag:"param" usage:"an input: KEY=VALUE, KEY=@FILE, a.b=1"`
+	Timeout  time.Duration `flag:"timeout" usage:"end the program after this long, such as 10s"`
+	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
+	Browser  string        `flag:"browser" usage:"use the browser of this name"`
+	Target   string        `flag:"target" usage:"use this page: its id, part of its URL, or index"`
+	JQ       string        `flag:"jq" usage:"filter"`
+	Out      string        `flag:"out" usage:"decoded, to FILE"`
 }
 
 // runCode runs a JavaScript program, by js.run, and prints what it returned.
@@ -290,12 +290,12 @@ func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
 	if len(inputs) > 0 {
 		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
 	}
-	call := opts.CallOptions
-	call.Tool, call.Params, call.Set = "js.run", string(params), nil
+	call := &CallOptions{Tool: "js.run", Params: string(params), Out: opts.Out, Flags: opts.Flags, Options: host.Options{
+		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, Browser: opts.Browser, Target: opts.Target, JQ: opts.JQ}}
 	for _, input := range opts.Set {
 		call.Set = append(call.Set, "inputs."+input)
 	}
-	return RunCall(ctx, app, &call)
+	return RunCall(ctx, app, call)
 }
 
 func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte, error) {
@@ -316,31 +316,23 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 }
 
 func newResult(app *command.App) *cobra.Command {
-	opts := &resultOptions{}
-	cmd := &cobra.Command{
+	return command.Make(app, runResult, &cobra.Command{
 		Use:   "result ID",
 		Short: "Results",
 		Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
 			"so\ndo all calls without a session.",
 		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
 			"parley result c0123456789abcdef --out page.json",
-		ValidArgsFunction: app.Complete().Results,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.ID = args[0]
-			if err := checkOut(opts.Out); cmd.Flags().Changed("out") && err != nil {
-				return err
-			}
-			return runResult(cmd.Context(), app, opts)
-		},
-	}
-	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter")
-	cmd.Flags().StringVar(&opts.Out, "out", "", "decoded, to FILE")
-	return cmd
+		ValidArgsFunction: command.FirstWord(app.Complete().Results),
+	})
 }
 
 // runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,
 // it is a [host.File]. The error is not_found if nothing is kept for the call.
 func runResult(ctx context.Context, app *command.App, opts *resultOptions) error {
+	if err := checkOut(opts.Out); opts.Flags.Changed("out") && err != nil {
+		return err
+	}
 	sessions := app.Parley().Sessions()
 	principal, err := app.Principal()
 	if err != nil {
@@ -368,8 +360,8 @@ func runResult(ctx context.Context, app *command.App, opts *resultOptions) error
 	}
 	file := &command.OutFile{Path: opts.Out, Filtered: opts.JQ != ""}
 	defer file.Discard()
-	if at, err := app.Find(kept.Tool); err == nil && at.Tool != nil {
-		file.Returns = at.Tool.Returns
+	if tool := command.ToolOf(app, kept.Tool); tool != nil {
+		file.Returns = tool.Returns
 	}
 	if data, err = file.Whole(data); err != nil {
 		return err
@@ -388,9 +380,12 @@ func checkOut(out string) error {
 
 // resultOptions are the options of reading a result that was kept.
 type resultOptions struct {
-	ID  string // of the call
-	JQ  string // filters the result; "" leaves it as it is
-	Out string // a file that takes the result, decoded if it is binary; "" means none
+	Flags *pflag.FlagSet
+	ID    string `word:""` // of the call
+	// filters the result; "" leaves it as it is
+	JQ string `flag:"jq" usage:"filter"`
+	// a file that takes the result, decoded if it is binary; "" means none
+	Out string `flag:"out" usage:"decoded, to FILE"`
 }
 
 // filterKept filters a result, for as long as a call may take.

@@ -72,13 +72,13 @@ func TestBatch(t *testing.T) {
 			ids = append(ids, string(id))
 			return nil
 		}
-		failed, err := callLines(t.Context(), commandtest.New(t, calls), BatchOptions{Path: "-", ContinueOnError: goOn},
+		failed, err := callLines(t.Context(), commandtest.New(t, calls), batchOptions{Path: "-", ContinueOnError: goOn},
 			reply)
 		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
 			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
 		}
 	}
-	_, err := callLines(t.Context(), commandtest.New(t, ""), BatchOptions{Path: "missing"}, nil)
+	_, err := callLines(t.Context(), commandtest.New(t, ""), batchOptions{Path: "missing"}, nil)
 	if host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("a file that does not exist: %v", err)
 	}

@@ -32,13 +32,7 @@ var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 // agentHint is the part of the description that only the help has.
 const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
 
-type helpOptions struct {
-	root  *cobra.Command
-	words []string // a command, or what follows parley
-}
-
 func newHelp(app *command.App) *cobra.Command {
-	opts := &helpOptions{}
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
 		Args:              cobra.ArbitraryArgs,
@@ -46,21 +40,21 @@ func newHelp(app *command.App) *cobra.Command {
 		Example:           "parley help search",
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.root, opts.words = cmd.Root(), args
-			return runHelp(cmd.Context(), app, opts)
+			return runHelp(cmd.Context(), app, cmd.Root(), args)
 		},
 	}
 }
 
-func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
-	target, rest, err := opts.root.Find(opts.words)
+// runHelp prints the help of a command, or of what follows parley.
+func runHelp(ctx context.Context, app *command.App, root *cobra.Command, words []string) error {
+	target, rest, err := root.Find(words)
 	switch {
 	case err == nil && len(rest) == 0:
 		return help(app, target)
 	case err == nil && target.HasSubCommands() && target.HasParent():
 		return command.UnknownCommand(target, rest[0])
 	}
-	return helpAbout(ctx, app, opts.root, opts.words)
+	return helpAbout(ctx, app, root, words)
 }
 
 // completeCommands completes the commands below the words before.
@@ -173,17 +167,11 @@ func exitTable() [][2]string {
 // others by name.
 func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	h := CommandHelp{
-		Name:        strings.TrimPrefix(commandName(cmd), "parley "),
-		Description: cmd.Short, Options: []optionHelp{}, Examples: []string{},
+		Name: strings.TrimPrefix(commandName(cmd), "parley "), Description: cmd.Short,
+		Modes: strings.Fields(cmd.Annotations[modes]), Options: []optionHelp{}, Examples: []string{},
 	}
-	if m := cmd.Annotations[modes]; m != "" {
-		h.Modes = strings.Fields(m)
-	}
-	if cmd.Example != "" {
+	if cmd.Example != "" && (full || !cmd.HasParent()) {
 		h.Examples = strings.Split(cmd.Example, "\n")
-	}
-	if !full && cmd.HasParent() {
-		h.Examples = []string{}
 	}
 	if full && cmd.Long != "" {
 		h.Description = cmd.Short + ". " + cmd.Long
@@ -204,23 +192,15 @@ func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	}
 	if full {
 		for _, word := range strings.Fields(cmd.Use)[1:] {
-			name := strings.TrimSuffix(word, "...")
-			if optional, is := strings.CutPrefix(name, "["); is {
-				name = strings.TrimSuffix(strings.TrimSuffix(optional, "]"), "...")
+			name, optional := strings.CutPrefix(strings.TrimSuffix(word, "..."), "[")
+			if optional {
+				name = strings.TrimSuffix(strings.TrimSuffix(name, "]"), "...")
 			}
-			required := !strings.HasPrefix(word, "[")
-			h.Options = append(h.Options,
-				optionHelp{Name: name, Type: "string", Required: required, Description: "positional"})
+			h.Options = append(h.Options, optionHelp{Name: name, Type: "string", Required: !optional, Description: "positional"})
 		}
 	}
 	cmd.LocalFlags().VisitAll(visit)
-	if !cmd.HasParent() {
-		return h
-	}
-	if full && a.Full {
-		return h // the help of the root has the global options
-	}
-	if full {
+	if full && !a.Full && cmd.HasParent() { // the help of the root has the global options
 		cmd.InheritedFlags().VisitAll(visit)
 		for _, child := range cmd.Commands() {
 			h.Commands = append(h.Commands, subcommandHelp{
@@ -245,17 +225,12 @@ func OptionType(f *pflag.Flag) string { return cmp.Or(optionTypes[f.Value.Type()
 
 // optionDefault returns the default of an option, nil if it is the zero value.
 func optionDefault(f *pflag.Flag) any {
-	switch f.Value.Type() {
-	case "bool", "duration", "stringArray": // all are off or empty
+	n, err := strconv.Atoi(f.DefValue)
+	switch kind := f.Value.Type(); {
+	case slices.Contains([]string{"bool", "duration", "stringArray"}, kind), f.DefValue == "", kind == "int" && n == 0:
 		return nil
-	case "int":
-		if n, err := strconv.Atoi(f.DefValue); err == nil && n != 0 {
-			return n
-		}
-		return nil
-	}
-	if f.DefValue == "" {
-		return nil
+	case kind == "int" && err == nil:
+		return n
 	}
 	return f.DefValue
 }
@@ -263,9 +238,7 @@ func optionDefault(f *pflag.Flag) any {
 // helpText prints the help of a command for people. In full it has options and examples.
 func helpText(w io.Writer, c CommandHelp, full bool) {
 	more := func() {
-		if len(c.More) > 0 {
-			fmt.Fprintln(w, command.Wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
-		}
+		command.PrintIf(w, len(c.More) > 0, "%s\n", command.Wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
 	}
 	if !full {
 		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, command.Fit(c.Description, 49))
@@ -295,9 +268,7 @@ func optionLines(w io.Writer, options []optionHelp, width int) {
 			text += fmt.Sprintf(" (default %v)", o.Default)
 		}
 		name := o.Name
-		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
-			name += " " + strings.ToUpper(o.Type)
-		}
+		name += command.When(o.Type != "boolean" && strings.HasPrefix(name, "--"), " "+strings.ToUpper(o.Type))
 		// The text is wrapped as if it began after the name, which then replaces its indentation.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
@@ -483,9 +454,7 @@ func toolUsage(a *command.App, w io.Writer, root *cobra.Command, at host.Address
 			continue
 		}
 		word := strings.ToUpper(manifest.CleanLine(name))
-		if params[i].Type == "array" {
-			word += "..."
-		}
+		word += command.When(params[i].Type == "array", "...")
 		if !params[i].Required {
 			word = "[" + word + "]"
 		}
@@ -498,9 +467,7 @@ func toolUsage(a *command.App, w io.Writer, root *cobra.Command, at host.Address
 			shown++
 		}
 	}
-	if shown < len(params) {
-		usage += " [--param NAME=VALUE...]"
-	}
+	usage += command.When(shown < len(params), " [--param NAME=VALUE...]")
 	p.Heading("Usage")
 	fmt.Fprintln(w, command.Wrapped("  "+usage+" [OPTION...]", p.Width, "      "))
 	p.DocsBody(doc.ToolDocs, nil)

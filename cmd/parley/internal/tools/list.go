@@ -89,10 +89,7 @@ func listPlugins(a *command.App) error {
 		}
 		p := a.Page(w)
 		for _, i := range data.Plugins {
-			count := manifest.Plural(i.Tools, "tool")
-			if i.Groups > 0 {
-				count = manifest.Plural(i.Groups, "group") + ", " + count
-			}
+			count := command.When(i.Groups > 0, manifest.Plural(i.Groups, "group")+", ") + manifest.Plural(i.Tools, "tool")
 			name := p.Style(command.Bold, i.Name) + strings.Repeat(" ", width-len(i.Name))
 			brief := fitBrief(a, i.Brief, a.Columns()-width-len(count)-5)
 			fmt.Fprintf(w, "%s  %s\n", name, strings.TrimPrefix(brief+" ("+count+")", " "))
@@ -148,13 +145,8 @@ func listPlugin(a *command.App, at host.Address) error {
 		default:
 			fmt.Fprintf(w, "%s with their number of tools:\n", manifest.Plural(len(groups), "group"))
 			compactGroups(w, a.Columns()-4, groups)
-			var names []string
-			for _, t := range data.Tools {
-				names = append(names, command.Local(data.Plugin, t.Name))
-			}
-			if len(names) > 0 {
-				fmt.Fprintf(w, "Verbs: %s\n", strings.Join(names, " "))
-			}
+			names := command.Map(data.Tools, func(t host.Line) string { return local(data.Plugin, t.Name) })
+			command.PrintIf(w, len(names) > 0, "Verbs: %s\n", strings.Join(names, " "))
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	}, command.Without("coverage", data.Coverage != nil, &data.Coverage, nil), withoutBriefs,
@@ -162,9 +154,12 @@ func listPlugin(a *command.App, at host.Address) error {
 		command.WithoutLast("groups", &data.Groups))
 }
 
+// local returns a qualified name without its plugin.
+func local(plugin, name string) string { return strings.TrimPrefix(name, plugin+".") }
+
 // describeCommand returns the command that documents a tool of a plugin by its qualified name.
 func describeCommand(plugin, name string) string {
-	return "parley " + plugin + " " + command.Local(plugin, name) + " --describe"
+	return "parley " + plugin + " " + local(plugin, name) + " --describe"
 }
 
 // compactGroups writes groups as "Name count" in running text, so that a plugin of sixty groups costs an agent few
@@ -177,9 +172,7 @@ func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
 			fmt.Fprintln(w, line)
 			line = ""
 		}
-		if line != "" {
-			line += ", "
-		}
+		line += command.When(line != "", ", ")
 		line += word
 	}
 	fmt.Fprintln(w, line)
@@ -201,8 +194,7 @@ func listGroup(a *command.App, at host.Address) error {
 			return err
 		}
 		for _, e := range events {
-			data.Events = append(data.Events,
-				host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
+			data.Events = append(data.Events, host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
 		}
 	}
 	next := []string{}
@@ -215,16 +207,13 @@ func listGroup(a *command.App, at host.Address) error {
 		fmt.Fprintf(w, "%s.%s: %s\n", data.Plugin, data.Group, manifest.Plural(data.Total, "tool"))
 		toolLines(a, w, data.Plugin, data.Tools)
 		if len(data.Events) > 0 {
-			names := make([]string, 0, len(data.Events))
-			for _, e := range data.Events {
-				names = append(names, e.Name[strings.LastIndexByte(e.Name, '.')+1:])
-			}
+			names := command.Map(data.Events, func(e host.EventLine) string {
+				return e.Name[strings.LastIndexByte(e.Name, '.')+1:]
+			})
 			text := manifest.Plural(len(names), "event") + ": " + strings.Join(names, " ")
 			fmt.Fprintln(w, command.Wrapped(text, a.Columns()-1, ""))
 		}
-		for _, n := range next {
-			fmt.Fprintln(w, "Next: "+n)
-		}
+		command.WriteLabelled(w, "Next:", next)
 	}, command.Without("events", len(data.Events) > 0, &data.Events, []host.EventLine{}),
 		command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
 }
@@ -237,7 +226,7 @@ const PipedLine = 97
 func toolLines(a *command.App, w io.Writer, plugin string, tools []host.Line) {
 	p := a.Page(w)
 	for _, t := range tools {
-		t.Name = command.Local(plugin, t.Name)
+		t.Name = local(plugin, t.Name)
 		mark := markOf(t)
 		brief, width := manifest.CleanLine(t.Brief), a.Columns()
 		head, needed := "", len(mark)
@@ -271,7 +260,7 @@ func markOf(t host.Line) string {
 	} else if t.Experimental {
 		marks = append(marks, "experimental")
 	}
-	if len(marks) == 0 {
+	if marks == nil {
 		return ""
 	}
 	return " [" + strings.Join(marks, ", ") + "]"
@@ -314,10 +303,8 @@ func inviting(tools []host.Line) host.Line {
 
 // busiest returns the group to show a newcomer: Network, or the one with the most tools. There must be one group.
 func busiest(groups []host.GroupLine) string {
-	for _, g := range groups {
-		if g.Name == "Network" {
-			return g.Name
-		}
+	if slices.ContainsFunc(groups, func(g host.GroupLine) bool { return g.Name == "Network" }) {
+		return "Network"
 	}
 	return slices.MaxFunc(groups, func(x, y host.GroupLine) int { return x.Tools - y.Tools }).Name
 }
@@ -358,11 +345,8 @@ type groupData struct {
 }
 
 func qualified(plugin string, lines []host.Line) []host.Line {
-	out := make([]host.Line, 0, len(lines))
-	for _, l := range lines {
-		l.Name = plugin + "." + l.Name
-		l.Brief = manifest.CleanLine(l.Brief)
-		out = append(out, l)
-	}
-	return out
+	return command.Map(lines, func(l host.Line) host.Line {
+		l.Name, l.Brief = plugin+"."+l.Name, manifest.CleanLine(l.Brief)
+		return l
+	})
 }

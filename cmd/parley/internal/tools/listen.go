@@ -23,28 +23,22 @@ import (
 // runListen streams events to stdout, one JSON line each. The last line says why the stream ended. It exits with the
 // code of a timeout if the event of --until did not come.
 func runListen(ctx context.Context, app *command.App, opts listenOptions) error {
-	stream, err := listen(ctx, app, opts, func(record json.RawMessage) error { return printRecord(app, record) })
+	l, answer, err := listen(ctx, app, opts)
 	switch {
-	case stream == nil:
+	case answer == nil:
 		return err
-	case stream.Answer.Err != nil:
-		if code := stream.Answer.Err.Code; stream.Began && (code == host.Interrupted || code == host.Terminated) {
+	case answer.Err != nil:
+		if code := answer.Err.Code; l.isListening && (code == host.Interrupted || code == host.Terminated) {
 			_, _ = io.WriteString(app.Out, `{"end":"closed"}`+"\n")
 		}
-		return app.Failed(stream.Answer)
-	case err != nil:
-		return err
+		return app.Failed(answer)
 	case opts.DryRun:
-		return app.PrintEnvelope(app.Envelope(stream.Answer), nil)
+		return app.PrintEnvelope(app.Envelope(answer), nil)
 	}
-	line, err := manifest.Marshal(stream.streamEnd)
-	if err != nil {
-		return err
-	}
-	if err := printRecord(app, line); err != nil {
+	if err := command.WriteJSON(app.Out, l.ended, false); err != nil {
 		return command.WriteError(err)
 	}
-	if stream.Unmet {
+	if opts.Until != "" && l.ended.End != "until" {
 		return &command.ExitStatus{Code: host.Errorf(host.Timeout, "").ExitCode()}
 	}
 	return nil
@@ -61,11 +55,10 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	call.Words = words
 	option := o.FirstOf("params", "param")
 	besideTrigger := at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " ")
-	var message string
-	listen := ""
+	call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
+	message, listen := "", ""
 	switch {
 	case len(o.listen) == 0 && besideTrigger:
-		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
 		message, listen = "--trigger requires --listen EVENT", " --listen EVENT"
 	case len(o.listen) == 0:
 		return nil
@@ -73,7 +66,6 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 		call.Tool = at.Name()
 		message = fmt.Sprintf("--listen streams events and does not call %s; --trigger does", at.Name())
 	case besideTrigger:
-		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
 		message = fmt.Sprintf("--%s cannot be combined with --listen; parameters of the trigger follow its tool", option)
 	default:
 		return nil
@@ -84,7 +76,7 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case errors.Is(err, host.NotFound):
 		return err
 	case err != nil: // it is not known which call was meant
-		e = e.WithNext("--trigger '" + command.Local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool,
+		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool,
 			0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
 		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
@@ -98,7 +90,7 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 // they have characters that should not be repeated.
 func (o *RootOptions) again(except ...string) string {
 	var line strings.Builder
-	o.flags.Visit(func(f *pflag.Flag) {
+	o.Flags.Visit(func(f *pflag.Flag) {
 		if slices.Contains(except, f.Name) {
 			return
 		}
@@ -158,32 +150,23 @@ type streamEnd struct {
 	End string `json:"end"` // why the stream ended
 }
 
-// stream is a stream that has ended.
-type stream struct {
-	Answer *host.Answer
-	Began  bool // events were being listened to
-	streamEnd
-	Unmet bool // the event of Until did not come
-}
-
-// listen streams events of a plugin to emit, one record each, until one of the options ends the stream. It returns the
-// stream also if the call failed; then the error is that of its answer. Without a stream, the options are invalid.
-func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream,
-	error) {
+// listen prints events of a plugin, one record each, until one of the options ends the stream. Without an answer, the
+// options are invalid.
+func listen(ctx context.Context, app *command.App, o listenOptions) (*listening, *host.Answer, error) {
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := h.Catalog().FindIn(o.Plugin, "events"); err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
+		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
 			WithSteps(host.ListStep(o.Plugin))
 	}
 	settings, err := app.Settings()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = o.Check()
 	}
-	if err := o.Check(); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	options := settings.Complete(o.Options)
 	options.JQ = ""
@@ -193,26 +176,26 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 	tool, rest, _ := strings.Cut(strings.TrimSpace(o.Trigger), " ")
 	if rest = strings.TrimSpace(rest); rest != "" {
 		if l.triggerParams, err = readParams(ctx, app, rest, 0); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	l.trigger = tool
 	until, condition, conditional := strings.Cut(o.Until, ":")
 	if conditional && until == "" {
-		return nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
+		return nil, nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
 	}
 	call := eventCall(o.Plugin, o.Match, until, o.Max, o.Timeout, principal, options)
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
+	emit := func(record json.RawMessage) error { return printRecord(app, record) }
 	if o.JQ != "" {
 		if corrected, err := jq.Check(o.JQ); corrected != "" {
-			return nil, host.AsError(err).WithSteps(host.OperatorStep(host.OpSystem, "--jq", corrected))
+			return nil, nil, host.AsError(err).WithSteps(host.OperatorStep(host.OpSystem, "--jq", corrected))
 		}
 		each, err := jq.Compile(o.JQ)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		unfiltered := emit
 		emit = func(record json.RawMessage) error {
 			outputs, err := each.Outputs(ctx, record)
 			if err != nil || len(outputs) == 0 { // without an output the filter drops the record
@@ -222,12 +205,12 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 			if err != nil {
 				return err
 			}
-			return unfiltered(filtered)
+			return printRecord(app, filtered)
 		}
 	}
 	if conditional || l.trigger != "" && o.Until != "" {
 		if l.last, err = newLastEvent(ctx, condition, conditional, l.trigger != ""); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		call.Sink.Last = l.last.isLast
 	}
@@ -245,12 +228,10 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 	defer l.abandon()
 	answer, err := h.Call(ctx, call)
 	close(l.over)
-	stream := &stream{Answer: answer, Began: l.isListening}
-	if err != nil || options.DryRun {
-		return stream, err
+	if err == nil && !options.DryRun {
+		l.end(answer)
 	}
-	l.end(stream)
-	return stream, nil
+	return l, answer, err
 }
 
 // eventCall returns the call that streams events of a plugin: those that match, until one of a name, or as many as max,
@@ -291,6 +272,7 @@ type listening struct {
 	abandon     context.CancelFunc // ends the trigger
 	triggered   chan struct{}      // closed when the trigger has returned
 	refused     *host.Error        // why the trigger did not run
+	ended       streamEnd
 }
 
 // began calls the trigger, once the plugin listens.
@@ -329,7 +311,7 @@ func (l *listening) checkTrigger(failed *host.Error) *host.Error {
 }
 
 // end waits for the trigger and reports how the stream ended.
-func (l *listening) end(stream *stream) {
+func (l *listening) end(answer *host.Answer) {
 	if l.isListening {
 		if !await(l.triggered, triggerGrace) {
 			l.abandon()
@@ -340,13 +322,12 @@ func (l *listening) end(stream *stream) {
 			l.app.Notice("the trigger: " + l.refused.Message) // the stream itself ended as requested
 		}
 	}
-	for _, warning := range stream.Answer.Warnings {
+	for _, warning := range answer.Warnings {
 		l.app.Notice(warning)
 	}
-	_ = json.Unmarshal(stream.Answer.Data, &stream.streamEnd)
-	stream.Unmet = l.options.Until != "" && stream.End != "until"
+	_ = json.Unmarshal(answer.Data, &l.ended)
 	switch {
-	case !stream.Unmet || l.last == nil:
+	case l.options.Until == "" || l.ended.End == "until" || l.last == nil:
 	case l.last.failed != nil:
 		l.app.Notice("the condition of --until could not be evaluated: " + l.last.failed.Error())
 	case l.last.unmet:

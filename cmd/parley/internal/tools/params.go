@@ -40,10 +40,7 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 	}
 	params := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
-		value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-		if err != nil {
-			return raw, nil
-		}
+		value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 		object, ok := value.(map[string]any)
 		if !ok {
 			return raw, nil
@@ -77,7 +74,7 @@ func ParamsOf(app *command.App, t *manifest.Tool, o CallOptions) (json.RawMessag
 	}
 	params, err := buildParams(context.Background(), app, t, &o)
 	if err != nil {
-		return json.RawMessage("invalid"), true
+		params = json.RawMessage("invalid")
 	}
 	return params, true
 }
@@ -153,8 +150,7 @@ func readInput(ctx context.Context, app *command.App, option, path string, timeo
 // readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
 // its only word is @FILE or -. It returns the words that remain.
 func readWords(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool,
-	o *CallOptions) ([]string,
-	error) {
+	o *CallOptions) ([]string, error) {
 	last := len(o.Words) - 1
 	if last < 0 || last >= len(t.Positional) || o.Words[last] != "-" && !strings.HasPrefix(o.Words[last], "@") {
 		return o.Words, nil
@@ -177,7 +173,7 @@ func readWords(ctx context.Context, app *command.App, params map[string]any, t *
 // positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an
 // array.
 func positional(params map[string]any, t *manifest.Tool, words []string) error {
-	if meant := allParams(t, words); meant != nil && len(params) == 0 {
+	if meant := allParams(t, words); len(meant) > 0 && len(params) == 0 {
 		e := host.Errorf(host.InvalidArgs, "the words after %s are parameters, which go into --params or --param", t.Name)
 		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
 		return e
@@ -234,19 +230,13 @@ func allParams(t *manifest.Tool, words []string) map[string]any {
 			return nil
 		}
 	}
-	if len(meant) == 0 {
-		return nil
-	}
 	return meant
 }
 
 // tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a
 // single word was given, that word is the corrected parameter.
 func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
-	takes := "takes no words"
-	if len(t.Positional) > 0 {
-		takes = "takes " + strings.Join(t.Positional, ", ")
-	}
+	takes := "takes " + cmp.Or(strings.Join(t.Positional, ", "), "no words")
 	word := words[len(t.Positional)]
 	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
 		manifest.CleanLine(word), t.Name, takes)
@@ -345,34 +335,17 @@ func Typed(t *manifest.Tool, name, text string) any {
 // typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
 // reports the violation.
 func typed(text, kind, item string) any {
-	switch kind {
-	case "string":
+	isAny := kind == "" || kind == "any"
+	if accepts(kind, "string") && !isAny {
 		return text
-	case "array":
-		if v, ok := decoded(text); ok && strings.HasPrefix(strings.TrimSpace(text), "[") {
-			return v
-		}
+	}
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: host.MaxParams})
+	_, isString := v.(string)
+	switch {
+	case kind == "array" && (err != nil || !strings.HasPrefix(strings.TrimSpace(text), "[")):
 		return []any{typed(text, item, "")}
-	case "":
-		if v, ok := decoded(text); ok {
-			return v
-		}
-		return text
-	}
-	if accepts(kind, "string") && kind != "any" {
-		return text
-	}
-	v, ok := decoded(text)
-	if !ok {
-		return text
-	}
-	if _, isString := v.(string); isString && kind != "any" {
+	case err != nil, isString && !isAny:
 		return text
 	}
 	return v
-}
-
-func decoded(text string) (any, bool) {
-	v, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: host.MaxParams})
-	return v, err == nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -34,8 +33,6 @@ type RootOptions struct {
 	app *command.App
 	CallOptions
 	words []string // after parley
-	given []string // names of the options that were given
-	flags *pflag.FlagSet
 
 	list     bool
 	Describe bool
@@ -67,9 +64,8 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.words, opts.flags = args, cmd.Flags()
+			opts.words, opts.Flags = args, cmd.Flags()
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given = append(opts.given, f.Name) })
 			return run(cmd.Context(), opts)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,7 +76,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		},
 	}
 	flags := root.Flags()
-	AddCallFlags(flags, &opts.CallOptions)
+	opts.AddFlags(flags)
 	app.Complete().Call(root)
 	flags.BoolVar(&opts.list, "list", false, "list tools")
 	flags.BoolVar(&opts.Describe, "describe", false, "tool docs")
@@ -99,7 +95,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
 	global.BoolVar(&app.Live, "live", false, "use the protocol of the running browser")
 	global.Var((*command.SessionName)(&app.SessionName), "session", "work in this session: pages and cookies of its own")
-	_ = root.RegisterFlagCompletionFunc("session", app.Complete().SessionOption)
+	command.CompleteOption(root, "session", command.FirstWord(app.Complete().Sessions))
 	global.Var((*command.Texts)(&app.Plugins), "load", "load the plugin FILE.wasm for this command")
 	global.Var((*command.Texts)(&app.Accept), "accept", "accept a plugin that breaks RULE")
 	global.Var((*command.Texts)(&app.Replace), "replace", "let a plugin take the NAME of another owner")
@@ -179,7 +175,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 		return runDescribe(ctx, app, at.Name(), opts.tier)
 	case len(opts.listen) > 0 && isTool:
 		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
-			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+command.Local(at.Plugin, at.Name()), "leave out --listen")
+			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+local(at.Plugin, at.Name()), "leave out --listen")
 	case len(opts.listen) > 0:
 		return runListen(ctx, app, listenOptions{
 			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
@@ -218,23 +214,14 @@ func (o *RootOptions) IsCall() bool {
 }
 
 // has reports whether an option was given.
-func (o *RootOptions) has(name string) bool { return slices.Contains(o.given, name) }
+func (o *RootOptions) has(name string) bool { return o.Flags.Changed(name) }
 
 // FirstOf returns the first of these options that was given, "" if none was.
-func (o *RootOptions) FirstOf(names ...string) string {
-	for _, n := range names {
-		if o.has(n) {
-			return n
-		}
-	}
-	return ""
-}
+func (o *RootOptions) FirstOf(names ...string) string { return command.FirstSet(o.Flags, names...) }
 
 // searchIn returns the search of --search in a plugin or a group, of everything if both are "".
 func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
-	opts := &searchOptions{}
-	opts.Text, opts.Plugin, opts.Group = o.search, plugin, group
-	return opts
+	return &searchOptions{SearchQuery: host.SearchQuery{Text: o.search, Plugin: plugin, Group: group}}
 }
 
 // Check refuses options that have no effect beside the others, so that none is ignored.
@@ -243,7 +230,7 @@ func (o *RootOptions) Check() error {
 		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
 			WithNext("parley cdp --listen 'Network.*' --max 10")
 	}
-	if err := command.CheckMaxTokens(o.app, o.flags); err != nil {
+	if err := command.CheckMaxTokens(o.app, o.Flags); err != nil {
 		return err
 	}
 	if o.has("max") && o.max < 1 {
@@ -284,8 +271,7 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 // unknownWord adds the commands to the error of a word that no plugin has.
 func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
 	if strings.TrimSpace(word) == "" {
-		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").
-			WithNext("parley --list")
+		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	if near := command.Nearest(word, a.Commands); len(near) > 0 {
@@ -339,7 +325,7 @@ func newVersion(app *command.App) *cobra.Command {
 }
 
 func runVersion(_ context.Context, app *command.App, _ string) error {
-	data := version()
+	data := &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
 }
 
@@ -350,9 +336,4 @@ type versionData struct {
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
-}
-
-// version returns the version of this build.
-func version() *versionData {
-	return &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,17 +63,14 @@ func newSearch(app *command.App) *cobra.Command {
 	for name, words := range searchWords {
 		command.CompleteWords(cmd, name, words...)
 	}
-	plugins := func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return app.Complete().Names(cmd, nil, typed)
-	}
-	_ = cmd.RegisterFlagCompletionFunc("plugin", plugins)
+	command.CompleteOption(cmd, "plugin", app.Complete().Names)
 	return cmd
 }
 
 // onlyEval refuses what has no effect beside --eval.
 func onlyEval(cmd *cobra.Command, args []string) error {
 	const leaveOut = "leave one of them out"
-	if name := command.FirstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
+	if name := command.FirstSet(cmd.Flags(), "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
 		"max-tokens"); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext(leaveOut)
 	}
@@ -101,8 +99,7 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 		return invalidLimit(opts.Limit)
 	}
 	if manifest.CleanLine(manifest.Strip(opts.Text)) == "" {
-		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").
-			WithSteps(host.SearchStep("take a screenshot"))
+		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
 	}
 	var fits func(*call.SearchAnswer) bool // what does not fit is left out
 	if app.MaxTokens > 0 {
@@ -140,10 +137,7 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
-		head := r.Name
-		if r.Signature != "" {
-			head = r.Typed
-		}
+		head := cmp.Or(command.When(r.Signature != "", r.Typed), r.Name)
 		switch {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
@@ -165,18 +159,14 @@ func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []str
 			fmt.Fprintln(w)
 		}
 	}
-	if len(data.LeftOut) > 0 {
-		fmt.Fprintf(w, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
-	}
+	command.PrintIf(w, len(data.LeftOut) > 0, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
 	switch more := data.Total - len(data.Results); {
 	case more > 0 && len(data.Results) < maxHits:
 		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
 	case more > 0:
 		fmt.Fprintf(w, "(%d more: describe more exactly what you want)\n", more)
 	}
-	if data.Total == 0 {
-		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
-	}
+	command.PrintIf(w, data.Total == 0, "nothing found for %q\n", data.Query)
 	if len(next) > 0 {
 		fmt.Fprintln(w, p.Style(command.Bold, "Next:")+" "+next[0])
 	}
@@ -188,14 +178,8 @@ func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []str
 // reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
 func reason(r *host.SearchResult) string {
 	why := command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
-	if r.Deprecated {
-		why += ", deprecated"
-	} else if r.Experimental {
-		why += ", experimental"
-	}
-	if r.Unsigned {
-		why += ", unsigned"
-	}
+	why += cmp.Or(command.When(r.Deprecated, ", deprecated"), command.When(r.Experimental, ", experimental"))
+	why += command.When(r.Unsigned, ", unsigned")
 	return why
 }
 
@@ -207,9 +191,7 @@ func partText(p *host.SearchPart) string {
 	} else if p.Match != "" {
 		text += ": " + p.Match
 	}
-	if p.Field != "" {
-		text += " in " + p.Field
-	}
+	text += command.When(p.Field != "", " in "+p.Field)
 	return manifest.CleanLine(text)
 }
 
@@ -217,25 +199,23 @@ func partText(p *host.SearchPart) string {
 // nearest list, and how to see all.
 func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []string {
 	next := []string{}
-	if best := data.Best(); best != nil {
-		plugin, tool, _ := strings.Cut(best.Name, ".")
-		next = append(next, "parley "+plugin+" "+tool+" --describe")
+	switch best := data.Best(); {
+	case best != nil:
+		next = append(next, "parley "+strings.Replace(best.Name, ".", " ", 1)+" --describe")
 		if data.Open != nil {
 			next = append(next, a.Command(*data.Open))
 		}
-	} else if len(data.NearestGroups) > 0 {
+	case len(data.NearestGroups) > 0:
 		next = append(next, "parley "+strings.Replace(data.NearestGroups[0], ".", " ", 1)+" --list")
-	} else if o.Plugin != "" {
+	case o.Plugin != "":
 		next = append(next, "parley "+command.ShellQuote(o.Plugin)+" --list")
-	} else {
+	default:
 		next = append(next, "parley --list")
 	}
 	if data.Total > len(data.Results) && len(data.Results) < maxHits {
 		more := "parley search " + command.QuoteWord(o.Text)
 		for _, w := range o.words() {
-			if w[1] != "" && w[1] != searchDefaults[w[0]] {
-				more += " --" + w[0] + " " + command.QuoteWord(w[1])
-			}
+			more += command.When(w[1] != "" && w[1] != searchDefaults[w[0]], " --"+w[0]+" "+command.QuoteWord(w[1]))
 		}
 		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, maxHits)))
 	}
