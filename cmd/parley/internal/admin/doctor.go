@@ -2,6 +2,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -363,19 +364,13 @@ func runConfigList(_ context.Context, app *command.App, _ string) error {
 	next := []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}
 	return app.Print(data, next, func(w io.Writer) {
 		for _, v := range data.Settings {
-			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
+			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n",
+				v.Name, cmp.Or(manifest.CleanLine(v.Value), `""`), v.Source, "", v.Description)
 		}
 		for _, p := range data.Paths {
 			fmt.Fprintf(w, "%-24s %s\n", p.Name, p.Path)
 		}
 	})
-}
-
-func shownValue(v string) string {
-	if v == "" {
-		return `""`
-	}
-	return manifest.CleanLine(v)
 }
 
 // configData are all settings and folders.

@@ -292,13 +292,14 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 		return nil, err
 	}
 	// The author's own go.mod stays as it is.
-	copied := filepath.Join(root, "modfiles", hashName(goMod)+".mod")
+	sum := sha256.Sum256([]byte(goMod))
+	copied := filepath.Join(root, "modfiles", hex.EncodeToString(sum[:8])+".mod")
 	data, err := os.ReadFile(goMod)
 	if err == nil {
 		err = errors.Join(os.MkdirAll(filepath.Dir(copied), 0o755), os.WriteFile(copied, data, 0o644))
 	}
-	if sum, missing := os.ReadFile(strings.TrimSuffix(goMod, ".mod") + ".sum"); missing == nil && err == nil {
-		err = os.WriteFile(strings.TrimSuffix(copied, ".mod")+".sum", sum, 0o644)
+	if sums, missing := os.ReadFile(strings.TrimSuffix(goMod, ".mod") + ".sum"); missing == nil && err == nil {
+		err = os.WriteFile(strings.TrimSuffix(copied, ".mod")+".sum", sums, 0o644)
 	}
 	if err != nil {
 		return nil, err
@@ -331,11 +332,6 @@ func writeGoModule(dir string) error {
 func moduleName(folder string) string {
 	odd := regexp.MustCompile(`[^a-z0-9._-]+`)
 	return cmp.Or(strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-."), "plugin")
-}
-
-func hashName(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:8])
 }
 
 // extractSDK writes the SDK for Go, which is embedded in this binary, to a folder as a module.

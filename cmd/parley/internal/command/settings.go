@@ -216,9 +216,13 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	if err != nil {
 		return nil, err
 	}
-	project, err := projectConfig()
-	if err != nil {
-		return nil, err
+	project := &configFile{}
+	if path, err := ProjectFile(); err == nil {
+		if _, missing := os.Lstat(path); missing == nil { // a dangling link is a file that cannot be read
+			if project, err = ReadConfig(path, true); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, row := range s.table() {
 		value, source, at := row.fallback, "default", "default"
@@ -238,18 +242,6 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 		s.Values = append(s.Values, SettingValue{row.name, value, source, row.env(), row.description})
 	}
 	return s, nil
-}
-
-// projectConfig reads the project's file.
-func projectConfig() (*configFile, error) {
-	path, err := ProjectFile()
-	if err != nil {
-		return &configFile{}, nil
-	}
-	if _, err := os.Lstat(path); err != nil { // a dangling link is a file that cannot be read
-		return &configFile{}, nil
-	}
-	return ReadConfig(path, true)
 }
 
 // ProjectFile returns the nearest parley.toml in the working folder or above it. If there is no such

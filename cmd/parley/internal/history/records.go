@@ -50,14 +50,6 @@ func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
 	command.CompleteWords(cmd, "code", codes...)
 }
 
-// takeSession sets the session that --session names. PARLEY_SESSION is the session in which a command works, not one
-// whose records are wanted.
-func (f *Filter) takeSession(cmd *cobra.Command) {
-	if flag := cmd.Flag("session"); flag != nil && flag.Changed {
-		f.Session = flag.Value.String()
-	}
-}
-
 // compile returns the filter by which records are read.
 func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	filter := f.Filter
@@ -92,8 +84,9 @@ func newRecords(
 		if opts.limit < 1 {
 			return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.limit)
 		}
-		if !ofAudit {
-			opts.takeSession(cmd)
+		// PARLEY_SESSION is the session in which a command works, not one whose records are wanted.
+		if flag := cmd.Flag("session"); !ofAudit && flag != nil && flag.Changed {
+			opts.Session = flag.Value.String()
 		}
 		return run(cmd.Context(), app, opts)
 	}

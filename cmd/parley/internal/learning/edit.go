@@ -52,7 +52,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 	for _, c := range data.Composites {
 		next = append(next, "parley docs suggest --batch "+c.ID)
 	}
-	return app.Print(data, next, func(w io.Writer) {
+	return app.PrintNext(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
 			editText(app, w, s.ID, s.Plugin, &s.Edit, "")
 			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, manifest.Plural(s.Sessions, "session"))
@@ -64,9 +64,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
 		}
 		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"),
-			manifest.Plural(data.Calls, "call"),
-			manifest.Plural(data.Sessions, "session"))
-		fmt.Fprintln(w, "Next: "+next[0])
+			manifest.Plural(data.Calls, "call"), manifest.Plural(data.Sessions, "session"))
 	})
 }
 

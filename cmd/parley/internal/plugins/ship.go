@@ -67,10 +67,9 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	data := &pushData{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
 	tagged, _, _ := strings.Cut(data.Reference, "@")
 	next := []string{"parley plugin install " + tagged}
-	return app.Print(data, next, func(w io.Writer) {
+	return app.PrintNext(data, next, func(w io.Writer) {
 		signed := cmp.Or(command.When(data.Signed, "with its signature"), "not signed")
-		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\nNext: %s\n", data.Name, manifest.CleanLine(data.Version), signed,
-			data.Reference, next[0])
+		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signed, data.Reference)
 	})
 }
 
@@ -112,9 +111,9 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	}
 	next := []string{"parley plugin check " + command.ShellQuote(data.Out),
 		"parley plugin install " + command.ShellQuote(data.Out)}
-	return app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Fetched %s %s into %s\n  %s\nNext: %s\n", data.Name, manifest.CleanLine(data.Version), data.Out,
-			data.Reference, next[0])
+	return app.PrintNext(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "Fetched %s %s into %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), data.Out,
+			data.Reference)
 	})
 }
 

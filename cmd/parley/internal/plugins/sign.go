@@ -71,9 +71,9 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	}
 	data := &signPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
 	next := []string{"parley plugin verify " + command.ShellQuote(c.Path) + " --key " + command.ShellQuote(data.Signer)}
-	return app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n",
-			data.Name, data.Version, data.Signer, data.Digest, data.Signature, next[0])
+	return app.PrintNext(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\n", data.Name, data.Version, data.Signer, data.Digest,
+			data.Signature)
 	})
 }
 
@@ -125,9 +125,8 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	}
 	data := &newKeyData{opts.NewKey, opts.NewKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
-	return app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\nNext: %s\n",
-			data.SecretKey, data.PublicKey, data.Key, next[0])
+	return app.PrintNext(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\n", data.SecretKey, data.PublicKey, data.Key)
 	})
 }
 

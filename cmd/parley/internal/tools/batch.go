@@ -540,15 +540,19 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	if chosen := chosenWarning(plan); chosen != "" {
 		warnings = append(warnings, chosen)
 	}
-	lines, err := planLines(plan)
-	if err != nil {
-		return err
+	var lines bytes.Buffer // of a batch
+	for _, call := range plan.Calls {
+		raw, err := manifest.Marshal(call)
+		if err != nil {
+			return err
+		}
+		lines.Write(append(manifest.EscapeJSON(raw), '\n'))
 	}
 	if opts.Run {
 		if err := checkPlan(plan); err != nil {
 			return err
 		}
-		failed, err := callLines(ctx, app, batchOptions{Lines: bytes.NewReader(lines)},
+		failed, err := callLines(ctx, app, batchOptions{Lines: &lines},
 			func(id json.RawMessage, answer *host.Answer) error {
 				answer.Warnings, warnings = append(answer.Warnings, warnings...), nil // the first reply has them
 				return printReply(app, id, answer)
@@ -563,7 +567,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	default:
 		warnings = append(warnings, "values that only you can choose: "+strings.Join(plan.Holes, ", "))
 	}
-	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = w.Write(lines) })
+	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = lines.WriteTo(w) })
 }
 
 // planOptions are the options of a plan. Browser and Target are those of all calls.
@@ -607,17 +611,4 @@ func chosenWarning(plan *advice.Plan) string {
 	}
 	return "nobody gave " + strings.Join(texts, ", ") + "; to use another value: --param " +
 		strings.Join(names, "=VALUE --param ") + "=VALUE"
-}
-
-// planLines returns the calls of a plan as the lines of a batch.
-func planLines(plan *advice.Plan) ([]byte, error) {
-	var b bytes.Buffer
-	for _, call := range plan.Calls {
-		raw, err := manifest.Marshal(call)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(append(manifest.EscapeJSON(raw), '\n'))
-	}
-	return b.Bytes(), nil
 }

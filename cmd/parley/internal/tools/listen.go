@@ -338,12 +338,10 @@ func (l *listening) end(answer *host.Answer) {
 
 // await waits until done is closed, at most for patience, and reports whether it was.
 func await(done <-chan struct{}, patience time.Duration) bool {
-	late := time.NewTimer(patience)
-	defer late.Stop()
 	select {
 	case <-done:
 		return true
-	case <-late.C:
+	case <-time.After(patience):
 		return false
 	}
 }

@@ -306,19 +306,17 @@ func intro(a *command.App) error {
 	}
 	data := introData{Name: "parley", Version: parley.Version, Description: description}
 	return a.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
-		for _, row := range [][2]string{
-			{"parley --list", "list the plugins"},
-			{"parley PLUGIN --list", "list its tools"},
-			{"parley PLUGIN TOOL --describe", "show how to use a tool"},
-			{"parley PLUGIN TOOL --params '{...}'", "run it"},
-			{`parley search "what you want"`, "find a tool"},
-			{"parley --help [--json]", "everything else"},
-		} {
-			fmt.Fprintf(w, "  %-36s %s\n", row[0], row[1])
-		}
+		fmt.Fprintf(w, "parley %s: %s\n\n%s", parley.Version, description, introLines)
 	})
 }
+
+const introLines = `  parley --list                        list the plugins
+  parley PLUGIN --list                 list its tools
+  parley PLUGIN TOOL --describe        show how to use a tool
+  parley PLUGIN TOOL --params '{...}'  run it
+  parley search "what you want"        find a tool
+  parley --help [--json]               everything else
+`
 
 func newVersion(app *command.App) *cobra.Command {
 	return command.New(app, "version", "Version", "parley version --json", runVersion)
