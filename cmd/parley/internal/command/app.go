@@ -1,9 +1,10 @@
 // Package command has what all commands share: the [App] with its streams, options and parts of the host, the envelope
 // and the text of results and errors, flags, completion, settings, and questions to a person.
 //
-// A command has three parts, in one file of the package for its kind: a struct with its options, newX, which returns
-// the cobra command that fills them, and runX, which does the work and prints. The data that --json prints is a type
-// beside them. Errors are [*host.Error]. A command without options is made by [New].
+// A command has three parts, in one file of the package for its kind: a struct with its options, whose tags say which
+// flags and words they are, newX, which returns the cobra command that [Make] completes, and runX, which does the work
+// and prints. The data that --json prints is a type beside them. Errors are [*host.Error]. A command without options is
+// made by [New].
 package command
 
 import (

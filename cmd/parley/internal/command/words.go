@@ -72,7 +72,7 @@ func Make[O any](app *App, run RunFunc[O], cmd *cobra.Command) *cobra.Command {
 		for i, place := range places {
 			switch place := place.(type) {
 			case *[]string:
-				*place = words[i:]
+				*place = words[min(i, len(words)):]
 			case *string:
 				if i < len(words) {
 					*place = words[i]
