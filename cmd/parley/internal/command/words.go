@@ -273,13 +273,14 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 // Nearest returns the names of a list that are nearest to a given one.
 func Nearest(given string, names []string) []host.NearName { return spelling.Nearest(given, names, 3) }
 
-// AddMaxTokens adds the option of what informs about tools.
-func AddMaxTokens(a *App, flags *pflag.FlagSet) {
-	flags.IntVar(&a.MaxTokens, "max-tokens", 0, "list, describe, search: leave out what does not fit")
+// Limited is the option of what informs about tools.
+type Limited struct {
+	MaxTokens int `flag:"max-tokens" usage:"list, describe, search: leave out what does not fit"`
 }
 
-// CheckMaxTokens refuses a limit that nothing can satisfy.
-func CheckMaxTokens(a *App, flags *pflag.FlagSet) error {
+// Limit makes the option that of the app. It refuses a limit that nothing can satisfy.
+func (l Limited) Limit(a *App, flags *pflag.FlagSet) error {
+	a.MaxTokens = l.MaxTokens
 	if flags.Changed("max-tokens") && a.MaxTokens < 1 {
 		return host.Errorf(host.InvalidArgs, "--max-tokens must be at least 1, got %d", a.MaxTokens).
 			WithNext("--max-tokens 200, or leave it out")

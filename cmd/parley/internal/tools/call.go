@@ -49,7 +49,6 @@ func newCall(app *command.App) *cobra.Command {
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.Complete().Qualified,
 	})
-	command.AddMaxTokens(app, cmd.Flags())
 	app.Complete().Call(cmd)
 	return cmd
 }
@@ -60,6 +59,7 @@ type callOptions struct {
 	CallOptions
 	Describe bool `flag:"describe" usage:"document the tool"`
 	Tier     int  `flag:"tier" default:"2" usage:"with --describe: how much, 1 to 3"`
+	command.Limited
 }
 
 // runCall calls a tool, or documents it.
@@ -76,7 +76,7 @@ func runCall(ctx context.Context, app *command.App, opts *callOptions) error {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
 			WithSteps(host.DescribeStep(opts.Name, 0))
 	}
-	if err := command.CheckMaxTokens(app, opts.Flags); err != nil {
+	if err := opts.Limit(app, opts.Flags); err != nil {
 		return err
 	}
 	return runDescribe(ctx, app, opts.Name, opts.Tier)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -17,29 +18,30 @@ import (
 )
 
 func newList(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Make(app, runList, &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
 		Args:              cobra.ArbitraryArgs,
 		Short:             "As --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
-				return err
-			}
-			return runList(cmd.Context(), app, args)
-		},
-	}
-	command.AddMaxTokens(app, cmd.Flags())
-	return cmd
+	})
+}
+
+type listOptions struct {
+	Flags *pflag.FlagSet
+	Words []string `word:""`
+	command.Limited
 }
 
 // runList prints one level of the catalog: that of a plugin and a group, or the first one.
-func runList(ctx context.Context, app *command.App, words []string) error {
-	if len(words) == 0 {
+func runList(ctx context.Context, app *command.App, opts *listOptions) error {
+	if err := opts.Limit(app, opts.Flags); err != nil {
+		return err
+	}
+	if len(opts.Words) == 0 {
 		return listPlugins(app)
 	}
-	at, rest, err := find(ctx, app, words, false)
+	at, rest, err := find(ctx, app, opts.Words, false)
 	switch {
 	case err != nil:
 		return err

@@ -54,15 +54,15 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	call := o.CallOptions
 	call.Words = words
 	option := o.FirstOf("params", "param")
-	besideTrigger := at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " ")
-	call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
+	besideTrigger := at.Tool == nil && option != "" && o.Trigger != "" && !strings.Contains(o.Trigger, " ")
+	call.Tool = at.Plugin + "." + strings.TrimPrefix(o.Trigger, at.Plugin+".")
 	message, listen := "", ""
 	switch {
-	case len(o.listen) == 0 && besideTrigger:
+	case len(o.Listen) == 0 && besideTrigger:
 		message, listen = "--trigger requires --listen EVENT", " --listen EVENT"
-	case len(o.listen) == 0:
+	case len(o.Listen) == 0:
 		return nil
-	case at.Tool != nil && o.trigger == "":
+	case at.Tool != nil && o.Trigger == "":
 		call.Tool = at.Name()
 		message = fmt.Sprintf("--listen streams events and does not call %s; --trigger does", at.Name())
 	case besideTrigger:

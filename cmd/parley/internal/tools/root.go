@@ -34,16 +34,16 @@ type RootOptions struct {
 	CallOptions
 	words []string // after parley
 
-	list     bool
-	Describe bool
-	tier     int
-	search   string
-	version  bool
-
-	listen  []string
-	until   string
-	max     int
-	trigger string
+	List     bool `flag:"list" usage:"list tools"`
+	Describe bool `flag:"describe" usage:"tool docs"`
+	Tier     int  `flag:"tier" default:"2" usage:"detail, 1 to 3"`
+	command.Limited
+	Search  string   `flag:"search" usage:"search the tools of a plugin"`
+	Listen  []string `flag:"listen" usage:"stream events that match, such as Network.*"`
+	Until   string   `flag:"until" usage:"with --listen: end after EVENT, or EVENT:JQ of its params"`
+	Max     int      `flag:"max" usage:"with --listen: end after this many events"`
+	Trigger string   `flag:"trigger" usage:"with --listen: call TOOL [JSON] once listening"`
+	Version bool     `flag:"version" usage:"print the version"`
 }
 
 // RunRootFunc runs the command without a name.
@@ -76,18 +76,8 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		},
 	}
 	flags := root.Flags()
-	opts.AddFlags(flags)
+	command.AddFlags(flags, opts)
 	app.Complete().Call(root)
-	flags.BoolVar(&opts.list, "list", false, "list tools")
-	flags.BoolVar(&opts.Describe, "describe", false, "tool docs")
-	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
-	command.AddMaxTokens(app, flags)
-	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
-	flags.Var((*command.Texts)(&opts.listen), "listen", "stream events that match, such as Network.*")
-	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
-	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
-	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
-	flags.BoolVar(&opts.version, "version", false, "print the version")
 	_ = flags.MarkHidden("version") // the command of that name is the documented form
 	flags.BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
 	global := root.PersistentFlags()
@@ -120,14 +110,14 @@ func RunRoot(ctx context.Context, opts *RootOptions) error {
 	if len(opts.words) > 0 {
 		return runWords(ctx, app, opts)
 	}
-	if opts.version {
+	if opts.Version {
 		return runVersion(ctx, app, "")
 	}
 	if err := opts.Check(); err != nil {
 		return err
 	}
 	switch {
-	case opts.list:
+	case opts.List:
 		return listPlugins(app)
 	case opts.has("search"):
 		return runSearch(ctx, app, opts.searchIn("", ""))
@@ -165,21 +155,21 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 		return tooManyWords(app, at, rest[0])
 	case opts.has("search"):
 		return runSearch(ctx, app, opts.searchIn(at.Plugin, at.Group))
-	case opts.list && isTool:
+	case opts.List && isTool:
 		return notAList(app, at)
 	case opts.Describe || at.Entry != nil && opts.FirstOf(callOnly...) == "":
 		if !isTool {
 			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).
 				WithSteps(at.ListStep())
 		}
-		return runDescribe(ctx, app, at.Name(), opts.tier)
-	case len(opts.listen) > 0 && isTool:
+		return runDescribe(ctx, app, at.Name(), opts.Tier)
+	case len(opts.Listen) > 0 && isTool:
 		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
 			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+local(at.Plugin, at.Name()), "leave out --listen")
-	case len(opts.listen) > 0:
+	case len(opts.Listen) > 0:
 		return runListen(ctx, app, listenOptions{
-			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
-			Trigger: opts.trigger,
+			Plugin: at.Plugin, Match: opts.Listen, Options: opts.Options, Until: opts.Until, Max: opts.Max,
+			Trigger: opts.Trigger,
 		})
 	case isTool && opts.has("max-tokens"):
 		return host.Errorf(host.InvalidArgs,
@@ -210,7 +200,7 @@ func hasJSON(t *manifest.Tool, after, words []string) bool {
 
 // IsCall reports whether the options ask for a call and for no other mode.
 func (o *RootOptions) IsCall() bool {
-	return !o.list && !o.Describe && o.search == "" && len(o.listen) == 0
+	return !o.List && !o.Describe && o.Search == "" && len(o.Listen) == 0
 }
 
 // has reports whether an option was given.
@@ -221,20 +211,20 @@ func (o *RootOptions) FirstOf(names ...string) string { return command.FirstSet(
 
 // searchIn returns the search of --search in a plugin or a group, of everything if both are "".
 func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
-	return &searchOptions{SearchQuery: host.SearchQuery{Text: o.search, Plugin: plugin, Group: group}}
+	return &searchOptions{Words: []string{o.Search}, Plugin: plugin, Group: group}
 }
 
 // Check refuses options that have no effect beside the others, so that none is ignored.
 func (o *RootOptions) Check() error {
-	if name := o.FirstOf("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
+	if name := o.FirstOf("until", "max", "trigger"); name != "" && len(o.Listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
 			WithNext("parley cdp --listen 'Network.*' --max 10")
 	}
-	if err := command.CheckMaxTokens(o.app, o.Flags); err != nil {
+	if err := o.Limit(o.app, o.Flags); err != nil {
 		return err
 	}
-	if o.has("max") && o.max < 1 {
-		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
+	if o.has("max") && o.Max < 1 {
+		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.Max).WithNext("--max 10, or leave it out")
 	}
 	if name := o.FirstOf("accept", "replace"); name != "" && len(o.app.Plugins) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s is about a plugin to load; it requires --load FILE.wasm", name).

@@ -28,8 +28,8 @@ func TestRootOptions(t *testing.T) {
 	}
 	want := &RootOptions{
 		app:   app,
-		words: []string{"cdp"}, tier: 2,
-		listen: []string{"Network.*", "Page.*"}, until: "Page.loadEventFired", max: 10, trigger: "Page.reload",
+		words: []string{"cdp"}, Tier: 2,
+		Listen: []string{"Network.*", "Page.*"}, Until: "Page.loadEventFired", Max: 10, Trigger: "Page.reload",
 		CallOptions: CallOptions{Options: host.Options{JQ: ".method", Timeout: 20 * time.Second}},
 	}
 	given := 0

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -21,45 +22,13 @@ import (
 )
 
 func newSearch(app *command.App) *cobra.Command {
-	opts := &searchOptions{}
-	cmd := &cobra.Command{
+	cmd := command.Make(app, runSearchCommand, &cobra.Command{
 		Use:               "search QUERY",
 		Args:              cobra.ArbitraryArgs,
 		Short:             "Find tools",
 		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("eval") {
-				if err := onlyEval(cmd, args); err != nil {
-					return err
-				}
-			}
-			if opts.tools != "" && opts.eval == "" {
-				return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval").
-					WithNext("parley search --eval FILE --tools " + command.ShellQuote(opts.tools))
-			}
-			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
-				return err
-			}
-			if opts.Limit < 1 {
-				return invalidLimit(opts.Limit)
-			}
-			opts.Text = strings.Join(args, " ")
-			return runSearch(cmd.Context(), app, opts)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&opts.Plugin, "plugin", "", "only this plugin")
-	flags.StringVar(&opts.Group, "group", "", "only this group")
-	flags.StringVar(&opts.Effect, "effect", "", "only read, write or destructive")
-	flags.StringVar(&opts.Category, "category", "", "only this category")
-	flags.StringVar(&opts.Kind, "kind", searchDefaults["kind"], "tool, event or type")
-	flags.IntVar(&opts.Limit, "limit", 10, "how many")
-	flags.StringVar(&opts.Detail, "detail", searchDefaults["detail"], "names, signatures or full")
-	command.AddMaxTokens(app, flags)
-	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
-	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
-	flags.StringVar(&opts.tools, "tools", "", "with --eval: search the tools/list result in FILE")
+	})
 	for name, words := range searchWords {
 		command.CompleteWords(cmd, name, words...)
 	}
@@ -67,18 +36,29 @@ func newSearch(app *command.App) *cobra.Command {
 	return cmd
 }
 
-// onlyEval refuses what has no effect beside --eval.
-func onlyEval(cmd *cobra.Command, args []string) error {
+// runSearchCommand searches, or scores the search. It refuses what has no effect.
+func runSearchCommand(ctx context.Context, app *command.App, opts *searchOptions) error {
 	const leaveOut = "leave one of them out"
-	if name := command.FirstSet(cmd.Flags(), "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
-		"max-tokens"); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext(leaveOut)
-	}
-	if len(args) > 0 {
+	beside := command.FirstSet(opts.Flags, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
+		"max-tokens")
+	isEval := opts.Flags.Changed("eval")
+	switch {
+	case isEval && beside != "":
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", beside).WithNext(leaveOut)
+	case isEval && len(opts.Words) > 0:
 		return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
-			manifest.CleanLine(args[0])).WithNext(leaveOut)
+			manifest.CleanLine(opts.Words[0])).WithNext(leaveOut)
+	case opts.Tools != "" && opts.Eval == "":
+		return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval").
+			WithNext("parley search --eval FILE --tools " + command.ShellQuote(opts.Tools))
 	}
-	return nil
+	if err := opts.Limited.Limit(app, opts.Flags); err != nil {
+		return err
+	}
+	if opts.Limit < 1 {
+		return invalidLimit(opts.Limit)
+	}
+	return runSearch(ctx, app, opts)
 }
 
 // searchDefaults are the values that the commands to type next leave out.
@@ -87,7 +67,7 @@ var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
 // runSearch prints the tools that match, best first, with the reason and the confidence. The error is invalid_args for
 // an option with an unknown value, or a text without words.
 func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error {
-	if opts.eval != "" {
+	if opts.Eval != "" {
 		return runEval(ctx, app, opts)
 	}
 	for _, c := range opts.words() {
@@ -98,7 +78,7 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 	if opts.Limit < 0 || opts.Limit > maxHits {
 		return invalidLimit(opts.Limit)
 	}
-	if manifest.CleanLine(manifest.Strip(opts.Text)) == "" {
+	if manifest.CleanLine(manifest.Strip(opts.query().Text)) == "" {
 		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
 	}
 	var fits func(*call.SearchAnswer) bool // what does not fit is left out
@@ -113,7 +93,7 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 	if err != nil {
 		return err
 	}
-	found, warnings, err := h.SearchDetailed(ctx, principal, opts.SearchQuery, opts.Detail, fits)
+	found, warnings, err := h.SearchDetailed(ctx, principal, opts.query(), opts.Detail, fits)
 	if err != nil {
 		return err
 	}
@@ -213,7 +193,7 @@ func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []str
 		next = append(next, "parley --list")
 	}
 	if data.Total > len(data.Results) && len(data.Results) < maxHits {
-		more := "parley search " + command.QuoteWord(o.Text)
+		more := "parley search " + command.QuoteWord(o.query().Text)
 		for _, w := range o.words() {
 			more += command.When(w[1] != "" && w[1] != searchDefaults[w[0]], " --"+w[0]+" "+command.QuoteWord(w[1]))
 		}
@@ -225,7 +205,7 @@ func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []str
 // runEval scores the search by a file of queries with graded results: over the installed plugins, or over a list of MCP
 // tools. Authors can so test their own set in CI.
 func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
-	file, err := os.Open(opts.eval)
+	file, err := os.Open(opts.Eval)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
 	}
@@ -238,7 +218,7 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 		}
 		return e.WithNext(evalLine)
 	}
-	h, err := Measured(ctx, app, opts.tools)
+	h, err := Measured(ctx, app, opts.Tools)
 	if err != nil {
 		return err
 	}
@@ -283,10 +263,25 @@ func Measured(ctx context.Context, app *command.App, list string) (*call.Host, e
 
 // searchOptions are the options of a search.
 type searchOptions struct {
-	eval  string // a file of queries to score instead of a search; "" means none
-	tools string // with eval, a list of MCP tools to search in place of the installed plugins; "" means these
-	host.SearchQuery
-	Detail string // names, signatures or full; "" means names
+	Flags    *pflag.FlagSet
+	Words    []string `word:""`
+	Plugin   string   `flag:"plugin" usage:"only this plugin"`
+	Group    string   `flag:"group" usage:"only this group"`
+	Effect   string   `flag:"effect" usage:"only read, write or destructive"`
+	Category string   `flag:"category" usage:"only this category"`
+	Kind     string   `flag:"kind" default:"tool" usage:"tool, event or type"`
+	Limit    int      `flag:"limit" default:"10" usage:"how many"`
+	Detail   string   `flag:"detail" default:"names" usage:"names, signatures or full"`
+	command.Limited
+	Explain bool   `flag:"explain" usage:"show the parts of each score"`
+	Eval    string `flag:"eval" usage:"score a JSONL file of queries with graded results"`
+	Tools   string `flag:"tools" usage:"with --eval: search the tools/list result in FILE"`
+}
+
+// query returns what is searched for.
+func (o *searchOptions) query() host.SearchQuery {
+	return host.SearchQuery{Text: strings.Join(o.Words, " "), Plugin: o.Plugin, Group: o.Group, Effect: o.Effect,
+		Category: o.Category, Kind: o.Kind, Limit: o.Limit, Explain: o.Explain}
 }
 
 // words returns the options that take a word, with their values.
