@@ -92,20 +92,20 @@ func (a *App) Settings() (*Settings, error) {
 // Dirs returns the folders of the host.
 func (a *App) Dirs() parley.Dirs { return parley.FindDirs("", a.Env) }
 
-// SessionVariable is the environment variable that names the session of calls.
-const SessionVariable = "PARLEY_SESSION"
+// sessionVariable is the environment variable that names the session of calls.
+const sessionVariable = "PARLEY_SESSION"
 
 // Principal returns for whom the command line acts: in which session. The error is invalid_args for SessionName, or
 // config_error for the variable, if that is not the name of a session.
 func (a *App) Principal() (host.Principal, error) {
-	name := cmp.Or(a.SessionName, a.Env(SessionVariable))
+	name := cmp.Or(a.SessionName, a.Env(sessionVariable))
 	p := host.Principal{Name: Caller, Session: host.Session{Name: name}}
 	if name == "" {
 		return p, nil
 	}
 	err := host.CheckSessionName(name)
 	if err != nil && a.SessionName == "" {
-		err = host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).WithNext("correct or unset " + SessionVariable)
+		err = host.Errorf(host.ConfigError, "%s: %s", sessionVariable, err).WithNext("correct or unset " + sessionVariable)
 	}
 	return p, err
 }

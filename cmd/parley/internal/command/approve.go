@@ -222,7 +222,7 @@ func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt str
 	if err != nil {
 		return "", host.Errorf(host.Unavailable, "the terminal cannot hide what is typed: %v; nothing was changed", err)
 	}
-	line, err := AwaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(tty.Fd())) })
+	line, err := awaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(tty.Fd())) })
 	fmt.Fprintln(prompts)
 	if err != nil {
 		_ = term.Restore(int(tty.Fd()), shown) // an abandoned read does not do that

@@ -57,8 +57,8 @@ type GivenFile struct {
 	Data []byte
 }
 
-// FileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.
-func FileOf(a *App, value json.RawMessage) string {
+// fileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.
+func fileOf(a *App, value json.RawMessage) string {
 	text, isText := jsontext.Unquote(value)
 	var list []string
 	if json.Unmarshal(value, &list) == nil && len(list) == 1 && !strings.HasPrefix(list[0], "[") {

@@ -36,13 +36,13 @@ func (r *abandonableReader) Read(b []byte) (int, error) {
 	if len(r.buffer) < len(b) {
 		r.buffer = make([]byte, len(b))
 	}
-	n, err := AwaitOrAbandon(r.ctx, func() (int, error) { return r.in.Read(r.buffer[:len(b)]) })
+	n, err := awaitOrAbandon(r.ctx, func() (int, error) { return r.in.Read(r.buffer[:len(b)]) })
 	return copy(b, r.buffer[:n]), err
 }
 
-// AwaitOrAbandon returns what wait returns, or [context.Cause] if the context ends first. Then it abandons wait, which
+// awaitOrAbandon returns what wait returns, or [context.Cause] if the context ends first. Then it abandons wait, which
 // keeps running: use it for what waits for a person or a program and cannot be interrupted.
-func AwaitOrAbandon[T any](ctx context.Context, wait func() (T, error)) (T, error) {
+func awaitOrAbandon[T any](ctx context.Context, wait func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error

@@ -47,7 +47,7 @@ type Settings struct {
 	TracesValues   bool
 	TracesDays     int
 	TracesMiB      int
-	Model          ModelSettings
+	Model          modelSettings
 
 	maxBytesSet bool // MaxBytes is not the default
 
@@ -55,8 +55,8 @@ type Settings struct {
 	Values []SettingValue
 }
 
-// ModelSettings name the model that some commands ask when somebody calls them. Without URL there is none.
-type ModelSettings struct {
+// modelSettings name the model that some commands ask when somebody calls them. Without URL there is none.
+type modelSettings struct {
 	URL     string
 	Name    string
 	Key     string // "env:NAME", "secret:NAME" or "" for none

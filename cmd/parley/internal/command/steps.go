@@ -95,7 +95,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
 		return []string{"--all"}
 	}
-	if file := FileOf(a, s.Params); file != "" {
+	if file := fileOf(a, s.Params); file != "" {
 		return []string{"--params", ShellQuote(file)}
 	}
 	params, files := filesOf(a, s.Params)
@@ -122,7 +122,7 @@ func filesOf(a *App, params json.RawMessage) (rest json.RawMessage, words []stri
 		return params, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if file := FileOf(a, values[name]); file != "" {
+		if file := fileOf(a, values[name]); file != "" {
 			words = append(words, "--param", ShellQuote(name+"="+file))
 			delete(values, name)
 		}
