@@ -1,6 +1,7 @@
 package cdp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,12 +196,7 @@ func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
 	return result(done)
 }
 
-func displayName(name string) string {
-	if name == "" {
-		return keeper.DefaultBrowser
-	}
-	return name
-}
+func displayName(name string) string { return cmp.Or(name, keeper.DefaultBrowser) }
 
 func (b *browsers) status(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q ofAll

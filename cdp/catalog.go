@@ -186,10 +186,7 @@ func (p *catalog) Coverage() (any, error) {
 }
 
 func share(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return math.Round(1000*float64(part)/float64(whole)) / 1000
+	return math.Round(1000*float64(part)/float64(max(1, whole))) / 1000
 }
 
 // Tool returns a command or a verb by its name without regard to case, nil if there is none. Input is the domain, input

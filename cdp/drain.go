@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
@@ -92,7 +94,7 @@ func findStream(r *host.Request, data json.RawMessage) (ioStream, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return ioStream{}, err
 	}
-	for _, within := range append([]json.RawMessage{data}, memberValues(fields)...) {
+	for _, within := range slices.AppendSeq([]json.RawMessage{data}, maps.Values(fields)) {
 		var one struct {
 			Stream string `json:"stream"`
 		}
@@ -101,13 +103,6 @@ func findStream(r *host.Request, data json.RawMessage) (ioStream, error) {
 		}
 	}
 	return ioStream{}, nil
-}
-
-func memberValues(fields map[string]json.RawMessage) (all []json.RawMessage) {
-	for _, v := range fields {
-		all = append(all, v)
-	}
-	return all
 }
 
 // endTrace ends tracing and waits for the event that names the stream of the trace.

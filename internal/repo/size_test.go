@@ -42,8 +42,8 @@ var maxLines = map[string]int{
 	"internal/contain":     285,
 	"internal/slots":       215,
 	"internal/wire":        354,
-	"cdp":                  6494,
-	"cdp/internal/keeper":  9098,
+	"cdp":                  6483,
+	"cdp/internal/keeper":  9095,
 	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
 	"cmd":                  13840,

@@ -77,7 +77,7 @@ func (e *Verbs) discardFailed(by api.Caller, t *target.Target, err *api.Error, f
 	}
 }
 
-// discard closes a page, whatever became of the call that created it.
+// discard closes a page, whatever became of the call that created it, and waits a little until it is gone.
 func (e *Verbs) discard(t *target.Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()

@@ -238,9 +238,6 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 // closeHidden closes a page of the keeper and forgets its events.
 func (e *Verbs) closeHidden(t *target.Target) {
 	e.discard(t)
-	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
-	defer cancel()
-	e.Mux.Wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.Closed, nil })
 	e.Mux.Lock()
 	e.Events.Journals.Remove(api.Disowned)
 	e.Mux.Unlock()
