@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
@@ -74,8 +75,8 @@ func (p *Parley) Store() *store.Store {
 }
 
 // Overlays returns the operator's edits of the documentation of plugins.
-func (p *Parley) Overlays() *host.Overlays {
-	return &host.Overlays{Dir: filepath.Join(p.dirs.Data, "docs"), Notice: p.cfg.Notice}
+func (p *Parley) Overlays() *overlay.Store {
+	return &overlay.Store{Dir: filepath.Join(p.dirs.Data, "docs"), Notice: p.cfg.Notice}
 }
 
 // Secrets returns the store of secret values.

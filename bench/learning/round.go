@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
@@ -25,7 +26,7 @@ type world struct {
 	damaged   map[*tool]*damage
 	state     *state
 	providers []host.Provider
-	overlays  *host.Overlays
+	overlays  *overlay.Store
 	traces    string
 	misread   float64
 }
@@ -34,7 +35,7 @@ type world struct {
 func newWorld(c *catalog, damaged map[*tool]*damage, dir string, misread float64) *world {
 	w := &world{c: c, damaged: damaged, misread: misread, traces: filepath.Join(dir, "traces"),
 		state:    &state{clock: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)},
-		overlays: &host.Overlays{Dir: filepath.Join(dir, "docs")}}
+		overlays: &overlay.Store{Dir: filepath.Join(dir, "docs")}}
 	w.providers = services(c, damaged, w.state)
 	return w
 }
@@ -151,7 +152,7 @@ func (w *world) apply(ctx context.Context, list []suggest.Suggestion) (*edits, e
 			t := w.state.tools[plugin+"."+e.Tool]
 			made.applied[t] = append(made.applied[t], e)
 		}
-		if err := w.overlays.Save(host.OverlayChange{Provider: p, From: current, To: checked}); err != nil {
+		if err := w.overlays.Save(overlay.Change{Provider: p, From: current, To: checked}); err != nil {
 			return nil, err
 		}
 	}

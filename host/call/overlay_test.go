@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
@@ -56,8 +57,8 @@ func TestOverlay(t *testing.T) {
 			base.features.Flow = func(string) *manifest.Flow { return nil }
 		}
 		before, _ := json.Marshal(base.manifest)
-		store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs")}
-		change := host.OverlayChange{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit}}
+		store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs")}
+		change := overlay.Change{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit}}
 		if err := store.Save(change); err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +118,8 @@ func TestOverlay(t *testing.T) {
 
 // TestOverlaidProvider holds a plugin with an overlay to what every provider promises.
 func TestOverlaidProvider(t *testing.T) {
-	overlay := &host.Overlay{Edits: everyEdit}
-	p := host.Overlaid(newFake(t, shop, nil), func() (*host.Overlay, error) { return overlay, nil }, nil)
+	edits := &host.Overlay{Edits: everyEdit}
+	p := overlay.Wrap(newFake(t, shop, nil), func() (*host.Overlay, error) { return edits, nil }, nil)
 	providertest.Run(t, p, providertest.Options{})
 }
 
@@ -126,9 +127,9 @@ func TestOverlaidProvider(t *testing.T) {
 func TestOverlayOfAnotherBuild(t *testing.T) {
 	base := newFake(t, shop, nil)
 	var notices []string
-	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs"),
+	store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs"),
 		Notice: func(s string) { notices = append(notices, s) }}
-	change := host.OverlayChange{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit[:1]}}
+	change := overlay.Change{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit[:1]}}
 	if err := store.Save(change); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 // replaces one that it did not see, and that without edits nothing remains.
 func TestOverlaysAreSavedTogether(t *testing.T) {
 	shopInfo, depot := newFake(t, shop, nil), newFake(t, strings.Replace(shop, `"shop"`, `"depot"`, 1), nil)
-	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs")}
+	store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs")}
 	none, one, two := &host.Overlay{}, &host.Overlay{Edits: everyEdit[:1]}, &host.Overlay{Edits: everyEdit[:2]}
 	edits := func() string {
 		var counts []string
@@ -174,18 +175,18 @@ func TestOverlaysAreSavedTogether(t *testing.T) {
 	segment := filepath.Join(store.Dir, "depot@depot.segment")
 	for _, c := range []struct {
 		name    string
-		changes []host.OverlayChange
+		changes []overlay.Change
 		block   bool
 		fails   error
 		want    string
 	}{
-		{"both", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot, From: none, To: one}},
+		{"both", []overlay.Change{{Provider: shopInfo, From: none, To: one}, {Provider: depot, From: none, To: one}},
 			false, nil, "1 1"},
-		{"one that has changed", []host.OverlayChange{{Provider: shopInfo, From: one, To: two}, {Provider: depot, From: none,
+		{"one that has changed", []overlay.Change{{Provider: shopInfo, From: one, To: two}, {Provider: depot, From: none,
 			To: two}}, false, host.Busy, "1 1"},
-		{"removed", []host.OverlayChange{{Provider: shopInfo, From: one, To: none}, {Provider: depot, From: one, To: none}},
+		{"removed", []overlay.Change{{Provider: shopInfo, From: one, To: none}, {Provider: depot, From: one, To: none}},
 			false, nil, "0 0"},
-		{"the second cannot be written", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot,
+		{"the second cannot be written", []overlay.Change{{Provider: shopInfo, From: none, To: one}, {Provider: depot,
 			From: none, To: one}}, true,
 			fs.ErrExist, "0 0"},
 	} {

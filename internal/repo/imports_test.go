@@ -54,6 +54,7 @@ var layers = map[string][]string{
 		"host/protect", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/session": {"host", "host/protect"},
+	"host/overlay": {"host", "host/protect", "manifest", "manifest/jsontext"},
 	"host/redact":  {"host", "manifest", "manifest/jsontext"},
 	"host/advice": {
 		"host", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
@@ -104,8 +105,8 @@ var layers = map[string][]string{
 	"host/jq":         {"host", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
-		"host", "host/call", "host/learn/eval", "host/protect", "manifest", "manifest/generate", "manifest/jsontext",
-		"manifest/lint", "manifest/schema", "manifest/spelling",
+		"host", "host/call", "host/learn/eval", "host/overlay", "host/protect", "manifest", "manifest/generate",
+		"manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
@@ -153,8 +154,9 @@ var layers = map[string][]string{
 	"plugins/page": {"sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect",
-		"host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "manifest", "plugins",
+		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay", "host/policy",
+		"host/protect", "host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "manifest",
+		"plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
@@ -179,7 +181,8 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
-		"host/call", "host/docs", "host/learn", "host/mcp", "host/record", "manifest", "manifest/jsontext",
+		"host/call", "host/docs", "host/learn", "host/mcp", "host/overlay", "host/record", "manifest",
+		"manifest/jsontext",
 	},
 	"cmd/parley/internal/admin": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/policy", "host/record", "host/session", "host/wasm",
@@ -197,7 +200,8 @@ var layers = map[string][]string{
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {
-		"bench", "host", "host/call", "host/learn", "host/record", "manifest", "manifest/jsontext", "manifest/schema",
+		"bench", "host", "host/call", "host/learn", "host/overlay", "host/record", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
 	"bench/search":         {"bench", "cdp", "host", "host/call", "host/learn/eval", "manifest"},
@@ -241,7 +245,7 @@ var testsMayImport = map[string][]string{
 	"internal/repo":                 {"internal/testhome"},
 	"bench":                         {"internal/testhome"},
 	"bench/scenarios":               {"internal/testhome"},
-	"host/call":                     {"host/providertest", "host/learn/eval", "internal/schemafacts"},
+	"host/call":                     {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
 	"host/wasm/internal/instrument": {"internal/foreign"},
 }
 
@@ -254,7 +258,7 @@ var dependencies = map[string][]string{
 		"cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
 	"github.com/gofrs/flock": {
-		"cdp", "cmd/...", "host", "host/policy", "host/record", "host/session", "host/wasm/store",
+		"cdp", "cmd/...", "host/overlay", "host/policy", "host/record", "host/session", "host/wasm/store",
 		"internal/slots",
 		"internal/testhome",
 	},

@@ -18,12 +18,13 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                    768,
+	".":                    769, // imports host/overlay
 	"manifest":             10099,
 	"host/call":            2916, // values of their own for what is authorized, done and served
+	"host/overlay":         375,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 3579, // URLs are checked for every provider; other forms of names, words
+	"host":                 3216,
 	"host/policy":          3166,
 	"host/egress":          868,
 	"host/protect":         795,
@@ -32,7 +33,7 @@ var maxLines = map[string]int{
 	"host/record":          1812,
 	"host/mcp":             4435,  // as the package below; the prepared list
 	"host/wasm":            10303, // four packages more, each with its imports
-	"host/learn":           4196,  // the evaluation of searches
+	"host/learn":           4198,  // the evaluation of searches; imports host/overlay
 	"host/docs":            954,
 	"host/signature":       352,
 	"host/oci":             1021,
@@ -46,9 +47,9 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":  9095,
 	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
-	"cmd":                  13840,
-	"internal":             1194, // plugins for tests
-	"host/admit":           1426, // reports have their name in full
+	"cmd":                  13841, // imports host/overlay
+	"internal":             1194,  // plugins for tests
+	"host/admit":           1426,  // reports have their name in full
 	"internal/durable":     95,
 }
 
@@ -63,7 +64,7 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 
-	"host":                {3579, 26},
+	"host":                {3216, 26},
 	"host/internal/index": {3428, 19},
 	"plugins/page":        {4122, 18}, // locators as Playwright writes them
 }

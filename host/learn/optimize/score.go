@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -140,8 +141,8 @@ func (s *subject) count(o *outcome, q query, c model.Choice) {
 }
 
 // describe returns tier 2 of the tool with an overlay.
-func (s *subject) describe(overlay *host.Overlay) (*manifest.ToolDocs, error) {
-	p := host.Overlaid(host.Base(s.Provider), func() (*host.Overlay, error) { return overlay, nil }, nil)
+func (s *subject) describe(edits *host.Overlay) (*manifest.ToolDocs, error) {
+	p := overlay.Wrap(host.Base(s.Provider), func() (*host.Overlay, error) { return edits, nil }, nil)
 	t, err := p.Tool(s.tool.Name)
 	if err != nil {
 		return nil, err

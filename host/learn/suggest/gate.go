@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -451,7 +452,7 @@ func (g *Gate) with(base host.Provider, o *host.Overlay) (*call.Host, error) {
 	providers := g.Catalog.Providers()
 	for i, p := range providers {
 		if host.Base(p) == base {
-			providers[i] = host.Overlaid(base, func() (*host.Overlay, error) { return o, nil }, nil)
+			providers[i] = overlay.Wrap(base, func() (*host.Overlay, error) { return o, nil }, nil)
 		}
 	}
 	return quiet(providers)

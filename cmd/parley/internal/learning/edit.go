@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -283,7 +284,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	}
 	data := &revertData{Reverted: []appliedEdit{}}
 	chosen := choice{names: opts.Names}
-	var changes []host.OverlayChange
+	var changes []overlay.Change
 	for _, of := range list.Overlays {
 		loaded, kept := &host.Overlay{}, &host.Overlay{}
 		for _, e := range of.Edits {
@@ -295,7 +296,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 			}
 		}
 		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
-			changes = append(changes, host.OverlayChange{Provider: p, From: loaded, To: kept})
+			changes = append(changes, overlay.Change{Provider: p, From: loaded, To: kept})
 		}
 	}
 	if name := chosen.unused(); name != "" {
@@ -434,7 +435,7 @@ type edits struct {
 	d       *command.App
 	options editOptions
 	catalog *host.Catalog // with the overlays that were checked
-	changes []host.OverlayChange
+	changes []overlay.Change
 	data    *applyData
 }
 
@@ -445,8 +446,8 @@ func newEdits(app *command.App, o editOptions) (*edits, error) {
 }
 
 // change returns the change of a plugin's overlay, nil if there is none so far.
-func (e *edits) change(p host.Provider) *host.OverlayChange {
-	i := slices.IndexFunc(e.changes, func(c host.OverlayChange) bool { return host.Base(c.Provider) == host.Base(p) })
+func (e *edits) change(p host.Provider) *overlay.Change {
+	i := slices.IndexFunc(e.changes, func(c overlay.Change) bool { return host.Base(c.Provider) == host.Base(p) })
 	if i < 0 {
 		return nil
 	}
@@ -490,14 +491,14 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 	}
 	providers := e.catalog.Providers()
 	i := slices.Index(providers, p)
-	providers[i] = host.Overlaid(host.Base(p), func() (*host.Overlay, error) { return checked, nil }, nil)
+	providers[i] = overlay.Wrap(host.Base(p), func() (*host.Overlay, error) { return checked, nil }, nil)
 	if e.catalog, err = host.NewCatalog(providers...); err != nil {
 		return err
 	}
 	if c := e.change(p); c != nil {
 		c.To = checked
 	} else {
-		e.changes = append(e.changes, host.OverlayChange{Provider: p, From: current, To: checked})
+		e.changes = append(e.changes, overlay.Change{Provider: p, From: current, To: checked})
 	}
 	return nil
 }
