@@ -55,7 +55,7 @@ const (
 //go:embed manifest.json
 var manifestJSON []byte
 
-// Manifest describes the plugin without its tools, which [Provider.Tool] returns one by one.
+// Manifest describes the plugin without its tools, which Tool returns one by one.
 func (p *catalog) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
 
 func (p *catalog) buildManifest() *manifest.Manifest {

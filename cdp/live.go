@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // Live replaces the embedded protocol with that of a browser for lists, documentation, search and validation. Call it
@@ -100,7 +101,7 @@ func (b *browsers) cacheDocument(path string, document []byte) {
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = replaceFile(path, document)
+		err = durable.Write(path, document)
 	}
 	if err != nil {
 		b.cfg.Debug("live: cannot cache the protocol: %v", err)

@@ -296,21 +296,12 @@ func (s stateStore) write(saved savedState) error {
 		err = os.MkdirAll(s.dir, 0o700)
 	}
 	if err == nil {
-		err = replaceFile(s.path(saved.Name), data)
+		err = durable.Write(s.path(saved.Name), data)
 	}
 	if err != nil {
 		return host.Errorf(host.ConfigError, "the state cannot be saved: %v", err)
 	}
 	return nil
-}
-
-// replaceFile writes a file that only this user can read. Whoever reads meanwhile sees the old or the new content.
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "new-*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	return durable.Rename(temp, path, data)
 }
 
 // touch records that a state was used.

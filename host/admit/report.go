@@ -84,21 +84,13 @@ func (in *Installer) saveReport(report *Report) {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err == nil {
-		err = replaceFile(path, data)
+		err = durable.Write(path, data)
 	}
 	if err != nil {
 		in.cfg.Debug("the report on %s is not stored: %v", report.Plugin, err)
 		return
 	}
 	in.pruneReports(filepath.Dir(path))
-}
-
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	return durable.Rename(temp, path, data)
 }
 
 // pruneReports removes the oldest reports of builds that are not installed.

@@ -46,7 +46,7 @@ func BoundListener(l net.Listener, most, perClient int) net.Listener {
 	return frame.BoundListener(l, most, perClient)
 }
 
-// SessionHash is the name of the session that some words identify.
+// NameHash is the name of the session that some words identify.
 func NameHash(words ...string) string { return nameHash(words...) }
 
 // Extend passes the SDK's server of a mode to a test, which adds what plugins cannot have.

@@ -292,7 +292,6 @@ func TestEveryToolInEveryMode(t *testing.T) {
 	}
 }
 
-// allText returns all texts of a result.
 // TestPrefixedNames checks that every name of ours runs with the prefixes that clients and models put before it, and
 // that no prefix makes another name one of ours.
 func TestPrefixedNames(t *testing.T) {

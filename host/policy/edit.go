@@ -13,7 +13,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/internal/durable"
 )
 
 const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.
@@ -181,15 +180,6 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 
 // WriteGrants makes a prepared change atomically. If the file has changed since, it writes nothing and returns busy.
 func (p *Policy) WriteGrants(e Edit) error { return OperatorFile{e.Path}.Replace(e.Old, e.New) }
-
-// writeFile replaces a file atomically. Its mode is 0600.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	return durable.Rename(f, path, data) // a crash must not bring back a grant that was revoked
-}
 
 // edit begins a change with the present content of the files.
 func (p *Policy) edit(plugin string) (*state, Edit, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -299,12 +300,12 @@ func TestGrantsAreFlushed(t *testing.T) {
 			t.Errorf("%s was flushed while %s exists: %v", flushed, GrantsFile, err == nil)
 		}
 	}
-	must(t, writeFile(path, []byte("x")))
+	must(t, durable.Write(path, []byte("x")))
 	if got := disk.Took(dir); len(got) != 2 || !strings.HasPrefix(got[0], ".new-") || got[1] != "." {
 		t.Errorf("flushed %q", got)
 	}
 	disk.Err, disk.OnFlush = errors.New("the disk is gone"), nil
-	if err := writeFile(path, []byte("y")); err == nil || read(t, path) != "x" {
+	if err := durable.Write(path, []byte("y")); err == nil || read(t, path) != "x" {
 		t.Errorf("replaced by a file that was not flushed: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // OperatorFile is a file in the configuration folder by which the operator says what is allowed: the two files of the
@@ -44,7 +45,7 @@ func (f OperatorFile) Replace(old, text string) error {
 		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written. "+
 			"Look at it and try again", f.Path)
 	}
-	if err := writeFile(f.Path, []byte(text)); err != nil {
+	if err := durable.Write(f.Path, []byte(text)); err != nil { // a crash must not bring back a grant that was revoked
 		return fail(err)
 	}
 	return nil

@@ -34,6 +34,16 @@ func Rename(f *os.File, path string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// Write replaces the content of a file, which only this user can read then. Whoever reads meanwhile sees the old or the
+// new content.
+func Write(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	return Rename(f, path, data)
+}
+
 // Replace makes the whole process flush to another disk until restore is called. Tests use it to see what is flushed,
 // and when.
 func Replace(d Disk) (restore func()) {

@@ -27,6 +27,9 @@ func (n names) like(name string) string {
 	return ""
 }
 
+// camelCase matches what can only be a name in the code.
+var camelCase = regexp.MustCompile(`^[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*$`)
+
 // TestCommentsNameWhatExists checks that a comment names its declaration as that is named, and that links lead to names
 // of the module: what is renamed or moved takes its comments along.
 func TestCommentsNameWhatExists(t *testing.T) {
@@ -52,6 +55,9 @@ func TestCommentsNameWhatExists(t *testing.T) {
 			if strings.EqualFold(first, name) && first != name && strings.ToLower(first) == first &&
 				(len(first) > 4 || first == "new") {
 				t.Errorf("%s: the comment of %s begins with %q", set.Position(doc.Pos()), name, first)
+			}
+			if camelCase.MatchString(first) && first != name && first != "JavaScript" {
+				t.Errorf("%s: the comment of %s begins with another name, %s", set.Position(doc.Pos()), name, first)
 			}
 		})
 		for _, group := range f.Comments {

@@ -50,7 +50,7 @@ var maxLines = map[string]int{
 	"cmd":                  13841, // imports host/overlay
 	"internal":             1194,  // plugins for tests
 	"host/admit":           1426,  // reports have their name in full
-	"internal/durable":     95,
+	"internal/durable":     102,   // writing a file, which four rooms did themselves
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.

@@ -192,11 +192,7 @@ func (s Store) write(name, value string) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.Dir, ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	return durable.Rename(f, filepath.Join(s.Dir, storePrefix+name), []byte(value))
+	return durable.Write(filepath.Join(s.Dir, storePrefix+name), []byte(value))
 }
 
 // Names returns the names of the stored secrets, sorted.

@@ -28,7 +28,7 @@ func patternsOf(rules []*RouteRule) (all []*fetch.RequestPattern) {
 	return all
 }
 
-// OnPaused answers a request that was paused for the rules of its session: the first that matches decides.
+// onPaused answers a request that was paused for the rules of its session: the first that matches decides.
 func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	id := fetch.RequestID(scan.Text(params, "requestId"))
 	var rule *RouteRule

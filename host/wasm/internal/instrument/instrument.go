@@ -155,12 +155,12 @@ func (e *Error) Rule() string {
 // Module describes a decoded module and holds its instrumented form.
 type Module struct {
 	// Wasm is the instrumented module without custom sections.
-	Wasm    []byte `json:"-"`
-	Imports []Import
-	Exports []Export
+	Wasm      []byte `json:"-"`
+	Imports   []Import
+	Exports   []Export
+	HasMemory bool
 	// MemoryMin and MemoryMax are in pages of 64 KiB. MemoryMax is at most [Config].MaxPages. Both are 0 if
 	// HasMemory is false.
-	HasMemory            bool
 	MemoryMin, MemoryMax uint32
 	HasStart             bool
 	// Imageable means that the state of an instance is its memory and the numbers in its mutable globals, and that it
