@@ -24,7 +24,7 @@ var maxLines = map[string]int{
 	"host/overlay":         375,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 3216,
+	"host":                 3201,
 	"host/policy":          3166,
 	"host/egress":          868,
 	"host/protect":         795,
@@ -64,7 +64,7 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 
-	"host":                {3216, 26},
+	"host":                {3201, 25},
 	"host/internal/index": {3428, 19},
 	"plugins/page":        {4122, 18}, // locators as Playwright writes them
 }
