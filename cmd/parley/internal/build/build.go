@@ -173,7 +173,10 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 			Next: []string{"fix the code that the pointer names, then build again"},
 		}
 	}
-	link := cmp.Or(command.When(s.names, "-ldflags=-w"), "-ldflags=-s -w")
+	link := "-ldflags=-s -w"
+	if s.names {
+		link = "-ldflags=-w"
+	}
 	code, err = compiled(func(out string) error {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", out}
 		args = append(append(args, module...), ".")

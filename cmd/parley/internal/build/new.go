@@ -2,7 +2,6 @@ package build
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +39,10 @@ func newPluginNew(app *command.App) *cobra.Command {
 // is.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
 	if !slices.Contains(languageNames(), opts.Lang) {
-		given := cmp.Or(command.When(opts.Lang != "",
-			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows"), "no --lang was given")
+		given := "no --lang was given"
+		if opts.Lang != "" {
+			given = "--lang " + manifest.CleanLine(opts.Lang) + " is not a language that plugin new knows"
+		}
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
 			"(sdk/abi.md) and are packed", given).
 			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))

@@ -2,7 +2,6 @@ package build
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +197,10 @@ func compileRust(ctx context.Context, s source, kind, out string) error {
 			"wasm32-wasi; Debian has them in rustc and libstd-rust-dev-wasm32").
 			WithNext("apt-get install rustc libstd-rust-dev-wasm32", "rustup target add wasm32-wasip1")
 	}
-	crate := cmp.Or(command.When(kind == manifest.KindWASI, "bin"), "cdylib")
+	crate := "cdylib"
+	if kind == manifest.KindWASI {
+		crate = "bin"
+	}
 	strip := "strip=symbols"
 	if s.names {
 		strip = "strip=debuginfo"
@@ -295,7 +297,10 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 func runBundler(ctx context.Context, dir, root string, typed bool) ([]byte, error) {
 	esbuild := findBundler(dir)
 	if esbuild == "" {
-		what := cmp.Or(command.When(typed, "is TypeScript"), "imports other modules")
+		what := "imports other modules"
+		if typed {
+			what = "is TypeScript"
+		}
 		return nil, host.Errorf(host.Unavailable, "%s %s, and esbuild, which makes one text of JavaScript of it, is neither "+
 			"in node_modules nor in PATH", manifest.CleanLine(root), what).
 			WithNext("npm install --save-dev esbuild, then build again")

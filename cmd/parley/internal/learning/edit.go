@@ -140,7 +140,10 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	next := cmp.Or(command.When(opts.DryRun || len(data.Applied) == 0, "parley docs suggest"), "parley docs diff")
+	next := "parley docs diff"
+	if opts.DryRun || len(data.Applied) == 0 {
+		next = "parley docs suggest"
+	}
 	return app.Print(data, []string{next}, func(w io.Writer) { applyText(app, w, data) })
 }
 
@@ -158,7 +161,10 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 
 // editsText prints how many edits were applied.
 func editsText(w io.Writer, n int, dryRun bool, more string) {
-	verb := cmp.Or(command.When(dryRun, "would be applied"), "applied")
+	verb := "applied"
+	if dryRun {
+		verb = "would be applied"
+	}
 	fmt.Fprintf(w, "%s %s%s\n", manifest.Plural(n, "edit"), verb, more)
 }
 

@@ -275,7 +275,10 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 
 func judgeText(app *command.App, w io.Writer, data *judgeData) {
 	for _, r := range data.Results {
-		verdict := cmp.Or(command.When(r.Passed, "passed"), "failed")
+		verdict := "failed"
+		if r.Passed {
+			verdict = "passed"
+		}
 		fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", verdict, r.Verdict.Score, manifest.CleanLine(r.Session),
 			manifest.Plural(r.Calls, "call"), r.Failed)
 		text := r.Verdict.Task + " " + r.Verdict.Reasoning

@@ -1,7 +1,6 @@
 package plugins
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +147,10 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 				manifest.Plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
-			mark := cmp.Or(command.When(c.Breaks, "! "), "  ")
+			mark := "  "
+			if c.Breaks {
+				mark = "! "
+			}
 			fmt.Fprintln(w, mark+c.String())
 		}
 	})

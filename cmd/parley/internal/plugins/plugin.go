@@ -2,7 +2,6 @@
 package plugins
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -350,8 +349,10 @@ func approveInstall(
 // breaksText says what an installation breaks, one change a line.
 func breaksText(p *Plugin) string {
 	const most = 12
-	direction := cmp.Or(command.When(manifest.Newer(p.Replaced, p.Version), "is an older version"),
-		"is not a higher major version")
+	direction := "is not a higher major version"
+	if manifest.Newer(p.Replaced, p.Version) {
+		direction = "is an older version"
+	}
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
 		manifest.CleanLine(p.Replaced), direction)}
 	lines = append(lines, command.Strings(p.Breaks[:min(most, len(p.Breaks))])...)
@@ -377,7 +378,10 @@ func prepareGrants(app *command.App,
 				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := cmp.Or(command.When(len(data.Asks) > 0, strings.Join(data.Requested(), ", ")), "no rights")
+			requested := "no rights"
+			if len(data.Asks) > 0 {
+				requested = strings.Join(data.Requested(), ", ")
+			}
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
 				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
 		}
@@ -453,7 +457,10 @@ func runPluginInstall(ctx context.Context, a *command.App, o *pluginInstallOptio
 		next = append(next, "parley policy explain "+data.Name)
 	}
 	return a.Print(data, next, func(w io.Writer) {
-		verb := cmp.Or(command.When(data.Unchanged, "Already installed:"), "Installed")
+		verb := "Installed"
+		if data.Unchanged {
+			verb = "Already installed:"
+		}
 		writeInstalled(w, data, verb)
 		command.PrintIf(w, len(data.Granted) > 0, "  granted: %s\n", strings.Join(data.Granted, ", "))
 		command.PrintIf(w, len(data.Revoked) > 0, "  revoked, because it was granted to the previous build: %s\n",
@@ -466,8 +473,10 @@ func runPluginInstall(ctx context.Context, a *command.App, o *pluginInstallOptio
 func writeInstalled(w io.Writer, p *Plugin, verb string) {
 	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, p.Name, manifest.CleanLine(p.Version), p.Kind,
 		manifest.Plural(p.Tools, "tool"), p.Digest, command.SignatureText(*p.Signer))
-	carried := cmp.Or(command.When(len(p.Applies) > 0, "these grants apply to it: "+strings.Join(p.Applies, ", ")),
-		"no grants carry over")
+	carried := "no grants carry over"
+	if len(p.Applies) > 0 {
+		carried = "these grants apply to it: " + strings.Join(p.Applies, ", ")
+	}
 	switch {
 	case p.Rebuilt:
 		fmt.Fprintf(w, "  replaces another build of the same version %s; %s\n", manifest.CleanLine(p.Replaced), carried)

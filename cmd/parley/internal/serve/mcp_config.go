@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,8 +50,10 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	if err != nil {
 		return err
 	}
-	next := cmp.Or(command.When(data.Written, "restart "+data.Client),
-		"parley mcp config --client "+data.Client+" --write")
+	next := "parley mcp config --client " + data.Client + " --write"
+	if data.Written {
+		next = "restart " + data.Client
+	}
 	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)

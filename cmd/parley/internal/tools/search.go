@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +116,10 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
-		head := cmp.Or(command.When(r.Signature != "", r.Typed), r.Name)
+		head := r.Name
+		if r.Signature != "" {
+			head = r.Typed
+		}
 		switch {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
@@ -158,7 +160,11 @@ func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []str
 // reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
 func reason(r *host.SearchResult) string {
 	why := command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
-	why += cmp.Or(command.When(r.Deprecated, ", deprecated"), command.When(r.Experimental, ", experimental"))
+	if r.Deprecated {
+		why += ", deprecated"
+	} else if r.Experimental {
+		why += ", experimental"
+	}
 	why += command.When(r.Unsigned, ", unsigned")
 	return why
 }
