@@ -129,6 +129,8 @@ func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 		case *uint64:
 			n, _ := strconv.ParseUint(fallback, 10, 64)
 			flags.Uint64Var(place, name, n, usage)
+		default:
+			panic("--" + name + " has the type " + at.Type().String())
 		}
 	}
 	return words
