@@ -4,6 +4,7 @@ go 1.26.5
 
 require (
 	aead.dev/minisign v0.3.0
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/chromedp/cdproto v0.159.1
 	github.com/gofrs/flock v0.13.1
 	github.com/gorilla/websocket v1.5.3

@@ -262,15 +262,17 @@ var dependencies = map[string][]string{
 		"internal/slots",
 		"internal/testhome",
 	},
-	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
-	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "plugins/json"},
-	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
-	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},
-	"github.com/pkoukk/tiktoken-go":        {"bench"},
-	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
-	"github.com/rogpeppe/go-internal":      {"cmd/..."}, // tests
-	"github.com/spf13/cobra":               {"cmd/..."},
-	"github.com/spf13/pflag":               {"cmd/..."},
+	"github.com/gorilla/websocket":                {"cdp/internal/browser", "cdp/internal/keeper"},
+	"github.com/blevesearch/snowballstem":         {"host"},
+	"github.com/blevesearch/snowballstem/english": {"host"},
+	"github.com/itchyny/gojq":                     {"bench", "cmd/...", "host/jq", "plugins/json"},
+	"github.com/landlock-lsm/go-landlock":         {"internal/contain"},
+	"github.com/pelletier/go-toml/v2":             {"cmd/...", "host/policy"},
+	"github.com/pkoukk/tiktoken-go":               {"bench"},
+	"github.com/pkoukk/tiktoken-go-loader":        {"bench"},
+	"github.com/rogpeppe/go-internal":             {"cmd/..."}, // tests
+	"github.com/spf13/cobra":                      {"cmd/..."},
+	"github.com/spf13/pflag":                      {"cmd/..."},
 	// sdk: a test, which calls a guest through the ABI alone
 	"github.com/tetratelabs/wazero": {
 		"host/wasm", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/world", "sdk",

@@ -29,7 +29,7 @@ var maxLines = map[string]int{
 	"host/egress":          868,
 	"host/protect":         795,
 	"host/internal/origin": 213,
-	"host/internal/index":  3572,
+	"host/internal/index":  3322,
 	"host/record":          1812,
 	"host/mcp":             4435,  // as the package below; the prepared list
 	"host/wasm":            10303, // four packages more, each with its imports
@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":  9095,
 	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
-	"cmd":                  13893, // choices are written as if
+	"cmd":                  13895, // choices are written as if
 	"internal":             1194,  // plugins for tests
 	"host/admit":           1426,  // reports have their name in full
 	"internal/durable":     102,   // writing a file, which four rooms did themselves
@@ -65,7 +65,7 @@ const (
 var largePackages = map[string][2]int{ // lines, files
 
 	"host":                {3201, 25},
-	"host/internal/index": {3428, 19},
+	"host/internal/index": {3178, 19},
 	"plugins/page":        {4122, 18}, // locators as Playwright writes them
 }
 
