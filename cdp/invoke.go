@@ -167,7 +167,7 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string,
 		Wait: r.Options.Wait, Enable: enable}
 	if out := r.Output(); out != nil && !r.Drain && r.Tool != exceptionTool {
 		watch := &exceptionDetector{out: out}
-		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
+		if data, written, err = c.CallTo(ctx, q, watch); err == nil {
 			err = watch.err()
 		}
 		return data, written, err

@@ -10,8 +10,8 @@ import (
 // Approver asks a person about a call that the policy does not decide alone. call.Host.Call waits for it before
 // anything runs.
 type Approver interface {
-	// Approve puts a question to a person and returns the answer. The error is [CannotAsk] if there is nobody to ask:
-	// the call is then denied as if there were no Approver. Any other error ends the call as it is.
+	// Approve puts a question to a person and returns the answer. The error is [NoApproverError] if there is nobody to
+	// ask: the call is then denied as if there were no Approver. Any other error ends the call as it is.
 	Approve(ctx context.Context, q *Question) (Approval, error)
 }
 
@@ -69,11 +69,11 @@ const (
 	ByPolicy   = "policy"   // the policy alone
 )
 
-// CannotAsk is the error of an [Approver] that has nobody to ask. It is the reason, as the end of a sentence: "there is
-// no terminal to ask on".
-type CannotAsk string
+// NoApproverError is the error of an [Approver] that has nobody to ask. It is the reason, as the end of a sentence:
+// "there is no terminal to ask on".
+type NoApproverError string
 
-func (e CannotAsk) Error() string { return string(e) }
+func (e NoApproverError) Error() string { return string(e) }
 
 // NewQuestionID returns a random id for a question.
 func NewQuestionID() string {

@@ -24,7 +24,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	}
 	a.questionID = q.ID
 	approval, err := a.askApprover(ctx, q)
-	var nobody host.CannotAsk
+	var nobody host.NoApproverError
 	switch {
 	case errors.As(err, &nobody) && q.Kind == host.AskRight:
 		a.by = host.ByPolicy
@@ -59,7 +59,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 
 func (a *authorization) askApprover(ctx context.Context, q *host.Question) (host.Approval, error) {
 	if a.host.cfg.Approver == nil {
-		return host.Approval{}, host.CannotAsk("nobody can be asked")
+		return host.Approval{}, host.NoApproverError("nobody can be asked")
 	}
 	return a.host.cfg.Approver.Approve(ctx, q)
 }

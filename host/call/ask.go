@@ -28,8 +28,8 @@ type Functions struct {
 	BoundSecret func(ctx context.Context, name string) (host.BoundSecret, error)
 	// Script serves [AskScript].
 	Script func(name string, withText bool) (host.Script, error)
-	// CopyHanded serves [AskSharedFile].
-	CopyHanded func(text, folder string) (path string, err error)
+	// CopySharedFile serves [AskSharedFile].
+	CopySharedFile func(text, folder string) (path string, err error)
 	// Last serves [AskLast].
 	Last func(record json.RawMessage) bool
 	// Denied, if not nil, is called for each right that was denied.
@@ -76,12 +76,12 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 			return nil, err
 		}
 		return resultOf(script)
-	case function == host.AskSharedFile && f.CopyHanded != nil:
+	case function == host.AskSharedFile && f.CopySharedFile != nil:
 		in, err := decodeArgument[host.SharedFileArgument](function, `{"text":"handed:..","folder":"/run/.."}`, argument)
 		if err != nil {
 			return nil, err
 		}
-		path, err := f.CopyHanded(in.Text, in.Folder)
+		path, err := f.CopySharedFile(in.Text, in.Folder)
 		if err != nil {
 			return nil, err
 		}

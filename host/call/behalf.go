@@ -28,8 +28,8 @@ type behalf struct {
 	// must not occur in their records.
 	innerCalls *atomic.Int32
 	redactor   *redact.Redactor
-	handed     *handed  // files that were opened for the outermost call
-	repeats    *repeats // of the call in which a plugin makes this one on its own behalf; nil in any other case
+	shared     *sharedFiles // files that were opened for the outermost call
+	repeats    *repeats     // of the call in which a plugin makes this one on its own behalf; nil in any other case
 }
 
 // actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens

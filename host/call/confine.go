@@ -30,7 +30,7 @@ func (a *authorization) confineAll(context.Context) error {
 func (a *authorization) confine(d host.Decision) error {
 	tool := a.params.At.Tool
 	anything := a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI()
-	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
+	if len(tool.URL)+len(tool.Files) == 0 || anything && !sharesFiles(tool) {
 		return nil
 	}
 	params, err := jsontext.Decode(a.params.Value, jsontext.Limits{Bytes: host.MaxParams})
@@ -47,13 +47,13 @@ func (a *authorization) confine(d host.Decision) error {
 	}
 	resolve := func(name string) (string, error) {
 		if anything {
-			return a.behalf.handed.add(a.params.Tool, name, name, openAnywhere)
+			return a.behalf.shared.add(a.params.Tool, name, name, openAnywhere)
 		}
 		root, path, err := a.resolveFile(d, name)
-		if err != nil || !hands(tool) {
+		if err != nil || !sharesFiles(tool) {
 			return path, err
 		}
-		return a.behalf.handed.add(a.params.Tool, name, path,
+		return a.behalf.shared.add(a.params.Tool, name, path,
 			func(path string) (*os.File, error) { return openWithin(root, path) })
 	}
 	for _, pointer := range tool.Files {

@@ -74,7 +74,7 @@ func (r *run) request(d host.Decision) *host.Request {
 		functions.HTTP = v.send
 	}
 	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
-		functions.BoundSecret, functions.Script, functions.CopyHanded = v.boundSecret, v.script, v.copyHanded
+		functions.BoundSecret, functions.Script, functions.CopySharedFile = v.boundSecret, v.script, v.copySharedFile
 	}
 	req := &host.Request{
 		Job: host.Job{

@@ -62,7 +62,7 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
 	}
 	inner := host.Call{Name: tool, Params: params, Options: o}
-	of := behalf{innerCalls: r.behalf.innerCalls, redactor: r.redactor, handed: r.behalf.handed, parentID: r.answer.CallID,
+	of := behalf{innerCalls: r.behalf.innerCalls, redactor: r.redactor, shared: r.behalf.shared, parentID: r.answer.CallID,
 		program: r.behalf.program}
 	if v.grant.Caller && r.address.Provider.Info().Identity() == host.OwnerShipped {
 		if v.programCalls.Add(1) > maxProgramCalls {
@@ -258,9 +258,9 @@ func (v *services) script(name string, withText bool) (s host.Script, err error)
 	return s, nil
 }
 
-// copyHanded copies a file that was handed to the calling plugin into a folder, and returns its path there.
-func (v *services) copyHanded(text, folder string) (string, error) {
-	path, err := v.run.behalf.handed.copy(text, folder)
+// copySharedFile copies a file that was handed to the calling plugin into a folder, and returns its path there.
+func (v *services) copySharedFile(text, folder string) (string, error) {
+	path, err := v.run.behalf.shared.copy(text, folder)
 	if err == nil {
 		v.run.activity.recordUse("fs:read:" + filepath.Base(path))
 	}

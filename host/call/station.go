@@ -78,8 +78,8 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	redactor := &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}
 	if of.innerCalls == nil { // the outermost call
-		of.innerCalls, of.handed = new(atomic.Int32), &handed{}
-		defer of.handed.close()
+		of.innerCalls, of.shared = new(atomic.Int32), &sharedFiles{}
+		defer of.shared.close()
 	}
 	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a, redactor: redactor,
 		activity: &activity{redactor: redactor}}

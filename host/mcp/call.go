@@ -14,7 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
-	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -38,7 +38,7 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	}
 	c := callerOf(m.of, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
-	fits := func(found *hostcall.SearchAnswer) bool {
+	fits := func(found *search.Answer) bool {
 		return manifest.Tokens(m.out.foundText(found, m.out.afterSearch(found))) <= p.MaxTokens
 	}
 	if p.MaxTokens == 0 {
@@ -56,7 +56,7 @@ const moreResults = 20
 
 // afterSearch returns the calls to take after a search: the documentation of the first result if that is likely and the
 // answer does not show how it is called, what it requires before, and more results unless the first is sure.
-func (w *renderer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall) {
+func (w *renderer) afterSearch(found *search.Answer) (next []nextCall) {
 	if best := found.Best(); best != nil {
 		if best.Signature == "" && len(found.Docs) == 0 {
 			next = append(next, describeStep(best.Name, 0))

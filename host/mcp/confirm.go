@@ -48,10 +48,10 @@ type Approver struct{}
 func (Approver) Approve(ctx context.Context, q *host.Question) (host.Approval, error) {
 	a, ok := ctx.Value(askerKey{}).(*asker)
 	if !ok || q.Kind != host.AskConfirm {
-		return host.Approval{}, host.CannotAsk("nobody can be asked")
+		return host.Approval{}, host.NoApproverError("nobody can be asked")
 	}
 	if !a.canAsk() {
-		return host.Approval{}, host.CannotAsk("this client cannot ask (it has no elicitation)")
+		return host.Approval{}, host.NoApproverError("this client cannot ask (it has no elicitation)")
 	}
 	if a.asksByRetry() {
 		if q.Within != "" {
@@ -78,17 +78,17 @@ func (a *asker) asksByRetry() bool {
 func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, error) {
 	hungUp := hungUp(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
-		host.CannotAsk(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
+		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
 	defer context.AfterFunc(hungUp, cancel)()
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
-		return host.Approval{}, host.CannotAsk("the client hung up")
+		return host.Approval{}, host.NoApproverError("the client hung up")
 	case err != nil && ctx.Err() != nil:
 		return host.Approval{}, context.Cause(ctx)
 	case err != nil:
-		return host.Approval{}, host.CannotAsk("the client did not ask: " + manifest.CleanLine(err.Error()))
+		return host.Approval{}, host.NoApproverError("the client did not ask: " + manifest.CleanLine(err.Error()))
 	}
 	return approval(reply), nil
 }
@@ -111,7 +111,7 @@ func (q *inputRequired) result() *sdk.CallToolResult {
 }
 
 // errWrongState is the error of a call that carries a reply with a state that was not issued for it.
-const errWrongState = host.CannotAsk("the reply belongs to another call, has expired or was used before")
+const errWrongState = host.NoApproverError("the reply belongs to another call, has expired or was used before")
 
 // confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an
 // error. A reply is valid once, for the very call that was asked about; the protocol requires an error of its own for

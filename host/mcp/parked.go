@@ -111,7 +111,7 @@ func (s *parking) park(p *parkedCall) (state string) {
 		}
 	}
 	context.AfterFunc(s.closing, func() { abandon(context.Cause(s.closing)) })
-	time.AfterFunc(parkTime, func() { abandon(host.CannotAsk(fmt.Sprintf("nobody replied within %s", parkTime))) })
+	time.AfterFunc(parkTime, func() { abandon(host.NoApproverError(fmt.Sprintf("nobody replied within %s", parkTime))) })
 	return state
 }
 
@@ -157,7 +157,7 @@ func (a *asker) askHalfway(ctx context.Context, q *host.Question) (host.Approval
 	full := len(a.server.parking.parked) >= maxParked
 	a.server.parking.mu.Unlock()
 	if full {
-		return host.Approval{}, host.CannotAsk(fmt.Sprintf("%d calls wait for replies already", maxParked))
+		return host.Approval{}, host.NoApproverError(fmt.Sprintf("%d calls wait for replies already", maxParked))
 	}
 	reply := make(chan host.Approval, 1)
 	select {

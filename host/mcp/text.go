@@ -8,7 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
-	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -28,7 +28,7 @@ func (w *renderer) withTextSize(ctx context.Context) context.Context {
 }
 
 // foundText renders the results of a search, one line a hit, or the documentation of each.
-func (w *renderer) foundText(found *hostcall.SearchAnswer, next []nextCall) string {
+func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 	var b strings.Builder
 	for i := range found.Results {
 		r := &found.Results[i]

@@ -56,12 +56,13 @@ var layers = map[string][]string{
 	"host/session": {"host", "host/protect"},
 	"host/overlay": {"host", "host/protect", "manifest", "manifest/jsontext"},
 	"host/redact":  {"host", "manifest", "manifest/jsontext"},
+	"host/search":  {"host", "manifest"},
 	"host/advice": {
 		"host", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/call": {
-		"host", "host/advice", "host/protect", "host/redact", "host/session", "manifest", "manifest/jsontext",
-		"manifest/schema",
+		"host", "host/advice", "host/protect", "host/redact", "host/search", "host/session", "manifest",
+		"manifest/jsontext", "manifest/schema",
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
@@ -86,8 +87,8 @@ var layers = map[string][]string{
 		"manifest/jsontext",
 	},
 	"host/mcp": {
-		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/session", "manifest",
-		"manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/search", "host/session",
+		"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/mcp/envelope": {"host", "host/advice", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
@@ -165,7 +166,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",
-		"host/learn/eval", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/learn/eval", "host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",

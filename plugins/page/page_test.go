@@ -104,7 +104,7 @@ func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessa
 			s.Text = string(c.script)
 		}
 		return s, nil
-	}, CopyHanded: func(text, folder string) (string, error) {
+	}, CopySharedFile: func(text, folder string) (string, error) {
 		own, err := os.MkdirTemp(folder, "")
 		path := filepath.Join(own, filepath.Base(text))
 		return path, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))

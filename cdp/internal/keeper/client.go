@@ -152,9 +152,9 @@ func (c *Client) Call(ctx context.Context, q api.CallRequest) (json.RawMessage, 
 	return result, err
 }
 
-// CallInto is [Client.Call] for a result of any size. A large result is written to out in pieces; CallInto then returns
+// CallTo is [Client.Call] for a result of any size. A large result is written to out in pieces; CallTo then returns
 // the number of bytes written. A small result is returned, with written 0.
-func (c *Client) CallInto(ctx context.Context, q api.CallRequest, out io.Writer) (
+func (c *Client) CallTo(ctx context.Context, q api.CallRequest, out io.Writer) (
 	result json.RawMessage, written int64, err error,
 ) {
 	q.Pieces = true

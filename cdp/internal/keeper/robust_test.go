@@ -368,13 +368,13 @@ func TestResultInPieces(t *testing.T) {
 	testPieces(t, c)
 
 	stop := errors.New("the disk is full")
-	_, _, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) {
+	_, _, err := c.CallTo(testContext(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) {
 		return 0, stop
 	}))
 	if err != stop {
 		t.Errorf("the writer's error: %v", err)
 	}
-	_, n, err := c.CallInto(testContext(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
+	_, n, err := c.CallTo(testContext(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
 	if err != nil || n != 0 {
 		t.Errorf("a script that throws: %d bytes, %v", n, err)
 	}
@@ -384,7 +384,7 @@ func TestResultInPieces(t *testing.T) {
 	}
 	result := make(chan error, 1)
 	go func() {
-		_, _, err := other.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) {
+		_, _, err := other.CallTo(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) {
 			other.Close()
 			return len(b), nil
 		}))
@@ -408,11 +408,11 @@ func testPieces(t *testing.T, c *Client) {
 	t.Helper()
 	var got bytes.Buffer
 	const want = `{"result":{"type":"string","value":"`
-	_, n, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), &got)
+	_, n, err := c.CallTo(testContext(t), evaluation("'x'.repeat(8e6)"), &got)
 	if err != nil || n != int64(got.Len()) || got.String() != want+strings.Repeat("x", 8e6)+`"}}` {
 		t.Errorf("%d bytes, %.60s..., %v", n, got.String(), err)
 	}
-	small, n, err := c.CallInto(testContext(t), evaluation("'y'"), io.Discard)
+	small, n, err := c.CallTo(testContext(t), evaluation("'y'"), io.Discard)
 	if err != nil || n != 0 || string(small) != want+`y"}}` {
 		t.Errorf("a small result: %s, %d, %v", small, n, err)
 	}

@@ -19,9 +19,9 @@ type Event struct {
 
 // States of a step.
 const (
-	Done  = "done"
-	Now   = "now" // to be done next
-	Later = "later"
+	Done    = "done"
+	Now     = "now" // to be done next
+	Pending = "later"
 )
 
 // Step is a step of a tutorial with its state.
@@ -66,7 +66,7 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 	p := &Progress{Plugin: plugin, Steps: make([]Step, 0, len(steps))}
 	expected := make([]Event, len(steps)) // the event that each step leaves; Op is "" if it leaves none
 	for i, s := range steps {
-		step := Step{Step: i + 1, Say: manifest.CleanLine(s.Say), Run: manifest.CleanLine(s.Run), State: Later}
+		step := Step{Step: i + 1, Say: manifest.CleanLine(s.Say), Run: manifest.CleanLine(s.Run), State: Pending}
 		if s.Expect != nil {
 			step.ExitCode = s.Expect.ExitCode
 		}

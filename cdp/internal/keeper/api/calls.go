@@ -47,7 +47,7 @@ type CallRequest struct {
 	Params json.RawMessage `json:"params,omitempty"`
 	// MaxBytes limits the result; a larger one fails with CodeLimitExceeded. Zero means Config.MaxMessage.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
-	// Pieces is set by [Client.CallInto]: a large result is sent in pieces, whatever its size.
+	// Pieces is set by [Client.CallTo]: a large result is sent in pieces, whatever its size.
 	Pieces   bool   `json:"pieces,omitempty"`
 	OnDialog string `json:"on_dialog,omitempty"`
 	// Wait is what the call waits for if it navigates its page; see WaitNone.

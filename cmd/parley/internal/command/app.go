@@ -55,7 +55,7 @@ func (a *App) Parley() *parley.Parley {
 			Replace:  func(name, owner string) error { return replaceLoaded(a, name, owner) },
 			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
 				if a.Approver == nil {
-					return host.Approval{}, host.CannotAsk("nobody can be asked here")
+					return host.Approval{}, host.NoApproverError("nobody can be asked here")
 				}
 				return a.Approver.Approve(ctx, q)
 			}),

@@ -115,7 +115,7 @@ func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval
 	defer t.mu.Unlock()
 	tty, err := OpenTerminal()
 	if err != nil {
-		return host.Approval{}, host.CannotAsk("there is no terminal to ask on")
+		return host.Approval{}, host.NoApproverError("there is no terminal to ask on")
 	}
 	defer tty.Close()
 	return askOn(ctx, tty, bufio.NewReader(newAbandonableReader(ctx, tty)), q)

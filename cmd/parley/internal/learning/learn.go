@@ -110,7 +110,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, manifest.Plural(len(p.Steps), "step"))
 	for _, s := range p.Steps {
-		if s.State == tutorial.Later {
+		if s.State == tutorial.Pending {
 			break
 		}
 		fmt.Fprintf(w, "  %-4s  %d. %s\n", s.State, s.Step, s.Say)

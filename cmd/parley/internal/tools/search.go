@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/dataset"
 	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -80,9 +81,9 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 	if manifest.CleanLine(manifest.Strip(opts.query().Text)) == "" {
 		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
 	}
-	var fits func(*call.SearchAnswer) bool // what does not fit is left out
+	var fits func(*search.Answer) bool // what does not fit is left out
 	if app.MaxTokens > 0 {
-		fits = func(found *call.SearchAnswer) bool {
+		fits = func(found *search.Answer) bool {
 			next := searchNext(app, opts, found)
 			return command.Fits(app, found, next, nil, func(w io.Writer) { searchText(app, w, found, next) })
 		}
@@ -113,7 +114,7 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 }
 
 // searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
-func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []string) {
+func searchText(a *command.App, w io.Writer, data *search.Answer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
 		head := r.Name
@@ -183,7 +184,7 @@ func partText(p *host.SearchPart) string {
 
 // searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
 // nearest list, and how to see all.
-func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []string {
+func searchNext(a *command.App, o *searchOptions, data *search.Answer) []string {
 	next := []string{}
 	switch best := data.Best(); {
 	case best != nil:

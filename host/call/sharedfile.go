@@ -20,25 +20,25 @@ import (
 // the file, and the tool gets a text with its size and its name. It can pass the text to a tool of a built-in plugin,
 // for which the host copies the content to where that needs it. So a plugin that gives files to a page reads none.
 
-// handedMark is the member of a schema of a parameter that names files to hand on.
-const handedMark = "x-handed"
+// sharedMark is the member of a schema of a parameter that names files to hand on.
+const sharedMark = "x-handed"
 
-// maxHanded limits the size of a file that is handed on.
-const maxHanded = 512 << 20
+// maxSharedFile limits the size of a file that is handed on.
+const maxSharedFile = 512 << 20
 
-// handed are the files that were opened for a call and for those that it causes.
-type handed struct {
+// sharedFiles are the files that were opened for a call and for those that it causes.
+type sharedFiles struct {
 	mu    sync.Mutex
 	files map[string]*os.File
 }
 
-// hands reports whether the files that a tool declares are handed on.
-func hands(t *manifest.Tool) bool {
-	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(handedMark))
+// sharesFiles reports whether the files that a tool declares are handed on.
+func sharesFiles(t *manifest.Tool) bool {
+	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(sharedMark))
 }
 
 // add opens a file that the caller of a tool may name, and returns the text that stands for it. Path is where it is.
-func (h *handed) add(tool, name, path string, open func(path string) (*os.File, error)) (string, error) {
+func (h *sharedFiles) add(tool, name, path string, open func(path string) (*os.File, error)) (string, error) {
 	refused := func(why string) (string, error) {
 		return "", host.Errorf(host.InvalidArgs, "%s: %s %s; nothing was run", tool, host.Printable(name), why)
 	}
@@ -50,8 +50,8 @@ func (h *handed) add(tool, name, path string, open func(path string) (*os.File, 
 		return refused("cannot be read")
 	case !before.Mode().IsRegular(): // to open a pipe or a device could take for ever
 		return refused("is not a regular file")
-	case before.Size() > maxHanded:
-		return refused(fmt.Sprintf("has %d bytes; the limit is %d", before.Size(), maxHanded))
+	case before.Size() > maxSharedFile:
+		return refused(fmt.Sprintf("has %d bytes; the limit is %d", before.Size(), maxSharedFile))
 	}
 	f, err := open(path)
 	if err != nil {
@@ -92,7 +92,7 @@ func openWithin(folder, path string) (*os.File, error) {
 	return root.OpenFile(rest, openRead, 0)
 }
 
-func (h *handed) close() {
+func (h *sharedFiles) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.files {
@@ -102,7 +102,7 @@ func (h *handed) close() {
 }
 
 // copy copies the file that a text stands for into a folder, and returns its path there.
-func (h *handed) copy(text, folder string) (string, error) {
+func (h *sharedFiles) copy(text, folder string) (string, error) {
 	h.mu.Lock()
 	f := h.files[text]
 	h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *handed) copy(text, folder string) (string, error) {
 	path := filepath.Join(own, name)
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = io.Copy(to, io.NewSectionReader(f, 0, min(info.Size(), maxHanded)))
+		_, err = io.Copy(to, io.NewSectionReader(f, 0, min(info.Size(), maxSharedFile)))
 		err = errors.Join(err, to.Close())
 	}
 	if err != nil {

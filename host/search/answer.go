@@ -1,0 +1,69 @@
+package search
+
+import (
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Answer is the result of a search at a level of detail.
+type Answer struct {
+	*host.SearchData
+	Docs []*host.Docs `json:"docs,omitempty"`
+	// LeftOut is what a limit of tokens left no place for.
+	LeftOut []string `json:"left_out,omitempty"`
+	// Open is the step that is required before the first result can be called; nil if there is none.
+	Open *host.Step `json:"-"`
+}
+
+// Best returns the result that a next step may name: the first, unless its confidence is low. Nil means that there is
+// none.
+func (a *Answer) Best() *host.SearchResult {
+	if len(a.Results) == 0 || a.Results[0].Confidence == "low" {
+		return nil
+	}
+	return &a.Results[0]
+}
+
+// WriteSignatures sets what a text shows of the results that have a signature.
+func WriteSignatures(d *host.SearchData, c *host.Catalog) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Signature == "" {
+			continue
+		}
+		if at, err := c.Find(r.Name); err == nil && at.Tool != nil {
+			r.Typed = manifest.TypedSignature(at.Name(), at.Tool)
+		} else {
+			r.Typed = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
+		}
+	}
+}
+
+// KeepSignatures removes the signatures of the results, except for that of a sure one at index i.
+func KeepSignatures(d *host.SearchData, i int) {
+	for k := range d.Results {
+		if k != i || d.Results[k].Confidence != "high" {
+			d.Results[k].Signature = ""
+		}
+	}
+}
+
+// Reduce removes signatures, and then results from the end, until an answer fits.
+func (a *Answer) Reduce(fits func(*Answer) bool) {
+	for _, keep := range []int{0, -1} {
+		if fits(a) {
+			return
+		}
+		KeepSignatures(a.SearchData, keep)
+		a.LeftOut = []string{"signatures"}
+	}
+	for dropped := 1; len(a.Results) > 1 && !fits(a); dropped++ {
+		a.Results = a.Results[:len(a.Results)-1]
+		a.LeftOut = []string{"signatures", manifest.Plural(dropped, "result")}
+	}
+}
+
+// MissingDocs names the documentation of results that a limit left no place for.
+func MissingDocs(n int) string { return "the documentation of " + manifest.Plural(n, "result") }

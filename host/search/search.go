@@ -1,0 +1,144 @@
+// Package search finds tools by a description in natural language, and makes the answer as small as its reader wants.
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/index"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Rank searches a catalog. weak reports that no hit matches well. Hits of a plugin for which unsigned returns true come
+// after others with the same score. The error is not_found for a plugin or a group that does not exist.
+func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider) bool, debug func(string, ...any)) (
+	data *host.SearchData, weak bool, err error,
+) {
+	providers := catalog.Providers()
+	if q.Plugin != "" {
+		p, ok := catalog.Provider(q.Plugin)
+		if !ok {
+			return nil, false, catalog.UnknownPlugin(q.Plugin)
+		}
+		providers = []host.Provider{p}
+	}
+	isUnsigned := func(plugin string) bool {
+		p, ok := catalog.Provider(plugin)
+		return !ok || unsigned(p)
+	}
+	text := manifest.Strip(q.Text) // the result repeats the text that was searched for
+	found := index.Search(catalog.SegmentsOf(providers, debug), index.Query{
+		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
+		Last: isUnsigned,
+	})
+	if found.Total == 0 && q.Group != "" {
+		if err := unknownGroup(providers, q.Group); err != nil {
+			return nil, false, err
+		}
+	}
+	data = &host.SearchData{Query: text, Total: found.Total, Results: []host.SearchResult{}, NearestGroups: found.Groups,
+		Foreign: found.Foreign}
+	for _, hit := range found.Hits {
+		r := host.SearchResult{
+			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
+			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental,
+			Parts: hit.Parts, Unsigned: isUnsigned(hit.Plugin),
+		}
+		if hit.Kind != "tool" {
+			r.Kind = hit.Kind
+		}
+		data.Results = append(data.Results, r)
+	}
+	data.Results = demoteDeprecated(catalog, q, data.Results)
+	data.Total = max(data.Total, len(data.Results))
+	return data, found.Weak, nil
+}
+
+// demoteDeprecated puts each deprecated tool behind the one of its plugin that replaces it, which need not be a hit. A
+// query that spells the name of the deprecated tool still finds it first, and a query with filters only what passes
+// them.
+func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.SearchResult) []host.SearchResult {
+	text := strings.TrimSpace(manifest.Strip(q.Text))
+	filtered := q.Group != "" || q.Effect != "" || q.Category != ""
+	limit := cmp.Or(q.Limit, 10)
+	for i := len(results) - 1; i >= 0; i-- {
+		r := results[i]
+		if !r.Deprecated {
+			continue
+		}
+		at, err := catalog.Find(r.Name)
+		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
+			continue
+		}
+		if spells(text, at.Plugin, at.Tool.Name) {
+			continue
+		}
+		use, err := catalog.FindIn(at.Plugin, at.Tool.Deprecated.Use)
+		if err != nil || use.Tool == nil {
+			continue
+		}
+		j := slices.IndexFunc(results, func(r host.SearchResult) bool { return r.Name == use.Name() })
+		switch {
+		case j > i:
+			copy(results[i:j], results[i+1:j+1])
+			r.Score = min(r.Score, results[j-1].Score)
+			results[j] = r
+		case j < 0 && !filtered:
+			tool := use.Tool
+			results = slices.Insert(results, i, host.SearchResult{
+				Name: use.Name(), Brief: manifest.CleanLine(tool.Docs.Brief), Why: "replaces " + r.Name, Score: r.Score,
+				Confidence: r.Confidence, Effect: tool.Effect, Experimental: tool.Experimental, Unsigned: r.Unsigned,
+				Signature: manifest.Signature(host.LocalName(tool.Name), manifest.Params(tool.Params)),
+			})
+		}
+	}
+	if limit > 0 && len(results) > limit {
+		results = results[:limit]
+	}
+	return results
+}
+
+// spells reports whether a query is the name of a tool: as one word that may have a typo, or as its words.
+func spells(text, plugin, name string) bool {
+	if !strings.Contains(text, " ") {
+		if _, ok := host.Resembles(plugin, name, strings.ReplaceAll(text, "__", ".")); ok {
+			return true
+		}
+	}
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+				return -1
+			}
+			return unicode.ToLower(r)
+		}, s)
+	}
+	query := letters(text)
+	return query == letters(host.LocalName(name)) || query == letters(name) || query == letters(plugin+name)
+}
+
+// unknownGroup returns a not_found error if none of the plugins has a group of this name.
+func unknownGroup(providers []host.Provider, name string) error {
+	e, next := host.Errorf(host.NotFound, "no plugin has a group named %s", host.Printable(name)), host.ListStep("")
+	if len(providers) == 1 {
+		plugin := providers[0].Info().Name
+		e.Message, next = plugin+" has no group named "+host.Printable(name), host.ListStep(plugin)
+	}
+	for _, p := range providers {
+		plugin := p.Info().Name
+		groups, _ := p.Groups()
+		var names []string
+		for _, g := range groups {
+			if strings.EqualFold(name, g.Name) || strings.EqualFold(name, plugin+"."+g.Name) {
+				return nil
+			}
+			names = append(names, g.Name)
+		}
+		e.DidYouMean = append(e.DidYouMean, host.Nearest(plugin, name, names)...)
+	}
+	e.DidYouMean = host.Closest(e.DidYouMean)
+	return e.WithSteps(next)
+}
