@@ -3,9 +3,9 @@ package index
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -67,7 +67,7 @@ func kindOf(kind string) int {
 // Build packs the documents of a plugin into a segment. The bytes do not depend on the order of the documents. A
 // document of an unknown kind counts as a tool.
 func Build(plugin Plugin, docs []Doc) []byte {
-	b := builder{terms: map[string]*term{}, numbers: map[string]int{}}
+	b := builder{terms: map[string][]occurrences{}, numbers: map[string]int{}}
 	sorted := make([]packed, len(docs))
 	for i := range docs {
 		sorted[i] = packed{doc: &docs[i], kind: max(0, kindOf(docs[i].Kind))}
@@ -158,13 +158,8 @@ type packed struct {
 }
 
 type builder struct {
-	terms   map[string]*term
-	numbers map[string]int // of shared strings
-}
-
-type term struct {
-	word string
-	docs []occurrences
+	terms   map[string][]occurrences // by word
+	numbers map[string]int           // of shared strings
 }
 
 // occurrences are the occurrences of a word in a document.
@@ -176,11 +171,7 @@ type occurrences struct {
 
 // number numbers the shared strings and returns the section that contains them.
 func (b *builder) number() []byte {
-	list := make([]string, 0, len(b.numbers))
-	for s := range b.numbers {
-		list = append(list, s)
-	}
-	sort.Strings(list)
+	list := slices.Sorted(maps.Keys(b.numbers))
 	out := binary.AppendUvarint(nil, uint64(len(list)))
 	for i, s := range list {
 		b.numbers[s] = i
@@ -225,16 +216,16 @@ func (b *builder) record(d *Doc, kind int) []byte {
 // words adds the words of a document to the terms.
 func (b *builder) words(doc int, d *Doc) {
 	prefix, name := splitName(d.Name)
-	b.field(doc, inName, true, name)
+	b.field(doc, inName, 1, true, name)
 	if prefix == "" {
 		prefix = d.Group
 	}
-	b.field(doc, inGroup, true, prefix)
-	b.field(doc, inAlias, true, d.Aliases...)
-	b.field(doc, inKeyword, true, d.Keywords...)
-	b.field(doc, inTask, false, d.Tasks...)
-	b.sharedField(doc, inTask, foreignShare, false, d.Phrases...)
-	b.field(doc, inBrief, false, d.Brief)
+	b.field(doc, inGroup, 1, true, prefix)
+	b.field(doc, inAlias, 1, true, d.Aliases...)
+	b.field(doc, inKeyword, 1, true, d.Keywords...)
+	b.field(doc, inTask, 1, false, d.Tasks...)
+	b.field(doc, inTask, foreignShare, false, d.Phrases...)
+	b.field(doc, inBrief, 1, false, d.Brief)
 	text := []string{d.Text}
 	var params []string
 	for _, p := range d.Params {
@@ -245,17 +236,12 @@ func (b *builder) words(doc int, d *Doc) {
 		params = append(params, p.Enum...)
 		text = append(text, p.Text)
 	}
-	b.field(doc, inParam, true, params...)
-	b.field(doc, inText, false, text...)
+	b.field(doc, inParam, 1, true, params...)
+	b.field(doc, inText, 1, false, text...)
 }
 
-// field counts the words of texts, including stop words if every word matters.
-func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
-	b.sharedField(doc, field, 1, everyWord, texts...)
-}
-
-// sharedField is field for words that count as a share of one.
-func (b *builder) sharedField(doc, field int, share float64, everyWord bool, texts ...string) {
+// field counts the words of texts, each as a share of one. It includes stop words if every word matters.
+func (b *builder) field(doc, field int, share float64, everyWord bool, texts ...string) {
 	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}
 	length := 0.0
@@ -286,15 +272,12 @@ func (b *builder) sharedField(doc, field int, share float64, everyWord bool, tex
 		if len(word) > maxTerm {
 			continue
 		}
-		t := b.terms[word]
-		if t == nil {
-			t = &term{word: word}
-			b.terms[word] = t
+		docs := b.terms[word]
+		if n := len(docs); n == 0 || docs[n-1].doc != doc {
+			docs = append(docs, occurrences{doc: doc})
+			b.terms[word] = docs
 		}
-		if n := len(t.docs); n == 0 || t.docs[n-1].doc != doc {
-			t.docs = append(t.docs, occurrences{doc: doc})
-		}
-		p := &t.docs[len(t.docs)-1]
+		p := &docs[len(docs)-1]
 		p.tf[field] += share * min(n, 3) / norm
 		p.mask |= 1 << field
 	}
@@ -303,9 +286,9 @@ func (b *builder) sharedField(doc, field int, share float64, everyWord bool, tex
 // entries returns the terms with the weight of each in a document as a byte.
 func (b *builder) entries() map[string]*entry {
 	out := make(map[string]*entry, len(b.terms))
-	for word, t := range b.terms {
-		e := &entry{word: word, postings: make([]posting, len(t.docs))}
-		for i, o := range t.docs {
+	for word, docs := range b.terms {
+		e := &entry{word: word, postings: make([]posting, len(docs))}
+		for i, o := range docs {
 			sum := 0.0
 			for f, tf := range o.tf {
 				sum += weights[f].boost * tf

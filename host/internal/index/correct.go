@@ -3,26 +3,25 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
+
+	"github.com/parley-tools/parley/host/internal/index/edits"
 )
 
 // correctWords looks for known words that the unknown words of the query may stand for.
 func (s *search) correctWords() {
 	var typos []*typo
 	for i := range s.words {
-		w := &s.words[i]
-		if len(typos) == maxUnknown || len(w.text) < 3 {
-			continue
-		}
-		if !w.known {
-			if !s.matched(i, asSynonym) {
-				t := newTypo(i, w.text, 1)
-				if s.isSingleWord() && t.maxEdits == 1 {
-					t.maxEdits = 2 // there is no other evidence
-				}
-				typos = append(typos, t)
+		switch w := &s.words[i]; {
+		case len(typos) == maxUnknown || len(w.text) < 3:
+		case !w.known && !s.variants.matched(i, asSynonym):
+			t := newTypo(i, w.text, 1)
+			if len(s.words) == 1 && t.maxEdits == 1 {
+				t.maxEdits = 2 // there is no other evidence
 			}
-		} else if len(w.text) >= 6 && s.likelyTypo(i) {
+			typos = append(typos, t)
+		case w.known && len(w.text) >= 6 && s.variants.likelyTypo(i):
 			// Texts can contain misspellings: a rare word that occurs only in descriptions may be one.
 			t := newTypo(i, w.text, 0.5)
 			t.maxEdits = 1
@@ -38,24 +37,6 @@ func (s *search) correctWords() {
 	for _, t := range typos {
 		s.correctWord(t)
 	}
-}
-
-// isSingleWord reports whether the query is one word.
-func (s *search) isSingleWord() bool { return len(s.words) == 1 }
-
-func (s *search) matched(word, how int) bool {
-	return slices.ContainsFunc(s.variants, func(v variant) bool { return v.first == word && v.how == how && v.docs > 0 })
-}
-
-func (s *search) likelyTypo(word int) bool {
-	docs, mask := 0, byte(0)
-	for _, v := range s.variants {
-		if v.first <= word && word <= v.last && (v.how == asWord || v.how == asJoined || v.how == asPlugin) {
-			docs += v.docs
-			mask |= v.mask
-		}
-	}
-	return docs <= 2 && mask&^(1<<inText) == 0
 }
 
 // typo is an unknown word and the words of the index that it comes near.
@@ -78,7 +59,7 @@ type guess struct {
 
 func newTypo(word int, text string, factor float64) *typo {
 	t := &typo{word: word, text: []byte(text), factor: factor, found: map[string]guess{}, seen: map[string]bool{}}
-	t.set = letters(t.text)
+	t.set = edits.Letters(t.text)
 	switch {
 	case len(text) >= 6:
 		t.maxEdits = 2
@@ -100,7 +81,7 @@ func (src *source) scan(typos []*typo) {
 			if n < shortest {
 				continue
 			}
-			if n <= longest && near(t.set, w.set, t.maxEdits) || n > len(t.text) && t.set&^w.set == 0 {
+			if n <= longest && edits.Possible(t.set, w.set, t.maxEdits) || n > len(t.text) && t.set&^w.set == 0 {
 				if word := src.seg.spell(*w, &buf); !t.seen[string(word)] && src.contains(src.seg.postings(*w)) {
 					t.compare(word)
 				}
@@ -122,7 +103,7 @@ func (src *source) contains(postings []byte) (found bool) {
 func (t *typo) compare(word []byte) {
 	t.seen[string(word)] = true
 	if extra := len(word) - len(t.text); extra <= t.maxEdits {
-		if d := distance(t.text, word, t.maxEdits); d > 0 && d <= t.maxEdits {
+		if d := edits.Distance(t.text, word, t.maxEdits); d > 0 && d <= t.maxEdits {
 			t.near(word, d)
 			return
 		}
@@ -162,16 +143,10 @@ func (t *typo) prefix(text []byte) {
 
 // best returns the strongest n guesses.
 func (t *typo) best(strong bool, n int) []guess {
-	var out []guess
-	for _, g := range t.found {
-		if g.strong == strong {
-			out = append(out, g)
-		}
-	}
-	slices.SortFunc(out, func(a, b guess) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight),
-			cmp.Compare(a.text, b.text))
+	out := slices.SortedFunc(maps.Values(t.found), func(a, b guess) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
 	})
+	out = slices.DeleteFunc(out, func(g guess) bool { return g.strong != strong })
 	return out[:min(n, len(out))]
 }
 
@@ -179,7 +154,7 @@ func (s *search) correctWord(t *typo) {
 	if s.guess(t, true, 6) {
 		return
 	}
-	if t.factor < 1 || s.matchThesaurus(t) && !s.isSingleWord() || s.split(t) {
+	if t.factor < 1 || s.matchThesaurus(t) && len(s.words) > 1 || s.split(t) {
 		return
 	}
 	s.guess(t, false, 4)
@@ -203,8 +178,7 @@ func (s *search) guess(t *typo, strong bool, limit int) (met bool) {
 // addLate adds a variant and looks it up. It returns the number of documents that contain it.
 func (s *search) addLate(v variant) (docs int) {
 	i := len(s.variants)
-	s.add(v)
-	if len(s.variants) == i {
+	if !s.variants.add(v) {
 		return 0
 	}
 	s.apply(i)
@@ -217,16 +191,14 @@ func (s *search) matchThesaurus(t *typo) bool {
 		return false
 	}
 	st := []byte(stem(string(t.text)))
-	set, best := letters(st), ""
-	eachStem(func(key string) {
-		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) ||
-			distance(st, []byte(key), 1) > 1 {
-			return
+	set, best := edits.Letters(st), ""
+	for _, line := range thesaurusLines() {
+		key := []byte(stemOf(line))
+		if edits.Possible(set, edits.Letters(key), 1) && edits.Distance(st, key, 1) <= 1 {
+			best = string(key)
+			break
 		}
-		if best == "" || key < best {
-			best = key
-		}
-	})
+	}
 	docs := 0
 	for _, syn := range synonyms(best) {
 		docs += s.addLate(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem,
@@ -271,12 +243,7 @@ func (s *search) split(t *typo) bool {
 func (s *search) anyContains(word string) bool {
 	st := stem(word)
 	return slices.ContainsFunc(s.sources, func(src *source) (found bool) {
-		r := src.seg.find(st)
-		if len(r.b) == 0 {
-			return false
-		}
-		var buf [512]byte
-		r.group(&buf, func(ix indexed) { found = found || src.contains(ix.postings) })
+		src.eachWord(st, func(ix indexed) { found = found || src.contains(ix.postings) })
 		return found
 	})
 }
@@ -284,7 +251,7 @@ func (s *search) anyContains(word string) bool {
 // mayBeMisspelled reports whether some word of the query may be misspelled.
 func (s *search) mayBeMisspelled() bool {
 	for i, w := range s.words {
-		if !w.known || s.likelyTypo(i) {
+		if !w.known || s.variants.likelyTypo(i) {
 			return true
 		}
 	}

@@ -2,43 +2,38 @@ package index
 
 import "strings"
 
-// filter contains the numbers of the strings that pass the query's filters. A nil set lets all strings pass.
-type filter struct{ group, category, effect map[int]bool }
+// filter has the numbers of the groups, categories and effects that pass the query's filters. A nil set lets all pass.
+type filter [len(stored{}.shared)]map[int]bool
 
-// newFilter returns the filter for a plugin, nil if none of its documents can pass.
-func newFilter(m *member, q Query) *filter {
-	a := &filter{}
-	ok := true
-	numbers := func(want string) map[int]bool {
+// newFilter returns the filter for a plugin, and reports whether some of its documents can pass.
+func newFilter(m *member, q Query) (f filter, some bool) {
+	group := q.Group
+	if plugin, local, dotted := strings.Cut(group, "."); dotted && strings.EqualFold(plugin, m.plugin) {
+		group = local
+	}
+	for i, want := range [len(f)]string{group, q.Category, q.Effect} {
 		if want == "" {
-			return nil
+			continue
 		}
-		set := map[int]bool{}
+		f[i] = map[int]bool{}
 		r := reader{b: m.strings}
-		for i := range r.count() {
+		for number := range r.count() {
 			if strings.EqualFold(string(r.str()), want) {
-				set[i] = true
+				f[i][number] = true
 			}
 		}
-		ok = ok && len(set) > 0
-		return set
+		if len(f[i]) == 0 {
+			return f, false
+		}
 	}
-	group := q.Group
-	if i := strings.IndexByte(group, '.'); i >= 0 && strings.EqualFold(group[:i], m.plugin) {
-		group = group[i+1:]
-	}
-	a.group, a.category, a.effect = numbers(group), numbers(q.Category), numbers(q.Effect)
-	if !ok {
-		return nil
-	}
-	return a
+	return f, true
 }
 
 func (p *part) allows(doc int) bool {
-	if p.filter == nil {
-		return true
+	for i, set := range p.filter {
+		if set != nil && !set[p.src.seg.record(doc).shared[i]] {
+			return false
+		}
 	}
-	r := p.src.seg.record(doc)
-	pass := func(set map[int]bool, n int) bool { return set == nil || set[n] }
-	return pass(p.filter.group, r.group) && pass(p.filter.category, r.category) && pass(p.filter.effect, r.effect)
+	return true
 }

@@ -35,29 +35,13 @@ type posting struct {
 
 // layout writes a segment. Only layout and [Open] know the order of its sections. The drafts must be sorted by plugin.
 func layout(drafts []draft, words map[string]*entry) []byte {
-	var table, shared, records, names []byte
-	var offsets, owns, meanings []byte
-	var totals [3]int
-	table = binary.AppendUvarint(table, uint64(len(drafts)))
-	for _, d := range drafts {
-		table = appendString(appendString(table, d.plugin), d.build)
-		size := 0
-		for k := range kinds {
-			for i := range d.docs[k] {
-				size += len(d.docs[k][i].record)
-			}
-			totals[k] += len(d.docs[k])
-			table = binary.AppendUvarint(table, uint64(len(d.docs[k])))
-		}
-		table = binary.AppendUvarint(binary.AppendUvarint(table, uint64(len(d.strings))), uint64(size))
-		shared = append(shared, d.strings...)
-	}
-	at := make([]int, len(drafts)) // within the records of each plugin
+	var shared, names, offsets, owns, meanings []byte
+	records := make([][]byte, len(drafts)) // of each plugin
 	for k := range kinds {
 		for i := range drafts {
 			for _, doc := range drafts[i].docs[k] {
-				offsets = binary.LittleEndian.AppendUint32(offsets, uint32(at[i]))
-				at[i] += len(doc.record)
+				offsets = binary.LittleEndian.AppendUint32(offsets, uint32(len(records[i])))
+				records[i] = append(records[i], doc.record...)
 				owns = append(owns, doc.own)
 				names = append(append(names, doc.name...), '\n')
 				if k == 0 {
@@ -66,12 +50,16 @@ func layout(drafts []draft, words map[string]*entry) []byte {
 			}
 		}
 	}
-	for i := range drafts {
+	var totals [3]int
+	table := binary.AppendUvarint(nil, uint64(len(drafts)))
+	for i, d := range drafts {
+		table = appendString(appendString(table, d.plugin), d.build)
 		for k := range kinds {
-			for _, doc := range drafts[i].docs[k] {
-				records = append(records, doc.record...)
-			}
+			totals[k] += len(d.docs[k])
+			table = binary.AppendUvarint(table, uint64(len(d.docs[k])))
 		}
+		table = binary.AppendUvarint(binary.AppendUvarint(table, uint64(len(d.strings))), uint64(len(records[i])))
+		shared = append(shared, d.strings...)
 	}
 	stems, terms, width := dictionary(words)
 
@@ -83,7 +71,8 @@ func layout(drafts []draft, words map[string]*entry) []byte {
 		put(out[20+4*k:], uint32(totals[k]))
 	}
 	put(out[32:], uint32(width))
-	for i, section := range [][]byte{table, shared, slices.Concat(offsets, owns, meanings), records, names, stems, terms} {
+	docs := slices.Concat(offsets, owns, meanings)
+	for i, section := range [][]byte{table, shared, docs, slices.Concat(records...), names, stems, terms} {
 		put(out[36+4*i:], uint32(len(out)))
 		out = append(out, section...)
 	}
@@ -103,8 +92,7 @@ func dictionary(words map[string]*entry) (stems, terms []byte, width int) {
 		list = append(list, stemmed{e, stem(e.word)})
 	}
 	slices.SortFunc(list, func(x, y stemmed) int {
-		return cmp.Or(cmp.Compare(x.stem, y.stem),
-			cmp.Compare(x.word, y.word))
+		return cmp.Or(cmp.Compare(x.stem, y.stem), cmp.Compare(x.word, y.word))
 	})
 	var offsets []int
 	var packed []byte

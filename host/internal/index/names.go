@@ -3,6 +3,8 @@ package index
 import (
 	"bytes"
 	"strings"
+
+	"github.com/parley-tools/parley/host/internal/index/edits"
 )
 
 // nameEvidence is evidence that the query is the name of a document, or part of it.
@@ -20,26 +22,28 @@ const (
 	matchNamePart
 )
 
-// readFields finds the fields of the query that could be names.
-func (s *search) readFields(text string) {
+// nameFields returns what of a query could be a name, as identifiers: the whole query first ("" if it is too long),
+// then the fields of it that look like names. It returns nil for a query without letters and digits.
+func nameFields(text string) []string {
 	const longest = 80
-	fields := strings.Fields(text)
-	if id := identifier(text); id != "" && len(id) <= longest {
-		s.fields = append(s.fields, id)
-	} else if id == "" {
-		return
-	} else {
-		s.fields = append(s.fields, "")
+	whole := identifier(text)
+	if whole == "" {
+		return nil
 	}
+	if len(whole) > longest {
+		whole = ""
+	}
+	ids, fields := []string{whole}, strings.Fields(text)
 	if len(fields) < 2 {
-		return
+		return ids
 	}
 	for _, f := range fields[:min(len(fields), maxWords)] {
 		f = strings.Trim(f, "\"'`.,:;!?()[]{}<>")
-		if id := identifier(f); looksLikeName(f) && len(id) >= 4 && len(id) <= longest && len(s.fields) < 8 {
-			s.fields = append(s.fields, id)
+		if id := identifier(f); looksLikeName(f) && len(id) >= 4 && len(id) <= longest && len(ids) < 8 {
+			ids = append(ids, id)
 		}
 	}
+	return ids
 }
 
 func looksLikeName(field string) bool {
@@ -59,12 +63,12 @@ func looksLikeName(field string) bool {
 func (s *search) names() (found bool) {
 	for _, src := range s.sources {
 		for i, id := range s.fields {
-			if id != "" && s.exactName(src, id, i > 0) {
+			if id != "" && src.exactName(id, i > 0) {
 				found = true
 			}
 		}
 		if len(s.fields) > 0 && len(s.fields[0]) >= 3 {
-			s.partOfName(src, s.fields[0])
+			src.partOfName(s.fields[0])
 		}
 	}
 	return found
@@ -89,15 +93,15 @@ func (s *search) nearNames() {
 			continue
 		}
 		for _, src := range s.sources {
-			s.nearName(src, id, i > 0, doubt)
+			src.nearName(id, i > 0, doubt)
 		}
 	}
 }
 
 // note adds evidence for a document. The strongest counts, and the first of equally strong ones.
-func (s *search) note(src *source, n nameEvidence) {
+func (src *source) note(n nameEvidence) {
 	if src.best == nil {
-		src.best = s.counts.take(src.hi - src.lo)
+		src.best = src.counts.take(src.hi - src.lo)
 	}
 	if best := &src.best[n.doc-src.lo]; *best == 0 || n.score > src.evidence[*best-1].score {
 		src.evidence = append(src.evidence, n)
@@ -128,7 +132,7 @@ func (src *source) nameMatches(text string) []nameMatch {
 
 func (src *source) nameMatchesIn(lo, hi int, text string) (list []nameMatch) {
 	pattern, names := []byte(text), src.seg.idents()
-	set := letters(pattern)
+	set := edits.Letters(pattern)
 	for doc := lo; doc < hi; doc++ {
 		n := &names[doc]
 		if n.set&set != set {
@@ -151,11 +155,8 @@ func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	}
 }
 
-// ownName returns the name of a document without its group.
-func (src *source) ownName(doc int) []byte {
-	name := src.seg.name(doc)
-	return name[bytes.LastIndexByte(name, '.')+1:]
-}
+// lastName returns a name without its group.
+func lastName(name []byte) []byte { return name[bytes.LastIndexByte(name, '.')+1:] }
 
 // compound reports whether a name has several parts. A field of a longer query is an identifier only if it equals two
 // parts or more: JavaScript, e-mail and YouTube are plain words, even where a tool is called javascript.
@@ -170,20 +171,19 @@ func compound(name []byte) bool {
 
 // exactName looks for documents whose name is id: in full, with the plugin's name before it, or only their own name.
 // within means that id is a field of a longer query.
-func (s *search) exactName(src *source, id string, within bool) bool {
-	found := false
+func (src *source) exactName(id string, within bool) (found bool) {
 	full, bare := 1.0, 0.985
 	if within {
 		full, bare = 0.975, 0.97
 	}
 	for _, h := range src.nameMatches(id) {
 		switch {
-		case within && !compound(src.ownName(h.doc)) && (h.own == 0 || len(h.line) != len(id)):
+		case within && !compound(lastName(src.seg.name(h.doc))) && (h.own == 0 || len(h.line) != len(id)):
 		case len(h.line) == len(id):
-			s.note(src, nameEvidence{doc: h.doc, score: full})
+			src.note(nameEvidence{doc: h.doc, score: full})
 			found = true
 		case h.at+len(id) == len(h.line) && string(h.line[h.own:]) == id:
-			s.note(src, nameEvidence{doc: h.doc, score: bare})
+			src.note(nameEvidence{doc: h.doc, score: bare})
 			found = true
 		}
 	}
@@ -193,10 +193,10 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 		}
 		for _, h := range src.nameMatchesIn(p.lo, p.hi, local) {
 			if len(h.line) == len(local) {
-				s.note(src, nameEvidence{doc: h.doc, score: full})
+				src.note(nameEvidence{doc: h.doc, score: full})
 				found = true
 			} else if string(h.line[h.own:]) == local {
-				s.note(src, nameEvidence{doc: h.doc, score: bare})
+				src.note(nameEvidence{doc: h.doc, score: bare})
 				found = true
 			}
 		}
@@ -205,21 +205,21 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 }
 
 // partOfName looks for documents whose name contains id.
-func (s *search) partOfName(src *source, id string) {
+func (src *source) partOfName(id string) {
 	for _, h := range src.nameMatches(id) {
-		s.addPart(src, h, id)
+		src.addPart(h, id)
 	}
 	src.eachPrefixed(id, func(p *part, local string) {
 		if len(local) >= 3 {
 			for _, h := range src.nameMatchesIn(p.lo, p.hi, local) {
-				s.addPart(src, h, local)
+				src.addPart(h, local)
 			}
 		}
 	})
 }
 
 // addPart adds evidence that the name of a document contains id.
-func (s *search) addPart(src *source, h nameMatch, id string) {
+func (src *source) addPart(h nameMatch, id string) {
 	if h.at+len(id) <= h.own || len(h.line) == len(id) {
 		return // only in the group's name
 	}
@@ -249,7 +249,7 @@ func (s *search) addPart(src *source, h nameMatch, id string) {
 		score -= 0.08
 	}
 	score += 0.15 * min(1, float64(len(id))/float64(length))
-	s.note(src, nameEvidence{doc: h.doc, score: score, how: matchNamePart})
+	src.note(nameEvidence{doc: h.doc, score: score, how: matchNamePart})
 }
 
 // startsNamePart reports whether the letter of name at offset at of its identifier begins a part of the name.
@@ -269,7 +269,7 @@ func startsNamePart(name []byte, at int) bool {
 
 // nearName looks for documents whose name is id with up to three typos. within means that id is a field of a longer
 // query.
-func (s *search) nearName(src *source, id string, within bool, doubt float64) {
+func (src *source) nearName(id string, within bool, doubt float64) {
 	maxEdits := 1
 	switch {
 	case len(id) >= 16:
@@ -280,32 +280,32 @@ func (s *search) nearName(src *source, id string, within bool, doubt float64) {
 	names, lines := src.seg.idents(), src.seg.lines
 	try := func(lo, hi int, id string, within bool) {
 		pattern := []byte(id)
-		set, shortest, longest := letters(pattern), max(4, len(id)-maxEdits), len(id)+maxEdits
+		set, shortest, longest := edits.Letters(pattern), max(4, len(id)-maxEdits), len(id)+maxEdits
 		for doc := lo; doc < hi; doc++ {
 			n := &names[doc]
 			size, own := int(n.size), int(n.own)
-			fits := size >= shortest && size <= longest && near(set, n.set, maxEdits)
-			ownFits := own > 0 && size-own >= shortest && size-own <= longest && near(set, n.ownSet, maxEdits)
+			fits := size >= shortest && size <= longest && edits.Possible(set, n.set, maxEdits)
+			ownFits := own > 0 && size-own >= shortest && size-own <= longest && edits.Possible(set, n.ownSet, maxEdits)
 			if !fits && !ownFits || src.partOf(doc) == nil {
 				continue
 			}
-			if within && !compound(src.ownName(doc)) {
+			if within && !compound(lastName(src.seg.name(doc))) {
 				if ownFits = false; own == 0 || !fits {
 					continue
 				}
 			}
 			best, line := maxEdits+1, lines[n.at:][:n.size]
 			if fits {
-				best = distance(pattern, line, maxEdits)
+				best = edits.Distance(pattern, line, maxEdits)
 			}
 			if ownFits {
-				best = min(best, distance(pattern, line[own:], maxEdits))
+				best = min(best, edits.Distance(pattern, line[own:], maxEdits))
 			}
 			if best == 0 || best > maxEdits {
 				continue
 			}
 			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern)) - doubt
-			s.note(src, nameEvidence{doc: doc, score: score, how: matchNearName, typo: id})
+			src.note(nameEvidence{doc: doc, score: score, how: matchNearName, typo: id})
 		}
 	}
 	try(src.lo, src.hi, id, within)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host/internal/index/edits"
 )
 
 // maxBrief is the limit of a brief in a manifest; longer texts go into the documentation.
@@ -284,6 +286,6 @@ func (b *baseline) substring(query string) []string {
 			return 1
 		}
 		a, n := identifier(query), identifier(b.names[doc])
-		return max(0, 0.9-float64(distance([]byte(a), []byte(n), 20))/20)
+		return max(0, 0.9-float64(edits.Distance([]byte(a), []byte(n), 20))/20)
 	})
 }

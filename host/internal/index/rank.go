@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+
+	"github.com/parley-tools/parley/host/internal/index/edits"
 )
 
 // fullStrength is the strength of a word in a name, which counts in full.
@@ -70,6 +73,9 @@ type scored struct {
 	parts    []Part
 }
 
+// spellings are the words of the index that matched words of the query.
+type spellings map[string][]spelling
+
 // spelling is the weight of a word of the index that matched a word of the query.
 type spelling struct {
 	word   int
@@ -99,8 +105,11 @@ func (s *search) results() (out Results, meant bool) {
 		limit = len(found)
 	}
 	order := func(a, b candidate) int {
-		if x, y := s.parts[a.part].last, s.parts[b.part].last; x != y && round(a.score) == round(b.score) {
-			return cmp.Compare(btoi(x), btoi(y))
+		if last := s.parts[a.part].last; last != s.parts[b.part].last && round(a.score) == round(b.score) {
+			if last {
+				return 1
+			}
+			return -1
 		}
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part, b.part), cmp.Compare(a.doc, b.doc))
 	}
@@ -195,8 +204,7 @@ func (s *search) gather() []candidate {
 	}
 	s.list = list
 	return slices.DeleteFunc(list, func(c candidate) bool {
-		return c.cover < best/3 &&
-			(best >= allCovered || c.near < minSimilarity)
+		return c.cover < best/3 && (best >= allCovered || c.near < minSimilarity)
 	})
 }
 
@@ -255,9 +263,8 @@ func topCandidates(list []candidate, n int, order func(a, b candidate) int) []ca
 func (s *search) rescore(c *scored) {
 	p, src := c.part, c.part.src
 	r := src.seg.record(c.doc)
-	ph := s.bestPhrase(p, r)
-	score, bestWord := 0.0, -1
-	bestWorth := 0.0
+	ph := s.spellings.bestPhrase(p, r)
+	score, bestWord, bestWorth := 0.0, -1, 0.0
 	for w, row := range src.rows {
 		if row == nil || row[c.doc-src.lo].strength == 0 {
 			continue
@@ -287,7 +294,7 @@ func (s *search) rescore(c *scored) {
 			c.explain(s, Part{How: how, Match: match, Score: round(add)})
 		}
 	}
-	cover, asked := s.nameCover(p, r.name)
+	cover, asked, _ := s.spellings.fits(p, lastName(r.name), true)
 	grow("name covered", string(r.name), 0.45*cover*asked)
 	c.sure = ph.fit > 0.99
 	share := 0.8 * ph.fit * ph.fit
@@ -331,30 +338,28 @@ func (s *search) rescore(c *scored) {
 		c.sure = c.sure || n.how == matchName
 		c.excludes = c.excludes || n.how == matchName && n.score > 0.98
 	}
-	lower := func(how string, by float64) {
+	lower := func(how string, by, rely float64) {
 		by *= score * (1 - rely)
 		c.explain(s, Part{How: how, Score: -round(by)})
 		score -= by
 	}
 	if c.cover < 1 {
-		lower("lacks a part", lowerLacking*(1-c.cover)*p.crowd())
+		lower("lacks a part", lowerLacking*(1-c.cover)*p.crowd(), rely)
 	}
 	if r.flags&flagDeprecated != 0 {
-		lower("deprecated", 0.22)
+		lower("deprecated", 0.22, rely)
 	}
-	if !c.sure && s.undoes(r.name) {
-		by := lowerUndoing * score
-		c.explain(s, Part{How: "undoes", Score: -round(by)})
-		score -= by
+	if !c.sure && s.spellings.lackUndoing(r.name) {
+		lower("undoes", lowerUndoing, 0)
 	}
 	if r.flags&flagExperimental != 0 {
-		lower("experimental", 0.04)
+		lower("experimental", 0.04, rely)
 	}
-	switch string(p.shared(r.effect)) {
+	switch string(p.shared(r.effect())) {
 	case "write":
-		lower("write", lowerWrite)
+		lower("write", lowerWrite, rely)
 	case "destructive":
-		lower("destructive", lowerDestructive)
+		lower("destructive", lowerDestructive, rely)
 	}
 	c.score = round(min(1, score))
 }
@@ -362,15 +367,15 @@ func (s *search) rescore(c *scored) {
 // undoing are the verbs of tools that end or take back what others do.
 var undoing = []string{"cancel", "clear", "delete", "disable", "end", "remove", "reset", "stop"}
 
-// undoes reports whether a tool undoes something, by the verb in its name, and the query has no word for that.
-func (s *search) undoes(name []byte) bool {
+// lackUndoing reports whether a tool undoes something, by the verb in its name, and the query has no word for that.
+func (sp spellings) lackUndoing(name []byte) bool {
 	verb, first := "", true
-	eachToken(name[bytes.LastIndexByte(name, '.')+1:], func(word []byte) {
+	eachToken(lastName(name), func(word []byte) {
 		if first {
 			verb, first = string(word), false
 		}
 	})
-	return slices.Contains(undoing, verb) && len(s.spellings[verb]) == 0
+	return slices.Contains(undoing, verb) && len(sp[verb]) == 0
 }
 
 // crowd rates the number of documents of a part, from 0 for few to 1 for many.
@@ -385,45 +390,29 @@ func (c *scored) explain(s *search, p Part) {
 }
 
 // round keeps four digits: further digits differ between machines and must not affect the order.
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // readSpellings collects the words of the segments that matched, to compare phrases with them.
 func (s *search) readSpellings() {
-	var buf [512]byte
 	for i := range s.variants {
 		v := &s.variants[i]
 		if v.docs == 0 || v.how == asNamePart {
 			continue
 		}
 		for _, src := range s.sources {
-			r := src.seg.find(v.stem)
-			if len(r.b) == 0 {
-				continue
-			}
-			r.group(&buf, func(ix indexed) {
-				weight := v.weight * form(v, ix.text)
-				if weight == 0 {
-					return
-				}
+			src.eachForm(v, func(ix indexed, weight float64) {
 				for w := v.first; w <= v.last; w++ {
-					s.addSpelling(string(ix.text), spelling{w, weight, v.scope})
+					s.spellings.add(string(ix.text), spelling{w, weight, v.scope})
 				}
 			})
 		}
 	}
 }
 
-// addSpelling adds a spelling unless it is known, because many segments contain the same words.
-func (s *search) addSpelling(text string, sp spelling) {
-	if !slices.Contains(s.spellings[text], sp) {
-		s.spellings[text] = append(s.spellings[text], sp)
+// add adds a spelling unless it is known, because many segments contain the same words.
+func (sp spellings) add(text string, s spelling) {
+	if !slices.Contains(sp[text], s) {
+		sp[text] = append(sp[text], s)
 	}
 }
 
@@ -439,7 +428,7 @@ const (
 
 // fits compares the words of a text with the query. It returns the shares of the text and of the query that match, and
 // the words of the query in the text.
-func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float64, words wordSet) {
+func (sp spellings) fits(p *part, text []byte, everyWord bool) (cover, asked float64, words wordSet) {
 	var met [len(words)]float64
 	n, hit := 0, 0.0
 	token := func(word []byte) {
@@ -448,10 +437,10 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 		}
 		n++
 		best := 0.0
-		for _, sp := range s.spellings[string(word)] {
-			if sp.scope == "" || sp.scope == p.plugin {
-				best = max(best, sp.weight)
-				met[sp.word] = max(met[sp.word], sp.weight)
+		for _, s := range sp[string(word)] {
+			if s.scope == "" || s.scope == p.plugin {
+				best = max(best, s.weight)
+				met[s.word] = max(met[s.word], s.weight)
 			}
 		}
 		hit += best
@@ -460,8 +449,8 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 	if n == 0 || p.ideal == 0 {
 		return 0, 0, words
 	}
-	for w := range s.words {
-		asked += met[w] * p.idf[w]
+	for w, idf := range p.idf {
+		asked += met[w] * idf
 		words[w] = met[w] > 0
 	}
 	return hit / float64(n), asked / p.ideal, words
@@ -511,14 +500,8 @@ func asciiLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// nameCover returns the share of a document's own name that the query covers, and the share of the query in it.
-func (s *search) nameCover(p *part, name []byte) (cover, asked float64) {
-	cover, asked, _ = s.fits(p, name[bytes.LastIndexByte(name, '.')+1:], true)
-	return cover, asked
-}
-
 // bestPhrase returns the alias or task that matches the whole query best.
-func (s *search) bestPhrase(p *part, r stored) phrase {
+func (sp spellings) bestPhrase(p *part, r stored) phrase {
 	var best phrase
 	b := r.phrases
 	for i := range min(r.aliases+r.tasks, maxPhrases) {
@@ -531,7 +514,7 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 			field = inTask
 		}
 		text, foreign := bytes.CutPrefix(text, []byte(foreignMark))
-		cover, asked, words := s.fits(p, text, false)
+		cover, asked, words := sp.fits(p, text, false)
 		fit := asked * (0.35 + 0.65*cover)
 		if foreign {
 			fit *= foreignFit
@@ -551,9 +534,7 @@ func (s *search) wholeParameter(c *scored) (found bool) {
 		return false
 	}
 	v := &s.variants[s.whole]
-	var buf [512]byte
-	r := p.src.seg.find(v.stem)
-	r.group(&buf, func(ix indexed) {
+	p.src.eachWord(v.stem, func(ix indexed) {
 		if string(ix.text) == v.text {
 			eachPosting(ix.postings, c.doc, c.doc+1, func(_ int, _, mask byte) { found = found || mask&(1<<inParam) != 0 })
 		}
@@ -646,18 +627,14 @@ func (s *search) nearestGroups(list []scored) []string {
 	scores := map[string]float64{}
 	for _, c := range list[:min(20, len(list))] {
 		r := c.part.src.seg.record(c.doc)
-		scores[groupName(c.part.member, r.group)] += c.score
+		scores[groupName(c.part.member, r.group())] += c.score
 	}
 	if len(list) == 0 {
 		for _, p := range s.parts {
 			s.groupsLike(p, scores)
 		}
 	}
-	names := make([]string, 0, len(scores))
-	for name := range scores {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
+	names := slices.SortedFunc(maps.Keys(scores), func(a, b string) int {
 		return cmp.Or(cmp.Compare(round(scores[b]), round(scores[a])), cmp.Compare(a, b))
 	})
 	return names[:min(3, len(names))]
@@ -675,7 +652,7 @@ func (s *search) groupsLike(p *part, scores map[string]float64) {
 	used := map[int]bool{}
 	for doc := p.lo; doc < p.hi; doc++ {
 		r := p.src.seg.record(doc)
-		used[r.group] = true
+		used[r.group()] = true
 	}
 	list := reader{b: p.strings}
 	for number := range list.count() {
@@ -691,7 +668,7 @@ func (s *search) groupsLike(p *part, scores map[string]float64) {
 			id := identifier(name)
 			for _, w := range s.words {
 				maxDist := min(4, len(w.text)/2)
-				if d := distance([]byte(w.text), []byte(id), maxDist); d <= maxDist {
+				if d := edits.Distance([]byte(w.text), []byte(id), maxDist); d <= maxDist {
 					scores[full] = max(scores[full], 1-float64(d)/float64(len(w.text)+1))
 				}
 			}

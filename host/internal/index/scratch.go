@@ -10,6 +10,7 @@ type scratch struct {
 	counts arena[int32]
 	flags  arena[bool]
 	list   []candidate
+	word   [2 * 256]byte
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
@@ -31,6 +32,8 @@ func (a *arena[T]) take(n int) []T {
 	return out
 }
 
-func (s *scratch) reset() {
+// release frees what was allocated and returns the memory to the pool.
+func (s *scratch) release() {
 	s.cells.used, s.floats.used, s.counts.used, s.flags.used, s.list = 0, 0, 0, 0, s.list[:0]
+	scratches.Put(s)
 }

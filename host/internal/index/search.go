@@ -56,13 +56,13 @@ type search struct {
 	fields    []string // identifiers: the whole query first, then the fields of it that look like names
 	text      string   // the part of the query that counts
 	words     []queryWord
-	variants  []variant
+	variants  variants
 	about     []about
 	whole     int // variant that is the whole query as one word
 	sources   []*source
 	parts     []*part // of all sources, by plugin
 	docs      int     // of the kind, in all parts
-	spellings map[string][]spelling
+	spellings spellings
 	*scratch
 }
 
@@ -86,6 +86,9 @@ const (
 	asPlugin
 	asAbout // the plugin's own documentation contains it
 )
+
+// asKnown are the relations of a word that is known as it is.
+var asKnown = []int{asWord, asJoined, asPlugin}
 
 var matchKinds = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin", "about the plugin"}
 
@@ -112,7 +115,8 @@ type about struct {
 
 // source is the search within one segment, with the evidence for each of its documents.
 type source struct {
-	seg        *Segment
+	seg *Segment
+	*scratch
 	lo, hi     int                    // documents of the kind
 	parts      []*part                // by member of the segment; nil for one that is not searched
 	active     []*part                // those that are, by plugin
@@ -135,7 +139,7 @@ type part struct {
 	idf     []float64 // by word
 	ideal   float64
 	nearest float64 // maximum of similarity
-	filter  *filter
+	filter  filter
 }
 
 // cell is the best evidence that a document has for a word.
@@ -146,11 +150,10 @@ type cell struct {
 }
 
 func newSearch(segs []*Segment, q Query, text string) *search {
-	s := &search{q: q, text: text, kind: kindOf(q.Kind), spellings: map[string][]spelling{}}
+	s := &search{q: q, text: text, kind: kindOf(q.Kind), fields: nameFields(text), spellings: spellings{}}
 	if s.kind < 0 {
 		return nil
 	}
-	s.readFields(text)
 	s.readWords(withoutAddresses(text))
 	if len(s.words) == 0 && len(s.fields) == 0 {
 		return nil
@@ -167,15 +170,9 @@ func newSearch(segs []*Segment, q Query, text string) *search {
 	return s
 }
 
-// release returns the working memory of the search to the pool.
-func (s *search) release() {
-	s.scratch.reset()
-	scratches.Put(s.scratch)
-}
-
 // addSource adds the plugins of a segment that have documents of the kind and can pass the filters.
 func (s *search) addSource(seg *Segment) {
-	src := &source{seg: seg, parts: make([]*part, len(seg.members))}
+	src := &source{seg: seg, scratch: s.scratch, parts: make([]*part, len(seg.members))}
 	src.lo, src.hi = seg.bounds(s.kind)
 	backing := make([]part, len(seg.members))
 	for i := range seg.members {
@@ -186,10 +183,9 @@ func (s *search) addSource(seg *Segment) {
 		if p.excluded || p.lo == p.hi {
 			continue
 		}
-		if s.q.Group != "" || s.q.Effect != "" || s.q.Category != "" {
-			if p.filter = newFilter(p.member, s.q); p.filter == nil {
-				continue
-			}
+		var some bool
+		if p.filter, some = newFilter(p.member, s.q); !some {
+			continue
 		}
 		s.docs += p.hi - p.lo
 		src.parts[i] = p
@@ -225,12 +221,12 @@ func (s *search) readWords(text string) {
 	}
 	for i := 0; i+1 < len(s.words) && len(s.words) > 2; i++ {
 		if j := s.words[i].text + s.words[i+1].text; len(j) <= maxTerm {
-			s.add(variant{first: i, last: i + 1, how: asJoined, text: j, weight: 0.95})
+			s.variants.add(variant{first: i, last: i + 1, how: asJoined, text: j, weight: 0.95})
 		}
 	}
 	if n := len(s.words); n > 0 && len(s.fields) > 0 && s.fields[0] != s.words[0].text && len(s.fields[0]) <= maxTerm {
 		s.whole = len(s.variants)
-		s.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
+		s.variants.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}
 }
 
@@ -271,24 +267,63 @@ func newWord(text string) queryWord {
 // document matches only one word of the query.
 func (s *search) addWord(i int) {
 	w := s.words[i]
-	s.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
+	s.variants.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
 	for _, syn := range synonyms(w.stem) {
 		if slices.ContainsFunc(s.words, func(w queryWord) bool { return w.stem == syn.stem }) {
 			continue
 		}
-		s.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight,
+		s.variants.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight,
 			scope: syn.scope})
 	}
 }
 
-func (s *search) add(v variant) {
-	if len(s.variants) >= maxVariants {
-		return
+// variants are the words that a query is looked up by.
+type variants []variant
+
+// add adds a variant unless there are too many.
+func (vs *variants) add(v variant) (added bool) {
+	if len(*vs) >= maxVariants {
+		return false
 	}
 	if v.stem == "" {
 		v.stem = stem(v.text)
 	}
-	s.variants = append(s.variants, v)
+	*vs = append(*vs, v)
+	return true
+}
+
+// matched reports whether documents contain a variant of a word that relates to it in one of the ways of how.
+func (vs variants) matched(word int, how ...int) bool {
+	return slices.ContainsFunc(vs, func(v variant) bool {
+		return v.first <= word && word <= v.last && v.docs > 0 && slices.Contains(how, v.how)
+	})
+}
+
+// likelyTypo reports whether a known word is so rare, and only in descriptions, that it may be a typo there.
+func (vs variants) likelyTypo(word int) bool {
+	docs, mask := 0, byte(0)
+	for _, v := range vs {
+		if v.first <= word && word <= v.last && slices.Contains(asKnown, v.how) {
+			docs += v.docs
+			mask |= v.mask
+		}
+	}
+	return docs <= 2 && mask&^(1<<inText) == 0
+}
+
+// counting returns the variants that count as a word: the word itself if it is known.
+func (vs variants) counting(word int) (out []int) {
+	for _, want := range [][]int{{asWord, asJoined}, {asTypo, asPrefix, asNamePart}, {asSynonym}} {
+		for i, v := range vs {
+			if v.first <= word && word <= v.last && v.docs > 0 && slices.Contains(want, v.how) {
+				out = append(out, i)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
 }
 
 // wordByWord looks up every variant in every segment.
@@ -305,7 +340,7 @@ func (s *search) wordByWord() {
 	}
 	s.applyAbout()
 	for i := range s.words {
-		s.words[i].known = s.isKnown(i)
+		s.words[i].known = s.words[i].about || s.variants.matched(i, asKnown...)
 	}
 }
 
@@ -318,25 +353,15 @@ func (s *search) applyAbout() {
 			if a.word != word {
 				continue
 			}
-			if len(s.variants) == i {
-				w := &s.words[word]
-				s.add(variant{first: word, last: word, how: asAbout, text: w.text, stem: w.stem, weight: weight})
-			}
-			if len(s.variants) == i {
-				return // there are too many
+			if w := &s.words[word]; len(s.variants) == i && !s.variants.add(variant{first: word, last: word, how: asAbout,
+				text: w.text, stem: w.stem, weight: weight}) {
+				return
 			}
 			for doc := a.part.lo; doc < a.part.hi; doc++ {
-				s.put(a.part.src, word, doc, cell{a.strength, uint16(i), 0})
+				a.part.src.put(word, doc, cell{a.strength, uint16(i), 0})
 			}
 		}
 	}
-}
-
-// isKnown reports whether some segment contains word i itself, alone or joined to its neighbour, or has it as its name.
-func (s *search) isKnown(i int) bool {
-	return s.words[i].about || slices.ContainsFunc(s.variants, func(v variant) bool {
-		return v.first <= i && i <= v.last && v.docs > 0 && (v.how == asWord || v.how == asJoined || v.how == asPlugin)
-	})
 }
 
 // apply looks variant i up and adds its matches to the rows.
@@ -358,18 +383,9 @@ func (s *search) applyTo(src *source, i int) {
 	if v.scope != "" && !slices.ContainsFunc(src.active, v.appliesTo) {
 		return
 	}
-	r := src.seg.find(v.stem)
-	if len(r.b) == 0 {
-		return
-	}
-	if v.counts == nil {
-		v.counts = s.counts.take(len(s.parts))
-	}
-	var buf [512]byte
-	r.group(&buf, func(ix indexed) {
-		weight := v.weight * form(v, ix.text)
-		if weight == 0 {
-			return
+	src.eachForm(v, func(ix indexed, weight float64) {
+		if v.counts == nil {
+			v.counts = s.counts.take(len(s.parts))
 		}
 		eachPosting(ix.postings, src.lo, src.hi, func(doc int, w, mask byte) {
 			p := src.partOf(doc)
@@ -384,10 +400,13 @@ func (s *search) applyTo(src *source, i int) {
 			v.mask |= mask
 			strength := float32(weight * float64(w) / 255)
 			for word := v.first; word <= v.last; word++ {
-				s.put(src, word, doc, cell{strength, uint16(i), mask})
+				src.put(word, doc, cell{strength, uint16(i), mask})
 			}
 		})
 	})
+	if v.counts == nil {
+		return
+	}
 	for _, p := range src.active {
 		n := &v.counts[p.number]
 		*n = min(*n, int32(p.hi-p.lo))
@@ -403,6 +422,22 @@ func (s *search) addAbout(p *part, v *variant, strength float64) {
 			s.words[v.first].about = true
 		}
 	}
+}
+
+// eachWord calls f for the words of the segment with a stem.
+func (src *source) eachWord(stem string, f func(indexed)) {
+	if r := src.seg.find(stem); len(r.b) > 0 {
+		r.group(&src.word, f)
+	}
+}
+
+// eachForm calls f for the words of the segment that a variant matches, with the weight of each.
+func (src *source) eachForm(v *variant, f func(ix indexed, weight float64)) {
+	src.eachWord(v.stem, func(ix indexed) {
+		if weight := v.weight * form(v, ix.text); weight > 0 {
+			f(ix, weight)
+		}
+	})
 }
 
 // appliesTo reports whether a variant applies to a plugin.
@@ -421,14 +456,15 @@ func (s *search) applyPlugin(p *part, i int) {
 	v := &s.variants[i]
 	s.words[v.first].plugin = true
 	for doc := p.lo; doc < p.hi; doc++ {
-		s.put(p.src, v.first, doc, cell{0.3, uint16(i), 0})
+		p.src.put(v.first, doc, cell{0.3, uint16(i), 0})
 	}
 	v.docs++
 }
 
-func (s *search) put(src *source, word, doc int, c cell) {
+// put adds the evidence that a document has for a word. The strongest counts.
+func (src *source) put(word, doc int, c cell) {
 	if src.rows[word] == nil {
-		src.rows[word] = s.cells.take(src.hi - src.lo)
+		src.rows[word] = src.cells.take(src.hi - src.lo)
 	}
 	src.touched[doc-src.lo] = true
 	if at := &src.rows[word][doc-src.lo]; c.strength > at.strength {
@@ -458,8 +494,7 @@ func (s *search) namePart(word int) {
 		return
 	}
 	i := len(s.variants)
-	s.add(variant{first: word, last: word, how: asNamePart, text: text, stem: text, weight: 1})
-	if len(s.variants) == i {
+	if !s.variants.add(variant{first: word, last: word, how: asNamePart, text: text, stem: text, weight: 1}) {
 		return
 	}
 	v := &s.variants[i]
@@ -481,7 +516,7 @@ func (s *search) namePart(word int) {
 			}
 			v.counts[src.partOf(h.doc).number]++
 			v.docs++
-			s.put(src, word, h.doc, c)
+			src.put(word, h.doc, c)
 		}
 	}
 }
@@ -492,15 +527,15 @@ func (s *search) namePart(word int) {
 // than in a plugin that mentions it in passing.
 func (s *search) computeIDF() {
 	known, sum := 0, 0.0
-	counts := make([][]int, len(s.words)) // the variants that count for a word
+	counts := make([][]int, len(s.words)) // by word: the variants that count for it
+	docsWith := make([]int, len(s.words)) // by word: the documents with such a variant
 	for w := range s.words {
-		counts[w] = s.counting(w)
-		docs := 0
+		counts[w] = s.variants.counting(w)
 		for _, v := range counts[w] {
-			docs += s.variants[v].docs
+			docsWith[w] += s.variants[v].docs
 		}
-		if docs > 0 {
-			s.words[w].idf = idf(0, 0, s.share(docs)) * s.words[w].light
+		if docsWith[w] > 0 {
+			s.words[w].idf = idf(0, 0, s.share(docsWith[w])) * s.words[w].light
 			known++
 			sum += s.words[w].idf
 		}
@@ -513,11 +548,7 @@ func (s *search) computeIDF() {
 	}
 	floats := s.floats.take(len(s.words) * len(s.parts))
 	for w := range s.words {
-		all := 0
-		for _, v := range counts[w] {
-			all += s.variants[v].docs
-		}
-		share := s.share(all)
+		share := s.share(docsWith[w])
 		var last struct {
 			docs, of int
 			idf      float64
@@ -529,7 +560,7 @@ func (s *search) computeIDF() {
 				docs += s.variants[v].in(p)
 			}
 			switch of := p.hi - p.lo; {
-			case all == 0:
+			case docsWith[w] == 0:
 				p.idf[w] = s.words[w].idf
 			case s.words[w].plugin:
 				p.idf[w] = 2.5
@@ -582,19 +613,4 @@ func (s *search) compareMeanings() {
 			}
 		}
 	}
-}
-
-// counting returns the variants that count as word w: the word itself if it is known.
-func (s *search) counting(w int) (out []int) {
-	for _, want := range [][]int{{asWord, asJoined}, {asTypo, asPrefix, asNamePart}, {asSynonym}} {
-		for i, v := range s.variants {
-			if v.first <= w && w <= v.last && v.docs > 0 && slices.Contains(want, v.how) {
-				out = append(out, i)
-			}
-		}
-		if len(out) > 0 {
-			return out
-		}
-	}
-	return nil
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sort"
 	"sync"
+
+	"github.com/parley-tools/parley/host/internal/index/edits"
 )
 
 const (
@@ -151,9 +154,6 @@ func (s *Segment) Keep(keep func(plugin, build string) bool) {
 	}
 }
 
-// Len returns the number of documents of all kinds.
-func (s *Segment) Len() int { return s.total }
-
 // Doc returns the stored fields of document i, without a score. Tools come first, then events, then types, each sorted
 // by plugin and name. It returns the zero Hit if i is out of range.
 func (s *Segment) Doc(i int) Hit {
@@ -164,7 +164,7 @@ func (s *Segment) Doc(i int) Hit {
 	hit := Hit{
 		Plugin: m.plugin, Name: string(r.name), Kind: kinds[r.kind()],
 		Brief: string(r.brief), Signature: string(r.signature),
-		Group: string(m.shared(r.group)), Category: string(m.shared(r.category)), Effect: string(m.shared(r.effect)),
+		Group: string(m.shared(r.group())), Category: string(m.shared(r.shared[1])), Effect: string(m.shared(r.effect())),
 		Deprecated: r.flags&flagDeprecated != 0, Experimental: r.flags&flagExperimental != 0,
 	}
 	if r.flags&flagOwnName != 0 {
@@ -176,21 +176,25 @@ func (s *Segment) Doc(i int) Hit {
 
 // stored is a record in place.
 type stored struct {
-	flags                   byte
-	name, brief, signature  []byte
-	group, category, effect int
-	aliases, tasks          int
-	phrases                 reader
+	flags                  byte
+	name, brief, signature []byte
+	shared                 [3]int // numbers of its group, category and effect
+	aliases, tasks         int
+	phrases                reader
 }
 
-func (r *stored) kind() int { return min(2, int(r.flags&flagKind)) }
+func (r *stored) kind() int   { return min(2, int(r.flags&flagKind)) }
+func (r *stored) group() int  { return r.shared[0] }
+func (r *stored) effect() int { return r.shared[2] }
 
 func (s *Segment) record(i int) stored {
 	var out stored
 	r := s.recordAt(i)
 	out.flags = r.byte()
 	out.name = r.str()
-	out.group, out.category, out.effect = r.int(), r.int(), r.int()
+	for i := range out.shared {
+		out.shared[i] = r.int()
+	}
 	out.brief, out.signature = r.str(), r.str()
 	out.aliases, out.tasks = r.int(), r.int()
 	out.phrases = r
@@ -234,54 +238,49 @@ func (s *Segment) bounds(kind int) (lo, hi int) {
 
 // find returns the group of words with a stem, or an empty reader.
 func (s *Segment) find(stem string) reader {
-	lo, hi := 0, len(s.stems)/s.width
-	for lo < hi {
-		mid := (lo + hi) / 2
-		at := s.stemAt(mid)
-		if at >= len(s.terms) {
-			return reader{}
-		}
-		r := reader{b: s.terms[at:]}
-		switch got := r.str(); {
-		case string(got) == stem:
-			return reader{b: s.terms[at:]}
-		case string(got) < stem:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
+	key := []byte(stem)
+	i, found := sort.Find(len(s.stems)/s.width, func(i int) int {
+		r := s.groupAt(i)
+		return bytes.Compare(key, r.str())
+	})
+	if !found {
+		return reader{}
 	}
-	return reader{}
+	return s.groupAt(i)
 }
 
-// stemAt returns the offset in terms of group i.
-func (s *Segment) stemAt(i int) int {
+// groupAt returns a reader at group i of the terms, an empty one if the offset is damaged.
+func (s *Segment) groupAt(i int) reader {
+	var at int
 	if s.width == 2 {
-		return int(binary.LittleEndian.Uint16(s.stems[2*i:]))
+		at = int(binary.LittleEndian.Uint16(s.stems[2*i:]))
+	} else {
+		at = int(binary.LittleEndian.Uint32(s.stems[4*i:]))
 	}
-	return int(binary.LittleEndian.Uint32(s.stems[4*i:]))
+	return reader{b: s.terms[min(at, len(s.terms)):]}
 }
 
 // indexed is a word of the index in place. Its text is valid until the next word is read.
 type indexed struct {
 	text     []byte
 	postings []byte
+	left     int // bytes of the terms from the word on
 }
 
 // group reads the next group of words, calling f for each.
 func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 	stem := r.str()
 	for range r.count() {
-		keep, rest := int(r.byte()), int(r.byte())
+		left, keep, rest := len(r.b), int(r.byte()), int(r.byte())
 		tail := r.take(rest)
 		postings := r.str()
 		if r.bad || keep > len(stem) {
-			r.bad = true
+			r.b, r.bad = nil, true
 			return
 		}
 		n := copy(buf[:], stem[:keep])
 		n += copy(buf[n:], tail)
-		f(indexed{buf[:n], postings})
+		f(indexed{buf[:n], postings, left})
 	}
 }
 
@@ -295,26 +294,17 @@ type vocabWord struct {
 // readWords reads all words of the segment, because correcting typos compares every one.
 func (s *Segment) readWords() []vocabWord {
 	words := make([]vocabWord, 0, len(s.stems)/s.width*3/2)
-	var text [2 * 256]byte
-	r := reader{b: s.terms}
-	for len(r.b) > 0 {
-		stem := r.str()
-		group := len(s.terms) - len(r.b) - len(stem)
-		copy(text[:], stem)
-		for range r.count() {
-			at := len(s.terms) - len(r.b)
-			keep, rest := int(r.byte()), int(r.byte())
-			tail := r.take(rest)
-			r.take(r.int())
-			if r.bad || keep > len(stem) {
-				return words
+	var buf [2 * 256]byte
+	for r := (reader{b: s.terms}); len(r.b) > 0; {
+		head := r
+		size := len(head.str())
+		stem := len(s.terms) - len(head.b) - size
+		r.group(&buf, func(ix indexed) {
+			if len(ix.text) <= maxTerm {
+				at := uint32(len(s.terms) - ix.left)
+				words = append(words, vocabWord{edits.Letters(ix.text), uint32(stem), at, uint8(len(ix.text))})
 			}
-			if n := keep + rest; n <= maxTerm {
-				copy(text[:], stem[:keep])
-				copy(text[keep:], tail)
-				words = append(words, vocabWord{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
-			}
-		}
+		})
 	}
 	return words
 }
@@ -332,9 +322,10 @@ func (s *Segment) readNames() []docName {
 	for doc := range all {
 		size := bytes.IndexByte(s.lines[at:], '\n')
 		line := s.lines[at : at+size]
-		n := docName{at: uint32(at), size: uint32(size), own: uint32(min(size, int(s.owns[doc]))), set: letters(line)}
+		n := docName{at: uint32(at), size: uint32(size), own: uint32(min(size, int(s.owns[doc])))}
+		n.set = edits.Letters(line)
 		if n.ownSet = n.set; n.own > 0 {
-			n.ownSet = letters(line[n.own:])
+			n.ownSet = edits.Letters(line[n.own:])
 		}
 		all[doc] = n
 		at += size + 1

@@ -21,8 +21,8 @@ func TestStoredFields(t *testing.T) {
 		{Name: want.Name, Brief: want.Brief, Signature: want.Signature, Group: want.Group, Effect: want.Effect,
 			Category: want.Category, Deprecated: true, Experimental: true},
 	})
-	if seg.Len() != 3 {
-		t.Errorf("%d documents", seg.Len())
+	if seg.total != 3 {
+		t.Errorf("%d documents", seg.total)
 	}
 	if got := seg.Doc(0); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -51,7 +51,7 @@ func TestOddDocuments(t *testing.T) {
 			Tasks: []string{"", "x"}},
 	}
 	segs := []*Segment{open(t, "", docs)}
-	if n := segs[0].Len(); n != len(docs) {
+	if n := segs[0].total; n != len(docs) {
 		t.Errorf("%d documents, expected %d", n, len(docs))
 	}
 	if r := Search(segs, Query{Text: "same"}); r.Total != 2 || r.Hits[0].Name != "same" {
@@ -111,7 +111,7 @@ func fixChecksum(data []byte) {
 
 // exercise calls everything that reads a segment.
 func exercise(seg *Segment, queries ...string) {
-	for i := range min(seg.Len(), 1000) {
+	for i := range min(seg.total, 1000) {
 		seg.Doc(i)
 	}
 	for _, q := range queries {
@@ -121,7 +121,7 @@ func exercise(seg *Segment, queries ...string) {
 		Search([]*Segment{seg}, Query{Text: q, Group: "x", Effect: "read"})
 	}
 	if merged, err := Open(Merge([]*Segment{seg}, func(string) string { return "" })); err == nil {
-		for i := range min(merged.Len(), 1000) {
+		for i := range min(merged.total, 1000) {
 			merged.Doc(i)
 		}
 	} else {

@@ -2,8 +2,10 @@ package index
 
 import (
 	_ "embed"
+	"sort"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // thesaurusTable is thesaurus.txt in a form that is searched in place, so that a process that searches once does not
@@ -19,35 +21,29 @@ type synonym struct {
 	weight      float64 // share of a direct match
 }
 
-// synonyms returns the synonyms of the words with a stem.
-func synonyms(stem string) (list []synonym) {
-	lo, hi := 0, len(thesaurusTable) // bounds of the line's start
-	for lo < hi {
-		start := strings.LastIndexByte(thesaurusTable[:(lo+hi)/2], '\n') + 1
-		key, rest, _ := strings.Cut(thesaurusTable[start:], "\t")
-		switch {
-		case key == stem:
-			line, _, _ := strings.Cut(rest, "\n")
-			for entry := range strings.SplitSeq(line, "\t") {
-				stem, rest, _ := strings.Cut(entry, " ")
-				percent, scope, _ := strings.Cut(rest, " ")
-				n, _ := strconv.Atoi(percent)
-				list = append(list, synonym{stem, scope, float64(n) / 100})
-			}
-			return list
-		case key < stem:
-			lo = start + strings.IndexByte(thesaurusTable[start:], '\n') + 1
-		default:
-			hi = start
-		}
-	}
-	return nil
+// thesaurusLines are the lines of the table, sorted by stem.
+var thesaurusLines = sync.OnceValue(func() []string {
+	return strings.Split(strings.TrimSuffix(thesaurusTable, "\n"), "\n")
+})
+
+// stemOf returns the stem of a line of the table.
+func stemOf(line string) string {
+	stem, _, _ := strings.Cut(line, "\t")
+	return stem
 }
 
-// eachStem calls f with every stem that has synonyms, sorted.
-func eachStem(f func(stem string)) {
-	for line := range strings.Lines(thesaurusTable) {
-		stem, _, _ := strings.Cut(line, "\t")
-		f(stem)
+// synonyms returns the synonyms of the words with a stem.
+func synonyms(stem string) (list []synonym) {
+	lines := thesaurusLines()
+	i, found := sort.Find(len(lines), func(i int) int { return strings.Compare(stem, stemOf(lines[i])) })
+	if !found {
+		return nil
 	}
+	for _, entry := range strings.Split(lines[i], "\t")[1:] {
+		stem, rest, _ := strings.Cut(entry, " ")
+		percent, scope, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(percent)
+		list = append(list, synonym{stem, scope, float64(n) / 100})
+	}
+	return list
 }

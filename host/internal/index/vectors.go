@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"math"
+	"sort"
 	"strings"
 )
 
@@ -26,9 +27,7 @@ const (
 )
 
 // meaning is the meaning of a text: the weighted sum of its words' vectors. The zero value has no meaning.
-type meaning struct {
-	sum [vectorSize]float64
-}
+type meaning [vectorSize]float64
 
 // add adds the words of a text. It reports whether any of them has a vector.
 func (m *meaning) add(text string, weight float64) (some bool) {
@@ -40,8 +39,8 @@ func (m *meaning) add(text string, weight float64) (some bool) {
 			}
 			if v := vectorOf(word); v != "" {
 				some = true
-				for i := range m.sum {
-					m.sum[i] += weight * float64(int8(v[i]))
+				for i := range m {
+					m[i] += weight * float64(int8(v[i]))
 				}
 			}
 		}
@@ -52,13 +51,13 @@ func (m *meaning) add(text string, weight float64) (some bool) {
 // direction returns the sum scaled to vectorLength; ok is false if the sum is zero.
 func (m *meaning) direction() (v [vectorSize]int16, ok bool) {
 	length := 0.0
-	for _, x := range m.sum {
+	for _, x := range m {
 		length += x * x
 	}
 	if length == 0 {
 		return v, false
 	}
-	for i, x := range m.sum {
+	for i, x := range m {
 		v[i] = int16(math.Round(x * vectorLength / math.Sqrt(length)))
 	}
 	return v, true
@@ -68,18 +67,11 @@ func (m *meaning) direction() (v [vectorSize]int16, ok bool) {
 // tool.
 func (m *meaning) packed() (out [vectorSize / 2]byte) {
 	v, _ := m.direction()
-	nibble := func(x int16) byte { return byte(max(-7, min(7, (int(x)+roundingStep/2*sign(x))/roundingStep))) & 15 }
+	nibble := func(x int16) byte { return byte(int8(max(-7, min(7, math.Round(float64(x)/roundingStep))))) & 15 }
 	for i := range out {
 		out[i] = nibble(v[2*i]) | nibble(v[2*i+1])<<4
 	}
 	return out
-}
-
-func sign(x int16) int {
-	if x < 0 {
-		return -1
-	}
-	return 1
 }
 
 // cosineTable compares one direction with many packed ones: for each of their bytes it has the contribution of every
@@ -122,19 +114,13 @@ func vectorOf(word string) string {
 func vectorOfForm(word string) string {
 	n := vectorNumber(0)
 	words := vectorData[4*(n+2):]
-	lo, hi := 0, n
-	for lo < hi {
-		mid := (lo + hi) / 2
-		switch w := words[vectorNumber(1+mid):vectorNumber(2+mid)]; {
-		case w == word:
-			return words[vectorNumber(1+n)+vectorSize*mid:][:vectorSize]
-		case w < word:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
+	at, found := sort.Find(n, func(i int) int {
+		return strings.Compare(word, words[vectorNumber(1+i):vectorNumber(2+i)])
+	})
+	if !found {
+		return ""
 	}
-	return ""
+	return words[vectorNumber(1+n)+vectorSize*at:][:vectorSize]
 }
 
 // vectorNumber returns u32 number i of the file.

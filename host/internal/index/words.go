@@ -71,7 +71,7 @@ func chunks(text string, limit int) []chunk {
 
 func wordRune(r rune, size int) bool {
 	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return asciiLetter(byte(r))
 	}
 	return !(r == utf8.RuneError && size <= 1) && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r))
 }
@@ -95,14 +95,8 @@ func pairs(run string) []string {
 // split splits a run between a lower-case letter or digit and a capital, and before the last of several capitals that a
 // lower-case letter follows: HTMLElement becomes html and element. A plural of capitals ("URLs") stays one part.
 func split(run string) chunk {
-	plain := true
-	for i := 0; i < len(run); i++ {
-		if c := run[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' || c == '\'' {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	special := func(r rune) bool { return r >= utf8.RuneSelf || r >= 'A' && r <= 'Z' || r == '\'' }
+	if !strings.ContainsFunc(run, special) {
 		if len(run) > maxTerm {
 			return chunk{}
 		}
@@ -156,18 +150,12 @@ func lower[T byte | rune](c T) bool {
 
 // identifier returns a name without its style: only letters and digits, in lower case.
 func identifier(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			b.WriteByte(byte(r))
-		case r >= 'A' && r <= 'Z':
-			b.WriteByte(byte(r) + 'a' - 'A')
-		case r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)):
-			b.WriteRune(unicode.ToLower(r))
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
 		}
-	}
-	return b.String()
+		return -1
+	}, name)
 }
 
 // own splits a name into the part of its group and its own: "Network." and "getCookies".
@@ -188,7 +176,7 @@ const stopWords = " a able about after also am an and any are as at be been bein
 	"what whats when where whether which while who whose why will with within would you your yours "
 
 func stopWord(word string) bool {
-	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || strings.Contains(stopWords, " "+word+" ")
+	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || among(stopWords, word)
 }
 
 // lightWords, as stems, say little about what is wanted, however rare they are in the index.
@@ -198,7 +186,7 @@ const lightWords = " take make perform chang current browser web chrome chromium
 
 // light returns the factor of a word's weight: less than 1 for light words.
 func light(stem string) float64 {
-	if strings.Contains(lightWords, " "+stem+" ") {
+	if among(lightWords, stem) {
 		return 0.55
 	}
 	return 1

@@ -1,9 +1,11 @@
-package index
+// Package edits compares words of an index by the typing mistakes between them. It compares thousands of words for one
+// search, so it works on bytes, and only as far as a limit.
+package edits
 
 import "math/bits"
 
-// letters returns the set of letters of a word: one bit each for a to z, one for all digits, five for the rest.
-func letters(word []byte) uint32 {
+// Letters returns the set of letters of a word: one bit each for a to z, one for all digits, five for the rest.
+func Letters(word []byte) uint32 {
 	var set uint32
 	for _, c := range word {
 		switch {
@@ -18,14 +20,15 @@ func letters(word []byte) uint32 {
 	return set
 }
 
-// near is a cheap test before distance: one edit removes at most one letter from the set and adds at most one.
-func near(a, b uint32, maxDist int) bool {
+// Possible is a cheap test before [Distance], of the [Letters] of two words: one edit removes at most one letter from
+// the set and adds at most one.
+func Possible(a, b uint32, maxDist int) bool {
 	return bits.OnesCount32(a&^b) <= maxDist && bits.OnesCount32(b&^a) <= maxDist
 }
 
-// distance returns the unrestricted Damerau-Levenshtein distance of two words in bytes, or maxDist+1 as soon as it must
+// Distance returns the unrestricted Damerau-Levenshtein distance of two words in bytes, or maxDist+1 as soon as it must
 // be larger than maxDist. It returns maxDist+1 for words over 64 bytes.
-func distance(a, b []byte, maxDist int) int {
+func Distance(a, b []byte, maxDist int) int {
 	const limit = 64
 	far := maxDist + 1
 	if len(a) > limit || len(b) > limit || len(a)-len(b) > maxDist || len(b)-len(a) > maxDist {
