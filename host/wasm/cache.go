@@ -27,6 +27,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -205,18 +206,7 @@ func (s slot) write(name string, value any) error {
 	if len(data) > maxChecksums {
 		return fmt.Errorf("%s would have %d bytes", name, len(data))
 	}
-	temp, err := os.CreateTemp(s.dir, name+".*"+store.TempSuffix)
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(s.dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-	}
-	return err
+	return durable.Write(filepath.Join(s.dir, name), data)
 }
 
 // read checks a slot and returns its checksums with the stub as the module's wasm. fs.ErrNotExist means that there

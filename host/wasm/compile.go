@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -220,11 +221,8 @@ func onlyEntry(dir string) (string, error) {
 	return found[0], nil
 }
 
-// diskError means that compiled code could not be written.
-type diskError struct{ error }
-
-// runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
-// *host.Error or diskError.
+// runCompiler compiles a module into an empty folder, in a child process if the engine has one. An error that is not a
+// *host.Error means that compiled code could not be written.
 func (e *Engine) runCompiler(name string, module *instrument.Module, l host.ModuleLimits, order *guest.ImageOrder,
 	dir string,
 ) error {
@@ -237,7 +235,7 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 		_, err := compileModule(module.Wasm, dir, order)
 		var disk *fs.PathError
 		if errors.As(err, &disk) {
-			return diskError{err}
+			return err
 		}
 		return e.compileError(name, err)
 	}
@@ -268,12 +266,12 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(start).Round(time.Millisecond),
 		used.Round(time.Millisecond), cmd.ProcessState))
 	if err == nil {
-		if stdout.written > 0 {
+		if len(stdout.data) > 0 {
 			e.cfg.Debug(name + " starts without an image: " + world.Line(stdout.String(), 300))
 		}
 		return nil
 	}
-	if stderr.written > 0 {
+	if len(stderr.data) > 0 {
 		e.cfg.Debug("the compiler: " + world.Line(stderr.String(), 1000))
 	}
 	// The kernel's account counts, too: a process that the kernel kills cannot report why.
@@ -286,7 +284,7 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 			"allow more, set compile_memory_mib under [plugin.%s.limits] in policy.toml", name, module.CodeBytes, b.memory>>20,
 			name), code >= 0)
 	case code == compileDiskError:
-		return diskError{errors.New(stdout.String())}
+		return errors.New(stdout.String())
 	case code == compileRefused:
 		return e.compileError(name, errors.New(stdout.String()))
 	case code == compileMisused || code == compileOrphaned:
@@ -307,13 +305,9 @@ func refuse(message string, ever bool) *host.Error {
 // isOutOfMemory reports whether the output of a crashed Go runtime shows that the kernel refused memory, for the
 // heap or for a thread's stack.
 func isOutOfMemory(output string) bool {
-	for _, words := range []string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate", "failed to reserve",
-		"failed to create new OS thread", "pthread_create failed"} {
-		if strings.Contains(output, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate",
+		"failed to reserve", "failed to create new OS thread", "pthread_create failed"},
+		func(words string) bool { return strings.Contains(output, words) })
 }
 
 func (e *Engine) compileError(name string, err error) error {
@@ -324,14 +318,13 @@ func (e *Engine) compileError(name string, err error) error {
 		world.Line(err.Error(), 300))}
 }
 
-// prefixWriter keeps the first limit bytes written to it and counts the rest.
+// prefixWriter keeps the first limit bytes written to it.
 type prefixWriter struct {
-	limit, written int
-	data           []byte
+	limit int
+	data  []byte
 }
 
 func (w *prefixWriter) Write(p []byte) (int, error) {
-	w.written += len(p)
 	w.data = append(w.data, p[:min(len(p), w.limit-len(w.data))]...)
 	return len(p), nil
 }

@@ -30,9 +30,7 @@ type Provider struct {
 	mu      sync.Mutex
 	loading *loading // the last one, unless it failed
 
-	identityOnce sync.Once
-	identified   string // see identity
-	key          string // see moduleKey; guarded by mu
+	key string // see moduleKey; guarded by mu
 
 	scriptEngine *Provider // see runsOn; guarded by mu
 }

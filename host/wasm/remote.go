@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,10 +30,9 @@ type remoteCall struct {
 	control *world.Control
 	conn    *wire.Conn
 
-	greeted bool // the hello of the process has arrived
-	begun   bool // the guest may have run
-	done    bool // the outcome has arrived
-	acted   bool // the guest may have changed something beyond its instance
+	begun bool // the guest may have run
+	done  bool // the outcome has arrived
+	acted bool // the guest may have changed something beyond its instance
 
 	logged int
 }
@@ -69,7 +69,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
-	if !a.greeted {
+	if !a.conn.Greeted {
 		if err := a.conn.QueueHello(wire.Hello{Host: a.Host}); err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	if err := a.conn.Send(wire.KindCall, body); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if !a.greeted {
+	if !a.conn.Greeted {
 		_, err := a.conn.ReceiveHello()
 		if isGone(err) {
 			return nil, err
@@ -85,7 +85,6 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 		if err != nil {
 			return nil, host.Errorf(host.Trapped, "the process of %s: %s", a.Manifest.Name, world.Line(err.Error(), 200))
 		}
-		a.greeted = true
 	}
 	for {
 		// A byte of guest text may take six bytes in JSON.
@@ -107,13 +106,8 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 
 // isGone reports whether an error of a connection means that the other side has ended.
 func isGone(err error) bool {
-	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, net.ErrClosed, syscall.ECONNRESET,
-		syscall.EPIPE} {
-		if errors.Is(err, gone) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, net.ErrClosed, syscall.ECONNRESET,
+		syscall.EPIPE}, func(gone error) bool { return errors.Is(err, gone) })
 }
 
 // handle processes one frame. It enforces the same limits as the process itself.

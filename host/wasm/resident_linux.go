@@ -25,37 +25,31 @@ const (
 	residentGCPercent = 25
 )
 
-// reside opens what a shared runner listens on and watches, and returns what then serves its calls.
+// reside opens what a shared runner keeps: its socket, its lock file, and what tells when a file that it watches has
+// changed. It returns what then serves the calls.
 func reside(s *resident) (serve func(*runner) int, err error) {
 	debug.SetGCPercent(startGCPercent)
-	listener, lock, changes, err := openResident(s)
+	changes, err := watchFiles(s.Lock, s.Watch)
+	if err != nil {
+		return nil, host.Errorf(host.Busy, "the files of the runner cannot be watched: %v", err)
+	}
+	lock, err := os.Open(s.Lock)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.Socket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(s.Socket, 0o600); err != nil {
+		return nil, err
+	}
 	return func(r *runner) int {
 		go r.accept(listener)
 		r.serveCalls(lock, changes)
 		return runnerOK
-	}, err
-}
-
-// openResident opens what a resident process keeps: its socket, its lock file, and changes, which is closed when a file
-// that it watches has changed.
-func openResident(s *resident) (*net.UnixListener, *os.File, <-chan struct{}, error) {
-	changes, err := watchFiles(s.Lock, s.Watch)
-	if err != nil {
-		return nil, nil, nil, host.Errorf(host.Busy, "the files of the runner cannot be watched: %v", err)
-	}
-	lock, err := os.Open(s.Lock)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.Socket, Net: "unix"})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	listener.SetUnlinkOnClose(false)
-	if err := os.Chmod(s.Socket, 0o600); err != nil {
-		return nil, nil, nil, err
-	}
-	return listener, lock, changes, nil
+	}, nil
 }
 
 // accept serves connections, each in a goroutine.
@@ -73,7 +67,7 @@ func (r *runner) accept(listener *net.UnixListener) {
 			}
 			h := r.connection(wire.NewConn(bufio.NewReader(socket), socket))
 			h.close = func() { _ = socket.Close() }
-			if h.greet() == nil {
+			if _, err := h.conn.ReceiveHello(); err == nil && h.conn.SendHello(wire.Hello{Host: h.Host}) == nil {
 				h.read()
 			}
 		}()

@@ -64,11 +64,6 @@ type runnerChild struct {
 	exited chan struct{} // closed when it has ended
 }
 
-func (c *runnerChild) reap() {
-	_ = c.cmd.Wait()
-	close(c.exited)
-}
-
 // runners returns the pool.
 func (e *Engine) runners() *runnerPool {
 	e.poolOnce.Do(func() {
@@ -153,11 +148,10 @@ type lease struct {
 	lock   *os.File
 	endUse func() // releases the slot of the call
 
-	child   *runnerChild // nil if another process has started the runner
-	pid     int
-	conn    *wire.Conn
-	greeted bool        // hellos were exchanged
-	over    atomic.Bool // it was killed because it used too much CPU time
+	child *runnerChild // nil if another process has started the runner
+	pid   int
+	conn  *wire.Conn
+	over  atomic.Bool // it was killed because it used too much CPU time
 
 	mu     sync.Mutex // guards what follows against a late kill
 	socket *net.UnixConn
@@ -346,7 +340,7 @@ func (l *lease) dial() error {
 }
 
 func (l *lease) connect(socket *net.UnixConn) {
-	l.socket, l.conn, l.greeted = socket, wire.NewConn(bufio.NewReader(socket), socket), false
+	l.socket, l.conn = socket, wire.NewConn(bufio.NewReader(socket), socket)
 }
 
 // isConnected reports whether the runner has not closed the connection.
@@ -430,7 +424,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err == nil && kind == wire.KindHello:
-		l.greeted = true
+		l.conn.Greeted = true
 		return nil, nil
 	case err == nil && kind == wire.KindDone:
 		var o wire.Outcome
@@ -466,7 +460,10 @@ func (e *Engine) startRunner(args ...string) (*net.UnixConn, *runnerChild, error
 		_ = conn.Close()
 		return nil, nil, err
 	}
-	go child.reap()
+	go func() {
+		_ = child.cmd.Wait()
+		close(child.exited)
+	}()
 	return conn.(*net.UnixConn), child, nil
 }
 
@@ -542,7 +539,7 @@ func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alon
 				}
 				return nil, err
 			}
-			a := &remoteCall{Job: j, control: k, conn: l.conn, greeted: l.greeted}
+			a := &remoteCall{Job: j, control: k, conn: l.conn}
 			result, err := a.runOn(l, spec.Terms)
 			if isGone(err) {
 				err = l.crashError(a)
@@ -608,7 +605,6 @@ func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
 	stopWatch := l.watchCPU(a.Limits.Timeout)
 	result, err := a.send(terms)
 	stopWatch()
-	l.greeted = a.greeted
 	if ended := !stop(); ended || !a.done {
 		l.kill()
 	}

@@ -176,14 +176,6 @@ func (r *runner) connection(conn *wire.Conn) *hostConn {
 	return &hostConn{runner: r, conn: conn, replies: make(chan []byte)}
 }
 
-// greet exchanges hellos. An error means that the other side is not a host of this version.
-func (h *hostConn) greet() error {
-	if _, err := h.conn.ReceiveHello(); err != nil {
-		return err
-	}
-	return h.conn.SendHello(wire.Hello{Host: h.Host})
-}
-
 // read forwards calls and replies until the connection ends. If its call is in progress, nobody waits for that: the
 // process ends.
 func (h *hostConn) read() {
@@ -380,10 +372,8 @@ type RunnerInfo struct {
 
 // identity returns what tells one build of the plugin from all others.
 func (p *Provider) identity(m *manifest.Manifest) string {
-	p.identityOnce.Do(func() {
-		if p.identified = p.info.Name + " " + p.info.Digest; p.info.Digest == "" {
-			p.identified = cacheKey("manifest", guest.Marshal(m))
-		}
-	})
-	return p.identified
+	if p.info.Digest == "" {
+		return cacheKey("manifest", guest.Marshal(m))
+	}
+	return p.info.Name + " " + p.info.Digest
 }

@@ -83,8 +83,8 @@ var layers = map[string][]string{
 	},
 	"host/wasm": {
 		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/module",
-		"host/wasm/internal/world", "host/wasm/store", "internal/contain", "internal/slots", "internal/wire", "manifest",
-		"manifest/jsontext",
+		"host/wasm/internal/world", "host/wasm/store", "internal/contain", "internal/durable", "internal/slots",
+		"internal/wire", "manifest", "manifest/jsontext",
 	},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/search", "host/session",

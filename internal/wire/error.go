@@ -43,8 +43,7 @@ type suggestion struct {
 func ErrorOf(e *host.Error) *Error {
 	w := &Error{
 		Code: e.Code, Exit: e.Exit, Message: e.Message, Denied: e.Denied, Tool: e.Tool, Protocol: e.Protocol,
-		Corrected: e.Corrected,
-		Template:  e.Template, DidYouMean: e.DidYouMean, Steps: e.Steps, Trace: e.Trace,
+		Corrected: e.Corrected, Template: e.Template, DidYouMean: e.DidYouMean, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
 		w.Details = append(w.Details, detail{d.Parameter, d.Keyword, d.Provided, d.Expected, (*suggestion)(d.Suggestion)})

@@ -55,6 +55,8 @@ type Conn struct {
 	mu  sync.Mutex
 	out io.Writer
 	buf []byte // frames that are not sent yet
+
+	Greeted bool // the other side's hello has arrived, as ReceiveHello sets it
 }
 
 // NewConn returns a connection that reads frames from in and writes them to out. A slow in should be buffered.

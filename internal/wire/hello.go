@@ -23,10 +23,7 @@ type Hello struct {
 // QueueHello adds this side's hello to what the next Send writes. It sets h.Wire.
 func (c *Conn) QueueHello(h Hello) error {
 	h.Wire = Version
-	body, err := manifest.Marshal(h)
-	if err != nil {
-		return err
-	}
+	body, _ := manifest.Marshal(h) // it is plain data
 	return c.Queue(KindHello, body)
 }
 
@@ -55,5 +52,6 @@ func (c *Conn) ReceiveHello() (Hello, error) {
 	case h.Wire != Version:
 		return h, &VersionError{h.Wire}
 	}
+	c.Greeted = true
 	return h, nil
 }

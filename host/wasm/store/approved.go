@@ -83,8 +83,7 @@ func (s *Store) pruneApproved(entries []Entry) {
 	var former []os.FileInfo
 	for _, f := range ReadDir(dir) {
 		installed := slices.ContainsFunc(entries, func(e Entry) bool {
-			return strings.HasPrefix(f.Name(), hexOf(e.Digest)+
-				"-")
+			return strings.HasPrefix(f.Name(), hexOf(e.Digest)+"-")
 		})
 		if info, err := f.Info(); err == nil && !installed {
 			former = append(former, info)

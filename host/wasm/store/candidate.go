@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -252,11 +253,7 @@ func findOnlyPlugin(dir string) (string, error) {
 			found[stem] = name
 		}
 	}
-	names := make([]string, 0, len(found))
-	for _, name := range found {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Values(found))
 	switch len(names) {
 	case 1:
 		return filepath.Join(dir, names[0]), nil

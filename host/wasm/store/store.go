@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -348,10 +349,11 @@ func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 			return s.writeError(err)
 		}
 	}
-	if err := s.writeSignature(e, signature); err != nil {
-		return s.writeError(err)
+	err := s.writeSignature(e, signature)
+	if err == nil {
+		err = s.saveApproved(e, c.ManifestJSON)
 	}
-	if err := s.saveApproved(e, c.ManifestJSON); err != nil {
+	if err != nil {
 		return s.writeError(err)
 	}
 	return nil
@@ -572,10 +574,5 @@ func entryFromManifest(m *manifest.Manifest) Entry {
 }
 
 func indexOf(entries []Entry, name string) int {
-	for i := range entries {
-		if strings.EqualFold(entries[i].Name, name) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(entries, func(e Entry) bool { return strings.EqualFold(e.Name, name) })
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -28,15 +29,7 @@ func splitVersion(v string) (core, pre string) {
 // compareParts compares dot-separated identifiers: numbers by value and before words, and fewer identifiers before
 // more.
 func compareParts(a, b string) int {
-	for a != "" && b != "" {
-		var x, y string
-		x, a, _ = strings.Cut(a, ".")
-		y, b, _ = strings.Cut(b, ".")
-		if order := comparePart(x, y); order != 0 {
-			return order
-		}
-	}
-	return cmp.Compare(len(a), len(b))
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), comparePart)
 }
 
 func comparePart(x, y string) int {

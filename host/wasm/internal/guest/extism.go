@@ -194,16 +194,12 @@ func (k *extismKernel) request(meta, body []byte) uint64 {
 	}
 	reply := k.c.askHost(host.AskHTTP, Marshal(request))
 	k.c.Control.Checkpoint()
-	var r struct {
-		OK     bool
-		Error  *host.ErrorObject
-		Result struct {
-			Status  int
-			Headers []header
-			Body    string
-			Bytes   []byte `json:"body_base64"`
-		}
-	}
+	var r hostReply[struct {
+		Status  int
+		Headers []header
+		Body    string
+		Bytes   []byte `json:"body_base64"`
+	}]
 	if err := json.Unmarshal(reply, &r); err != nil {
 		k.end(host.Internal, "got a reply that is not JSON: %v", err)
 	}

@@ -83,12 +83,7 @@ type callResponse struct {
 	Invalid  []violation
 }
 
-type violation struct {
-	Pointer    string `json:"pointer"`
-	Expected   string `json:"expected"`
-	Provided   string `json:"provided"`
-	Suggestion string `json:"suggestion"`
-}
+type violation struct{ Pointer, Expected, Provided, Suggestion string }
 
 // RunReactor runs a call of kind parley/1: it initializes the guest, writes the request into its memory, calls it
 // and reads the response.
@@ -154,11 +149,7 @@ func (c *Call) answerPending(data []byte) ([]byte, error) {
 	if c.Control.Ctx.Err() != nil {
 		return nil, c.Control.ContextError()
 	}
-	var r struct {
-		OK     bool
-		Result json.RawMessage
-		Error  *host.ErrorObject
-	}
+	var r hostReply[json.RawMessage]
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return nil, host.Errorf(host.Internal, "the host's answers cannot be read")
 	}
@@ -288,19 +279,13 @@ func (c *Call) checkContent(content []host.Content) error {
 // gigabytes of memory.
 func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
-		Warnings json.RawMessage `json:"warnings"`
-		Message  json.RawMessage `json:"message"`
-		Details  json.RawMessage `json:"details"`
-		Invalid  json.RawMessage `json:"invalid"`
-		OK       *bool           `json:"ok"`
-		Result   json.RawMessage `json:"result"`
-		Content  json.RawMessage `json:"content"`
-		Exit     *int64          `json:"exit"`
+		callResponse
+		Warnings, Message, Invalid, Content json.RawMessage // in place of those of the response
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return callResponse{}, err
 	}
-	r := callResponse{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
+	r := parts.callResponse
 	if err := readContent(parts.Content, &r.Content); err != nil {
 		return r, err
 	}
@@ -491,8 +476,17 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 // guestFunctions are the functions of the host that a guest may import.
 var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
 
-// ServeGuest asks the host for a function on behalf of a guest, which serves it through [Call].serve. The reply is
-// {"ok":true,"result":..,"warnings":[..]} or {"ok":false,"error":{..}}.
+// hostReply is the reply of a function of the host: {"ok":true,"result":..,"warnings":[..]} or
+// {"ok":false,"error":{..}}.
+type hostReply[T any] struct {
+	OK       bool              `json:"ok"`
+	Result   T                 `json:"result,omitempty"`
+	Warnings []string          `json:"warnings,omitempty"`
+	Error    *host.ErrorObject `json:"error,omitempty"`
+}
+
+// ServeGuest asks the host for a function on behalf of a guest, which serves it through [Call].serve, and returns the
+// reply.
 func ServeGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
 	var result *host.Result
 	err := error(host.Errorf(host.NotFound, "the host has no function %s", world.Truncate(function, world.MaxMessage)))
@@ -500,16 +494,9 @@ func ServeGuest(ctx context.Context, r *host.Request, function string, argument 
 		result, err = r.Ask(ctx, function, argument)
 	}
 	if err != nil {
-		return Marshal(struct {
-			OK    bool              `json:"ok"`
-			Error *host.ErrorObject `json:"error"`
-		}{false, host.AsError(err).Object()})
+		return Marshal(hostReply[json.RawMessage]{Error: host.AsError(err).Object()})
 	}
-	return Marshal(struct {
-		OK       bool            `json:"ok"`
-		Result   json.RawMessage `json:"result"`
-		Warnings []string        `json:"warnings,omitempty"`
-	}{true, JSONOr(result.Data, "null"), result.Warnings})
+	return Marshal(hostReply[json.RawMessage]{OK: true, Result: JSONOr(result.Data, "null"), Warnings: result.Warnings})
 }
 
 // Marshal encodes a reply for a guest. If that is impossible, it returns the reply that says so.

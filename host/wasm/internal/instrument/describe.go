@@ -14,12 +14,9 @@ const maxDescribed = 1 << 20
 // reads modules that [Rewrite] refuses, too, and leaves out what it cannot read.
 func Describe(wasm []byte) string {
 	var b strings.Builder
-	file := reader{data: wasm, pos: min(8, len(wasm)), end: len(wasm)}
 	var types []FuncType
-	for file.pos < file.end {
-		id, size := file.byte(), int(file.u32())
-		r := &reader{data: wasm, pos: file.pos, end: min(file.pos+size, file.end)}
-		file.skip(size)
+	for s := range sections(wasm) {
+		r := &s.reader
 		each := func(read func() string) {
 			for range r.count("items", 1, maxDescribed) {
 				if line := read(); r.err == nil && b.Len() < maxDescribed && line != "" {
@@ -27,7 +24,7 @@ func Describe(wasm []byte) string {
 				}
 			}
 		}
-		switch id {
+		switch s.id {
 		case secCustom:
 			name := r.name()
 			b.WriteString(manifest.CleanLine("section "+name) + "\n")
@@ -74,5 +71,5 @@ func (r *reader) importKind(types []FuncType) string {
 	case KindGlobal:
 		r.skip(1)
 	}
-	return [...]string{"function", "table", "memory", "global", "tag"}[min(kind, kindTag)]
+	return KindNames[min(kind, kindTag)]
 }

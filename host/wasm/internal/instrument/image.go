@@ -1,6 +1,8 @@
 package instrument
 
 import (
+	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,24 +12,25 @@ import (
 // [Module].Imageable.
 func ExportGlobals(module []byte) (out []byte, names []string) {
 	var globals []uint32
-	eachSection(module, func(id byte, content reader, whole []byte) {
-		switch id {
+	out = slices.Clone(module[:headerBytes])
+	for s := range sections(module) {
+		switch s.id {
 		case secGlobal:
-			globals = mutableGlobals(content)
+			globals = mutableGlobals(s.reader)
 		case secExport:
-			n := int(content.u32())
-			body := content.data[content.pos:content.end]
-			prefix := unusedPrefix(content, n)
+			n := int(s.u32())
+			body := s.data[s.pos:s.end]
+			prefix := unusedPrefix(s.reader, n)
 			section := append(appendU32(nil, uint32(n+len(globals))), body...)
 			for _, g := range globals {
 				names = append(names, prefix+strconv.Itoa(int(g)))
 				section = appendU32(append(appendName(section, names[len(names)-1]), KindGlobal), g)
 			}
-			out = appendSection(out, id, section)
-			return
+			out = appendSection(out, s.id, section)
+			continue
 		}
-		out = append(out, whole...)
-	})
+		out = append(out, s.whole...)
+	}
 	return out, names
 }
 
@@ -35,38 +38,23 @@ func ExportGlobals(module []byte) (out []byte, names []string) {
 // given, in their order, as [ExportGlobals] names them; its memory begins with the given number of pages, and no data
 // is copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
 func Imaged(module []byte, globals []uint64, pages uint32) []byte {
-	var out []byte
-	eachSection(module, func(id byte, content reader, whole []byte) {
-		switch id {
+	out := slices.Clone(module[:headerBytes])
+	for s := range sections(module) {
+		switch s.id {
 		case secMemory:
-			content.u32() // there is one memory, with a maximum
-			content.byte()
-			content.u32()
+			s.u32() // there is one memory, with a maximum
+			s.byte()
+			s.u32()
 			section := append(appendU32(nil, 1), 1)
-			out = appendSection(out, id, append(appendU32(section, pages), content.data[content.pos:content.end]...))
+			out = appendSection(out, s.id, append(appendU32(section, pages), s.data[s.pos:s.end]...))
 		case secGlobal:
-			out = appendSection(out, id, replaceGlobals(content, globals))
+			out = appendSection(out, s.id, replaceGlobals(s.reader, globals))
 		case secData, secDataCount:
 		default:
-			out = append(out, whole...)
+			out = append(out, s.whole...)
 		}
-	})
-	return out
-}
-
-// eachSection calls visit with each section: its id, its content, and the whole with id and size. The first call has
-// the module's header as a whole, with the id of custom sections, which instrumented modules do not have.
-func eachSection(module []byte, visit func(id byte, content reader, whole []byte)) {
-	visit(secCustom, reader{}, module[:8])
-	r := reader{data: module, pos: 8, end: len(module)}
-	for r.remaining() > 0 && r.err == nil {
-		at := r.pos
-		id := r.byte()
-		size := int(r.u32())
-		content := reader{data: module, pos: r.pos, end: r.pos + size}
-		r.pos += size
-		visit(id, content, module[at:r.pos])
 	}
+	return out
 }
 
 func appendSection(out []byte, id byte, content []byte) []byte {
@@ -107,12 +95,9 @@ func replaceGlobals(r reader, values []uint64) []byte {
 		case typeI64:
 			out = appendS64(append(out, 0x42), int64(v))
 		case typeF32:
-			out = append(out, 0x43, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+			out = binary.LittleEndian.AppendUint32(append(out, 0x43), uint32(v))
 		case typeF64:
-			out = append(out, 0x44)
-			for shift := 0; shift < 64; shift += 8 {
-				out = append(out, byte(v>>shift))
-			}
+			out = binary.LittleEndian.AppendUint64(append(out, 0x44), v)
 		}
 		out = append(out, opEnd)
 	}
@@ -122,15 +107,11 @@ func replaceGlobals(r reader, values []uint64) []byte {
 // skipConstant skips a constant expression.
 func skipConstant(r *reader) {
 	for {
-		switch r.byte() {
+		switch op := r.byte(); op {
 		case opEnd:
 			return
-		case 0x41, 0x42: // i32.const, i64.const
-			r.signed(64)
-		case 0x43:
-			r.skip(4)
-		case 0x44:
-			r.skip(8)
+		case opI32, opI64, opF32, opF64:
+			r.number(op)
 		case 0x23, 0xd2: // global.get, ref.func
 			r.u32()
 		case 0xd0:

@@ -184,6 +184,9 @@ const (
 	kindTag // refused
 )
 
+// KindNames are the names of the kinds.
+var KindNames = [...]string{"function", "table", "memory", "global", "tag"}
+
 // Export is an exported name. Type is set for functions only. Imported means that an imported function is exported
 // again.
 type Export struct {

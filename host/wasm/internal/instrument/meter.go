@@ -218,18 +218,19 @@ func (d *parts) fillBody() []byte {
 	b := []byte{0}
 	b = d.emitSmallBulk(b, whole)
 	b = rangeCheck(b, whole, 0)
+	chunk := append(appendS32([]byte{0x20, 0, 0x20, 1, 0x41}, largeBulk), 0xfc, 11, 0)
+	b = d.emitChunks(b, advance(advance(chunk, 0, 0x6a), 2, 0x6b))
+	b = append(b, whole...) // the rest
+	return append(b, opEnd)
+}
+
+// emitChunks runs the code for a chunk, and charges it, until at most one is left.
+func (d *parts) emitChunks(b, chunk []byte) []byte {
 	b = append(b, opLoop, 0x40)
 	b = d.emitTick(b, largeBulk>>bulkShift)
-	b = append(b, 0x20, 0, 0x20, 1)
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0xfc, 11, 0)
-	b = advance(b, 0, 0x6a)
-	b = advance(b, 2, 0x6b)
-	b = append(b, 0x20, 2)
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0x4b, 0x0d, 0, opEnd) // i32.gt_u, br_if 0, end
-	b = append(b, whole...)             // the rest
-	return append(b, opEnd)
+	b = append(b, chunk...)
+	b = appendS32(append(b, 0x20, 2, 0x41), largeBulk)
+	return append(b, 0x4b, 0x0d, 0, opEnd) // i32.gt_u, br_if 0, end
 }
 
 // copyBody is memory.copy with its length charged. The ranges may overlap, so chunks ascend if the target is below
@@ -245,27 +246,12 @@ func (d *parts) copyBody() []byte {
 	b = rangeCheck(b, whole, 1)
 
 	b = append(b, 0x20, 0, 0x20, 1, 0x4d, opIf, 0x40) // local.get d, local.get s, i32.le_u, if
-	b = append(b, opLoop, 0x40)
-	b = d.emitTick(b, largeBulk>>bulkShift)
-	b = append(b, 0x20, 0, 0x20, 1)
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0xfc, 10, 0, 0)
-	b = advance(b, 0, 0x6a)
-	b = advance(b, 1, 0x6a)
-	b = advance(b, 2, 0x6b)
-	b = append(b, 0x20, 2)
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0x4b, 0x0d, 0, opEnd)
+	up := append(appendS32([]byte{0x20, 0, 0x20, 1, 0x41}, largeBulk), 0xfc, 10, 0, 0)
+	b = d.emitChunks(b, advance(advance(advance(up, 0, 0x6a), 1, 0x6a), 2, 0x6b))
 	b = append(b, opElse)
-	b = append(b, opLoop, 0x40)
-	b = d.emitTick(b, largeBulk>>bulkShift)
-	b = advance(b, 2, 0x6b)
-	b = append(b, 0x20, 0, 0x20, 2, 0x6a, 0x20, 1, 0x20, 2, 0x6a) // d+n, s+n
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0xfc, 10, 0, 0)
-	b = append(b, 0x20, 2)
-	b = appendS32(append(b, 0x41), largeBulk)
-	b = append(b, 0x4b, 0x0d, 0, opEnd)
+	down := advance(nil, 2, 0x6b)
+	down = append(down, 0x20, 0, 0x20, 2, 0x6a, 0x20, 1, 0x20, 2, 0x6a) // d+n, s+n
+	b = d.emitChunks(b, append(appendS32(append(down, 0x41), largeBulk), 0xfc, 10, 0, 0))
 	b = append(b, opEnd)
 	b = append(b, whole...)
 	return append(b, opEnd)

@@ -18,43 +18,23 @@ const functionNames = 1 // the subsection of the section "name" that has the nam
 // them. It reports whether the module has any names. It reads nothing but the headers of sections and these names; a
 // section that is damaged has the names before the damage.
 func FunctionNames(wasm []byte, wanted map[int]string) bool {
-	r := reader{data: wasm, pos: min(8, len(wasm)), end: len(wasm)}
-	for r.remaining() > 0 {
-		id, size := r.byte(), int(r.u32())
-		next := r.pos + size
-		if r.err != nil || size > r.remaining() {
-			return false
+	for s := range sections(wasm) {
+		if s.id != secCustom || s.name() != "name" || s.err != nil {
+			continue
 		}
-		if id == secCustom {
-			section := reader{data: wasm, pos: r.pos, end: next}
-			if section.name() == "name" && section.err == nil {
-				return section.functionNames(wanted)
-			}
-		}
-		r.pos = next
-	}
-	return false
-}
-
-func (r *reader) functionNames(wanted map[int]string) bool {
-	for r.remaining() > 0 {
-		id, size := r.byte(), int(r.u32())
-		next := r.pos + size
-		if r.err != nil || size > r.remaining() {
-			return false
-		}
-		if id == functionNames {
-			r.end = next
-			n := r.count("names", 2, maxFunctions)
-			for range n {
-				index, name := int(r.u32()), r.name()
-				if _, ok := wanted[index]; ok && r.err == nil {
-					wanted[index] = name
+		for names := range s.sections() {
+			if names.id == functionNames {
+				n := names.count("names", 2, maxFunctions)
+				for range n {
+					index, name := int(names.u32()), names.name()
+					if _, ok := wanted[index]; ok && names.err == nil {
+						wanted[index] = name
+					}
 				}
+				return n > 0
 			}
-			return n > 0
 		}
-		r.pos = next
+		return false
 	}
 	return false
 }

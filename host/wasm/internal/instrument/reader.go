@@ -1,7 +1,9 @@
 package instrument
 
 import (
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"unicode/utf8"
 )
 
@@ -174,6 +176,49 @@ func (r *reader) refType() byte {
 	return b
 }
 
+// number reads the number of a constant instruction.
+func (r *reader) number(op byte) {
+	switch op {
+	case opI32:
+		r.signed(32)
+	case opI64:
+		r.signed(64)
+	case opF32:
+		r.skip(4)
+	case opF64:
+		r.skip(8)
+	}
+}
+
+// headerBytes is the size of what precedes the sections of a module.
+const headerBytes = 8
+
+// section is a section, or a subsection of a custom one. The reader has its content.
+type section struct {
+	reader
+	id    byte
+	whole []byte // with its id and size
+}
+
+// sections yields the sections of a module, up to one that is cut off.
+func sections(module []byte) iter.Seq[section] {
+	return reader{data: module, pos: min(headerBytes, len(module)), end: len(module)}.sections()
+}
+
+// sections yields what follows as sections.
+func (r reader) sections() iter.Seq[section] {
+	return func(yield func(section) bool) {
+		for r.remaining() > 0 {
+			at := r.pos
+			id, size := r.byte(), int(r.u32())
+			content := reader{data: r.data, pos: r.pos, end: r.pos + size}
+			if r.skip(size); r.err != nil || !yield(section{content, id, r.data[at:r.pos]}) {
+				return
+			}
+		}
+	}
+}
+
 // limits reads the limits of a table or a memory. most is 0 if there is no maximum.
 func (r *reader) limits() (flag byte, size, most uint32) {
 	flag, size = r.byte(), r.u32()
@@ -193,13 +238,7 @@ const (
 	typeExtern = 0x6f
 )
 
-func appendU32(b []byte, v uint32) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
+func appendU32(b []byte, v uint32) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
 // appendS32 writes a signed LEB128 number, as i32.const has it.
 func appendS32(b []byte, v int32) []byte { return appendS64(b, int64(v)) }

@@ -10,6 +10,10 @@ const (
 	opBrIf  = 0x0d
 	opTable = 0x0e
 	opCall  = 0x10
+	opI32   = 0x41 // a constant, as those that follow
+	opI64   = 0x42
+	opF32   = 0x43
+	opF64   = 0x44
 )
 
 // rewriter copies the instructions of one body. It validates each instruction and adds the metering.
@@ -137,14 +141,8 @@ func (w *rewriter) rewrite(locals int) []byte {
 		case op == 0x40: // memory.grow
 			d.zero("a memory index")
 			w.emitTick(yieldNow) // the host grows the memory, which takes time
-		case op == 0x41:
-			d.signed(32)
-		case op == 0x42:
-			d.signed(64)
-		case op == 0x43:
-			d.skip(4)
-		case op == 0x44:
-			d.skip(8)
+		case op >= opI32 && op <= opF64:
+			d.number(op)
 		case op == 0xd0:
 			d.refType()
 		case op == 0xd2: // ref.func

@@ -69,9 +69,9 @@ func (d *decoder) decodeModule() error {
 	if err := checkHeader(d.data); err != nil {
 		return err
 	}
-	d.pos = 8
+	d.pos = headerBytes
 	d.dataCount = -1
-	d.out = append(make([]byte, 0, len(d.data)+len(d.data)/4+256), d.data[:8]...)
+	d.out = append(make([]byte, 0, len(d.data)+len(d.data)/4+256), d.data[:headerBytes]...)
 	rank := 0
 	for d.pos < len(d.data) {
 		at := d.pos
@@ -156,9 +156,7 @@ func (d *decoder) writeVector(id byte, n int, content []byte) {
 }
 
 func (d *decoder) writeSection(id byte, content []byte) {
-	d.out = append(d.out, id)
-	d.out = appendU32(d.out, uint32(len(content)))
-	d.out = append(d.out, content...)
+	d.out = appendSection(d.out, id, content)
 }
 
 func (d *decoder) readSection(id byte) {
@@ -283,13 +281,7 @@ func (d *decoder) readImports() {
 }
 
 // shortName cleans and truncates a name of the guest for a message.
-func shortName(s string) string {
-	s = manifest.CleanLine(s)
-	if len(s) > 60 {
-		s = strings.ToValidUTF8(s[:60], "") + "..."
-	}
-	return s
-}
+func shortName(s string) string { return manifest.Clip(manifest.CleanLine(s), 60) }
 
 func (d *decoder) readTables() []byte {
 	d.has.tables = d.count("tables", 3, maxTables)
@@ -379,14 +371,8 @@ func (d *decoder) copyConstant(b []byte) []byte {
 		at := d.pos
 		op := d.byte()
 		switch op {
-		case 0x41:
-			d.signed(32)
-		case 0x42:
-			d.signed(64)
-		case 0x43:
-			d.skip(4)
-		case 0x44:
-			d.skip(8)
+		case opI32, opI64, opF32, opF64:
+			d.number(op)
 		case 0x23:
 			g := d.index("global", d.has.globals)
 			if _, mutable := slices.BinarySearch(d.has.mutable, g); mutable && d.err == nil {

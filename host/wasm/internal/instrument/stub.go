@@ -4,19 +4,19 @@ package instrument
 // to no cost, and an instance of it works if the engine already has the native code of the real bodies. module must
 // be the output of [Rewrite].
 func Stub(module []byte) []byte {
-	out := make([]byte, 0, 1<<16)
-	eachSection(module, func(id byte, content reader, whole []byte) {
-		if id != secCode {
-			out = append(out, whole...)
-			return
+	out := append(make([]byte, 0, 1<<16), module[:headerBytes]...)
+	for s := range sections(module) {
+		if s.id != secCode {
+			out = append(out, s.whole...)
+			continue
 		}
-		n := content.u32()
+		n := s.u32()
 		body := []byte{3, 0, 0x00, opEnd} // size, no locals, unreachable, end
 		code := appendU32(make([]byte, 0, int(n)*len(body)+5), n)
 		for range n {
 			code = append(code, body...)
 		}
-		out = appendSection(out, id, code)
-	})
+		out = appendSection(out, s.id, code)
+	}
 	return out
 }

@@ -226,7 +226,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 			return refuseModule(wasm, m, nil, "it does not export "+describeExport(n.name, n.kind, n.typ),
 				exportHint(module, m, n.name))
 		case e.Kind != n.kind:
-			return Errorf(m, "its export %s must be a %s", n.name, kindName(n.kind))
+			return Errorf(m, "its export %s must be a %s", n.name, instrument.KindNames[n.kind])
 		case n.kind == instrument.KindFunc && e.Type != n.typ:
 			return Errorf(m, "its export %s has type (%s), expected (%s)", n.name, e.Type, n.typ)
 		case e.Imported:
@@ -246,10 +246,6 @@ func NeededExports(module *instrument.Module) []instrument.Export {
 		}
 	}
 	return out
-}
-
-func kindName(kind byte) string {
-	return [...]string{"function", "table", "memory", "global"}[kind]
 }
 
 func describeExport(name string, kind byte, typ instrument.FuncType) string {

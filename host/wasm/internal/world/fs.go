@@ -51,7 +51,7 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 		mountAt(t.Scratch, "/")
 	}
 	if m.Assets != nil { // all calls have the same tree
-		mountAt(&memFS{control: t.Control, files: t, tree: memTree{root: assets}}, m.Assets.Path)
+		mountAt(&memFS{files: t, tree: memTree{root: assets}}, m.Assets.Path)
 	}
 	for _, g := range t.Request.Grant.FS {
 		root, err := openFolder(g.Source)

@@ -16,7 +16,6 @@ import (
 // total size of what is written is bounded by the call's output limit.
 type memFS struct {
 	experimentalsys.UnimplementedFS
-	control  *Control
 	files    *Files
 	tree     memTree
 	writable bool
@@ -27,7 +26,7 @@ const maxMemNodes = 1_000
 
 // NewMemFS returns the files of a call; where two have one name or one is in another, the first one counts.
 func NewMemFS(t *Files, contents map[string]string, writable bool) *memFS {
-	m := &memFS{control: t.Control, files: t, tree: newMemTree(maxMemNodes), writable: writable}
+	m := &memFS{files: t, tree: newMemTree(maxMemNodes), writable: writable}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
 		m.check(m.tree.addFile(splitPath(name), []byte(contents[name])))
 	}
@@ -37,7 +36,7 @@ func NewMemFS(t *Files, contents map[string]string, writable bool) *memFS {
 // check ends the guest if the tree is full.
 func (m *memFS) check(err error) {
 	if errors.Is(err, errTreeFull) {
-		m.control.ExceedLimit("%s created more than %d files", m.control.Tool, maxMemNodes)
+		m.files.Control.ExceedLimit("%s created more than %d files", m.files.Control.Tool, maxMemNodes)
 	}
 }
 
@@ -58,7 +57,7 @@ func (m *memFS) Content(name string) ([]byte, bool) {
 
 func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File,
 	experimentalsys.Errno) {
-	m.control.Checkpoint()
+	m.files.Control.Checkpoint()
 	n := m.tree.find(name)
 	if flag&experimentalsys.O_DIRECTORY != 0 {
 		if n != nil && n.Dir && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0 {
@@ -99,7 +98,7 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 func (m *memFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) { return m.Stat(name) }
 
 func (m *memFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	m.control.Checkpoint()
+	m.files.Control.Checkpoint()
 	n := m.tree.find(name)
 	if n == nil {
 		return sys.Stat_t{}, experimentalsys.ENOENT
@@ -217,7 +216,7 @@ func (f *memFile) Read(p []byte) (int, experimentalsys.Errno) {
 }
 
 func (f *memFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
-	f.fs.control.Checkpoint()
+	f.fs.files.Control.Checkpoint()
 	switch {
 	case f.node.Dir:
 		return 0, experimentalsys.EISDIR
@@ -239,7 +238,7 @@ func (f *memFile) Write(p []byte) (int, experimentalsys.Errno) {
 }
 
 func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
-	f.fs.control.Checkpoint()
+	f.fs.files.Control.Checkpoint()
 	switch {
 	case f.node.Dir:
 		return 0, experimentalsys.EISDIR
@@ -255,9 +254,10 @@ func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 // resize changes a file's length, within the limit for all files together.
 func (f *memFile) resize(size int64) {
 	grown := size - int64(len(f.node.Data))
-	if limit := f.fs.control.Limits.Output; int64(f.fs.used)+grown > int64(limit) {
-		f.fs.control.ExceedLimit("%s wrote more than the limit of %d bytes to its output file; request less data, or raise "+
-			"output_bytes in the plugin's limits", f.fs.control.Tool, limit)
+	k := f.fs.files.Control
+	if limit := k.Limits.Output; int64(f.fs.used)+grown > int64(limit) {
+		k.ExceedLimit("%s wrote more than the limit of %d bytes to its output file; request less data, or raise "+
+			"output_bytes in the plugin's limits", k.Tool, limit)
 	}
 	f.fs.used += int(grown)
 	if grown <= 0 {
