@@ -150,9 +150,6 @@ func (s slot) writeChecksums(built *instrument.Module, assets bool) (*checksums,
 	if err != nil {
 		return nil, err
 	}
-	if code, err = filepath.Rel(s.dir, code); err != nil {
-		return nil, err
-	}
 	sums := &checksums{Key: s.key, Module: *built, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code},
 		Image: image}
 	if image != nil {

@@ -176,7 +176,7 @@ func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage,
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Rename(code, entry); err != nil {
+	if err := os.Rename(filepath.Join(full, code), filepath.Join(dir, entry)); err != nil {
 		return nil, err
 	}
 	return noImage, os.RemoveAll(full)
@@ -208,9 +208,9 @@ func compilerContext() context.Context {
 	return experimental.WithCompilationWorkers(context.Background(), min(runtime.NumCPU(), 4))
 }
 
-// onlyEntry returns the path of the one file that wazero has left in a cache folder.
+// onlyEntry returns the one file that wazero has left in a cache folder, by its path from there.
 func onlyEntry(dir string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+	found, err := fs.Glob(os.DirFS(dir), "wazero-*/*")
 	if err != nil {
 		return "", err
 	}

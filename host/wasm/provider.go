@@ -151,14 +151,13 @@ func (p *Provider) Prepare(ctx context.Context) error {
 // prepareFor is Prepare for a call. If that runs in a runner, the compiled code is not opened here.
 func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
 	level, err := p.engine.isolation(p.info.Name, r)
-	if err == nil && level != isolateNone {
-		if err = p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
-			return err
-		}
-		err = nil
-	}
 	if err != nil {
 		return err
+	}
+	if level != isolateNone {
+		if err := p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
+			return err
+		}
 	}
 	return p.Prepare(ctx)
 }

@@ -58,8 +58,7 @@ func terms(j *guest.Job, code string) wire.Terms {
 func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 	r := j.Request
 	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JSONOr(r.Params, "{}"), Caller: r.Caller,
-		Session: j.Session,
-		CallID:  r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
+		Session: j.Session, CallID: r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
 }
 
 // send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome

@@ -103,24 +103,21 @@ const runnerIDBytes = 10
 // runnerSpec is what one runner is for. Calls of different specs never share one.
 type runnerSpec struct {
 	start
-	Plugin  string    // digest of the plugin
-	Caller  string    // who calls, and in which session
-	Session string    //
-	Program string    // identity of this binary
-	Folders []fsID    // the granted folders as they are now
-	Wire    int       //
-	code    *Provider // to load the code
+	Plugin  string           // digest of the plugin
+	Caller  string           // who calls, and in which session
+	Session string           //
+	Program string           // identity of this binary
+	Folders []protect.FileID // the granted folders as they are now
+	Wire    int              //
+	code    *Provider        // to load the code
 }
 
-// fsID identifies a file.
-type fsID struct{ Device, Inode uint64 }
-
-func fileID(path string) fsID {
+func fileID(path string) (id protect.FileID) {
 	var s unix.Stat_t
-	if unix.Stat(path, &s) != nil {
-		return fsID{}
+	if unix.Stat(path, &s) == nil {
+		id = protect.FileID{Dev: uint64(s.Dev), Ino: s.Ino}
 	}
-	return fsID{uint64(s.Dev), s.Ino}
+	return id
 }
 
 // programID identifies the running binary.

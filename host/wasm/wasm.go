@@ -102,7 +102,6 @@ type Engine struct {
 	background context.Context
 	stop       context.CancelFunc
 	loads      sync.WaitGroup
-	loaded     bool // whether a load was ever started
 	budget     func(codeBytes int) budget
 	missing    func(folders bool) []string // MissingIsolation, but for tests
 
@@ -150,20 +149,17 @@ const closeWait = 2 * time.Second
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
-	loaded := e.loaded
 	e.mu.Unlock()
 	e.stop()
-	if loaded { // most commands run no guest, and then need no goroutine
-		ended := make(chan struct{})
-		go func() {
-			e.loads.Wait()
-			close(ended)
-		}()
-		select {
-		case <-ended:
-		case <-ctx.Done():
-		case <-time.After(closeWait):
-		}
+	ended := make(chan struct{})
+	go func() {
+		e.loads.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-time.After(closeWait):
 	}
 	e.runners().close()
 	e.mu.Lock()
@@ -219,7 +215,6 @@ func (e *Engine) inBackground(load func()) error {
 	if e.closed {
 		return closedError()
 	}
-	e.loaded = true
 	e.loads.Go(load)
 	return nil
 }

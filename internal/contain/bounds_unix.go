@@ -10,14 +10,11 @@ import (
 
 // setBounds sets the bounds in the kernel.
 func setBounds(b Bounds) {
-	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
-	for resource, limit := range map[int]uint64{unix.RLIMIT_CPU: uint64(math.Ceil(b.CPU.Seconds())),
+	for resource, limit := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_CPU: uint64(math.Ceil(b.CPU.Seconds())),
 		unix.RLIMIT_DATA: b.Memory, unix.RLIMIT_NOFILE: b.OpenFiles, unix.RLIMIT_FSIZE: b.FileBytes} {
-		if limit > 0 {
-			limits[resource] = limit
+		if limit == 0 && resource != unix.RLIMIT_CORE { // there is never a dump
+			continue
 		}
-	}
-	for resource, limit := range limits {
 		var now unix.Rlimit
 		if unix.Getrlimit(resource, &now) == nil {
 			limit = min(limit, now.Max)

@@ -145,15 +145,12 @@ func (l *line) lock(name string) (unlock func(), ok bool) {
 		return func() {}, true
 	}
 	f := flock.New(filepath.Join(l.dir, name), flock.SetPermissions(0o600))
-	switch locked, err := f.TryLock(); {
-	case locked:
+	locked, err := f.TryLock()
+	if locked {
 		return func() { _ = f.Close() }, true
-	case err == nil:
-		_ = f.Close()
-		return nil, false
 	}
 	_ = f.Close()
-	return func() {}, true
+	return func() {}, err != nil
 }
 
 // wake wakes the first one that waits. The line is locked.

@@ -31,24 +31,13 @@ func (s *Store) Approved(digest string) ([]byte, bool) {
 		return nil, false
 	}
 	for _, f := range ReadDir(filepath.Join(s.Dir, approvedDir)) {
-		if sum, ok := approvedSum(f.Name(), digest); ok {
-			if data, ok := s.approved(digest, sum); ok {
+		if sum, ok := strings.CutPrefix(f.Name(), hexOf(digest)+"-"); ok {
+			if data, ok := s.approved(digest, strings.TrimSuffix(sum, approvedSuffix)); ok {
 				return data, true
 			}
 		}
 	}
 	return nil, false
-}
-
-// approvedSum returns the manifest's hash from the name of a file in the folder, if the file belongs to the build
-// with the given digest.
-func approvedSum(name, digest string) (string, bool) {
-	sum, ok := strings.CutPrefix(name, hexOf(digest)+"-")
-	if !ok {
-		return "", false
-	}
-	sum, ok = strings.CutSuffix(sum, approvedSuffix)
-	return sum, ok && isHash(sum)
 }
 
 // approved reads the manifest of a build. A file whose hash differs is ignored.

@@ -238,15 +238,15 @@ func (c *Call) exitError(code uint32) error {
 }
 
 // traps maps the engine's reasons to messages for people.
-var traps = []struct{ engine, people string }{
-	{"stack overflow", "stack overflow (infinite recursion?)"},
-	{"unreachable", "it executed an unreachable instruction (an abort, a panic or a failed assertion)"},
-	{"out of bounds memory access", "out of bounds memory access"},
-	{"integer divide by zero", "integer divide by zero"},
-	{"integer overflow", "integer overflow"},
-	{"invalid conversion to integer", "invalid conversion to integer"},
-	{"invalid table access", "a call through an empty or missing table entry"},
-	{"indirect call type mismatch", "an indirect call of a function of another type"},
+var traps = map[string]string{
+	"stack overflow":                "stack overflow (infinite recursion?)",
+	"unreachable":                   "it executed an unreachable instruction (an abort, a panic or a failed assertion)",
+	"out of bounds memory access":   "out of bounds memory access",
+	"integer divide by zero":        "integer divide by zero",
+	"integer overflow":              "integer overflow",
+	"invalid conversion to integer": "invalid conversion to integer",
+	"invalid table access":          "a call through an empty or missing table entry",
+	"indirect call type mismatch":   "an indirect call of a function of another type",
 }
 
 // trapReason describes a trap by the innermost error, which is the engine's own. Names that the guest chose are not
@@ -256,10 +256,8 @@ func trapReason(err error) string {
 	for errors.Unwrap(inner) != nil {
 		inner = errors.Unwrap(inner)
 	}
-	for _, t := range traps {
-		if inner.Error() == t.engine {
-			return t.people
-		}
+	if people, ok := traps[inner.Error()]; ok {
+		return people
 	}
 	var fault runtime.Error
 	if errors.As(err, &fault) {

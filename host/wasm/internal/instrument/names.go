@@ -22,7 +22,7 @@ func FunctionNames(wasm []byte, wanted map[int]string) bool {
 		if s.id != secCustom || s.name() != "name" || s.err != nil {
 			continue
 		}
-		for names := range s.sections() {
+		for names := range sectionsIn(s.reader) {
 			if names.id == functionNames {
 				n := names.count("names", 2, maxFunctions)
 				for range n {

@@ -202,11 +202,11 @@ type section struct {
 
 // sections yields the sections of a module, up to one that is cut off.
 func sections(module []byte) iter.Seq[section] {
-	return reader{data: module, pos: min(headerBytes, len(module)), end: len(module)}.sections()
+	return sectionsIn(reader{data: module, pos: min(headerBytes, len(module)), end: len(module)})
 }
 
-// sections yields what follows as sections.
-func (r reader) sections() iter.Seq[section] {
+// sectionsIn yields what a reader has left as sections.
+func sectionsIn(r reader) iter.Seq[section] {
 	return func(yield func(section) bool) {
 		for r.remaining() > 0 {
 			at := r.pos

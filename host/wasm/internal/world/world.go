@@ -164,7 +164,7 @@ func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
 		memory = uint32(cfg.MemoryMiB)
 	}
 	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, maxUnlimitedMiB)))
-	timeout := firstPositive(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout,
+	timeout := cmp.Or(max(r.Options.Timeout, 0), time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout,
 		defaultTimeout)
 	if r.Limits.Timeout > 0 {
 		timeout = min(timeout, r.Limits.Timeout)
@@ -173,7 +173,7 @@ func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
 	if r.Options.JQ != "" { // the filter's result leaves the host, not this one
 		usualOutput = maxOutput
 	}
-	output := min(firstPositive(m.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)
+	output := min(cmp.Or(m.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}
@@ -189,13 +189,4 @@ func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
 		created:   cmp.Or(r.Limits.FilesCreated, defaultFilesCreated),
 		written:   int64(cmp.Or(r.Limits.BytesWritten, defaultBytesWritten)),
 	}
-}
-
-func firstPositive[T int | time.Duration](values ...T) T {
-	for _, v := range values {
-		if v > 0 {
-			return v
-		}
-	}
-	return 0
 }
