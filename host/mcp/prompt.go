@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -50,8 +51,7 @@ func (l *lists) addPrompt(p host.Provider) error {
 
 // learn returns the tutorial of a plugin.
 func (m *modeServer) learn(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-	plugin := strings.TrimPrefix(r.Params.Name, learnPrefix)
-	at, err := m.host.Catalog().Find(plugin)
+	at, err := m.host.Catalog().Find(strings.TrimPrefix(r.Params.Name, learnPrefix))
 	var parsed *manifest.Manifest
 	if err == nil {
 		parsed, err = at.Provider.Manifest()
@@ -85,7 +85,7 @@ func (w *renderer) tutorial(plugin string, steps []manifest.Step) string {
 // tutorialCall renders the command of a step as the call of a tool. A command that is not a call stays as it is.
 func (w *renderer) tutorialCall(line string) string {
 	line = manifest.CleanLine(line)
-	if s, ok := w.host.Catalog().ReadTutorialCommand(line); ok {
+	if s, ok := commandline.Read(w.host.Catalog(), line); ok {
 		if call, ok := w.step(s); ok {
 			arguments, _ := manifest.Marshal(call.Arguments)
 			return call.Tool + " " + string(manifest.EscapeJSON(arguments))

@@ -53,10 +53,11 @@ var layers = map[string][]string{
 	"host": {
 		"host/protect", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
-	"host/session": {"host", "host/protect"},
-	"host/overlay": {"host", "host/protect", "manifest", "manifest/jsontext"},
-	"host/redact":  {"host", "manifest", "manifest/jsontext"},
-	"host/search":  {"host", "manifest"},
+	"host/session":     {"host", "host/protect"},
+	"host/overlay":     {"host", "host/protect", "manifest", "manifest/jsontext"},
+	"host/redact":      {"host", "manifest", "manifest/jsontext"},
+	"host/commandline": {"host", "manifest"},
+	"host/search":      {"host", "manifest"},
 	"host/advice": {
 		"host", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
@@ -87,8 +88,8 @@ var layers = map[string][]string{
 		"internal/wire", "manifest", "manifest/jsontext",
 	},
 	"host/mcp": {
-		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/search", "host/session",
-		"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/search",
+		"host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/mcp/envelope": {"host", "host/advice", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
@@ -106,8 +107,8 @@ var layers = map[string][]string{
 	"host/jq":         {"host", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
-		"host", "host/call", "host/learn/eval", "host/overlay", "host/protect", "manifest", "manifest/generate",
-		"manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
+		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "manifest",
+		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
@@ -196,7 +197,8 @@ var layers = map[string][]string{
 	"cmd": {
 		".", "cmd/parley/internal/admin", "cmd/parley/internal/build", "cmd/parley/internal/command",
 		"cmd/parley/internal/history", "cmd/parley/internal/learning", "cmd/parley/internal/plugins",
-		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call", "manifest",
+		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
+		"host/commandline", "manifest",
 		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"bench": {"internal/foreign"},
@@ -263,17 +265,16 @@ var dependencies = map[string][]string{
 		"internal/slots",
 		"internal/testhome",
 	},
-	"github.com/gorilla/websocket":                {"cdp/internal/browser", "cdp/internal/keeper"},
-	"github.com/blevesearch/snowballstem":         {"host"},
-	"github.com/blevesearch/snowballstem/english": {"host"},
-	"github.com/itchyny/gojq":                     {"bench", "cmd/...", "host/jq", "plugins/json"},
-	"github.com/landlock-lsm/go-landlock":         {"internal/contain"},
-	"github.com/pelletier/go-toml/v2":             {"cmd/...", "host/policy"},
-	"github.com/pkoukk/tiktoken-go":               {"bench"},
-	"github.com/pkoukk/tiktoken-go-loader":        {"bench"},
-	"github.com/rogpeppe/go-internal":             {"cmd/..."}, // tests
-	"github.com/spf13/cobra":                      {"cmd/..."},
-	"github.com/spf13/pflag":                      {"cmd/..."},
+	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
+	"github.com/blevesearch/snowballstem":  {"host"},
+	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "plugins/json"},
+	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
+	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},
+	"github.com/pkoukk/tiktoken-go":        {"bench"},
+	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
+	"github.com/rogpeppe/go-internal":      {"cmd/..."}, // tests
+	"github.com/spf13/cobra":               {"cmd/..."},
+	"github.com/spf13/pflag":               {"cmd/..."},
 	// sdk: a test, which calls a guest through the ABI alone
 	"github.com/tetratelabs/wazero": {
 		"host/wasm", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/world", "sdk",

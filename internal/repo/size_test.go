@@ -25,7 +25,7 @@ var maxLines = map[string]int{
 	"host/search":          182,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 3201,
+	"host":                 3060,
 	"host/policy":          3166,
 	"host/egress":          868,
 	"host/protect":         795,
@@ -34,7 +34,7 @@ var maxLines = map[string]int{
 	"host/record":          1812,
 	"host/mcp":             4435,  // as the package below; the prepared list
 	"host/wasm":            10159, // four packages more, each with its imports
-	"host/learn":           4198,  // the evaluation of searches; imports host/overlay
+	"host/learn":           4199,  // the evaluation of searches; imports host/overlay, host/commandline
 	"host/docs":            954,
 	"host/signature":       352,
 	"host/oci":             1021,
@@ -48,10 +48,11 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":  9095,
 	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
-	"cmd":                  13896, // choices are written as if; imports host/search
+	"cmd":                  13864, // choices are written as if; imports host/search
 	"internal":             1194,  // plugins for tests
 	"host/admit":           1426,  // reports have their name in full
 	"internal/durable":     102,   // writing a file, which four rooms did themselves
+	"host/commandline":     142,
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
@@ -65,7 +66,7 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 
-	"host":         {3201, 25},
+	"host":         {3060, 25},
 	"plugins/page": {4122, 18}, // locators as Playwright writes them
 }
 

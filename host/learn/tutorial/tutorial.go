@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -109,7 +110,7 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 
 // expectedEvent returns the event that a step leaves when it ends as it should.
 func expectedEvent(catalog *host.Catalog, s Step) Event {
-	step, _ := catalog.ReadTutorialCommand(s.Run)
+	step, _ := commandline.Read(catalog, s.Run)
 	switch step.Op {
 	case "", host.OpList, host.OpListen:
 		return Event{}

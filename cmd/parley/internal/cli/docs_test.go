@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/learn/tutorial"
 	"github.com/parley-tools/parley/host/mcp"
@@ -96,7 +97,7 @@ func TestTutorialsRun(t *testing.T) {
 					break
 				}
 				for _, s := range p.Due() {
-					words, ok := shellWords(s.Run)
+					words, ok := commandline.Words(s.Run)
 					if !ok || words[0] != "parley" || s.Say == "" {
 						t.Fatalf("step %d is not a command: %q", s.Step, s.Run)
 					}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -36,7 +37,7 @@ func TestNextCommandsExist(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	follow := func(line string, args []string) {
-		words, ok := shellWords(line)
+		words, ok := commandline.Words(line)
 		if !ok {
 			t.Errorf("parley %s: next is not a valid line of a shell: %s", strings.Join(args, " "), line)
 			return
@@ -118,7 +119,7 @@ func TestNextCommandsExist(t *testing.T) {
 			}
 		}
 		for _, e := range doc.Examples {
-			if words, ok := shellWords(e.Command); !ok || words[0] != "parley" {
+			if words, ok := commandline.Words(e.Command); !ok || words[0] != "parley" {
 				t.Errorf("parley %s: an example is not a valid line of a shell: %s", strings.Join(args, " "), e.Command)
 			}
 		}
@@ -178,7 +179,7 @@ func TestInstallTips(t *testing.T) {
 			t.Errorf("parley %s ends in %d without a tip: %s", strings.Join(args, " "), code, message)
 		}
 		for _, line := range next {
-			words, ok := shellWords(line)
+			words, ok := commandline.Words(line)
 			if ok && len(words) > 1 && words[0] == "parley" && !slices.ContainsFunc(words, placeholder.MatchString) {
 				followed++
 				follow(t, words[1:], append(slices.Clone(seen), message))

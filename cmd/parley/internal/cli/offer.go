@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -62,9 +63,9 @@ func (a *front) offers(line string) bool {
 // parseOffer parses a line: a command, or advice in words, which is no command. It returns nil for one that may not be
 // offered.
 func (a *front) parseOffer(line string) *parsedLine {
-	words, ok := shellWords(line)
+	words, ok := commandline.Words(line)
 	if command, _, reads := strings.Cut(line, " < "); !ok && reads {
-		words, ok = shellWords(command)
+		words, ok = commandline.Words(command)
 	}
 	if !ok || len(words) == 0 || words[0] != "parley" {
 		if strings.HasPrefix(line, "parley ") || advice.Lifts(strings.Fields(line)) {
@@ -180,40 +181,4 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	}
 	_, ok := advice.Holds(h.Names(), p.call)
 	return p, ok
-}
-
-// shellWords splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
-func shellWords(line string) (words []string, ok bool) {
-	word, inWord, quote := "", false, rune(0)
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word, escaped = word+string(r), false
-		case quote == '\'' && r != '\'':
-			word += string(r)
-		case r == '\\':
-			escaped, inWord = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote, inWord = r, true
-		case quote == '"' && (r == '$' || r == '`'):
-			return nil, false
-		case quote == 0 && r == ' ':
-			if inWord {
-				words = append(words, word)
-			}
-			word, inWord = "", false
-		case quote == 0 && strings.ContainsRune("$`|&;<>(){}!*?\n", r):
-			return nil, false
-		default:
-			word += string(r)
-			inWord = true
-		}
-	}
-	if inWord {
-		words = append(words, word)
-	}
-	return words, quote == 0 && !escaped
 }

@@ -1,4 +1,5 @@
-package host
+// Package commandline reads command lines of parley, such as the steps of a tutorial: their words, and what they call.
+package commandline
 
 import (
 	"encoding/json"
@@ -7,28 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// ReadTutorialCommand parses a command line from the `run` field of a tutorial in a manifest. It returns false with a
+// Read parses a command line from the `run` field of a tutorial in a manifest. It returns false with a
 // zero step for a line that is not a command on the catalog or has an unknown name, and false with the bare call for a
 // call with arguments that a step cannot express.
-func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
-	words, ok := shellWords(line)
+func Read(c *host.Catalog, line string) (host.Step, bool) {
+	words, ok := Words(line)
 	if !ok || len(words) < 2 || words[0] != "parley" {
-		return Step{}, false
+		return host.Step{}, false
 	}
 	words = words[1:]
 	switch words[0] {
 	case "search":
-		return SearchStep(wordAfter(words, "search")), len(words) > 1
+		return host.SearchStep(wordAfter(words, "search")), len(words) > 1
 	case "--list":
-		return ListStep(""), true
+		return host.ListStep(""), true
 	case "call":
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return Step{}, false
+		return host.Step{}, false
 	}
 	plugin, local, _ := strings.Cut(words[0], ".")
 	rest := words[1:]
@@ -36,17 +38,17 @@ func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
 		local, rest = rest[0], rest[1:]
 	}
 	if slices.Contains(rest, "--listen") {
-		return Step{Op: OpListen, Tool: plugin, Query: wordAfter(rest, "--listen")}, true
+		return host.Step{Op: host.OpListen, Tool: plugin, Query: wordAfter(rest, "--listen")}, true
 	}
 	at, err := c.FindIn(plugin, local)
 	switch {
 	case err != nil:
-		return Step{}, false
+		return host.Step{}, false
 	case slices.Contains(rest, "--search"):
-		return Step{Op: OpSearch, Tool: at.Plugin, Query: wordAfter(rest, "--search")}, true
+		return host.Step{Op: host.OpSearch, Tool: at.Plugin, Query: wordAfter(rest, "--search")}, true
 	case slices.Contains(rest, "--describe") || at.Entry != nil:
 		tier, _ := strconv.Atoi(wordAfter(rest, "--tier"))
-		return DescribeStep(at.Name(), tier), true
+		return host.DescribeStep(at.Name(), tier), true
 	case slices.Contains(rest, "--list") || at.Tool == nil:
 		return at.ListStep(), true
 	}
@@ -54,8 +56,8 @@ func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
 }
 
 // callOf parses the words after the name of a tool: --params, --param, positional parameters and options.
-func callOf(at Address, words []string) (Step, bool) {
-	s := CallStep(at.Name(), nil)
+func callOf(at host.Address, words []string) (host.Step, bool) {
+	s := host.CallStep(at.Name(), nil)
 	params := map[string]any{}
 	positional := at.Tool.Positional
 	for len(words) > 0 {
@@ -63,7 +65,7 @@ func callOf(at Address, words []string) (Step, bool) {
 		words = words[1:]
 		if strings.HasPrefix(word, "--") {
 			if len(words) == 0 {
-				return CallStep(at.Name(), nil), false
+				return host.CallStep(at.Name(), nil), false
 			}
 			value, words = words[0], words[1:]
 		}
@@ -73,7 +75,7 @@ func callOf(at Address, words []string) (Step, bool) {
 		case word == "--param":
 			key, text, ok := strings.Cut(value, "=")
 			if !ok || strings.Contains(key, ".") {
-				return CallStep(at.Name(), nil), false
+				return host.CallStep(at.Name(), nil), false
 			}
 			params[key] = typedValue(at, key, text)
 		case word == "--browser":
@@ -83,13 +85,13 @@ func callOf(at Address, words []string) (Step, bool) {
 		case word == "--timeout":
 			timeout, err := time.ParseDuration(value)
 			if err != nil {
-				return CallStep(at.Name(), nil), false
+				return host.CallStep(at.Name(), nil), false
 			}
 			s.Options.Timeout = timeout
 		case word == "--out":
 			s.Options.Out = true
 		case strings.HasPrefix(word, "--") || len(positional) == 0:
-			return CallStep(at.Name(), nil), false
+			return host.CallStep(at.Name(), nil), false
 		default:
 			params[positional[0]] = typedValue(at, positional[0], word)
 			positional = positional[1:]
@@ -102,7 +104,7 @@ func callOf(at Address, words []string) (Step, bool) {
 }
 
 // typedValue returns a word as a value of the type of a parameter.
-func typedValue(at Address, key, word string) any {
+func typedValue(at host.Address, key, word string) any {
 	kind, _ := manifest.TypeAt(at.Tool.Params, key)
 	if kind != "string" && json.Valid([]byte(word)) {
 		return json.RawMessage(word)
@@ -118,39 +120,38 @@ func wordAfter(words []string, word string) string {
 	return ""
 }
 
-// shellWords splits a line as a POSIX shell without variables does: words, '...', "..." and backslashes. It reports
-// false for an unterminated quote.
-func shellWords(line string) ([]string, bool) {
-	var words []string
-	var word strings.Builder
-	inWord, quote := false, rune(0)
+// Words splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
+func Words(line string) (words []string, ok bool) {
+	word, inWord, quote := "", false, rune(0)
 	escaped := false
 	for _, r := range line {
 		switch {
 		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			inWord, escaped = true, true
+			word, escaped = word+string(r), false
+		case quote == '\'' && r != '\'':
+			word += string(r)
+		case r == '\\':
+			escaped, inWord = true, true
 		case quote != 0 && r == quote:
 			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			inWord, quote = true, r
-		case r == ' ':
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inWord = r, true
+		case quote == '"' && (r == '$' || r == '`'):
+			return nil, false
+		case quote == 0 && r == ' ':
 			if inWord {
-				words = append(words, word.String())
-				word.Reset()
+				words = append(words, word)
 			}
-			inWord = false
+			word, inWord = "", false
+		case quote == 0 && strings.ContainsRune("$`|&;<>(){}!*?\n", r):
+			return nil, false
 		default:
+			word += string(r)
 			inWord = true
-			word.WriteRune(r)
 		}
 	}
 	if inWord {
-		words = append(words, word.String())
+		words = append(words, word)
 	}
 	return words, quote == 0 && !escaped
 }

@@ -1,14 +1,29 @@
-package call_test
+package commandline
 
 import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
-// TestReadTutorialCommand parses command lines of tutorials.
-func TestReadTutorialCommand(t *testing.T) {
-	catalog, err := host.NewCatalog(newFake(t, shop, nil))
+// plugin is a provider that can only be looked up.
+type plugin struct {
+	host.Provider
+	m *manifest.Manifest
+}
+
+func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name} }
+func (p plugin) Features() host.Features                  { return host.Features{} }
+func (p plugin) Groups() ([]host.GroupLine, error)        { return []host.GroupLine{{Name: "order"}}, nil }
+func (p plugin) Segment() ([]byte, error)                 { return nil, nil }
+func (p plugin) Names() ([]string, error)                 { return nil, nil }
+func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
+
+// TestRead parses command lines of tutorials.
+func TestRead(t *testing.T) {
+	catalog, err := host.NewCatalog(plugin{m: &manifest.Manifest{Name: "shop", Tools: []manifest.Tool{{Name: "add",
+		Params: []byte(`{"type":"object","properties":{"title":{"type":"string"},"count":{"type":"integer"}}}`)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +51,11 @@ func TestReadTutorialCommand(t *testing.T) {
 		"parley call":                                             "",
 		"parley search":                                           "",
 		"parley shop add 'tea":                                    "",
+		"parley shop --list > $HOME/list":                         "",
 		"curl https://example.com":                                "",
 		"":                                                        "",
 	} {
-		step, ok := catalog.ReadTutorialCommand(line)
+		step, ok := Read(catalog, line)
 		got := ""
 		if ok {
 			got = step.String()
