@@ -25,12 +25,12 @@ var maxLines = map[string]int{
 	"host/search":          182,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 3060,
+	"host":                 2945,
 	"host/policy":          3166,
 	"host/egress":          868,
 	"host/protect":         795,
 	"host/internal/origin": 213,
-	"host/internal/index":  3205,
+	"host/internal/index":  3336, // the file of merged segments, which host had
 	"host/record":          1812,
 	"host/mcp":             4435,  // as the package below; the prepared list
 	"host/wasm":            10159, // four packages more, each with its imports
@@ -66,7 +66,6 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 
-	"host":         {3060, 25},
 	"plugins/page": {4122, 18}, // locators as Playwright writes them
 }
 

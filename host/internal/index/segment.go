@@ -103,6 +103,15 @@ func Open(data []byte) (*Segment, error) {
 	return s, s.readMembers(part(0), part(1), part(3))
 }
 
+// OpenFrom opens what load returns.
+func OpenFrom(load func() ([]byte, error)) (*Segment, error) {
+	data, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return Open(data)
+}
+
 // readMembers reads the table of plugins and assigns to each its strings, records and documents.
 func (s *Segment) readMembers(table, shared, records []byte) error {
 	text := string(table) // one copy for all names
