@@ -1045,7 +1045,7 @@ function get(locator, what, of = "") {
 
 const frame = () => new Promise((done) => {
 	requestAnimationFrame(done);
-	setTimeout(done, 100); // a page in the background has no frames
+	setTimeout(done, document.hidden ? 100 : 300); // a page in the background has no frames, and a busy one late ones
 });
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
