@@ -39,8 +39,9 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-cli test-race test-browser test-plain test-bench lint bench tokens hammer mutants fuzz \
-	plugins fixtures generate check-generated check-plugins check-fixtures check-generate cross release setup programs clean help
+.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench tokens \
+	hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
+	check-generate cross release setup programs clean help
 
 build: ## build bin/parley, without symbols, as releases are; for a debugger use go build
 	$(GO) build -ldflags='-s -w' -o bin/parley ./cmd/parley
@@ -54,6 +55,12 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	left=$$(comm -13 <(echo "$$before") <(changed || true)); \
 	if [[ -n $$left ]]; then echo "the tests changed files of the tree:"; echo "$$left"; exit 1; fi; \
 	exit $$status
+
+# What test-fast leaves out needs Chrome, a network, or minutes.
+SLOW = parley|cdp|cdp/internal/browser|cdp/internal/keeper|cmd/parley/internal/cli|host/admit|host/mcp|host/wasm|internal/repo|plugins/page
+
+test-fast: ## run what needs neither Chrome nor a network nor minutes, for the inner loop
+	@$(GO) test $$($(GO) list ./... | grep -vE '/($(SLOW))$$')
 
 test-cli:
 	@$(GO) test $(TESTFLAGS) ./cmd/...
