@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
@@ -25,6 +26,13 @@ type Catalog struct {
 	docs        sync.Map // tierKey -> *manifest.ToolDocs
 	schemas     sync.Map // partKey -> *schema.Schema
 	searchIndex searchIndex
+	latestNear  atomic.Pointer[nearNames]
+}
+
+// nearNames are the names that a name resembles, in the plugin of a name or, for "", in all.
+type nearNames struct {
+	plugin, typed string
+	near          []NearName
 }
 
 // tierKey identifies the documentation of a tool at a tier, partKey a schema of a tool.
@@ -241,7 +249,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 	if local != "" {
 		typed += "." + strings.ReplaceAll(local, "__", ".")
 	}
-	near := nearest(c.providers, typed)
+	near := c.nearest("", typed)
 	if !strings.Contains(typed, ".") {
 		near = slices.DeleteFunc(near, func(n NearName) bool { return n.Distance > 0 })
 	}
@@ -268,7 +276,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	case len(groups) == 0:
 		e.Message = plugin + " has no tool " + Printable(local)
 	}
-	if e.DidYouMean = nearest([]Provider{p}, local); len(e.DidYouMean) == 0 {
+	if e.DidYouMean = c.nearest(plugin, local); len(e.DidYouMean) == 0 {
 		e.Steps = c.searchSteps(p, local)
 	}
 	if known != "" {
@@ -295,10 +303,17 @@ func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	return steps
 }
 
-// nearest returns the tools and groups of plugins that a name resembles, and the events of the group that it names.
-func nearest(providers []Provider, typed string) (near []NearName) {
+// nearest returns the tools and groups of a plugin, or with "" of all, that a name resembles, and the events of the
+// group that it names. The latest result is kept: who reports an error looks the name up again.
+func (c *Catalog) nearest(plugin, typed string) (near []NearName) {
+	if latest := c.latestNear.Load(); latest != nil && latest.plugin == plugin && latest.typed == typed {
+		return slices.Clone(latest.near)
+	}
 	group, _, _ := strings.Cut(typed, ".")
-	for _, p := range providers {
+	for _, p := range c.providers {
+		if plugin != "" && p.Info().Name != plugin {
+			continue
+		}
 		names, _ := p.Names()
 		groups, _ := p.Groups()
 		eventsOf := p.Features().Events
@@ -313,7 +328,9 @@ func nearest(providers []Provider, typed string) (near []NearName) {
 		}
 		near = append(near, Nearest(p.Info().Name, typed, names)...)
 	}
-	return closestTo(near)
+	near = closestTo(near)
+	c.latestNear.Store(&nearNames{plugin, typed, near})
+	return slices.Clone(near)
 }
 
 // Nearest returns the qualified names of a plugin's tools, groups or events that a name resembles, at most three.

@@ -22,8 +22,7 @@ type Names struct {
 	catalog *host.Catalog
 	peers   sync.Map                // Provider -> peers.Table
 	latest  atomic.Pointer[meaning] // of the name that was looked up last
-	once    sync.Once
-	forms   *spellings
+	forms   sync.Map                // Provider -> []spelled
 }
 
 // NamesOf returns the names of a catalog.
@@ -279,11 +278,11 @@ func (n *Names) findRules(m *meaning) {
 	folded := spelling.Fold(m.name)
 	if at := n.catalog.Exact(first + "." + local); at.Tool != nil {
 		m.all, m.itself = []peers.Rule{ruleOf(at)}, 1
-	} else if m.all = n.only(n.spellings().whole[folded], ""); m.all != nil {
+	} else if m.all = n.only(whole, folded, ""); m.all != nil {
 		return
 	} else if isDotted && first != within {
 		// Page.navigate is a tool of cdp, and page.navigate what other products call page.open.
-		if m.all = n.only(n.spellings().bare[folded], ""); m.all != nil {
+		if m.all = n.only(bare, folded, ""); m.all != nil {
 			return
 		}
 	}
@@ -300,7 +299,7 @@ func (n *Names) findRules(m *meaning) {
 	for _, tail := range tails[1:] {
 		if m.itself > 0 {
 			break
-		} else if own := n.only(n.spellings().whole[tail], ""); own != nil {
+		} else if own := n.only(whole, tail, ""); own != nil {
 			m.all = append(m.all, own...)
 			return
 		}
@@ -320,17 +319,16 @@ func (n *Names) findRules(m *meaning) {
 	if m.itself > 0 {
 		return
 	}
-	known := n.spellings()
 	for i, tail := range tails {
 		plugin := within
-		if i == 0 {
-			plugin = "" // page.captureScreenshot is a tool of the domain Page
+		if all := n.catalog.Providers(); i == 0 && within != "" && all[0].Info().Kind == manifest.KindBuiltin {
+			plugin = all[0].Info().Name // page.captureScreenshot is a tool of the domain Page
 		}
 		if len(m.all) == 0 {
-			m.all = n.only(known.bare[tail], plugin)
+			m.all = n.only(bare, tail, plugin)
 		}
 		if len(m.all) == 0 {
-			m.all = n.only(known.singular[singular(tail)], plugin)
+			m.all = n.only(inSingular, singular(tail), plugin)
 		}
 	}
 	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
@@ -339,7 +337,7 @@ func (n *Names) findRules(m *meaning) {
 		local = last
 	}
 	if len(m.all) == 0 {
-		m.all = n.only(known.last[spelling.Fold(local)], within)
+		m.all = n.only(lastWord, spelling.Fold(local), within)
 		m.isGuess = len(m.all) > 0
 	}
 }
@@ -365,46 +363,60 @@ func (n *Names) qualified(plugin, tool string) string {
 	return at.Name()
 }
 
-// toolName is a name of a provider.
-type toolName struct{ plugin, local string }
+// The forms in which a name can be spelled, each folded: with the plugin, without it, in the singular, and the last
+// word.
+const (
+	whole = iota
+	bare
+	inSingular
+	lastWord
+)
 
-// spellings are the names of a catalog by their forms, folded: with the plugin, without it, in the singular, and the
-// last word.
-type spellings struct{ whole, bare, singular, last map[string][]toolName }
-
-// spellings returns the names, which are listed once.
-func (n *Names) spellings() *spellings {
-	n.once.Do(func() {
-		forms := [4]map[string][]toolName{{}, {}, {}, {}}
-		for _, p := range n.catalog.Providers() {
-			plugin := p.Info().Name
-			names, _ := p.Names()
-			for _, name := range names {
-				bare := spelling.Fold(name)
-				last := spelling.Fold(name[strings.LastIndexByte(name, '.')+1:])
-				for i, form := range []string{spelling.Fold(plugin) + bare, bare, singular(bare), last} {
-					forms[i][form] = append(forms[i][form], toolName{plugin, name})
-				}
-			}
-		}
-		n.forms = &spellings{forms[0], forms[1], forms[2], forms[3]}
-	})
-	return n.forms
+// spelled is the name of a tool with its forms.
+type spelled struct {
+	local string
+	forms [4]string
 }
 
-// only returns the call of the only tool among some names; nil if none or several are. A plugin limits them to its own.
-func (n *Names) only(names []toolName, within string) (found []peers.Rule) {
-	for _, name := range names {
-		if within != "" && name.plugin != within {
-			continue
-		} else if at := n.catalog.Exact(name.plugin + "." + name.local); at.Tool != nil {
-			found = append(found, ruleOf(at))
+// only returns the call of the only tool whose name has a form that is spelled so; nil if none or several have. A
+// plugin limits them to its own.
+func (n *Names) only(form int, spelled, within string) (found []peers.Rule) {
+	for _, p := range n.catalog.Providers() {
+		plugin := p.Info().Name
+		if within != "" && plugin != within || form == whole && !strings.HasPrefix(spelled, spelling.Fold(plugin)) {
+			continue // its names are not read
+		}
+		for _, name := range n.formsOf(p) {
+			if name.forms[form] != spelled {
+				continue
+			} else if at := n.catalog.Exact(plugin + "." + name.local); at.Tool != nil {
+				found = append(found, ruleOf(at))
+			}
 		}
 	}
 	if len(found) != 1 {
 		return nil
 	}
 	return found
+}
+
+// formsOf returns the names of a plugin with their forms.
+func (n *Names) formsOf(p host.Provider) (all []spelled) {
+	if known, ok := n.forms.Load(p); ok {
+		return known.([]spelled)
+	}
+	plugin := spelling.Fold(p.Info().Name)
+	names, _ := p.Names()
+	for _, name := range names {
+		own := spelling.Fold(name)
+		last := own
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			last = spelling.Fold(name[i+1:])
+		}
+		all = append(all, spelled{name, [4]string{plugin + own, own, singular(own), last}})
+	}
+	n.forms.Store(p, all)
+	return all
 }
 
 // ruleOf returns the call of a tool with its own words.

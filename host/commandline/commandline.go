@@ -12,9 +12,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Read parses a command line from the `run` field of a tutorial in a manifest. It returns false with a
-// zero step for a line that is not a command on the catalog or has an unknown name, and false with the bare call for a
-// call with arguments that a step cannot express.
+// Read parses a command line from the `run` field of a tutorial in a manifest. It returns false with a zero step for a
+// line that is not a command on the catalog or has an unknown name, and false with the bare call for a call with
+// arguments that a step cannot express.
 func Read(c *host.Catalog, line string) (host.Step, bool) {
 	words, ok := Words(line)
 	if !ok || len(words) < 2 || words[0] != "parley" {

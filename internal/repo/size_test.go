@@ -25,7 +25,7 @@ var maxLines = map[string]int{
 	"host/search":          182,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 2945,
+	"host":                 2959, // the names that the latest unknown name resembles
 	"host/policy":          3155,
 	"host/egress":          868,
 	"host/protect":         795,
@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"host/signature":       352,
 	"host/oci":             1021,
 	"host/jq":              306,  // the filter that runs in the sandbox
-	"host/advice":          1479, // what validates parameters also corrects them
+	"host/advice":          1490, // what validates parameters also corrects them; forms of names by plugin
 	"host/providertest":    291,
 	"internal/contain":     282,
 	"internal/slots":       212,

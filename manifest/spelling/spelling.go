@@ -122,7 +122,7 @@ func distance(a, b []rune) int {
 // Fold returns a name without its case, and without the signs between its words.
 func Fold(name string) string {
 	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("_-. /:", r) {
+		if r == '_' || r == '-' || r == '.' || r == ' ' || r == '/' || r == ':' {
 			return -1
 		}
 		return unicode.ToLower(r)
