@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // TestProcesses checks that a running process is found.
@@ -20,7 +21,12 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { cancel(); _ = stays.Wait() }()
-	if found, err := processes(folder); err != nil || len(found) != 1 {
+	// Start returns a moment before the kernel shows the environment of the new program.
+	found, err := processes(folder)
+	for end := time.Now().Add(time.Minute); err == nil && len(found) == 0 && time.Now().Before(end); {
+		found, err = processes(folder)
+	}
+	if err != nil || len(found) != 1 {
 		t.Errorf("found %v, %v; want one", found, err)
 	}
 }
