@@ -116,6 +116,17 @@ func TestServeHTTP(t *testing.T) {
 		t.Fatal("the server runs after SIGTERM")
 	}
 
+	for range 10 { // a client may end the server as soon as it knows the address
+		s := serveHTTP(t, t.TempDir(), 2)
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-s.stopped
+		if code := s.cmd.ProcessState.ExitCode(); code != 143 {
+			t.Fatalf("exit code %d after SIGTERM at the start", code)
+		}
+	}
+
 	file := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte("# mine\nfirst-token-of-two\n\nsecond-token-of-two\n"), 0o600); err != nil {
 		t.Fatal(err)

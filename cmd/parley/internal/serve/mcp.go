@@ -68,6 +68,7 @@ func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 		return err
 	}
 	app.ToText() // from now on stdout has messages of the protocol, and stderr has text for people
+	ctx.Done()   // handles signals: who reads the address may end the server at once
 	command.PrintIf(app.Err, server.URL != "", "MCP at %s\n", server.URL)
 	command.PrintIf(app.Err, server.Token != "", "Authorization: Bearer %s\n", server.Token)
 	return stopped(server.Serve(ctx, app.In, app.Out))
