@@ -204,7 +204,3 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 // newCallID returns a name that no other call has. It is not a secret, so it needs neither a system call nor what
 // crypto/rand starts with the first one.
 func newCallID() string { return fmt.Sprintf("c%016x", rand.Uint64()) }
-
-// CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if
-// they are valid.
-func (h *Host) CheckCall(c host.Call) *host.Error { return advice.CheckCall(h.Names(), c) }

@@ -19,7 +19,7 @@ func TestErrorsShowTypes(t *testing.T) {
 		schema := schemafacts.Random(rand.New(rand.NewPCG(seed, 3)))
 		h := newHost(t, call.Config{}, newFake(t, fmt.Sprintf(`{"manifest":1,"name":"rig","version":"1.0.0","kind":"parley/1",
 			"docs":{"brief":"Test"},"tools":[{"name":"tool","docs":{"brief":"Test"},"effect":"read","params":%s}]}`, schema), nil))
-		e := h.CheckCall(host.Call{Name: "rig.tool"})
+		e := advice.CheckCall(h.Names(), host.Call{Name: "rig.tool"})
 		if e == nil { // nothing is required
 			continue
 		}

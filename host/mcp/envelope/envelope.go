@@ -381,7 +381,7 @@ func (r *Reader) correctInner(e *meant) (*meant, bool) {
 	} else {
 		at, ok := r.Find(e.tool)
 		e.destroys = ok && at.Tool.Effect == manifest.EffectDestructive
-		invalid = r.Host.CheckCall(host.Call{Name: e.tool, Params: raw})
+		invalid = advice.CheckCall(r.Host.Names(), host.Call{Name: e.tool, Params: raw})
 	}
 	if invalid == nil {
 		return e, true

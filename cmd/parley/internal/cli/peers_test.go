@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
@@ -207,7 +208,7 @@ func offer(h *call.Host, name string, given map[string]any) (tool string, params
 	}
 	meant := all[0]
 	params = jsontext.Marshal(meant.Params)
-	if e := h.CheckCall(host.Call{Name: meant.Tool, Params: params}); e != nil {
+	if e := advice.CheckCall(h.Names(), host.Call{Name: meant.Tool, Params: params}); e != nil {
 		if params = e.Corrected; e.Retry != nil && e.Retry.Options.Timeout > 0 { // which was among the parameters
 			params = append(slices.Clone(params), fmt.Sprint(e.Retry.Options.Timeout.Milliseconds())...)
 		}
@@ -321,7 +322,7 @@ func TestCorrectionsKeepValues(t *testing.T) {
 			given := append(g.Mutants(value, 20), renamedParams(value)...)
 			for _, v := range given {
 				raw := jsontext.Marshal(v)
-				e := h.CheckCall(host.Call{Name: provider.Info().Name + "." + name, Params: raw})
+				e := advice.CheckCall(h.Names(), host.Call{Name: provider.Info().Name + "." + name, Params: raw})
 				if e == nil || e.Corrected == nil {
 					continue
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -190,7 +191,7 @@ func TestURLsOfEveryTool(t *testing.T) {
 			if err != nil || tool == nil || !slices.Contains(tool.URL, "/url") {
 				continue
 			}
-			e := h.CheckCall(host.Call{Name: provider.Info().Name + "." + name, Params: []byte(`{"url":"one.example/a"}`)})
+			e := advice.CheckCall(h.Names(), host.Call{Name: provider.Info().Name + "." + name, Params: []byte(`{"url":"one.example/a"}`)})
 			if e != nil && e.Code == host.InvalidArgs { // more is required
 				continue
 			}
@@ -201,7 +202,7 @@ func TestURLsOfEveryTool(t *testing.T) {
 			}
 		}
 	}
-	e := h.CheckCall(host.Call{Name: "page.do", Params: []byte(`{"steps":[["open","one.example"],["text"]]}`)})
+	e := advice.CheckCall(h.Names(), host.Call{Name: "page.do", Params: []byte(`{"steps":[["open","one.example"],["text"]]}`)})
 	if e == nil || !strings.Contains(string(e.Corrected), `"https://one.example"`) || tried < 2 {
 		t.Errorf("a step: %v; %d tools", e, tried)
 	}

@@ -344,7 +344,7 @@ func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *h
 		}
 	}
 	c.Params = jsontext.Marshal(params)
-	if e := h.CheckCall(c); e != nil {
+	if e := advice.CheckCall(h.Names(), c); e != nil {
 		return e.Retry
 	}
 	step := host.CallStep(c.Name, c.Params)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
@@ -365,7 +366,7 @@ func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, er
 	}
 	params, err := buildParams(ctx, app, at.Tool, &o)
 	if err == nil {
-		if e := h.CheckCall(host.Call{Name: o.Tool, Params: params}); e != nil {
+		if e := advice.CheckCall(h.Names(), host.Call{Name: o.Tool, Params: params}); e != nil {
 			err = e
 		}
 	}
