@@ -280,7 +280,8 @@ func (c *Call) checkContent(content []host.Content) error {
 func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
 		callResponse
-		Warnings, Message, Invalid, Content json.RawMessage // in place of those of the response
+		// These hide the fields of the response: neither has a tag, so their names in JSON are the same.
+		Warnings, Message, Invalid, Content json.RawMessage
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return callResponse{}, err
