@@ -51,45 +51,39 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 	case function == host.AskSecret:
 		return f.readSecret(ctx, argument)
 	case function == host.AskMayCall && f.MayCall != nil:
-		in, err := decodeArgument[host.ToolArgument](function, `{"tool":"Page.enable"}`, argument)
-		if err != nil {
-			return nil, err
-		}
-		return resultOf(f.MayCall(ctx, in.Tool))
+		return serve(function, `{"tool":"Page.enable"}`, argument, func(in host.ToolArgument) (any, error) {
+			return f.MayCall(ctx, in.Tool), nil
+		})
 	case function == host.AskBoundSecret && f.BoundSecret != nil:
-		in, err := decodeArgument[host.NameArgument](function, `{"name":"PASSWORD"}`, argument)
-		if err != nil {
-			return nil, err
-		}
-		secret, err := f.BoundSecret(ctx, in.Name)
-		if err != nil {
-			return nil, err
-		}
-		return resultOf(secret)
+		return serve(function, `{"name":"PASSWORD"}`, argument, func(in host.NameArgument) (any, error) {
+			return f.BoundSecret(ctx, in.Name)
+		})
 	case function == host.AskScript && f.Script != nil:
-		in, err := decodeArgument[host.ScriptArgument](function, `{"name":"page","text":false}`, argument)
-		if err != nil {
-			return nil, err
-		}
-		script, err := f.Script(in.Name, in.Text)
-		if err != nil {
-			return nil, err
-		}
-		return resultOf(script)
+		return serve(function, `{"name":"page","text":false}`, argument, func(in host.ScriptArgument) (any, error) {
+			return f.Script(in.Name, in.Text)
+		})
 	case function == host.AskSharedFile && f.CopySharedFile != nil:
-		in, err := decodeArgument[host.SharedFileArgument](function, `{"text":"handed:..","folder":"/run/.."}`, argument)
-		if err != nil {
-			return nil, err
-		}
-		path, err := f.CopySharedFile(in.Text, in.Folder)
-		if err != nil {
-			return nil, err
-		}
-		return resultOf(path)
+		return serve(function, `{"text":"handed:..","folder":"/run/.."}`, argument,
+			func(in host.SharedFileArgument) (any, error) { return f.CopySharedFile(in.Text, in.Folder) })
 	case function == host.AskLast && f.Last != nil:
 		return resultOf(f.Last(argument))
 	}
 	return nil, host.Errorf(host.NotFound, "the host has no function %s", host.Printable(function))
+}
+
+// serve decodes the argument of a function and encodes what run makes of it.
+func serve[T any](
+	function, expected string, argument json.RawMessage, run func(T) (any, error),
+) (*host.Result, error) {
+	in, err := decodeArgument[T](function, expected, argument)
+	if err != nil {
+		return nil, err
+	}
+	value, err := run(in)
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(value)
 }
 
 func resultOf(v any) (*host.Result, error) {
