@@ -49,25 +49,21 @@ func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
 	for i := range r.Tools {
 		s.tool(&r.Tools[i])
 	}
-	for _, n := range r.Renames {
-		s.rename(n)
-	}
-	for _, c := range r.Confusions {
-		s.confusion(c)
-	}
-	for _, n := range r.Needs {
-		s.need(n)
-	}
-	for _, o := range r.Origins {
-		s.origin(o)
-	}
-	for _, m := range r.Search.Misses {
-		s.miss(m)
-	}
+	each(r.Renames, s.rename)
+	each(r.Confusions, s.confusion)
+	each(r.Needs, s.need)
+	each(r.Origins, s.origin)
+	each(r.Search.Misses, s.miss)
 	slices.SortStableFunc(s.found, func(a, b Suggestion) int {
 		return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Plugin+a.Edit.Tool, b.Plugin+b.Edit.Tool), cmp.Compare(a.ID, b.ID))
 	})
 	return s.found
+}
+
+func each[T any](list []T, do func(T)) {
+	for _, element := range list {
+		do(element)
+	}
 }
 
 type suggester struct {
