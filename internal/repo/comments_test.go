@@ -2,9 +2,6 @@ package repo
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,51 +30,45 @@ var camelCase = regexp.MustCompile(`^[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*$`)
 // TestCommentsNameWhatExists checks that a comment names its declaration as that is named, and that links lead to names
 // of the module: what is renamed or moved takes its comments along.
 func TestCommentsNameWhatExists(t *testing.T) {
-	set, declared, files := token.NewFileSet(), map[string]names{}, map[string]*ast.File{}
+	declared := map[string]names{}
 	for _, s := range sources(t) {
-		f, err := parser.ParseFile(set, filepath.Join(root, s.path), nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[s.path] = f
 		if declared[s.dir] == nil {
 			declared[s.dir] = names{}
 		}
-		declare(f, declared[s.dir])
+		declare(s.ast, declared[s.dir])
 	}
 	for _, s := range sources(t) {
 		if ast.IsGenerated(s.ast) {
 			continue
 		}
-		f := files[s.path]
-		eachDoc(f, func(name string, doc *ast.CommentGroup) {
+		eachDoc(s.ast, func(name string, doc *ast.CommentGroup) {
 			first, _, _ := strings.Cut(strings.TrimSpace(doc.Text()), " ")
 			if strings.EqualFold(first, name) && first != name && strings.ToLower(first) == first &&
 				(len(first) > 4 || first == "new") {
-				t.Errorf("%s: the comment of %s begins with %q", set.Position(doc.Pos()), name, first)
+				t.Errorf("%s: the comment of %s begins with %q", fileSet.Position(doc.Pos()), name, first)
 			}
 			if camelCase.MatchString(first) && first != name && first != "JavaScript" {
-				t.Errorf("%s: the comment of %s begins with another name, %s", set.Position(doc.Pos()), name, first)
+				t.Errorf("%s: the comment of %s begins with another name, %s", fileSet.Position(doc.Pos()), name, first)
 			}
 		})
-		for _, group := range f.Comments {
+		for _, group := range s.ast.Comments {
 			for _, link := range docLink.FindAllStringSubmatch(group.Text(), -1) {
 				in, name := declared[s.dir], link[1]
 				if first, rest, qualified := strings.Cut(name, "."); qualified && !in[first] {
-					dir := importedAs(f, first)
+					dir := importedAs(s.ast, first)
 					if dir == "" || declared[dir] == nil { // a package that the file does not import, or another module
 						if like := in.like(first); like != "" {
-							t.Errorf("%s: [%s] is %s now", set.Position(group.Pos()), first, like)
+							t.Errorf("%s: [%s] is %s now", fileSet.Position(group.Pos()), first, like)
 						}
 						continue
 					}
 					if in, name = declared[dir], rest; !in[name] {
-						t.Errorf("%s: [%s] is not in %s", set.Position(group.Pos()), link[1], dir)
+						t.Errorf("%s: [%s] is not in %s", fileSet.Position(group.Pos()), link[1], dir)
 					}
-				} else if like := in.like(name); !in[name] && like != "" && importedAs(f, name) == "" {
-					t.Errorf("%s: [%s] is %s now", set.Position(group.Pos()), name, like)
+				} else if like := in.like(name); !in[name] && like != "" && importedAs(s.ast, name) == "" {
+					t.Errorf("%s: [%s] is %s now", fileSet.Position(group.Pos()), name, like)
 				} else if qualified && !in[name] && ast.IsExported(first) {
-					t.Errorf("%s: [%s] does not exist", set.Position(group.Pos()), name)
+					t.Errorf("%s: [%s] does not exist", fileSet.Position(group.Pos()), name)
 				}
 			}
 		}

@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -301,13 +302,21 @@ type source struct {
 	path string // of the file, from the root
 	dir  string // of its package, from the root; "." is the root
 	test bool
-	ast  *ast.File
+	text []byte
+	ast  *ast.File // with comments
 }
 
-func sources(t *testing.T) []source {
-	t.Helper()
+// fileSet has the positions of all sources.
+var fileSet = token.NewFileSet()
+
+// parseSource returns the source of a file with a path from the root.
+func parseSource(name string, text []byte) (source, error) {
+	f, err := parser.ParseFile(fileSet, name, text, parser.ParseComments)
+	return source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), text, f}, err
+}
+
+var readSources = sync.OnceValues(func() ([]source, error) {
 	var all []source
-	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -323,7 +332,7 @@ func sources(t *testing.T) []source {
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(files, name, nil, parser.ImportsOnly|parser.ParseComments)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -331,10 +340,16 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		relative = filepath.ToSlash(relative)
-		all = append(all, source{relative, path.Dir(relative), strings.HasSuffix(relative, "_test.go"), f})
-		return nil
+		s, err := parseSource(filepath.ToSlash(relative), text)
+		all = append(all, s)
+		return err
 	})
+	return all, err
+})
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	all, err := readSources()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 package repo
 
 import (
+	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/scanner"
 	"go/token"
 	"os"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,7 +21,7 @@ import (
 var maxLines = map[string]int{
 	".":                    769, // imports host/overlay
 	"manifest":             10099,
-	"host/call":            2748, // values of their own for what is authorized, done and served
+	"host/call":            2740, // values of their own for what is authorized, done and served
 	"host/overlay":         375,
 	"host/search":          182,
 	"host/redact":          575,
@@ -62,10 +63,56 @@ const (
 	maxPackageFiles = 25
 	maxMethods      = 40
 	maxFields       = 20
+	maxFunction     = 75
+	maxRepeated     = 12 // lines in the bodies of two functions, from which on they repeat each other
 )
 
 var largePackages = map[string][2]int{ // lines, files
 	"plugins/page": {4122, 18}, // locators as Playwright writes them
+}
+
+// longest has the functions with more lines than maxFunction.
+var longest = map[string]int{
+	"cdp/internal/protocol.write":           93,
+	"cmd/parley/internal/tools.call":        81,
+	"cmd/parley/internal/tools.checkLine":   89,
+	"cmd/parley/internal/tools.listen":      81,
+	"host/internal/index.rescore":           103,
+	"host/mcp/envelope.correctEnvelope":     86,
+	"host/wasm/internal/instrument.rewrite": 132,
+	"manifest.Text":                         77,
+	"manifest/schema.keyword":               80,
+	"sdk/go.constrain":                      85,
+}
+
+// singleCallers has the packages with more than one function that one place of another package uses.
+var singleCallers = map[string]int{
+	"cdp/internal/browser":          5,
+	"cdp/internal/keeper":           9,
+	"cdp/internal/keeper/api":       4,
+	"cdp/internal/keeper/event":     3,
+	"cdp/internal/keeper/target":    2,
+	"cdp/internal/keeper/tenant":    4,
+	"cmd/parley/internal/command":   11,
+	"cmd/parley/internal/plugins":   4,
+	"cmd/parley/internal/tools":     7,
+	"host/internal/index":           2,
+	"host/wasm/internal/guest":      7,
+	"host/wasm/internal/instrument": 3,
+	"host/wasm/internal/module":     6,
+	"host/wasm/internal/world":      3,
+	"internal/contain":              3,
+	"internal/durable":              2,
+}
+
+// usedByTests are functions that other packages use in tests only.
+var usedByTests = []string{
+	"cdp/internal/browser.NewPipe", "cdp/internal/keeper/event.IsRecorded", "cdp/internal/keeper/verb.ReadStorage",
+	"cdp/internal/keeper/verb.WriteStorage", "cmd/parley/internal/command.StartingWith",
+	"cmd/parley/internal/command.TargetWords", "cmd/parley/internal/tools.Described",
+	"host/wasm/internal/guest.NewExtismKernel", "host/wasm/internal/guest.ServeGuest",
+	"host/wasm/internal/module.RewriteModule", "host/wasm/internal/module.ToolchainOf",
+	"host/wasm/internal/world.RenameOver", "internal/wire.ErrorOf",
 }
 
 // manyFields also has the structs that mirror a document or a record, whose fields it gives.
@@ -115,27 +162,126 @@ func product(t *testing.T) (all []source) {
 	return all
 }
 
-// TestRoomsAreSmall counts the lines and files of rooms and packages.
-func TestRoomsAreSmall(t *testing.T) {
-	rooms, lines, files := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, s := range product(t) {
-		data, err := os.ReadFile(filepath.Join(root, s.path))
-		if err != nil {
-			t.Fatal(err)
+// gates are what holds the product small. Each returns what exceeds a bound.
+var gates = map[string]func(files []source) []string{
+	"rooms":     roomFaults,
+	"packages":  packageFaults,
+	"types":     typeFaults,
+	"functions": functionFaults,
+	"callers":   callerFaults,
+	"repeats":   repeatFaults,
+}
+
+func TestProductIsSmall(t *testing.T) {
+	files := product(t)
+	for name, gate := range gates {
+		for _, fault := range gate(files) {
+			t.Errorf("%s: %s", name, fault)
 		}
-		n := lineCount(data)
-		lines[s.dir] += n
-		files[s.dir]++
+	}
+}
+
+// TestGates checks that each gate finds what it is for, in files that are right but for that.
+func TestGates(t *testing.T) {
+	statements := func(n int, each string) string {
+		return "func one() {\n" + strings.Repeat(each+"\n", n) + "}\n"
+	}
+	fields := func(n int) (all string) {
+		for i := range n {
+			all += "\tf" + strconv.Itoa(i) + " int\n"
+		}
+		return all
+	}
+	methods := func(kind string, n int) (all string) {
+		for i := range n {
+			all += "func (" + kind + ") m" + strconv.Itoa(i) + "() {}\n"
+		}
+		return all
+	}
+	manyFiles := map[string]string{}
+	for i := range maxPackageFiles + 1 {
+		manyFiles["host/jq/f"+strconv.Itoa(i)+".go"] = ""
+	}
+	var different []string // statements that differ in the names that they call only
+	for i := range maxRepeated {
+		different = append(different, "a"+strconv.Itoa(i)+".set(b, "+strconv.Itoa(i)+")")
+	}
+	body := strings.Join(different, "\n")
+	const inner, user = "internal/slots/a.go", "host/wasm/b.go"
+	use := "import \"" + module + "/internal/slots\"\n"
+	for _, c := range []struct {
+		gate  string
+		files map[string]string
+		want  string // part of the one fault
+	}{
+		{"rooms", map[string]string{"host/jq/a.go": statements(maxLines["host/jq"], "one()")}, "host/jq has "},
+		{"rooms", map[string]string{"host/jq/deep/a.go": statements(maxLines["host/jq"], "one()")}, "host/jq has "},
+		{"rooms", map[string]string{"newroom/a.go": statements(maxLines["."], "one()")}, ". has "},
+		{"packages", map[string]string{"host/mcp/a.go": statements(maxPackageLines, "one()")}, "host/mcp has "},
+		{"packages", manyFiles, "in 26 files, at most 3000 in 25"},
+		{"types", map[string]string{"host/a.go": "type t struct {\n" + fields(maxFields+1) + "}\n"}, "host.t has 21 fields"},
+		{"types", map[string]string{"host/a.go": "type t struct{ a, b " + strings.Repeat(", c", maxFields-1) + " int }\n"},
+			"host.t has 21 fields"},
+		{"types", map[string]string{"host/a.go": "type t struct{}\n" + methods("t", maxMethods+1)}, "host.t has 41 methods"},
+		{"types", map[string]string{"host/a.go": "type t struct{}\n" + methods("t", 21),
+			"host/b.go": "type u struct{ *t }\n" + methods("*u", 20)}, "host.u has 41 methods"},
+		{"functions", map[string]string{"host/a.go": statements(maxFunction, "one()")}, "host/a.go:2: one has "},
+		{"callers", map[string]string{inner: "func Unused() {}\n"}, ""}, // no other package uses it: a tool, or for tests
+		{"callers", map[string]string{inner: "func Used() {}\nfunc Unused() {}\n", user: use +
+			"func f() { slots.Used(); slots.Used() }\n"}, "internal/slots.Unused"},
+		{"callers", map[string]string{inner: "func A() {}\nfunc B() {}\n", user: use +
+			"func f() { slots.A(); slots.B() }\n"}, "internal/slots.A, internal/slots.B"},
+		{"callers", map[string]string{inner: "func A() {}\nfunc B() {}\n", user: use +
+			"func f() { slots.A(); slots.B(); slots.B() }\n"}, ""},
+		{"repeats", map[string]string{"host/a.go": "func f() {\n" + body + "\n}\n", "host/jq/b.go": "func g() {\n" +
+			strings.ReplaceAll(body, "b, ", "other, ") + "\n}\n"}, "host/a.go:3"},
+		{"repeats", map[string]string{"host/a.go": "func f() {\n" + body + "\n}\n", "host/jq/b.go": "func g() {\n" +
+			strings.Join(different[1:], "\n") + "\n}\n"}, ""},
+	} {
+		var files []source
+		for name, text := range c.files {
+			s, err := parseSource(name, []byte("package "+path.Base(path.Dir(name))+"\n"+text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, s)
+		}
+		slices.SortFunc(files, func(a, b source) int { return strings.Compare(a.path, b.path) })
+		faults := gates[c.gate](files)
+		if c.want == "" && len(faults) > 0 {
+			t.Errorf("%s finds %q in %.300q", c.gate, faults, c.files)
+		}
+		if c.want != "" && (len(faults) != 1 || !strings.Contains(faults[0], c.want)) {
+			t.Errorf("%s finds %q in %.300q, instead of %q", c.gate, faults, c.files, c.want)
+		}
+	}
+}
+
+// roomFaults counts the lines of rooms.
+func roomFaults(files []source) (faults []string) {
+	lines := map[string]int{}
+	for _, s := range files {
 		room := s.dir
 		for maxLines[room] == 0 && room != "." {
 			room = path.Dir(room)
 		}
-		rooms[room] += n
+		lines[room] += lineCount(s.text)
 	}
-	for room, n := range rooms {
+	for room, n := range lines {
 		if n > maxLines[room] {
-			t.Errorf("%s has %d lines, at most %d: find what can go before you add", room, n, maxLines[room])
+			faults = append(faults, fmt.Sprintf("%s has %d lines, at most %d: find what can go before you add", room, n,
+				maxLines[room]))
 		}
+	}
+	return faults
+}
+
+// packageFaults counts the lines and files of packages.
+func packageFaults(all []source) (faults []string) {
+	lines, files := map[string]int{}, map[string]int{}
+	for _, s := range all {
+		lines[s.dir] += lineCount(s.text)
+		files[s.dir]++
 	}
 	for dir := range lines {
 		bound := [2]int{maxPackageLines, maxPackageFiles}
@@ -143,49 +289,44 @@ func TestRoomsAreSmall(t *testing.T) {
 			bound = [2]int{max(large[0], bound[0]), max(large[1], bound[1])}
 		}
 		if lines[dir] > bound[0] || files[dir] > bound[1] {
-			t.Errorf("%s has %d lines in %d files, at most %d in %d", dir, lines[dir], files[dir], bound[0], bound[1])
+			faults = append(faults, fmt.Sprintf("%s has %d lines in %d files, at most %d in %d", dir, lines[dir],
+				files[dir], bound[0], bound[1]))
 		}
 	}
+	return faults
 }
 
-// TestTypesAreSmall counts the methods of types, those of embedded types of the same package included, and the fields
-// of structs.
-func TestTypesAreSmall(t *testing.T) {
+// typeFaults counts the methods of types, those of embedded types of the same package included, and the fields of
+// structs.
+func typeFaults(files []source) (faults []string) {
 	methods, embeds := map[string]int{}, map[string][]string{}
-	for _, s := range product(t) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, s.path), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				if d.Recv != nil {
-					methods[s.dir+"."+baseName(d.Recv.List[0].Type)]++
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					of, isType := spec.(*ast.TypeSpec)
-					if !isType {
-						continue
-					}
-					st, isStruct := of.Type.(*ast.StructType)
-					if !isStruct {
-						continue
-					}
-					name, fields := s.dir+"."+of.Name.Name, 0
-					for _, field := range st.Fields.List {
-						fields += max(1, len(field.Names))
-						if _, isLocal := field.Type.(*ast.SelectorExpr); len(field.Names) == 0 && !isLocal {
-							embeds[name] = append(embeds[name], s.dir+"."+baseName(field.Type))
-						}
-					}
-					if bound := max(maxFields, manyFields[name]); fields > bound {
-						t.Errorf("%s has %d fields, at most %d", name, fields, bound)
-					}
-				}
+	for _, s := range files {
+		for _, decl := range s.ast.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv != nil {
+				methods[s.dir+"."+baseName(d.Recv.List[0].Type)]++
 			}
 		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			of, isType := n.(*ast.TypeSpec)
+			if !isType {
+				return true
+			}
+			st, isStruct := of.Type.(*ast.StructType)
+			if !isStruct {
+				return true
+			}
+			name, fields := s.dir+"."+of.Name.Name, 0
+			for _, field := range st.Fields.List {
+				fields += max(1, len(field.Names))
+				if _, isForeign := field.Type.(*ast.SelectorExpr); len(field.Names) == 0 && !isForeign {
+					embeds[name] = append(embeds[name], s.dir+"."+baseName(field.Type))
+				}
+			}
+			if bound := max(maxFields, manyFields[name]); fields > bound {
+				faults = append(faults, fmt.Sprintf("%s has %d fields, at most %d", name, fields, bound))
+			}
+			return true
+		})
 	}
 	var count func(name string, seen []string) int
 	count = func(name string, seen []string) int {
@@ -200,9 +341,130 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 	for name := range methods {
 		if n := count(name, nil); n > maxMethods {
-			t.Errorf("%s has %d methods, at most %d", name, n, maxMethods)
+			faults = append(faults, fmt.Sprintf("%s has %d methods, at most %d", name, n, maxMethods))
 		}
 	}
+	return faults
+}
+
+// functionFaults counts the lines of functions, as they stand in the file.
+func functionFaults(files []source) (faults []string) {
+	for _, s := range files {
+		for _, decl := range s.ast.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from, to := fileSet.Position(f.Pos()).Line, fileSet.Position(f.End()).Line
+			bound := max(maxFunction, longest[s.dir+"."+f.Name.Name])
+			if n := to - from + 1; n > bound {
+				faults = append(faults, fmt.Sprintf("%s:%d: %s has %d lines, at most %d", s.path, from, f.Name.Name, n, bound))
+			}
+		}
+	}
+	return faults
+}
+
+// callerFaults finds the exported functions of internal packages that have no caller in another package, or one:
+// such a function is a step of its caller. A package has one of them, the way in, or as many as the table has.
+func callerFaults(files []source) (faults []string) {
+	uses, used := map[string]int{}, map[string]bool{}
+	for _, s := range files {
+		dirs := map[string]string{} // by the name in this file
+		for _, spec := range s.ast.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if dir, ours := strings.CutPrefix(imported, module+"/"); ours {
+				name := path.Base(dir)
+				if spec.Name != nil {
+					name = spec.Name.Name
+				}
+				dirs[name], used[dir] = dir, true
+			}
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if e, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := e.X.(*ast.Ident); ok && dirs[x.Name] != "" {
+					uses[dirs[x.Name]+"."+e.Sel.Name]++
+				}
+			}
+			return true
+		})
+	}
+	lonely := map[string][]string{} // names, by package
+	for _, s := range files {
+		isInternal := strings.HasPrefix(s.dir, "cmd/") || slices.Contains(strings.Split(s.dir, "/"), "internal")
+		if !isInternal || !used[s.dir] { // tools, and packages for tests
+			continue
+		}
+		for _, decl := range s.ast.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !f.Name.IsExported() {
+				continue
+			}
+			switch name := s.dir + "." + f.Name.Name; uses[name] {
+			case 0:
+				if !slices.Contains(usedByTests, name) {
+					faults = append(faults, name+" is exported, and no other package uses it")
+				}
+			case 1:
+				lonely[s.dir] = append(lonely[s.dir], name)
+			}
+		}
+	}
+	for dir, names := range lonely {
+		if bound := max(1, singleCallers[dir]); len(names) > bound {
+			faults = append(faults, fmt.Sprintf("%d functions of %s have one use, at most %d may: %s", len(names), dir, bound,
+				strings.Join(names, ", ")))
+		}
+	}
+	return faults
+}
+
+// anyWord matches names and literals, which two places of the same shape may differ in.
+var anyWord = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|[\\pL_][\\pL\\pN_]*|[0-9]+")
+
+// repeatFaults finds lines in the bodies of two functions that do the same: only names and literals differ. Within one
+// function, such lines are a table.
+func repeatFaults(files []source) (faults []string) {
+	type place struct {
+		text string
+		in   *ast.FuncDecl
+	}
+	first := map[string]place{} // by the shape of the lines
+	for _, s := range files {
+		lines := strings.Split(string(s.text), "\n")
+		for _, decl := range s.ast.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			var shapes []string
+			var numbers []int
+			for n := fileSet.Position(f.Body.Lbrace).Line; n < fileSet.Position(f.Body.Rbrace).Line-1; n++ {
+				code, _, _ := strings.Cut(strings.TrimSpace(lines[n]), " //")
+				if code == "" || strings.HasPrefix(code, "//") {
+					continue
+				}
+				shapes = append(shapes, anyWord.ReplaceAllStringFunc(code, func(word string) string {
+					if token.IsKeyword(word) || word == "nil" || word == "err" {
+						return word
+					}
+					return "x"
+				}))
+				numbers = append(numbers, n+1)
+			}
+			for i := 0; i+maxRepeated <= len(shapes); i++ {
+				shape, at := strings.Join(shapes[i:i+maxRepeated], "\n"), fmt.Sprintf("%s:%d", s.path, numbers[i])
+				if before, ok := first[shape]; !ok {
+					first[shape] = place{at, f}
+				} else if before.in != f {
+					faults = append(faults, fmt.Sprintf("%s repeats the %d lines at %s", at, maxRepeated, before.text))
+					break
+				}
+			}
+		}
+	}
+	return faults
 }
 
 // TestRootIsForNewcomers limits the root folder to what a newcomer needs: few files of Go, documents, and the files of

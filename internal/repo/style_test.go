@@ -2,7 +2,6 @@ package repo
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/scanner"
 	"go/token"
 	"maps"
@@ -24,13 +23,9 @@ func TestLinesAreShort(t *testing.T) {
 		if ast.IsGenerated(s.ast) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(root, s.path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw := rawLines(data)
+		raw := rawLines(s.text)
 		number := 0
-		for line := range strings.Lines(string(data)) {
+		for line := range strings.Lines(string(s.text)) {
 			number++
 			columns := utf8.RuneCountInString(strings.TrimRight(line, "\r\n"))
 			if columns > maxColumns && !raw[number] {
@@ -79,25 +74,19 @@ var instead = map[string]string{
 // TestWords checks identifiers and comments, of Go and of scripts, for words that the glossary of CONTRIBUTING.md
 // replaces.
 func TestWords(t *testing.T) {
-	files := token.NewFileSet()
 	for _, s := range sources(t) {
 		if ast.IsGenerated(s.ast) {
 			continue
 		}
-		f, err := parser.ParseFile(files, filepath.Join(root, s.path), nil,
-			parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
 			if name, ok := n.(*ast.Ident); ok {
-				checkWords(t, s.path, files.Position(name.Pos()).Line, name.Name)
+				checkWords(t, s.path, fileSet.Position(name.Pos()).Line, name.Name)
 			}
 			return true
 		})
-		for _, group := range f.Comments {
+		for _, group := range s.ast.Comments {
 			for _, c := range group.List {
-				checkProse(t, s.path, files.Position(c.Pos()).Line, c.Text)
+				checkProse(t, s.path, fileSet.Position(c.Pos()).Line, c.Text)
 			}
 		}
 	}
@@ -208,11 +197,7 @@ func TestJSONFieldsHaveTags(t *testing.T) {
 		"plugins/page.answer",
 	}
 	for _, s := range product(t) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
 			of, isType := n.(*ast.TypeSpec)
 			if !isType || slices.Contains(decoded, s.dir+"."+of.Name.Name) {
 				return true
