@@ -135,6 +135,9 @@ func split(name string) (plugin, local string) {
 	return plugin, local
 }
 
+// Has reports whether an address comes from this catalog.
+func (c *Catalog) Has(a Address) bool { return a.catalog == c }
+
 // Exact returns the tool whose qualified name is spelled exactly so; without one, the address has none.
 func (c *Catalog) Exact(name string) (at Address) {
 	plugin, local := split(name)

@@ -29,6 +29,7 @@ func (p Principal) IsPlugin() bool { return strings.HasPrefix(p.Name, CallerPlug
 // Call is a request to run one tool. Only Name is required.
 type Call struct {
 	Name      string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
+	At        Address         // of Name, if the caller has looked it up already
 	Params    json.RawMessage // as given; empty means {}
 	Principal Principal
 	Options   Options

@@ -42,11 +42,14 @@ type Params struct {
 // Find looks up the tool of a call, and returns its parameters as they were given. The error is not_found, or
 // invalid_args for the name of something that cannot be called; also then At says what was found.
 func Find(n *Names, c *host.Call) (*Params, error) {
-	find := n.catalog.Find
-	if c.Options.SendAnyway {
-		find = n.catalog.FindAnyway
+	at, err := c.At, error(nil)
+	if at.Tool == nil || !n.catalog.Has(at) { // a plugin may have been replaced since
+		find := n.catalog.Find
+		if c.Options.SendAnyway {
+			find = n.catalog.FindAnyway
+		}
+		at, err = find(c.Name)
 	}
-	at, err := find(c.Name)
 	p := &Params{Names: n, At: at, Tool: at.Name(), Given: c.Params, Options: c.Options, GivenOptions: c.Given}
 	if err == nil && at.Tool == nil {
 		err = notCallable(at)

@@ -1050,6 +1050,38 @@ func TestSwapClearsBuiltins(t *testing.T) {
 	failsWith(t, makeCall(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)
 }
 
+// TestNamesAreFoundOnce checks that a call looks its tool up once, or not at all if the caller did, but again if the
+// plugin has been replaced since.
+func TestNamesAreFoundOnce(t *testing.T) {
+	before := newFake(t, shop, nil)
+	h := newHost(t, call.Config{}, before)
+	at, err := h.Catalog().Find("shop.echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(at host.Address) {
+		t.Helper()
+		if a, err := h.Call(t.Context(), host.Call{Name: "shop.echo", At: at, Principal: cli}); err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	for _, c := range []struct {
+		at   host.Address
+		want int
+	}{{host.Address{}, 1}, {at, 0}} {
+		before.lookUps = 0
+		if one(c.at); before.lookUps != c.want {
+			t.Errorf("a call looks its tool up %d times, instead of %d", before.lookUps, c.want)
+		}
+	}
+	newer := newFake(t, shop, nil)
+	h.Swap(catalogOf(t, newer))
+	one(at)
+	if old, now := len(before.requests()), len(newer.requests()); old != 2 || now != 1 {
+		t.Errorf("the replaced plugin ran %d calls and the new one %d, instead of 2 and 1", old, now)
+	}
+}
+
 // TestErrorsAreBounded checks that the size of an error is bounded, with many violations and large
 // parameters.
 func TestErrorsAreBounded(t *testing.T) {

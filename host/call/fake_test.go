@@ -48,8 +48,9 @@ type fake struct {
 	handlers map[string]handler
 	features host.Features
 
-	mu    sync.Mutex
-	calls []*host.Request
+	mu      sync.Mutex
+	calls   []*host.Request
+	lookUps int // of tools
 }
 
 // newFake returns a fake whose tools without a handler return their parameters; order.slow waits for its context.
@@ -92,6 +93,9 @@ func (f *fake) Info() host.Info { return f.info }
 func (f *fake) Manifest() (*manifest.Manifest, error) { return f.manifest, nil }
 
 func (f *fake) Tool(name string) (*manifest.Tool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lookUps++
 	return f.manifest.Tool(name), nil
 }
 

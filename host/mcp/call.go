@@ -155,11 +155,11 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}
-	return m.run(ctx, r, m.names.Qualified(p.Name), p.Arguments, options)
+	return m.run(ctx, r, host.Call{Name: m.names.Qualified(p.Name), Params: p.Arguments}, options)
 }
 
 // calledByNameKey is the key of the context of a call by a tool's own name, for a tool that tools/list does not have in
-// this mode. Its value is the qualified name.
+// this mode. Its value is the [host.Call] without options.
 type calledByNameKey struct{}
 
 // route leads a request to a tool that the SDK runs: a call by a tool's own name to call_tool, and one by a prefixed
@@ -169,9 +169,10 @@ func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context
 		return ctx, nil
 	}
 	name := m.names.Qualified(r.Params.Name)
-	if _, ok := m.names.Find(name); ok {
+	if at, ok := m.names.Find(name); ok {
 		r.Params.Name = callTool
-		return context.WithValue(ctx, calledByNameKey{}, name), nil
+		c := host.Call{Name: name, At: at, Params: r.Params.Arguments}
+		return context.WithValue(ctx, calledByNameKey{}, c), nil
 	}
 	if meta := m.names.MetaTool(name); meta != "" {
 		r.Params.Name = meta
@@ -220,22 +221,22 @@ func (m *modeServer) fromListed(name string) string {
 	return name
 }
 
-// run calls a tool of the catalog for the client of a request.
+// run makes a call for the client of a request. It fills in the options, and for whom the call is.
 func (m *modeServer) run(
-	ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options,
+	ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options,
 ) (*sdk.CallToolResult, error) {
 	if m.of.closing.Err() != nil {
 		return m.out.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.of.closing))})
 	}
 	a := &asker{server: m.of, request: r, caller: callerOf(m.of, r)}
-	w, err := m.of.parking.resume(a, name, params)
+	w, err := m.of.parking.resume(a, c.Name, c.Params)
 	if err != nil {
 		e := &host.Error{Code: host.Denied, Message: err.Error(), Cause: err}
-		return nil, m.out.protocolError("", &host.Answer{Tool: name, Err: e})
+		return nil, m.out.protocolError("", &host.Answer{Tool: c.Name, Err: e})
 	}
 	if w == nil {
 		var failure *host.Error
-		if w, failure = m.begin(ctx, a, name, params, options); failure != nil {
+		if w, failure = m.begin(ctx, a, c, options); failure != nil {
 			return m.out.errorResult(&host.Answer{Err: failure})
 		}
 	}
@@ -260,7 +261,7 @@ func (m *modeServer) run(
 
 // begin admits and starts a call.
 func (m *modeServer) begin(
-	ctx context.Context, a *asker, name string, params json.RawMessage, options host.Options,
+	ctx context.Context, a *asker, call host.Call, options host.Options,
 ) (*waitingCall, *host.Error) {
 	select {
 	case m.of.calls <- struct{}{}:
@@ -269,16 +270,15 @@ func (m *modeServer) begin(
 			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)
 	}
 	ended := func() { <-m.of.calls }
-	c := a.caller
-	call := host.Call{
-		Name: name, Params: params, Principal: c,
-		DocsOnFirstUse: m.of.cfg.DocsOnFirstUse && m.mode != Full,
-		Options:        m.of.cfg.Options(options), Given: options.StepOptions(),
-		Sink: sink(ctx, a.request, name),
+	call.Principal, call.Sink = a.caller, sink(ctx, a.request, call.Name)
+	call.DocsOnFirstUse = m.of.cfg.DocsOnFirstUse && m.mode != Full
+	call.Options, call.Given = m.of.cfg.Options(options), options.StepOptions()
+	if call.At.Tool == nil {
+		call.At, _ = m.names.Find(call.Name)
 	}
 	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
 		call.Options.MaxBytes = DefaultMaxBytes
-		if at, ok := m.names.Find(name); ok && isBinary(at.Tool.Returns) {
+		if t := call.At.Tool; t != nil && isBinary(t.Returns) {
 			call.Options.MaxBytes = maxBinary // which a client shows itself; a model does not read it
 		}
 	}

@@ -64,7 +64,7 @@ func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p code
 	if err != nil {
 		return nil, err
 	}
-	return m.run(ctx, r, codeTool, params, options)
+	return m.run(ctx, r, host.Call{Name: codeTool, Params: params}, options)
 }
 
 // searchForCode answers each query by the declarations of the tools that it finds, or by the documentation of the tool

@@ -131,8 +131,8 @@ func (m *modeServer) addMetaTools() {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
 		}
 		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
-				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
+			if c, ok := ctx.Value(calledByNameKey{}).(host.Call); ok {
+				return m.run(ctx, r, c, host.Options{})
 			}
 			params, warnings, invalid := advice.CheckValues(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
 			if invalid != nil {

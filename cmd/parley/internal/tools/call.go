@@ -100,7 +100,8 @@ func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
 
 // CallOptions are the options of a call of a tool.
 type CallOptions struct {
-	Tool string // qualified
+	Tool string       // qualified
+	At   host.Address // of Tool, if it has been looked up
 	host.Options
 	Flags *pflag.FlagSet
 
@@ -139,14 +140,17 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		return nil, err
 	}
 	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
-	find := h.Catalog().Find
-	if o.SendAnyway {
-		find = h.Catalog().FindAnyway
+	at := o.At
+	if at.Tool == nil {
+		find := h.Catalog().Find
+		if o.SendAnyway {
+			find = h.Catalog().FindAnyway
+		}
+		if at, err = find(o.Tool); err != nil { // the host refuses the call and records it
+			return h.Call(ctx, call)
+		}
 	}
-	at, err := find(o.Tool)
-	if err != nil { // the host refuses the call and records it
-		return h.Call(ctx, call)
-	}
+	call.At = at
 	call.Sink.Wants.Progress, call.Sink.Wants.Trace = o.Progress != nil, o.Trace || app.Debug
 	if err := o.Check(); err != nil {
 		return nil, err

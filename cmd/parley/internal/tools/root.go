@@ -179,7 +179,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 		if opts.has("full") { // an option of --help
 			call.Set = append(call.Set, "full=true")
 		}
-		call.Tool, call.Words = at.Name(), rest
+		call.Tool, call.At, call.Words = at.Name(), at, rest
 		if i := slices.Index(app.Args, "--json"); i >= 0 && at.Tool != nil && hasJSON(at.Tool, app.Args[i+1:], rest) {
 			return host.Errorf(host.InvalidArgs, "--json prints JSON and takes no value; the parameter json goes into --param")
 		}
