@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"host/search":          182,
 	"host/redact":          575,
 	"host/session":         447,
-	"host":                 2961, // the names that the latest unknown name resembles; addresses of calls
+	"host":                 2961, // the names near the latest unknown name; addresses of calls
 	"host/policy":          3155,
 	"host/egress":          868,
 	"host/protect":         795,
@@ -40,7 +40,7 @@ var maxLines = map[string]int{
 	"host/signature":       352,
 	"host/oci":             1021,
 	"host/jq":              306,  // the filter that runs in the sandbox
-	"host/advice":          1493, // addresses of calls; what validates parameters also corrects them; forms of names by plugin
+	"host/advice":          1493, // what validates parameters also corrects them; forms of names
 	"host/providertest":    291,
 	"internal/contain":     282,
 	"internal/slots":       212,
@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":  9095,
 	"plugins":              5913, // as plugins/page below
 	"sdk":                  1787,
-	"cmd":                  13869, // addresses of calls; choices are written as if; imports host/search, host/advice; signals of servers
+	"cmd":                  13869, // addresses of calls; choices are written as if; imports; signals of servers
 	"internal":             1194,  // plugins for tests
 	"host/admit":           1411,  // reports have their name in full
 	"internal/durable":     102,   // writing a file, which four rooms did themselves
