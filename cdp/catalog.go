@@ -35,7 +35,7 @@ func (p *catalog) Info() host.Info { return p.info() }
 
 func (p *catalog) buildInfo() host.Info {
 	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief,
-		Tools: len(verbNames)}
+		Tools: len(verbNames())}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
 		info.Tools += d.Commands
@@ -68,18 +68,27 @@ func (p *catalog) buildManifest() *manifest.Manifest {
 	return m
 }
 
-// verbNames are the tools for the browser itself, next to the protocol's commands, in the order of lists. Each has a
-// file in verbs, so that a call reads no other.
-var verbNames = []string{
-	"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route",
-}
+// verbNames returns the tools for the browser itself, next to the protocol's commands, in the order of lists. Each has
+// a file in verbs, so that a call reads no other.
+var verbNames = sync.OnceValue(func() []string {
+	names := []string{
+		"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route",
+	} // the rest by name
+	files, _ := verbFiles.ReadDir("verbs")
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".json"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+})
 
 //go:embed verbs
 var verbFiles embed.FS
 
 // verb returns a verb by its name in lower case, nil if there is none.
 func (p *catalog) verb(name string) *manifest.Tool {
-	if !slices.Contains(verbNames, name) {
+	if !slices.Contains(verbNames(), name) {
 		return nil
 	}
 	if known, ok := p.tools.Load("verb " + name); ok {
@@ -98,8 +107,8 @@ func (p *catalog) verb(name string) *manifest.Tool {
 }
 
 func (p *catalog) verbs() []manifest.Tool {
-	all := make([]manifest.Tool, len(verbNames))
-	for i, name := range verbNames {
+	all := make([]manifest.Tool, len(verbNames()))
+	for i, name := range verbNames() {
 		all[i] = *p.verb(name)
 	}
 	return all
@@ -148,7 +157,7 @@ func (p *catalog) Events(group string) ([]host.EventLine, error) {
 
 // Names returns all commands and verbs, sorted.
 func (p *catalog) Names() ([]string, error) {
-	names := slices.Concat(p.protocol.Names(), verbNames)
+	names := slices.Concat(p.protocol.Names(), verbNames())
 	slices.Sort(names)
 	return names, nil
 }

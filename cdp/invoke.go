@@ -32,7 +32,11 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	run := p.verbHandler(r.Tool)
-	if run == nil {
+	switch {
+	case run != nil:
+	case p.verb(r.Tool) != nil:
+		run = p.browsers.native
+	default:
 		run = p.command
 	}
 	done, err := run(ctx, r)
@@ -49,7 +53,7 @@ func (p *Provider) checkBrowser(name string) error {
 
 type handler func(context.Context, *host.Request) (*host.Result, error)
 
-// verbHandler returns what runs a verb, nil for other tools.
+// verbHandler returns what runs a verb that needs more than the keeper, nil for other tools.
 func (p *Provider) verbHandler(name string) handler {
 	b := p.browsers
 	switch name {
@@ -59,10 +63,6 @@ func (p *Provider) verbHandler(name string) handler {
 		return b.close
 	case "status":
 		return b.status
-	case "targets":
-		return asking(b, targets)
-	case "activate":
-		return asking(b, activate)
 	case "events":
 		return p.events
 	case "state":
@@ -71,12 +71,22 @@ func (p *Provider) verbHandler(name string) handler {
 		return asking(b, typeSecret)
 	case "script":
 		return b.script
-	case "input":
-		return asking(b, input)
-	case "route":
-		return asking(b, route)
 	}
 	return nil
+}
+
+// native runs a verb that the keeper has whole, with the parameters as given.
+func (b *browsers) native(ctx context.Context, r *host.Request) (*host.Result, error) {
+	c, err := b.clientFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.Verb(ctx, r.Tool, api.VerbRequest[json.RawMessage]{Params: r.Params, VerbOptions: api.VerbOptions{
+		Target: r.Options.Target, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait}})
+	if err != nil {
+		return nil, err
+	}
+	return &host.Result{Data: data}, nil
 }
 
 // asking returns what runs a verb that decodes its parameters and asks the keeper of the call's browser.
@@ -98,19 +108,6 @@ func asking[Q, R any](
 		}
 		return result(done)
 	}
-}
-
-type targetList struct {
-	Targets []api.Target `json:"targets"`
-}
-
-func targets(ctx context.Context, c *keeper.Client, _ *host.Request, _ struct{}) (targetList, error) {
-	found, err := c.Targets(ctx)
-	return targetList{append([]api.Target{}, found...)}, err
-}
-
-func activate(ctx context.Context, c *keeper.Client, _ *host.Request, q api.TargetRequest) (api.Page, error) {
-	return c.Activate(ctx, q.Target)
 }
 
 type secretParams struct {

@@ -100,9 +100,11 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 	if !slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
 		return &openStep
 	}
-	isPageVerb := slices.Contains([]string{"", "input", "route", "script", "type"}, j.Tool)
-	isCommand := strings.Contains(j.Tool, ".") && api.RequiresPage(j.Tool)
-	if j.Options.Target != "" || !isPageVerb && !isCommand {
+	actsOnPage := !slices.Contains([]string{"targets", "activate", "events", "state"}, j.Tool)
+	if strings.Contains(j.Tool, ".") {
+		actsOnPage = api.RequiresPage(j.Tool)
+	}
+	if j.Options.Target != "" || !actsOnPage {
 		return nil
 	}
 	c, err := p.browsers.client(ctx, j.Options.Browser)

@@ -54,7 +54,7 @@ func effectOf(j *host.Job) string {
 		}
 		return manifest.EffectWrite
 	case "route":
-		var q routeParams
+		var q api.RouteRequest
 		if json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 			return manifest.EffectRead
 		}
@@ -124,46 +124,4 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 		paths = append(paths, file)
 	}
 	return paths, nil
-}
-
-// input sends input events to a page.
-func input(ctx context.Context, c *keeper.Client, r *host.Request, q api.InputRequest) (api.InputSent, error) {
-	q.Target, q.OnDialog, q.Wait = r.Options.Target, r.Options.OnDialog, r.Options.Wait
-	return c.Input(ctx, q)
-}
-
-type routeParams struct {
-	Rules  *[]routeParam `json:"rules"`
-	Add    []routeParam  `json:"add"`
-	Remove []string      `json:"remove"`
-}
-
-// routeParam is a rule as callers give it.
-type routeParam struct {
-	URL     string            `json:"url"`
-	Method  string            `json:"method"`
-	Action  string            `json:"action"`
-	Status  int               `json:"status"`
-	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body"`
-	Binary  []byte            `json:"body_base64"`
-	DelayMS int64             `json:"delay_ms"`
-}
-
-func routeRules(given []routeParam) []api.RouteRule {
-	rules := make([]api.RouteRule, len(given))
-	for i, r := range given {
-		rules[i] = api.RouteRule{URL: r.URL, Method: r.Method, Action: r.Action, Status: r.Status, Headers: r.Headers,
-			Body: append([]byte(r.Body), r.Binary...), DelayMS: r.DelayMS}
-	}
-	return rules
-}
-
-// route changes or lists the rules for requests.
-func route(ctx context.Context, c *keeper.Client, _ *host.Request, q routeParams) (api.Routed, error) {
-	request := api.RouteRequest{Add: routeRules(q.Add), Remove: q.Remove}
-	if q.Rules != nil {
-		request.Rules = new(routeRules(*q.Rules))
-	}
-	return c.Route(ctx, request)
 }

@@ -230,11 +230,13 @@ var testsMayImport = map[string][]string{
 	"manifest/generate":          {"manifest/schema"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
 	"host/oci":                   {"internal/foreign"},
-	"cdp":                        {"host/call", "host/providertest", "host/learn/eval", "internal/schemafacts"},
-	"host/docs":                  {"internal/schemafacts"},
-	"host/mcp":                   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
-	"host/wasm":                  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
-	"host/admit":                 {".", "internal/testhome"},
+	"cdp": {
+		"cdp/internal/keeper/verb", "host/call", "host/providertest", "host/learn/eval", "internal/schemafacts",
+	},
+	"host/docs":  {"internal/schemafacts"},
+	"host/mcp":   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
+	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
+	"host/admit": {".", "internal/testhome"},
 	".": {
 		"host/providertest", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/jsontext",
 	},

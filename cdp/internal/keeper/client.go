@@ -191,14 +191,10 @@ func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (api.ScriptRes
 	return done, err
 }
 
-// Input sends input events to a page.
-func (c *Client) Input(ctx context.Context, q api.InputRequest) (api.InputSent, error) {
-	return ask[api.InputSent](ctx, c, "input", q)
-}
-
-// Route changes the rules of the caller's session, and returns them.
-func (c *Client) Route(ctx context.Context, q api.RouteRequest) (api.Routed, error) {
-	return ask[api.Routed](ctx, c, "route", q)
+// Verb runs a verb that the keeper has whole, and returns its result.
+func (c *Client) Verb(ctx context.Context, name string, q api.VerbRequest[json.RawMessage]) (json.RawMessage, error) {
+	result, _, err := c.exchange(ctx, name, name, q, nil)
+	return result, err
 }
 
 // UploadFolder returns the folder for files that pages of the caller's session may get, see [api.ScriptRequest.Files].
@@ -208,12 +204,8 @@ func (c *Client) UploadFolder(ctx context.Context) (api.UploadFolder, error) {
 
 // Targets returns all targets, the oldest first.
 func (c *Client) Targets(ctx context.Context) ([]api.Target, error) {
-	return ask[[]api.Target](ctx, c, "targets", struct{}{})
-}
-
-// Activate brings a page to the front and makes it the current one.
-func (c *Client) Activate(ctx context.Context, target string) (api.Page, error) {
-	return ask[api.Page](ctx, c, "activate", api.TargetRequest{Target: target})
+	list, err := ask[api.TargetList](ctx, c, "targets", api.VerbRequest[struct{}]{})
+	return list.Targets, err
 }
 
 // CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it

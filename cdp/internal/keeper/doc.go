@@ -54,12 +54,12 @@
 // closed a grace after the connection has ended, or the process that served it (see connections). When nothing is left
 // in the browser, the keeper exits.
 //
-// # Wire format, version 9
+// # Wire format, version 10
 //
 // Frames are those of package wire. The first frame of each side is its hello:
 //
-//	{"parley_keeper":9,"version":"0.1.0"}                                            the client
-//	{"parley_keeper":9,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
+//	{"parley_keeper":10,"version":"0.1.0"}                                            the client
+//	{"parley_keeper":10,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
 //
 // The hello and its fields parley_keeper and replace are the same in every version since 7. A client that finds a
 // keeper of another version sends a hello with "replace":true, which ends that keeper whatever its version, and starts
@@ -87,8 +87,8 @@
 // If a call asks for pieces, a result above 1 MiB is sent before its response (piece): the id in 8 bytes, big endian,
 // and a piece of the result.
 //
-// The operations are call, open, targets, activate, close_target, close, stop, status, sessions, events, listen,
-// save_state, load_state, type, script, input, route, uploads and end_connection. Their bodies and results are the
-// types of package api. The first item of listen is {"listening":true}; the stream is complete from then on. A client
-// that closes its connection abandons its calls.
+// The operations are call, open, close_target, close, stop, status, sessions, events, listen, save_state, load_state,
+// type, script, uploads and end_connection, and the verbs of cdp that the keeper has whole (verb.Native). Their bodies
+// and results are the types of package api. The first item of listen is {"listening":true}; the stream is complete from
+// then on. A client that closes its connection abandons its calls.
 package keeper

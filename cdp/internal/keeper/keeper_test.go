@@ -322,7 +322,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 		t.Error(err)
 	}
 
-	if _, err := c.Activate(testContext(t), "0"); err != nil {
+	if _, err := c.activate(testContext(t), "0"); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Plain"`)

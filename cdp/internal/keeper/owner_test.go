@@ -87,7 +87,7 @@ func TestTargetOwnership(t *testing.T) {
 				continue
 			}
 			for what, err := range map[string]error{
-				"activate": errorOf(mine.Activate(testContext(t), id)),
+				"activate": errorOf(mine.activate(testContext(t), id)),
 				"close":    errorOf(mine.CloseTarget(testContext(t), id, "")),
 				"listen":   errorOf(mine.Listen(testContext(t), api.ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
 				"events":   errorOf(mine.Events(testContext(t), api.EventsRequest{Target: id})),

@@ -34,13 +34,13 @@ func testRoute(t *testing.T, c *Client) {
 	openPage(t, other, server.URL+"/")
 	rules := []api.RouteRule{
 		{URL: "*/api/mock", Method: "post", Action: api.RouteBlock},
-		{URL: "*/api/mock", Action: api.RouteMock, Status: 418, Body: []byte(`mock body`),
+		{URL: "*/api/mock", Action: api.RouteMock, Status: 418, Body: `mock body`,
 			Headers: map[string]string{"X-A": "b", "Access-Control-Allow-Origin": "*",
 				"Access-Control-Expose-Headers": "*"}},
 		{URL: "*/api/none", Action: api.RouteMock, DelayMS: 1},
 		{URL: "*/api/*", Method: "PUT", Action: api.RouteDelay, DelayMS: 1},
 	}
-	set, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules})
+	set, err := mine.route(testContext(t), api.RouteRequest{Rules: &rules})
 	if err != nil || len(set.Rules) != 4 || set.Rules[1] != (api.RoutedRule{URL: "*/api/mock", Action: api.RouteMock}) {
 		t.Fatalf("%+v, %v", set, err)
 	}
@@ -64,7 +64,7 @@ func testRoute(t *testing.T, c *Client) {
 	if got := fetched(other, "", "/api/mock", "GET"); got != `"200 null real GET"` {
 		t.Errorf("in another session: %s", got)
 	}
-	if theirs, err := other.Route(testContext(t), api.RouteRequest{}); err != nil || len(theirs.Rules) != 0 {
+	if theirs, err := other.route(testContext(t), api.RouteRequest{}); err != nil || len(theirs.Rules) != 0 {
 		t.Errorf("another session sees %+v, %v", theirs, err)
 	}
 	// later pages, frames in another process, and popups
@@ -84,31 +84,31 @@ func testRoute(t *testing.T, c *Client) {
 			t.Errorf("in %s: %s", part, got)
 		}
 	}
-	set, err = mine.Route(testContext(t), api.RouteRequest{})
+	set, err = mine.route(testContext(t), api.RouteRequest{})
 	if err != nil || set.Rules[1].Requests != 4 || set.Rules[0].Requests != 1 {
 		t.Errorf("the rules: %+v, %v", set, err)
 	}
 	_, err = mine.Call(testContext(t), api.CallRequest{Method: "Fetch.enable"})
 	wantCode(t, err, api.CodeBusy, "cdp.route")
 	// one rule is added, replaces another, is removed
-	added := api.RouteRequest{Add: []api.RouteRule{{URL: "*/api/mock", Action: api.RouteMock, Body: []byte("other")}}}
-	if set, err = mine.Route(testContext(t), added); err != nil || len(set.Rules) != 4 ||
+	added := api.RouteRequest{Add: []api.RouteRule{{URL: "*/api/mock", Action: api.RouteMock, Body: "other"}}}
+	if set, err = mine.route(testContext(t), added); err != nil || len(set.Rules) != 4 ||
 		set.Rules[0].URL != "*/api/mock" {
 		t.Errorf("%+v, %v", set, err)
 	}
 	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null other"` {
 		t.Errorf("a rule that was added: %s", got)
 	}
-	if set, err = mine.Route(testContext(t), api.RouteRequest{Remove: []string{"*/api/mock"}}); err != nil ||
+	if set, err = mine.route(testContext(t), api.RouteRequest{Remove: []string{"*/api/mock"}}); err != nil ||
 		len(set.Rules) != 2 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	_, err = mine.Route(testContext(t), api.RouteRequest{Add: make([]api.RouteRule, api.MaxRouteRules+1)})
+	_, err = mine.route(testContext(t), api.RouteRequest{Add: make([]api.RouteRule, api.MaxRouteRules+1)})
 	if err == nil {
 		t.Error("too many rules are accepted")
 	}
 	// the rules end
-	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{}}); err != nil {
+	if _, err := mine.route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null real GET"` {
@@ -117,12 +117,12 @@ func testRoute(t *testing.T, c *Client) {
 	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Fetch.enable"}); err != nil {
 		t.Error(err)
 	}
-	_, err = mine.Route(testContext(t), api.RouteRequest{Rules: &rules})
+	_, err = mine.route(testContext(t), api.RouteRequest{Rules: &rules})
 	wantCode(t, err, api.CodeBusy, "Fetch.disable")
 	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Fetch.disable"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
+	if _, err := mine.route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
 		t.Error(err)
 	}
 	if _, err := mine.CloseSession(testContext(t), ""); err != nil {
@@ -135,9 +135,9 @@ func testRoute(t *testing.T, c *Client) {
 	for _, r := range []api.RouteRule{
 		{Action: api.RouteBlock}, {URL: "*", Action: "drop"}, {URL: "*", Action: api.RouteMock, Status: 99},
 		{URL: "*", Action: api.RouteDelay, DelayMS: 60_001}, {URL: "*", Action: api.RouteMock,
-			Body: make([]byte, api.MaxRouteBytes+1)},
+			Binary: make([]byte, api.MaxRouteBytes+1)},
 	} {
-		if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{r}}); err == nil {
+		if _, err := mine.route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{r}}); err == nil {
 			t.Errorf("%s %q is accepted", r.Action, r.URL)
 		}
 	}
@@ -158,7 +158,7 @@ func testRouteKeepsGrants(t *testing.T, c *Client) {
 		{URL: "*/redirect", Action: api.RouteMock, Status: 302, Headers: map[string]string{"Location": denied.URL + "/"}},
 		{URL: denied.URL + "/*", Action: api.RouteDelay, DelayMS: 1},
 	}
-	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
+	if _, err := mine.route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{url + "/redirect", denied.URL + "/a"} {

@@ -163,8 +163,8 @@ func testScript(t *testing.T, c *Client) {
 		q.Target = id
 		_, err := other.As(someClient).Script(testContext(t), q)
 		wantCode(t, err, api.CodeNotFound)
-		_, err = other.As(someClient).Input(testContext(t), api.InputRequest{Target: id,
-			Events: []json.RawMessage{json.RawMessage(`{"type":"insertText","text":"a"}`)}})
+		_, err = other.As(someClient).input(testContext(t), api.VerbOptions{Target: id},
+			json.RawMessage(`{"type":"insertText","text":"a"}`))
 		wantCode(t, err, api.CodeNotFound)
 	}
 }
@@ -285,37 +285,37 @@ func testInput(t *testing.T, c *Client) {
 		json.RawMessage(`{"type":"mousePressed","x":20,"y":20,"button":"left","clickCount":1}`),
 		json.RawMessage(`{"type":"mouseReleased","x":20,"y":20,"button":"left","clickCount":1}`)}
 	p := openPage(t, c, url+"/")
-	sent, err := c.Input(testContext(t), api.InputRequest{Events: click})
+	sent, err := c.input(testContext(t), api.VerbOptions{}, click...)
 	if err != nil || sent.Events != 3 || sent.Target != p.Target {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	wantValue(t, c, "", "JSON.stringify(clicks)", `"[true]"`)
 	evaluate(t, c, "", "order = []; field.focus()")
-	_, err = c.Input(testContext(t), api.InputRequest{Events: []json.RawMessage{
+	_, err = c.input(testContext(t), api.VerbOptions{},
 		json.RawMessage(`{"type":"keyDown","key":"a","text":"a"}`), json.RawMessage(`{"type":"keyUp","key":"a"}`),
-		json.RawMessage(`{"type":"insertText","text":"bc"}`)}})
+		json.RawMessage(`{"type":"insertText","text":"bc"}`))
 	if err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "order.filter(e => e != 'timer').join() + field.value", `"keydown,input,keyup,inputabc"`)
-	_, err = c.Input(testContext(t), api.InputRequest{Events: append(click, json.RawMessage(`{"type":"tap"}`))})
+	_, err = c.input(testContext(t), api.VerbOptions{}, append(click, json.RawMessage(`{"type":"tap"}`))...)
 	wantCode(t, err, api.CodeInvalidArgs, "event 3", `"tap"`)
 	wantValue(t, c, "", "clicks.length", `1`) // nothing was sent
 
 	openPage(t, c, url+"/link")
-	if _, err := c.Input(testContext(t), api.InputRequest{Events: click, Wait: api.WaitLoad}); err != nil {
+	if _, err := c.input(testContext(t), api.VerbOptions{Wait: api.WaitLoad}, click...); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Input"`)
 
 	openPage(t, c, url+"/dialog")
-	_, err = c.Input(testContext(t), api.InputRequest{Events: click})
+	_, err = c.input(testContext(t), api.VerbOptions{}, click...)
 	wantCode(t, err, api.CodeBusy, "dialog", "hello")
 	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.handleJavaScriptDialog",
 		Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Input(testContext(t), api.InputRequest{Events: click, OnDialog: api.DialogAccept}); err != nil {
+	if _, err := c.input(testContext(t), api.VerbOptions{OnDialog: api.DialogAccept}, click...); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,10 +17,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/internal/wire"
-	"github.com/parley-tools/parley/manifest"
 )
 
 // server serves clients on the socket.
@@ -303,7 +301,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	switch run := c.s.operations[q.op]; {
 	case q.op == "call":
 		var b api.CallRequest
-		if err := decode(q, &b); err != nil {
+		if err := api.Decode(q.body, &b); err != nil {
 			return nil, err
 		}
 		s, release, err := e.Tenancy.Enter(ctx, q.by)
@@ -319,7 +317,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		return r.Result, r.Err
 	case q.op == "listen":
 		var b api.ListenRequest
-		if err := decode(q, &b); err != nil {
+		if err := api.Decode(q.body, &b); err != nil {
 			return nil, err
 		}
 		return c.listen(ctx, unlimited, q, b)
@@ -329,7 +327,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	case run != nil:
 		return run(ctx, q)
 	}
-	return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
+	return e.Run(ctx, q.by, q.op, q.body)
 }
 
 // operation serves the requests of a kind whose result is its response.
@@ -339,7 +337,7 @@ type operation func(ctx context.Context, q request) (json.RawMessage, *api.Error
 func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R, *api.Error)) operation {
 	return func(ctx context.Context, q request) (json.RawMessage, *api.Error) {
 		var body Q
-		if err := decode(q, &body); err != nil {
+		if err := api.Decode(q.body, &body); err != nil {
 			return nil, err
 		}
 		result, err := run(ctx, q.by, body)
@@ -350,42 +348,13 @@ func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R,
 	}
 }
 
-// entering is operationOf for what works in the scope of the caller's session, which is created if necessary.
-func entering[Q, R any](
-	e *verb.Verbs, run func(ctx context.Context, by api.Caller, s *tenant.Scope, q Q) (R, *api.Error),
-) operation {
-	return operationOf(func(ctx context.Context, by api.Caller, q Q) (result R, err *api.Error) {
-		s, release, err := e.Tenancy.Enter(ctx, by)
-		if err != nil {
-			return result, err
-		}
-		defer release()
-		return run(ctx, by, s, q)
-	})
-}
-
-// operationsOf returns the operations of a server by their names.
+// operationsOf returns the operations that are not of the browser alone, by their names.
 func operationsOf(s *server) map[string]operation {
 	e := s.verbs
 	return map[string]operation{
-		"open":       entering(e, e.Open),
-		"type":       entering(e, e.Type),
-		"script":     entering(e, e.Script),
-		"input":      entering(e, e.Input),
-		"route":      entering(e, e.Route),
-		"uploads":    entering(e, e.UploadFolder),
-		"save_state": entering(e, e.SaveState),
-		"load_state": entering(e, e.LoadState),
-		"close":      operationOf(s.close),
-		"activate": operationOf(func(ctx context.Context, by api.Caller, q api.TargetRequest) (api.Page, *api.Error) {
-			return e.Activate(ctx, by, q.Target)
-		}),
+		"close": operationOf(s.close),
 		"close_target": operationOf(func(ctx context.Context, by api.Caller, q api.TargetRequest) (api.Page, *api.Error) {
 			return e.CloseTarget(ctx, by, q.Target, q.OnDialog)
-		}),
-		"targets": operationOf(func(ctx context.Context, by api.Caller, _ struct{}) ([]api.Target, *api.Error) {
-			e.Tracker.RefreshTargets(ctx)
-			return e.Owners.ListTargets(by, false), nil
 		}),
 		"status": operationOf(func(ctx context.Context, by api.Caller, q api.StatusRequest) (api.Status, *api.Error) {
 			e.Tracker.RefreshTargets(ctx)
@@ -467,14 +436,4 @@ func (c *client) listen(ctx, during context.Context, q request, b api.ListenRequ
 		}
 		c.send(wire.KindEvent, responseParts(q.id, "item", lines[last], aside{})...)
 	}
-}
-
-func decode(q request, into any) *api.Error {
-	if len(q.body) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(q.body, into); err != nil {
-		return api.Errorf(api.CodeInvalidArgs, "the body of %s: %v", q.op, err)
-	}
-	return nil
 }

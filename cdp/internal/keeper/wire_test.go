@@ -83,7 +83,7 @@ func FuzzWire(f *testing.F) {
 				break
 			}
 			var b api.CallRequest
-			decode(q, &b)
+			api.Decode(q.body, &b)
 		}
 		r = reading(data)
 		for {

@@ -57,6 +57,19 @@ type CallRequest struct {
 	Enable []string `json:"enable,omitempty"`
 }
 
+// VerbRequest runs a verb that the keeper has whole, with the parameters that its manifest describes.
+type VerbRequest[Params any] struct {
+	VerbOptions
+	Params Params `json:"params"`
+}
+
+// VerbOptions are the options of a call that a verb may follow, as in [CallRequest].
+type VerbOptions struct {
+	Target   string `json:"target,omitempty"`
+	OnDialog string `json:"on_dialog,omitempty"`
+	Wait     string `json:"wait,omitempty"`
+}
+
 // OpenRequest opens a page and waits for its load event.
 type OpenRequest struct {
 	URL      string `json:"url,omitempty"` // empty: about:blank
@@ -93,6 +106,11 @@ type Target struct {
 	// Since is the number of its session's newest event when it appeared.
 	Since  int64   `json:"since,omitempty"`
 	Dialog *Dialog `json:"dialog,omitempty"`
+}
+
+// TargetList is the result of targets, the oldest first.
+type TargetList struct {
+	Targets []Target `json:"targets"`
 }
 
 // Status describes a keeper and its browser.

@@ -99,3 +99,14 @@ func ContextError(ctx context.Context, what string) *Error {
 	}
 	return Errorf(CodeTimeout, "%s was cancelled by its caller", what)
 }
+
+// Decode decodes the body of a request, which may be empty.
+func Decode(body json.RawMessage, into any) *Error {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return Errorf(CodeInvalidArgs, "the body of the request: %v", err)
+	}
+	return nil
+}

@@ -19,11 +19,8 @@ type Typed struct {
 
 // InputRequest sends input events to a page, one directly after the other.
 type InputRequest struct {
-	Target string `json:"target,omitempty"` // as in CallRequest
 	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
-	Events   []json.RawMessage `json:"events"`
-	OnDialog string            `json:"on_dialog,omitempty"`
-	Wait     string            `json:"wait,omitempty"` // as in CallRequest
+	Events []json.RawMessage `json:"events"`
 }
 
 // InputSent is the result of an InputRequest.

@@ -16,13 +16,14 @@ type RouteRule struct {
 	Action  string            `json:"action"`
 	Status  int               `json:"status,omitempty"` // mock; 0: 200
 	Headers map[string]string `json:"headers,omitempty"`
-	Body    []byte            `json:"body,omitempty"`
-	DelayMS int64             `json:"delay_ms,omitempty"` // before what the action does
+	Body    string            `json:"body,omitempty"`
+	Binary  []byte            `json:"body_base64,omitempty"` // after Body
+	DelayMS int64             `json:"delay_ms,omitempty"`    // before what the action does
 }
 
 // Actions of a [RouteRule].
 const (
-	RouteMock  = "mock"  // answer with Status, Headers and Body; nothing is sent
+	RouteMock  = "mock"  // answer with Status, Headers and content; nothing is sent
 	RouteBlock = "block" // fail
 	RouteDelay = "delay" // send, after the delay
 )

@@ -64,7 +64,7 @@ func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRul
 		target.Post(ss.mux, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: id,
 			ErrorReason: network.ErrorReasonBlockedByClient}, nil)
 	case api.RouteMock:
-		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: r.Body}
+		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: append([]byte(r.Body), r.Binary...)}
 		if r.Status != 0 {
 			p.ResponseCode = int64(r.Status)
 		}

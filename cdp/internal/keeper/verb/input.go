@@ -12,7 +12,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -31,12 +30,12 @@ func inputCommand(kind string) string {
 	return ""
 }
 
-// Input serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
+// sendInput serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
 // between them.
-func (e *Verbs) Input(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.InputRequest) (
+func sendInput(ctx context.Context, e *Verbs, by api.Caller, o api.VerbOptions, q api.InputRequest) (
 	api.InputSent, *api.Error,
 ) {
-	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
+	if err := cmp.Or(api.CheckOnDialog(o.OnDialog), api.CheckWait(o.Wait)); err != nil {
 		return api.InputSent{}, err
 	}
 	var drag *api.Drag
@@ -65,10 +64,10 @@ func (e *Verbs) Input(ctx context.Context, by api.Caller, _ *tenant.Scope, q api
 		if method == input.CommandInsertText {
 			delete(all, "type")
 		}
-		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: q.OnDialog}
+		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: o.OnDialog}
 		params[i] = scan.Marshal(all)
 	}
-	t, err := e.Owners.Resolve(by, q.Target)
+	t, err := e.Owners.Resolve(by, o.Target)
 	if err != nil {
 		return api.InputSent{}, err
 	}
@@ -78,12 +77,12 @@ func (e *Verbs) Input(ctx context.Context, by api.Caller, _ *tenant.Scope, q api
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
 		return api.InputSent{}, err
 	}
-	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	w := e.newPageWait(t, o.Wait, o.OnDialog)
 	defer w.close()
 	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
-		if sent.Dragged, err = e.drag(ctx, t, drag, target.CallOptions{By: by, OnDialog: q.OnDialog}); err != nil {
+		if sent.Dragged, err = e.drag(ctx, t, drag, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
 			return api.InputSent{}, err
 		}
 	} else if err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {

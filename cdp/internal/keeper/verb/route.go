@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
-// Route serves a RouteRequest.
-func (e *Verbs) Route(_ context.Context, by api.Caller, _ *tenant.Scope, q api.RouteRequest) (
+// setRoutes serves a RouteRequest.
+func setRoutes(_ context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, q api.RouteRequest) (
 	api.Routed, *api.Error,
 ) {
 	e.Mux.Lock()
@@ -57,7 +57,7 @@ func (e *Verbs) changeRules(session string, q api.RouteRequest) *api.Error {
 	}
 	size := 0
 	for _, r := range rules {
-		size += len(r.Body)
+		size += len(r.Body) + len(r.Binary)
 		for name, value := range r.Headers {
 			size += len(name) + len(value)
 		}

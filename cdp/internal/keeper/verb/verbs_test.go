@@ -108,8 +108,9 @@ func TestInputIsSentAtOnce(t *testing.T) {
 	withVerbs(t, func(e *Verbs, f *muxtest.Browser) {
 		done := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.Input(context.Background(), api.CommandLine, nil, api.InputRequest{Events: []json.RawMessage{
-				json.RawMessage(`{"type":"keyDown","key":"a"}`), json.RawMessage(`{"type":"insertText","text":"b"}`)}})
+			_, err := sendInput(context.Background(), e, api.CommandLine, api.VerbOptions{}, api.InputRequest{
+				Events: []json.RawMessage{
+					json.RawMessage(`{"type":"keyDown","key":"a"}`), json.RawMessage(`{"type":"insertText","text":"b"}`)}})
 			done <- err
 		}()
 		synctest.Wait()
@@ -123,8 +124,9 @@ func TestInputIsSentAtOnce(t *testing.T) {
 		if !slices.Equal(got, want) || len(done) > 0 {
 			t.Errorf("%q is sent, want %q", got, want)
 		}
-		_, err := e.Input(context.Background(), api.CommandLine, nil, api.InputRequest{Events: []json.RawMessage{
-			json.RawMessage(`{"type":"keyDown"}`), json.RawMessage(`{"type":"wink"}`)}})
+		_, err := sendInput(context.Background(), e, api.CommandLine, api.VerbOptions{}, api.InputRequest{
+			Events: []json.RawMessage{
+				json.RawMessage(`{"type":"keyDown"}`), json.RawMessage(`{"type":"wink"}`)}})
 		if err == nil || len(f.Sent) > 0 {
 			t.Errorf("an unknown event: %v, and %d are sent", err, len(f.Sent))
 		}

@@ -1,0 +1,96 @@
+package verb
+
+import (
+	"context"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// natives are the verbs of cdp that the keeper has whole: each takes the parameters of its manifest, in cdp/verbs, and
+// returns the result that this describes. The first argument of native says whether it works in the scope of the
+// caller's session.
+var natives = map[string]operation{
+	"activate": native(false, activate),
+	"input":    native(true, sendInput),
+	"route":    native(true, setRoutes),
+	"targets":  native(false, listTargets),
+}
+
+// operations are what else a client may ask for, with a body of package api.
+var operations = map[string]operation{
+	"load_state": decoded((*Verbs).LoadState),
+	"open":       decoded((*Verbs).Open),
+	"save_state": decoded((*Verbs).SaveState),
+	"script":     decoded((*Verbs).Script),
+	"type":       decoded((*Verbs).Type),
+	"uploads":    decoded((*Verbs).UploadFolder),
+}
+
+// operation serves a request whose result is its response.
+type operation struct {
+	scoped bool // works in the scope of the caller's session, which is created if necessary
+	run    func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) ([]byte, *api.Error)
+}
+
+// HasNative reports whether the keeper has a verb whole.
+func HasNative(name string) bool { return natives[name].run != nil }
+
+// Run runs an operation by its name.
+func (e *Verbs) Run(ctx context.Context, by api.Caller, name string, body []byte) ([]byte, *api.Error) {
+	o, ok := natives[name]
+	if !ok {
+		o, ok = operations[name]
+	}
+	var s *tenant.Scope
+	switch {
+	case !ok:
+		return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(name, 40))
+	case o.scoped:
+		entered, release, err := e.Tenancy.Enter(ctx, by)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		s = entered
+	}
+	return o.run(e, ctx, by, s, body)
+}
+
+// native makes an operation of a verb that gets the options of the call and the parameters.
+func native[Q, R any](
+	scoped bool, run func(context.Context, *Verbs, api.Caller, api.VerbOptions, Q) (R, *api.Error),
+) operation {
+	o := decoded(func(e *Verbs, c context.Context, by api.Caller, _ *tenant.Scope, q api.VerbRequest[Q]) (R, *api.Error) {
+		return run(c, e, by, q.VerbOptions, q.Params)
+	})
+	o.scoped = scoped
+	return o
+}
+
+// decoded makes an operation in the scope of the session that gets the decoded body.
+func decoded[Q, R any](run func(*Verbs, context.Context, api.Caller, *tenant.Scope, Q) (R, *api.Error)) operation {
+	return operation{true, func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) (
+		[]byte, *api.Error,
+	) {
+		var q Q
+		if err := api.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		result, err := run(e, c, by, s, q)
+		if err != nil {
+			return nil, err
+		}
+		return scan.Marshal(result), nil
+	}}
+}
+
+// listTargets returns the targets that a caller may see, the oldest first.
+func listTargets(ctx context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, _ struct{}) (
+	api.TargetList, *api.Error,
+) {
+	e.Tracker.RefreshTargets(ctx)
+	return api.TargetList{Targets: e.Owners.ListTargets(by, false)}, nil
+}
