@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -24,12 +22,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newDoctor(app *command.App) *cobra.Command {
-	return command.Make(app, runDoctor, &cobra.Command{
-		Use:     "doctor",
-		Short:   "Set-up",
-		Example: "parley doctor --json",
-	})
+var doctorCommand = &command.Command[*doctorOptions]{
+	Use: "doctor", Run: runDoctor,
+	Short:   "Set-up",
+	Example: "parley doctor --json",
 }
 
 // runDoctor prints all checks, and ends with config_error if one failed.
@@ -343,16 +339,14 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 }
 
 // Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "session", New: newSession}, {Name: "policy", New: newPolicy}, {Name: "doctor", New: newDoctor},
-	{Name: "runner", New: newRunner}, {Name: "secret", New: newSecret}, {Name: "config", New: newConfig},
+var Commands = []command.Maker{
+	sessionCommand, policyCommand, doctorCommand, runnerCommand, secretCommand, configCommand,
 }
 
-func newConfig(app *command.App) *cobra.Command {
-	return command.Parent("config", "Settings",
-		command.New(app, "list", "Show each setting, its value and where it comes from",
-			"parley config list --json", runConfigList))
-}
+var configCommand = &command.Group{Use: "config", Short: "Settings", Of: []command.Maker{
+	command.Plain("list", "Show each setting, its value and where it comes from", "parley config list --json",
+		runConfigList),
+}}
 
 // runConfigList prints each setting with its value and its source, and the folders of the host.
 func runConfigList(_ context.Context, app *command.App, _ string) error {

@@ -7,22 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newPolicy(app *command.App) *cobra.Command {
-	return command.Parent("policy", "Rights",
-		command.New(app, "check", "Check the policy's files", "parley policy check", runPolicyCheck),
-		command.New(app, "explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
-			"parley policy explain text", runPolicyExplain, app.Complete().Plugins),
-		newPolicyGrant(app),
-		newPolicyRevoke(app))
-}
+var policyCommand = &command.Group{Use: "policy", Short: "Rights", Of: []command.Maker{
+	command.Plain("check", "Check the policy's files", "parley policy check", runPolicyCheck),
+	command.Plain("explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
+		"parley policy explain text", runPolicyExplain, command.CompletePlugins),
+	policyGrantCommand, policyRevokeCommand,
+}}
 
 // runPolicyCheck reads the files of the policy. The error is config_error for the first one that is invalid.
 func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
@@ -101,22 +97,16 @@ func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 	return app.Print(&x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
 }
 
-func newPolicyGrant(app *command.App) *cobra.Command {
-	return command.Make(app, runPolicyGrant, &cobra.Command{
-		Use:               "grant PLUGIN RIGHT...",
-		Short:             "Grant rights to the installed build of a plugin",
-		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
-		ValidArgsFunction: app.Complete().Plugins,
-	})
+var policyGrantCommand = &command.Command[*grantOptions]{
+	Use: "grant PLUGIN RIGHT...", Run: runPolicyGrant, Words: command.CompletePlugins,
+	Short:   "Grant rights to the installed build of a plugin",
+	Example: "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
 }
 
-func newPolicyRevoke(app *command.App) *cobra.Command {
-	return command.Make(app, runPolicyRevoke, &cobra.Command{
-		Use:               "revoke PLUGIN [RIGHT...]",
-		Short:             "Revoke rights of a plugin, all if none is named",
-		Example:           "parley policy revoke github",
-		ValidArgsFunction: app.Complete().Plugins,
-	})
+var policyRevokeCommand = &command.Command[*rightsOptions]{
+	Use: "revoke PLUGIN [RIGHT...]", Run: runPolicyRevoke, Words: command.CompletePlugins,
+	Short:   "Revoke rights of a plugin, all if none is named",
+	Example: "parley policy revoke github",
 }
 
 func runPolicyRevoke(ctx context.Context, app *command.App, opts *rightsOptions) error {

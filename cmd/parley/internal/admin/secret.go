@@ -16,17 +16,16 @@ import (
 	"github.com/parley-tools/parley/host/policy/secret"
 )
 
-func newSecret(app *command.App) *cobra.Command {
-	return command.Parent("secret", "Secrets",
-		command.New(app, "set NAME", "Store a value, read from stdin",
-			"parley secret set GITHUB_TOKEN < token.txt", runSecretSet),
-		command.New(app, "list", "List names and the sources of their values", "parley secret list", runSecretList),
-		command.New(app, "remove NAME", "Remove a value", "parley secret remove GITHUB_TOKEN", runSecretRemove,
-			command.FirstWord(func(*cobra.Command) []string {
-				names, _ := app.Parley().Secrets().Names()
-				return names
-			})))
-}
+var secretCommand = &command.Group{Use: "secret", Short: "Secrets", Of: []command.Maker{
+	command.Plain("set NAME", "Store a value, read from stdin", "parley secret set GITHUB_TOKEN < token.txt",
+		runSecretSet),
+	command.Plain("list", "List names and the sources of their values", "parley secret list", runSecretList),
+	command.Plain("remove NAME", "Remove a value", "parley secret remove GITHUB_TOKEN", runSecretRemove,
+		command.FirstWord(func(app *command.App, _ *cobra.Command) []string {
+			names, _ := app.Parley().Secrets().Names()
+			return names
+		})),
+}}
 
 // runSecretSet stores the value of a secret and records that in the audit log. The value is in no error.
 func runSecretSet(ctx context.Context, app *command.App, name string) error {

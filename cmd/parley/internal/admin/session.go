@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
@@ -18,18 +16,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newSession(app *command.App) *cobra.Command {
-	return command.Parent("session", "Sessions", newSessionList(app),
-		namedSession(app, "show", "Show what a session was shown, its results and its pages", runSessionShow),
-		namedSession(app, "end", "Close the pages of a session and forget it", runSessionEnd))
-}
+var sessionCommand = &command.Group{Use: "session", Short: "Sessions", Of: []command.Maker{
+	sessionListCommand,
+	command.Plain("show NAME", "Show what a session was shown, its results and its pages",
+		"parley session show research", runSessionShow, command.CompleteSessions),
+	command.Plain("end NAME", "Close the pages of a session and forget it", "parley session end research",
+		runSessionEnd, command.CompleteSessions),
+}}
 
-func newSessionList(app *command.App) *cobra.Command {
-	return command.Make(app, runSessionList, &cobra.Command{
-		Use:     "list",
-		Short:   "List the sessions of the last 24 hours",
-		Example: "parley session list",
-	})
+var sessionListCommand = &command.Command[*sessionListOptions]{
+	Use: "list", Run: runSessionList,
+	Short:   "List the sessions of the last 24 hours",
+	Example: "parley session list",
 }
 
 type sessionListOptions struct {
@@ -71,12 +69,6 @@ func usedAgo(used time.Time) string {
 		return fmt.Sprintf("%d min ago", int(ago.Minutes()))
 	}
 	return fmt.Sprintf("%d h ago", int(ago.Hours()))
-}
-
-// namedSession returns a subcommand that takes the name of a session.
-func namedSession(app *command.App, name, short string, run command.RunWord) *cobra.Command {
-	return command.New(app, name+" NAME", short, "parley session "+name+" research", run,
-		command.FirstWord(app.Complete().Sessions))
 }
 
 // runSessionShow prints what a session was shown, the results that are stored for it, and its pages. The error is
@@ -162,11 +154,10 @@ func findSession(ctx context.Context, app *command.App, name string) (*command.S
 	return nil, e
 }
 
-func newRunner(app *command.App) *cobra.Command {
-	return command.Parent("runner", "Runners",
-		command.New(app, "list", "List the runners", "parley runner list", runRunnerList),
-		newRunnerStop(app))
-}
+var runnerCommand = &command.Group{Use: "runner", Short: "Runners", Of: []command.Maker{
+	command.Plain("list", "List the runners", "parley runner list", runRunnerList),
+	runnerStopCommand,
+}}
 
 func runRunnerList(_ context.Context, app *command.App, _ string) error {
 	running, _ := runners(app)
@@ -187,12 +178,12 @@ func runRunnerList(_ context.Context, app *command.App, _ string) error {
 	})
 }
 
-func newRunnerStop(app *command.App) *cobra.Command {
-	cmd := command.New(app, "stop [PLUGIN]", "End the runners of a plugin, or all of them", "parley runner stop text",
-		runRunnerStop)
-	cmd.Long = "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
-		"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout."
-	return cmd
+var runnerStopCommand = &command.Command[string]{
+	Use: "stop [PLUGIN]", Run: runRunnerStop,
+	Short: "End the runners of a plugin, or all of them",
+	Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
+		"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
+	Example: "parley runner stop text",
 }
 
 // runRunnerStop ends the runners of a plugin, or all, also in the middle of a call. The error is not_found if the

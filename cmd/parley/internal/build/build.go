@@ -19,8 +19,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -31,22 +29,19 @@ import (
 )
 
 // Commands are the subcommands of plugin that this package has.
-var Commands = []command.Entry{
-	{Name: "test", New: newPluginTest}, {Name: "wrap", New: newPluginWrap}, {Name: "build", New: newPluginBuild},
-	{Name: "new", New: newPluginNew}, {Name: "pack", New: newPluginPack}, {Name: "schema", New: newPluginSchema},
-	{Name: "dev", New: newPluginDev},
+var Commands = []command.Maker{
+	pluginTestCommand, pluginWrapCommand, pluginBuildCommand, pluginNewCommand, pluginPackCommand, pluginSchemaCommand,
+	pluginDevCommand,
 }
 
-func newPluginBuild(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginBuild, &cobra.Command{
-		Use:   "build [DIR]",
-		Short: "Build a plugin from source: wasm and manifest in one file",
-		Long: "Compiles the Go, Rust, C or C++ source of DIR with the flags that make the result reproducible, puts the\n" +
-			"manifest into it, and prints the report that an installation prints. The manifest of Go comes from the code,\n" +
-			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
-			"binary: no network is needed.",
-		Example: "parley plugin build ./hello",
-	})
+var pluginBuildCommand = &command.Command[*pluginBuildOptions]{
+	Use: "build [DIR]", Run: runPluginBuild,
+	Short: "Build a plugin from source: wasm and manifest in one file",
+	Long: "Compiles the Go, Rust, C or C++ source of DIR with the flags that make the result reproducible, puts the\n" +
+		"manifest into it, and prints the report that an installation prints. The manifest of Go comes from the code,\n" +
+		"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
+		"binary: no network is needed.",
+	Example: "parley plugin build ./hello",
 }
 
 func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOptions) error {
@@ -398,16 +393,14 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) ([]by
 	return runCompiler(ctx, dir, append(own, env...), "go", args...)
 }
 
-func newPluginPack(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginPack, &cobra.Command{
-		Use:   "pack FILE",
-		Short: "Put a manifest into a wasm module, of any language",
-		Long: "Writes the manifest into the custom section parley.manifest of the module, in place of the one that it\n" +
-			"has, and the scripts (NAME.js) and assets (the folder assets) that it declares, from the folder of FILE.\n" +
-			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
-			"refused, and nothing is written.",
-		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
-	})
+var pluginPackCommand = &command.Command[*pluginPackOptions]{
+	Use: "pack FILE", Run: runPluginPack,
+	Short: "Put a manifest into a wasm module, of any language",
+	Long: "Writes the manifest into the custom section parley.manifest of the module, in place of the one that it\n" +
+		"has, and the scripts (NAME.js) and assets (the folder assets) that it declares, from the folder of FILE.\n" +
+		"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
+		"refused, and nothing is written.",
+	Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
 }
 
 // runPluginPack puts a manifest, and the scripts and assets that it declares, into a module, after the checks of an
@@ -444,11 +437,11 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 	return printBuilt(app, data, "Packed", again)
 }
 
-func newPluginSchema(app *command.App) *cobra.Command {
-	cmd := command.New(app, "schema", "Print the JSON Schema of manifests", "parley plugin schema > manifest.schema.json",
-		runPluginSchema)
-	cmd.Long = "The schema says what each field means, its default and its bounds. With --json it is in an envelope."
-	return cmd
+var pluginSchemaCommand = &command.Command[string]{
+	Use: "schema", Run: runPluginSchema,
+	Short:   "Print the JSON Schema of manifests",
+	Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
+	Example: "parley plugin schema > manifest.schema.json",
 }
 
 func runPluginSchema(_ context.Context, app *command.App, _ string) error {

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
@@ -27,16 +25,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newPluginDev(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginDev, &cobra.Command{
-		Use:   "dev [DIR]",
-		Short: "Build and install a plugin whenever its source changes",
-		Long: "Looks at the files of DIR every 300 ms. After a change it builds the plugin, signs it with a key of this\n" +
-			"machine and installs it; running servers use the new build at once. Rights that are granted to the key stay:\n" +
-			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
-			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
-		Example: "parley plugin dev ./hello",
-	})
+var pluginDevCommand = &command.Command[*pluginDevOptions]{
+	Use: "dev [DIR]", Run: runPluginDev,
+	Short: "Build and install a plugin whenever its source changes",
+	Long: "Looks at the files of DIR every 300 ms. After a change it builds the plugin, signs it with a key of this\n" +
+		"machine and installs it; running servers use the new build at once. Rights that are granted to the key stay:\n" +
+		"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
+		"JSON a build. End it with Ctrl-C; the plugin stays installed.",
+	Example: "parley plugin dev ./hello",
 }
 
 // printDev prints a build and what a developer may do with it: call it, and have its rights stay.

@@ -22,17 +22,16 @@ import (
 	"github.com/parley-tools/parley/sdk"
 )
 
-func newPluginNew(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runPluginNew, &cobra.Command{
-		Use:   "new NAME",
-		Short: "Begin a plugin: a folder with source, manifest and SDK",
-		Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
-			"it is, without a network.",
-		Example: "parley plugin new hello --lang c\nparley plugin build hello",
-	})
-	cmd.Flag("lang").Usage = strings.Join(languageNames(), ", ")
-	command.CompleteWords(cmd, "lang", languageNames()...)
-	return cmd
+var pluginNewCommand = &command.Command[*pluginNewOptions]{
+	Use: "new NAME", Run: runPluginNew,
+	Short: "Begin a plugin: a folder with source, manifest and SDK",
+	Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
+		"it is, without a network.",
+	Example: "parley plugin new hello --lang c\nparley plugin build hello",
+	Finish: func(_ *command.App, cmd *cobra.Command) {
+		cmd.Flag("lang").Usage = strings.Join(languageNames(), ", ")
+		command.CompleteWords(cmd, "lang", languageNames()...)
+	},
 }
 
 // runPluginNew makes a folder with the source of a small plugin, with the SDK, which builds, checks and installs as it

@@ -18,7 +18,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
@@ -30,17 +29,15 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-func newPluginWrap(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginWrap, &cobra.Command{
-		Use:   "wrap FILE [WORD...]",
-		Short: "Write a manifest for a WASI command or an Extism plugin",
-		Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
-			"has a type; an option before an optional parameter is left out with it. Without words, the options that --help\n" +
-			"lists become optional parameters. The command runs with --help in the sandbox, and what it prints drafts the\n" +
-			"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
-			"its tools as MCP does, and the manifest has what it lists.",
-		Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
-	})
+var pluginWrapCommand = &command.Command[*pluginWrapOptions]{
+	Use: "wrap FILE [WORD...]", Run: runPluginWrap,
+	Short: "Write a manifest for a WASI command or an Extism plugin",
+	Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
+		"has a type; an option before an optional parameter is left out with it. Without words, the options that --help\n" +
+		"lists become optional parameters. The command runs with --help in the sandbox, and what it prints drafts the\n" +
+		"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
+		"its tools as MCP does, and the manifest has what it lists.",
+	Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
 }
 
 // runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,

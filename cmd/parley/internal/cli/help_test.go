@@ -252,10 +252,10 @@ func TestPartOfTheTree(t *testing.T) {
 	lines := []string{"", "--json", "--list --json", "-h", "--list trace", "--json plugin list", "--session a trace show",
 		"text hash a", "text --help", "plgin list", "__complete plugin ''", "-x", "--", "-- plugin list", "help plugin build"}
 	for _, c := range commandTable() {
-		if made := c.New(app).Name(); made != c.Name {
-			t.Errorf("the entry %s makes the command %s", c.Name, made)
+		if made := c.New(app).Name(); made != c.Name() {
+			t.Errorf("the entry %s makes the command %s", c.Name(), made)
 		}
-		lines = append(lines, c.Name, c.Name+" --help", "--debug "+c.Name)
+		lines = append(lines, c.Name(), c.Name()+" --help", "--debug "+c.Name())
 	}
 	for _, child := range whole.Commands() {
 		for _, grandchild := range child.Commands() {

@@ -35,7 +35,7 @@ func newFront(streams *command.Streams, args []string) *command.App {
 	app := command.NewApp(streams, args)
 	f := &front{App: app, offered: map[string]*parsedLine{}}
 	app.Offers, app.Meant = f.offers, f.meant
-	app.Commands = command.Map(commandTable(), func(c command.Entry) string { return c.Name })
+	app.Commands = command.Map(commandTable(), command.Maker.Name)
 	return app
 }
 

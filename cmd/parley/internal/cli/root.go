@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,67 +24,49 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
-func newRoot(app *command.App, run tools.RunRootFunc) *cobra.Command {
-	root := tools.NewToolCommand(app, run)
-	for _, c := range commandTable() {
-		root.AddCommand(c.New(app))
-	}
-	return checked(app, root)
-}
-
-// checked returns the tree with what all commands have: checks of their words, and errors that say what was meant.
-func checked(app *command.App, root *cobra.Command) *cobra.Command {
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(app, cmd, err) })
-	command.CheckAll(root)
-	return root
-}
-
 // newRootFor returns the part of the command tree that a command line needs, because to make all of it takes 0.3 ms.
+// Help, completion and the checks of command lines are made from it.
 func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.Command {
 	isOption := func(word string) bool { return strings.HasPrefix(word, "-") && word != "-h" && word != "--help" }
 	first := "help" // without words, parley says what it is
 	if len(words) > 0 {
 		first = words[0]
 	}
+	isAll := false
 	switch {
 	case isOption(first) && !slices.ContainsFunc(words, func(word string) bool { return !isOption(word) }):
 	case strings.HasPrefix(first, "-"), strings.HasPrefix(first, cobra.ShellCompRequestCmd), first == "help",
 		first == "completion":
-		return newRoot(app, run)
+		isAll = true
 	}
 	root := tools.NewToolCommand(app, run)
 	for _, c := range commandTable() {
-		if c.Name == first {
+		if isAll || c.Name() == first {
 			root.AddCommand(c.New(app))
 		}
 	}
-	return checked(app, root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(app, cmd, err) })
+	command.CheckAll(root)
+	return root
 }
 
 // commandTable returns the commands below the root, in the order in which help lists them. It is made once, because
 // each line that is checked needs it.
-var commandTable = sync.OnceValue(func() []command.Entry {
+var commandTable = sync.OnceValue(func() []command.Maker {
 	const order = "search call batch code plan result plugin policy audit trace stats secret session runner config mcp " +
 		"docs learn doctor list help version completion"
-	own := []command.Entry{{Name: "plugin", New: newPlugin}, {Name: "completion", New: newCompletion}}
+	const ofPlugin = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
+		"diff sign verify trust"
+	own := []command.Maker{completionCommand, &command.Group{Use: "plugin", Short: "Plugins",
+		Of: inOrder(ofPlugin, plugins.Commands, build.Commands)}}
 	return inOrder(order, tools.Commands, admin.Commands, history.Commands, learning.Commands, serve.Commands, own)
 })
 
-// newPlugin returns the commands for users and for authors of plugins.
-func newPlugin(app *command.App) *cobra.Command {
-	const order = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
-		"diff sign verify trust"
-	entries := inOrder(order, plugins.Commands, build.Commands)
-	return command.Parent("plugin", "Plugins",
-		command.Map(entries, func(e command.Entry) *cobra.Command { return e.New(app) })...)
-}
-
 // inOrder returns the entries of several packages in the order of their names.
-func inOrder(order string, packages ...[]command.Entry) []command.Entry {
+func inOrder(order string, packages ...[]command.Maker) []command.Maker {
 	names, all := strings.Fields(order), slices.Concat(packages...)
-	slices.SortFunc(all, func(a, b command.Entry) int {
-		return slices.Index(names, a.Name) - slices.Index(names, b.Name)
+	slices.SortFunc(all, func(a, b command.Maker) int {
+		return slices.Index(names, a.Name()) - slices.Index(names, b.Name())
 	})
 	return all
 }
@@ -142,24 +125,28 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-func newCompletion(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:       "completion SHELL",
-		Short:     "Shell",
-		Example:   "parley completion bash",
-		ValidArgs: shells,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch root, out := cmd.Root(), app.Out; args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-			return command.UnknownValue("SHELL", args[0], shells)
-		},
+type completionOptions struct {
+	Cmd   *cobra.Command
+	Shell string `word:""`
+}
+
+var completionCommand = &command.Command[*completionOptions]{
+	Use: "completion SHELL", Run: runCompletion,
+	Short:   "Shell",
+	Example: "parley completion bash",
+	Finish:  func(_ *command.App, cmd *cobra.Command) { cmd.ValidArgs = shells },
+}
+
+func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
+	switch root, out := opts.Cmd.Root(), app.Out; opts.Shell {
+	case "bash":
+		return root.GenBashCompletionV2(out, true)
+	case "zsh":
+		return root.GenZshCompletion(out)
+	case "fish":
+		return root.GenFishCompletion(out, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(out)
 	}
+	return command.UnknownValue("SHELL", opts.Shell, shells)
 }

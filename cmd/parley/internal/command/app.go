@@ -2,9 +2,8 @@
 // and the text of results and errors, flags, completion, settings, and questions to a person.
 //
 // A command has three parts, in one file of the package for its kind: a struct with its options, whose tags say which
-// flags and words they are, newX, which returns the cobra command that [Make] completes, and runX, which does the work
-// and prints. The data that --json prints is a type beside them. Errors are [*host.Error]. A command without options is
-// made by [New].
+// flags and words they are, the [Command], and runX, which does the work and prints. The data that --json prints is a
+// type beside them. Errors are [*host.Error].
 package command
 
 import (
@@ -326,9 +325,6 @@ type said struct {
 	notices    []string
 	admissions []*admit.Report // reports on loaded plugins
 }
-
-// RunFunc runs a command with the options that its flags and words gave.
-type RunFunc[O any] func(ctx context.Context, app *App, opts *O) error
 
 // NewApp returns an App for a command line. It asks people at the controlling terminal.
 func NewApp(streams *Streams, args []string) *App {

@@ -13,15 +13,30 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Completion completes words and options of command lines.
-type Completion struct{ app *App }
+// Completer completes words or an option of command lines.
+type Completer func(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// Complete returns what completes the words of commands.
-func (a *App) Complete() Completion { return Completion{a} }
+// Of returns the completion of an app, as cobra calls it.
+func (c Completer) Of(a *App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return c(a, cmd, args, typed)
+	}
+}
 
-// Names completes first the name of a plugin, then those of its groups and tools.
-func (c Completion) Names(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	catalog, err := c.app.Catalog()
+// What completes words.
+var (
+	CompleteSessions = FirstWord(sessionNames)
+	CompleteResults  = FirstWord(resultIDs)
+)
+
+// CompleteNothing completes no word.
+func CompleteNothing(*App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteNames completes first the name of a plugin, then those of its groups and tools.
+func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	catalog, err := a.Catalog()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -39,7 +54,7 @@ func (c Completion) Names(cmd *cobra.Command, args []string, typed string) ([]st
 	case 1:
 		p, ok := catalog.Provider(args[0])
 		if !ok { // a qualified name, such as text.hash
-			return completeWord(c.app, cmd, args, typed)
+			return completeWord(a, cmd, args, typed)
 		}
 		groups, _ := p.Groups()
 		for _, g := range groups {
@@ -56,7 +71,7 @@ func (c Completion) Names(cmd *cobra.Command, args []string, typed string) ([]st
 			offer(l.Name, l.Brief)
 		}
 	default:
-		return completeWord(c.app, cmd, args, typed)
+		return completeWord(a, cmd, args, typed)
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
@@ -80,9 +95,9 @@ func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]st
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// param completes the value of --param: the name of a parameter, and after NAME= its values.
-func (c Completion) param(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	t, _ := completedTool(c.app, cmd, args)
+// completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
+func completeParam(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, _ := completedTool(a, cmd, args)
 	if t == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -151,30 +166,30 @@ func StartingWith(typed string, values []string) (kept []string) {
 const targetsWait = 500 * time.Millisecond
 
 // FirstWord completes the first word of a command by a list of words. A tab separates a word from its description.
-func FirstWord(list func(*cobra.Command) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func FirstWord(list func(*App, *cobra.Command) []string) Completer {
+	return func(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return StartingWith(typed, list(cmd)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return StartingWith(typed, list(a, cmd)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
 // targets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
 // It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
-func (c Completion) targets(cmd *cobra.Command) []string {
-	s, err := c.app.Settings()
+func targets(a *App, cmd *cobra.Command) []string {
+	s, err := a.Settings()
 	if err != nil {
 		return nil
 	}
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	principal, err := c.app.Principal()
+	principal, err := a.Principal()
 	if err != nil {
 		return nil
 	}
-	result, err := c.app.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
+	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	}})
@@ -219,27 +234,27 @@ const maxURLWord = 200
 // prefix of several words unquoted and evaluates it at the next request, and pages and plugins choose their own words.
 func isPlain(word string) bool { return word != "" && ShellQuote(word) == word }
 
-// Plugins completes the name of one plugin.
-func (c Completion) Plugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// CompletePlugins completes the name of one plugin.
+func CompletePlugins(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return c.Names(cmd, nil, typed)
+	return CompleteNames(a, cmd, nil, typed)
 }
 
-// Call completes the values of a call's options.
-func (c Completion) Call(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("param", c.param)
-	CompleteOption(cmd, "target", FirstWord(c.targets))
+// CompleteCall completes the values of a call's options.
+func CompleteCall(a *App, cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("param", Completer(completeParam).Of(a))
+	CompleteOption(a, cmd, "target", FirstWord(targets))
 	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
 	CompleteWords(cmd, "wait", "load", "idle", "none")
 }
 
 // CompleteOption completes an option, after any words, as a function completes the first word.
-func CompleteOption(cmd *cobra.Command, option string, first cobra.CompletionFunc) {
+func CompleteOption(a *App, cmd *cobra.Command, option string, first Completer) {
 	_ = cmd.RegisterFlagCompletionFunc(option,
 		func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return first(cmd, nil, typed)
+			return first(a, cmd, nil, typed)
 		})
 }
 
@@ -248,32 +263,32 @@ func CompleteWords(cmd *cobra.Command, option string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Qualified completes plugin.tool in one word.
-func (c Completion) Qualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// CompleteQualified completes plugin.tool in one word.
+func CompleteQualified(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	plugin, rest, dotted := strings.Cut(typed, ".")
 	if len(args) > 0 {
-		return completeWord(c.app, cmd, args, typed)
+		return completeWord(a, cmd, args, typed)
 	}
 	if !dotted {
-		names, _ := c.Names(cmd, nil, typed)
+		names, _ := CompleteNames(a, cmd, nil, typed)
 		for i, n := range names {
 			name, brief, _ := strings.Cut(n, "\t")
 			names[i] = name + ".\t" + brief
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-	names, directive := c.Names(cmd, []string{plugin}, rest)
+	names, directive := CompleteNames(a, cmd, []string{plugin}, rest)
 	for i := range names {
 		names[i] = plugin + "." + names[i]
 	}
 	return names, directive
 }
 
-// Sessions returns the names of sessions. It does not wait long for a browser.
-func (c Completion) Sessions(cmd *cobra.Command) (names []string) {
+// sessionNames returns the names of sessions. It does not wait long for a browser.
+func sessionNames(a *App, cmd *cobra.Command) (names []string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	for _, s := range AllSessions(ctx, c.app) {
+	for _, s := range AllSessions(ctx, a) {
 		if s.Named() {
 			names = append(names, s.Name)
 		}
@@ -281,11 +296,11 @@ func (c Completion) Sessions(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// Results returns the ids of calls with a result that is kept.
-func (c Completion) Results(*cobra.Command) []string {
-	principal, err := c.app.Principal()
+// resultIDs returns the ids of calls with a result that is kept.
+func resultIDs(a *App, _ *cobra.Command) []string {
+	principal, err := a.Principal()
 	if err != nil {
 		return nil
 	}
-	return c.app.Parley().Sessions().ResultIDs(principal.Session)
+	return a.Parley().Sessions().ResultIDs(principal.Session)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,29 +25,37 @@ func MissingWord(command, word, example string) *host.Error {
 	return host.Errorf(host.InvalidArgs, "parley %s requires %s", command, word).WithNext(example)
 }
 
-// Entry is a command by its name. New makes it, with those below it.
-type Entry struct {
-	Name string
-	New  func(*App) *cobra.Command
+// Maker is a command by its name. New makes it, with those below it.
+type Maker interface {
+	Name() string
+	New(*App) *cobra.Command
 }
 
-// Parent returns a command that does nothing but hold others.
-func Parent(name, short string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     name,
-		Short:   short,
-		Example: children[0].Example,
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				names := strings.Join(childNames(cmd), ", ")
-				return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
-					WithNext(strings.Split(children[0].Example, "\n")...)
-			}
-			return UnknownCommand(cmd, args[0])
-		},
+// Group is a command that does nothing but hold others.
+type Group struct {
+	Use, Short, Long string
+	Of               []Maker
+}
+
+// Name implements [Maker].
+func (g *Group) Name() string { return g.Use }
+
+// New implements [Maker].
+func (g *Group) New(app *App) *cobra.Command {
+	cmd := &cobra.Command{Use: g.Use, Short: g.Short, Long: g.Long, Args: cobra.ArbitraryArgs}
+	for _, m := range g.Of {
+		child := m.New(app)
+		cmd.AddCommand(child)
+		cmd.Example = cmp.Or(cmd.Example, child.Example)
 	}
-	cmd.AddCommand(children...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			names := strings.Join(childNames(cmd), ", ")
+			return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
+				WithNext(strings.Split(cmd.Example, "\n")...)
+		}
+		return UnknownCommand(cmd, args[0])
+	}
 	return cmd
 }
 
@@ -63,11 +72,44 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return e.WithNext("parley help " + cmd.Name())
 }
 
-// Make completes a command that runs with options, whose fields say where they come from: see [AddFlags]. A field with
-// the tag word takes the next word of the command line, one of a list all further words.
-func Make[O any](app *App, run RunFunc[O], cmd *cobra.Command) *cobra.Command {
-	opts := new(O)
-	places := AddFlags(cmd.Flags(), opts)
+// Command is a command that runs with options, whose fields say where they come from: O is a pointer to a struct for
+// [AddFlags], or string for the only word, "" if none is given. A field with the tag word takes the next word of the
+// command line, one of a list all further words.
+type Command[O any] struct {
+	Use, Short, Long, Example string
+	Run                       func(ctx context.Context, app *App, opts O) error
+	Words                     Completer // completes the words; nil completes files
+	AnyWords                  bool      // Run checks the words, not Use
+	Finish                    func(*App, *cobra.Command)
+}
+
+// Plain returns a command without options that takes at most one word, and what completes the word, if anything does.
+func Plain(use, short, example string, run func(ctx context.Context, app *App, word string) error,
+	words ...Completer) *Command[string] {
+	return &Command[string]{Use: use, Short: short, Example: example, Run: run, Words: append(words, nil)[0]}
+}
+
+// Name implements [Maker].
+func (c *Command[O]) Name() string {
+	name, _, _ := strings.Cut(c.Use, " ")
+	return name
+}
+
+// New implements [Maker].
+func (c *Command[O]) New(app *App) *cobra.Command {
+	cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example}
+	if c.AnyWords {
+		cmd.Args = cobra.ArbitraryArgs
+	}
+	if c.Words != nil {
+		cmd.ValidArgsFunction = c.Words.Of(app)
+	}
+	var opts O
+	places := []any{&opts}
+	if _, isWord := places[0].(*string); !isWord {
+		made := reflect.New(reflect.TypeFor[O]().Elem())
+		opts, places = made.Interface().(O), AddFlags(cmd, made.Interface())
+	}
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		for i, place := range places {
 			switch place := place.(type) {
@@ -79,19 +121,24 @@ func Make[O any](app *App, run RunFunc[O], cmd *cobra.Command) *cobra.Command {
 				}
 			}
 		}
-		return run(cmd.Context(), app, opts)
+		return c.Run(cmd.Context(), app, opts)
+	}
+	if c.Finish != nil {
+		c.Finish(app, cmd)
 	}
 	return cmd
 }
 
 // AddFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
 // are about it, too. The fields of structs count; a struct may also have a method AddFlags for more. A field of the
-// type *pflag.FlagSet is set to the flags. AddFlags returns pointers to the fields with the tag word.
-func AddFlags(flags *pflag.FlagSet, opts any) (words []any) {
-	return addFlags(flags, reflect.ValueOf(opts).Elem(), nil)
+// type *pflag.FlagSet is set to the flags, one of *cobra.Command to the command. AddFlags returns pointers to the
+// fields with the tag word.
+func AddFlags(cmd *cobra.Command, opts any) (words []any) {
+	return addFlags(cmd, reflect.ValueOf(opts).Elem(), nil)
 }
 
-func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
+func addFlags(cmd *cobra.Command, opts reflect.Value, words []any) []any {
+	flags := cmd.Flags()
 	for i := range opts.NumField() {
 		field, at := opts.Type().Field(i), opts.Field(i)
 		name, usage, fallback := field.Tag.Get("flag"), field.Tag.Get("usage"), field.Tag.Get("default")
@@ -100,7 +147,7 @@ func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 		case isWord:
 			words = append(words, at.Addr().Interface())
 		case at.Kind() == reflect.Struct:
-			words = addFlags(flags, at, words)
+			words = addFlags(cmd, at, words)
 			if at.CanInterface() {
 				if own, adds := at.Addr().Interface().(interface{ AddFlags(*pflag.FlagSet) }); adds {
 					own.AddFlags(flags)
@@ -108,6 +155,8 @@ func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 			}
 		case at.Type() == reflect.TypeFor[*pflag.FlagSet]():
 			at.Set(reflect.ValueOf(flags))
+		case at.Type() == reflect.TypeFor[*cobra.Command]():
+			at.Set(reflect.ValueOf(cmd))
 		}
 		if name == "" {
 			continue
@@ -134,18 +183,6 @@ func addFlags(flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 		}
 	}
 	return words
-}
-
-// RunWord runs a command without options that takes at most one word, "" if none is given.
-type RunWord func(ctx context.Context, app *App, word string) error
-
-// New returns a command without options that takes at most one word, and what completes the word, if anything does.
-func New(app *App, use, short, example string, run RunWord, complete ...cobra.CompletionFunc) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: example,
-		ValidArgsFunction: append(complete, nil)[0],
-		RunE: func(cmd *cobra.Command, words []string) error {
-			return run(cmd.Context(), app, strings.Join(words, ""))
-		}}
 }
 
 // CheckAll makes each command in a tree that does not check its words itself check them by [checkWords]. Options are

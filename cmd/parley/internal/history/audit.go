@@ -10,39 +10,49 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newAudit(app *command.App) *cobra.Command {
-	cmd := command.Parent("audit", "Audit", newAuditShow(app), newAuditVerify(app), newAuditHead(app))
-	cmd.Long = "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
+var auditCommand = &command.Group{
+	Use: "audit", Short: "Audit", Of: []command.Maker{auditShowCommand, auditVerifyCommand, auditHeadCommand},
+	Long: "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
 		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +
 		"prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are kept; the first " +
 		"record of a new file names what was dropped. [operator] audit in policy.toml is \"on\", \"required\" (a call " +
-		"that cannot be recorded does not run) or \"off\"."
-	return cmd
+		"that cannot be recorded does not run) or \"off\".",
 }
 
-func newAuditShow(app *command.App) *cobra.Command {
-	return newList(app, &cobra.Command{
-		Use:     "show",
-		Short:   "Show the last records",
-		Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
-		Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
-			"was killed\n(audit = \"required\" records the beginning, too).",
-	}, true, "show", runAuditShow)
+type auditShowOptions struct {
+	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
+	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
+	Code   string `flag:"code" usage:"only this outcome, such as ok or denied"`
+	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
+	Limit  int    `flag:"limit" default:"50" usage:"show at most this many, the latest"`
+}
+
+var auditShowCommand = &command.Command[*auditShowOptions]{
+	Use: "show", Run: runAuditShow, Finish: completeFilter,
+	Short:   "Show the last records",
+	Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
+	Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
+		"was killed\n(audit = \"required\" records the beginning, too).",
 }
 
 // runAuditShow shows the last records. Of a call with a beginning and an end, only the end is shown.
-func runAuditShow(_ context.Context, app *command.App, opts *recordOptions) error {
-	app, data, begun := app, list[audit.Record]{limit: opts.limit}, map[string]audit.Record{}
-	err := auditLog(app).each(opts.Filter, func(r audit.Record) error {
+func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) error {
+	data, err := newList[audit.Record](opts.Limit)
+	if err != nil {
+		return err
+	}
+	begun := map[string]audit.Record{}
+	filter := Filter{record.Filter{Tool: opts.Tool, Caller: opts.Caller, Code: opts.Code}, opts.Since}
+	err = auditLog(app).each(filter, func(r audit.Record) error {
 		if r.Op == "begin" {
 			begun[r.Call] = r
 			return nil
@@ -76,14 +86,12 @@ type auditVerifyOptions struct {
 	Head  string `flag:"head" usage:"a hash that parley audit head printed earlier"`
 }
 
-func newAuditVerify(app *command.App) *cobra.Command {
-	return command.Make(app, runAuditVerify, &cobra.Command{
-		Use:     "verify",
-		Short:   "Prove that no record was changed, removed, inserted or moved",
-		Example: "parley audit verify\nparley audit verify --head \"$(cat kept-elsewhere)\"",
-		Long: "Names the first invalid record and exits with 87. The chain alone cannot show that the end was cut off or\n" +
-			"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
-	})
+var auditVerifyCommand = &command.Command[*auditVerifyOptions]{
+	Use: "verify", Run: runAuditVerify,
+	Short:   "Prove that no record was changed, removed, inserted or moved",
+	Example: "parley audit verify\nparley audit verify --head \"$(cat kept-elsewhere)\"",
+	Long: "Names the first invalid record and exits with 87. The chain alone cannot show that the end was cut off or\n" +
+		"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
 }
 
 // runAuditVerify verifies the audit log, and that it has the record whose head is given. The error is integrity for a
@@ -130,12 +138,12 @@ func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOption
 	})
 }
 
-func newAuditHead(app *command.App) *cobra.Command {
-	cmd := command.New(app, "head", "Print the hash, number and time of the last record", "parley audit head",
-		runAuditHead)
-	cmd.Long = "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
-		"verify --head checks against it."
-	return cmd
+var auditHeadCommand = &command.Command[string]{
+	Use: "head", Run: runAuditHead,
+	Short: "Print the hash, number and time of the last record",
+	Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
+		"verify --head checks against it.",
+	Example: "parley audit head",
 }
 
 // runAuditHead prints the head of the audit log. The error is not_found if the log has no records.

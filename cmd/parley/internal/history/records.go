@@ -18,9 +18,7 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "audit", New: newAudit}, {Name: "trace", New: newTrace},
-}
+var Commands = []command.Maker{auditCommand, traceCommand}
 
 // Filter says which records of the audit log or of the traces are meant. The zero value means all.
 type Filter struct {
@@ -31,24 +29,6 @@ type Filter struct {
 
 // ops are the values of Filter.Op.
 var ops = []string{"call", "search", "describe"}
-
-// add adds the options that select records. --session is the one of all commands.
-func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.Tool, "tool", "", "only this tool, group or plugin, such as cdp.Page.*")
-	if ofAudit {
-		flags.StringVar(&f.Caller, "caller", "", "only this caller, such as mcp:* or plugin:NAME")
-		flags.StringVar(&f.Code, "code", "", "only this outcome, such as ok or denied")
-	} else {
-		flags.StringVar(&f.Code, "code", "", "only this outcome, such as invalid_args or 81")
-		flags.BoolVar(&f.Failed, "failed", false, "only what failed")
-		flags.StringVar(&f.Op, "op", "", "only call, search or describe")
-		command.CompleteWords(cmd, "op", ops...)
-	}
-	flags.StringVar(&f.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	codes := command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })
-	command.CompleteWords(cmd, "code", codes...)
-}
 
 // compile returns the filter by which records are read.
 func (f *Filter) compile(now time.Time) (record.Filter, error) {
@@ -68,38 +48,11 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	return filter, err
 }
 
-// recordOptions say which records are meant, and what becomes of them.
-type recordOptions struct {
-	Filter
-	limit       int // of a list, which has the latest
-	out, before string
-}
-
-// newRecords makes a command that reads or removes records.
-func newRecords(
-	app *command.App, cmd *cobra.Command, ofAudit bool, run command.RunFunc[recordOptions],
-) (*cobra.Command, *recordOptions) {
-	opts := &recordOptions{limit: 1}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if opts.limit < 1 {
-			return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.limit)
-		}
-		// PARLEY_SESSION is the session in which a command works, not one whose records are wanted.
-		if flag := cmd.Flag("session"); !ofAudit && flag != nil && flag.Changed {
-			opts.Session = flag.Value.String()
-		}
-		return run(cmd.Context(), app, opts)
-	}
-	opts.add(cmd, ofAudit)
-	return cmd, opts
-}
-
-// newList makes a command that lists records, which verb says in a word.
-func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, run command.RunFunc[recordOptions],
-) *cobra.Command {
-	cmd, opts := newRecords(app, cmd, ofAudit, run)
-	cmd.Flags().IntVar(&opts.limit, "limit", 50, verb+" at most this many, the latest")
-	return cmd
+// completeFilter completes the options that select records.
+func completeFilter(_ *command.App, cmd *cobra.Command) {
+	command.CompleteWords(cmd, "op", ops...)
+	codes := command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })
+	command.CompleteWords(cmd, "code", codes...)
 }
 
 // list is the latest of the records that match, in the order in which they were written.
@@ -107,6 +60,13 @@ type list[R any] struct {
 	Records []R `json:"records"`
 	Total   int `json:"total"` // how many match
 	limit   int
+}
+
+func newList[R any](limit int) (*list[R], error) {
+	if limit < 1 {
+		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", limit)
+	}
+	return &list[R]{limit: limit}, nil
 }
 
 func (l *list[R]) add(r R) {

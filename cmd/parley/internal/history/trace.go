@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
@@ -20,27 +18,47 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newTrace(app *command.App) *cobra.Command {
-	cmd := command.Parent("trace", "Traces", newTraceList(app), newTraceShow(app), newTraceTail(app),
-		newTraceExport(app), newTraceClear(app))
-	cmd.Long = "Each call, search and describe adds a JSON line: the tool, the outcome, what was wrong with which " +
+var traceCommand = &command.Group{
+	Use: "trace", Short: "Traces",
+	Of: []command.Maker{traceListCommand, traceShowCommand, traceTailCommand, traceExportCommand, traceClearCommand},
+	Long: "Each call, search and describe adds a JSON line: the tool, the outcome, what was wrong with which " +
 		"parameter, and the shapes of the parameters. Values are recorded with traces.values, nothing with traces.off; " +
-		"traces.keep_days and traces.max_mib say what is kept."
-	return cmd
+		"traces.keep_days and traces.max_mib say what is kept.",
 }
 
-func newTraceList(app *command.App) *cobra.Command {
-	return newList(app, &cobra.Command{
-		Use:     "list",
-		Short:   "List the last calls, searches and describes",
-		Example: "parley trace list --failed --since 24h\nparley trace list --tool 'cdp.Page.*' --json",
-		Long:    "Times are in UTC.",
-	}, false, "list", runTraceList)
+// traceOptions say which traces are meant.
+type traceOptions struct {
+	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
+	Code   string `flag:"code" usage:"only this outcome, such as invalid_args or 81"`
+	Failed bool   `flag:"failed" usage:"only what failed"`
+	Op     string `flag:"op" usage:"only call, search or describe"`
+	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
-func runTraceList(_ context.Context, app *command.App, opts *recordOptions) error {
-	data := list[trace.Record]{limit: opts.limit}
-	err := ExportTraces(app, opts.Filter, func(r trace.Record) error {
+// filter returns the filter of the options. PARLEY_SESSION is the session in which a command works, not one whose
+// records are wanted; --session is.
+func (o *traceOptions) filter(app *command.App) Filter {
+	return Filter{record.Filter{Tool: o.Tool, Code: o.Code, Failed: o.Failed, Op: o.Op, Session: app.SessionName}, o.Since}
+}
+
+type traceListOptions struct {
+	traceOptions
+	Limit int `flag:"limit" default:"50" usage:"list at most this many, the latest"`
+}
+
+var traceListCommand = &command.Command[*traceListOptions]{
+	Use: "list", Run: runTraceList, Finish: completeFilter,
+	Short:   "List the last calls, searches and describes",
+	Example: "parley trace list --failed --since 24h\nparley trace list --tool 'cdp.Page.*' --json",
+	Long:    "Times are in UTC.",
+}
+
+func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) error {
+	data, err := newList[trace.Record](opts.Limit)
+	if err != nil {
+		return err
+	}
+	err = ExportTraces(app, opts.filter(app), func(r trace.Record) error {
 		data.add(r)
 		return nil
 	})
@@ -88,10 +106,11 @@ func traceLine(r trace.Record) string {
 		manifest.CleanLine(r.Code), manifest.CleanLine(strings.Join(wrong, ", "))), " ")
 }
 
-func newTraceShow(app *command.App) *cobra.Command {
-	cmd := command.New(app, "show CALL", "Show the record of a call", "parley trace show c759baa1ac8b498ec", runTraceShow)
-	cmd.Long = "CALL is the call id, as the envelope and trace list have it, or the beginning of it."
-	return cmd
+var traceShowCommand = &command.Command[string]{
+	Use: "show CALL", Run: runTraceShow,
+	Short:   "Show the record of a call",
+	Long:    "CALL is the call id, as the envelope and trace list have it, or the beginning of it.",
+	Example: "parley trace show c759baa1ac8b498ec",
 }
 
 func runTraceShow(_ context.Context, app *command.App, id string) error {
@@ -106,21 +125,18 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 	return app.Print(record, next, nil)
 }
 
-func newTraceTail(app *command.App) *cobra.Command {
-	cmd, _ := newRecords(app, &cobra.Command{
-		Use:     "tail",
-		Short:   "Print records as they are written, by any process",
-		Example: "parley trace tail --failed",
-		Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
-	}, false, runTraceTail)
-	return cmd
+var traceTailCommand = &command.Command[*traceOptions]{
+	Use: "tail", Run: runTraceTail, Finish: completeFilter,
+	Short:   "Print records as they are written, by any process",
+	Example: "parley trace tail --failed",
+	Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
 }
 
-func runTraceTail(ctx context.Context, app *command.App, opts *recordOptions) error {
+func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) error {
 	if err := noteTracesOff(app); err != nil {
 		return err
 	}
-	err := traces(app).follow(ctx, opts.Filter, func(r trace.Record) error {
+	err := traces(app).follow(ctx, opts.filter(app), func(r trace.Record) error {
 		if app.JSON {
 			return command.WriteJSON(app.Out, r, false)
 		}
@@ -133,63 +149,66 @@ func runTraceTail(ctx context.Context, app *command.App, opts *recordOptions) er
 	return command.WriteError(err)
 }
 
-func newTraceExport(app *command.App) *cobra.Command {
-	cmd, opts := newRecords(app, &cobra.Command{
-		Use:     "export",
-		Short:   "Print all records as JSON lines",
-		Example: "parley trace export --since 7d --out traces.jsonl",
-	}, false, runTraceExport)
-	cmd.Flags().StringVar(&opts.out, "out", "", "write to FILE")
-	return cmd
+type traceExportOptions struct {
+	traceOptions
+	Out string `flag:"out" usage:"write to FILE"`
 }
 
-func runTraceExport(_ context.Context, app *command.App, opts *recordOptions) error {
-	app, n := app, 0
+var traceExportCommand = &command.Command[*traceExportOptions]{
+	Use: "export", Run: runTraceExport, Finish: completeFilter,
+	Short:   "Print all records as JSON lines",
+	Example: "parley trace export --since 7d --out traces.jsonl",
+}
+
+func runTraceExport(_ context.Context, app *command.App, opts *traceExportOptions) error {
+	n := 0
 	var lines bytes.Buffer
 	to := app.Out
-	if opts.out != "" {
+	if opts.Out != "" {
 		to = &lines
 	}
-	err := ExportTraces(app, opts.Filter, func(r trace.Record) error {
+	err := ExportTraces(app, opts.filter(app), func(r trace.Record) error {
 		n++
 		return command.WriteJSON(to, r, false)
 	})
-	if err != nil || opts.out == "" {
+	if err != nil || opts.Out == "" {
 		return command.WriteError(err)
 	}
-	if err := os.WriteFile(opts.out, lines.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(opts.Out, lines.Bytes(), 0o600); err != nil {
 		return host.Errorf(host.InvalidArgs, "--out: %v", err)
 	}
 	data := struct {
 		Out     string `json:"out"`
 		Records int    `json:"records"`
-	}{opts.out, n}
-	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", opts.out, manifest.Plural(n, "record")) })
+	}{opts.Out, n}
+	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", opts.Out, manifest.Plural(n, "record")) })
 }
 
-func newTraceClear(app *command.App) *cobra.Command {
-	cmd, opts := newRecords(app, &cobra.Command{
-		Use:     "clear",
-		Short:   "Remove traces; the audit log stays",
-		Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
-	}, false, runTraceClear)
-	cmd.Flags().StringVar(&opts.before, "before", "", "only records of days before: 7d, 2026-11-21")
-	return cmd
+type traceClearOptions struct {
+	traceOptions
+	Before string `flag:"before" usage:"only records of days before: 7d, 2026-11-21"`
+}
+
+var traceClearCommand = &command.Command[*traceClearOptions]{
+	Use: "clear", Run: runTraceClear, Finish: completeFilter,
+	Short:   "Remove traces; the audit log stays",
+	Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
 }
 
 // runTraceClear removes the traces that match the filter and are from before a duration before now or a time, or from
 // any time if none is given. Without a filter, it is the beginning of its day in UTC.
-func runTraceClear(_ context.Context, app *command.App, opts *recordOptions) error {
+func runTraceClear(_ context.Context, app *command.App, opts *traceClearOptions) error {
 	now := time.Now()
-	until, err := parseSince(opts.before, now)
+	until, err := parseSince(opts.Before, now)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "%s", strings.Replace(host.AsError(err).Message, "--since", "--before", 1))
 	}
-	filter, err := opts.compile(now)
+	given := opts.filter(app)
+	filter, err := given.compile(now)
 	if err != nil {
 		return err
 	}
-	if filter.Until = until; opts.Filter == (Filter{}) {
+	if filter.Until = until; given == (Filter{}) {
 		filter.Until = until.UTC().Truncate(24 * time.Hour)
 	}
 	cleared, err := trace.Clear(app.Parley().TraceDir(), filter)

@@ -8,8 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
@@ -21,22 +19,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newDocsDataset(app *command.App) *cobra.Command {
-	return command.Parent("dataset", "Share what was learned from use, as a file", newDatasetExport(app),
-		newDatasetImport(app))
-}
-
-func newDatasetExport(app *command.App) *cobra.Command {
-	return command.Make(app, runDatasetExport, &cobra.Command{
-		Use:   "export [NAME]",
-		Short: "Write sessions, queries and edits as JSONL",
-		Long: "The first line is a card that counts the others and says how they are redacted. A line is a session with " +
-			"its calls and\noutcomes, a query with the tools that serve it, or an edit with its scores. Verdicts of docs " +
-			"judge are added from its\nrecording. NAME is a plugin, a group or a tool; without one the file has everything.",
-		Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
-			"parley docs dataset export --values --out use.jsonl",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var datasetExportCommand = &command.Command[*datasetExportOptions]{
+	Use: "export [NAME]", Run: runDatasetExport, Words: command.CompleteNames,
+	Short: "Write sessions, queries and edits as JSONL",
+	Long: "The first line is a card that counts the others and says how they are redacted. A line is a session with " +
+		"its calls and\noutcomes, a query with the tools that serve it, or an edit with its scores. Verdicts of docs " +
+		"judge are added from its\nrecording. NAME is a plugin, a group or a tool; without one the file has everything.",
+	Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
+		"parley docs dataset export --values --out use.jsonl",
 }
 
 // runDatasetExport writes sessions, queries and edits to a file.
@@ -94,14 +84,12 @@ type datasetImportOptions struct {
 	editOptions
 }
 
-func newDatasetImport(app *command.App) *cobra.Command {
-	return command.Make(app, runDatasetImport, &cobra.Command{
-		Use:   "import FILE",
-		Short: "Apply the edits of a dataset that are for installed builds",
-		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
-			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
-		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
-	})
+var datasetImportCommand = &command.Command[*datasetImportOptions]{
+	Use: "import FILE", Run: runDatasetImport,
+	Short: "Apply the edits of a dataset that are for installed builds",
+	Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
+		"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
+	Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
 }
 
 // runDatasetImport applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
@@ -138,16 +126,14 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	})
 }
 
-func newDocsEval(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsEval, &cobra.Command{
-		Use:   "eval",
-		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
-		Long: "Search is scored by the queries of the dataset, schemas by its calls that have values. The same file and " +
-			"the same tools\nhave the same figures. With --model the configured model (model.url) also chooses a tool for " +
-			"each query, after a question\nat the terminal.",
-		Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
-			"parley docs eval --dataset use.jsonl --model --max-calls 20",
-	})
+var docsEvalCommand = &command.Command[*docsEvalOptions]{
+	Use: "eval", Run: runDocsEval,
+	Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
+	Long: "Search is scored by the queries of the dataset, schemas by its calls that have values. The same file and " +
+		"the same tools\nhave the same figures. With --model the configured model (model.url) also chooses a tool for " +
+		"each query, after a question\nat the terminal.",
+	Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
+		"parley docs eval --dataset use.jsonl --model --max-calls 20",
 }
 
 // runDocsEval scores a catalog by a dataset.

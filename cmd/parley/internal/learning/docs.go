@@ -25,32 +25,28 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "stats", New: newStats}, {Name: "learn", New: newLearn}, {Name: "docs", New: newDocs},
-}
+var Commands = []command.Maker{statsCommand, learnCommand, docsCommand}
 
-func newDocs(app *command.App) *cobra.Command {
-	return command.Parent("docs", "Docs", newDocsAudit(app), newDocsExport(app), newDocsSuggest(app),
-		newDocsApply(app), newDocsDiff(app),
-		command.New(app, "list [NAME]", "List applied edits", "parley docs list\nparley docs list text --json", runDocsList,
-			app.Complete().Names),
-		newDocsRevert(app),
-		newDocsPhrases(app), newDocsJudge(app), newDocsOptimize(app),
-		newDocsDataset(app), newDocsEval(app))
-}
+var docsCommand = &command.Group{Use: "docs", Short: "Docs", Of: []command.Maker{
+	docsAuditCommand, docsExportCommand, docsSuggestCommand, docsApplyCommand, docsDiffCommand,
+	command.Plain("list [NAME]", "List applied edits", "parley docs list\nparley docs list text --json", runDocsList,
+		command.CompleteNames),
+	docsRevertCommand, docsPhrasesCommand, docsJudgeCommand, docsOptimizeCommand,
+	&command.Group{Use: "dataset", Short: "Share what was learned from use, as a file",
+		Of: []command.Maker{datasetExportCommand, datasetImportCommand}},
+	docsEvalCommand,
+}}
 
-func newDocsAudit(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runDocsAudit, &cobra.Command{
-		Use:   "audit [NAME...]",
-		Short: "Show what documentation costs, or what it covers",
-		Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
-			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
-			"a group or a tool whose\ntools are shown one by one.",
-		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
-		ValidArgsFunction: app.Complete().Names,
-	})
-	command.CompleteWords(cmd, "mode", mcp.Modes()...)
-	return cmd
+var docsAuditCommand = &command.Command[*docsAuditOptions]{
+	Use: "audit [NAME...]", Run: runDocsAudit, Words: command.CompleteNames,
+	Short: "Show what documentation costs, or what it covers",
+	Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
+		"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
+		"a group or a tool whose\ntools are shown one by one.",
+	Example: "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
+	Finish: func(_ *command.App, cmd *cobra.Command) {
+		command.CompleteWords(cmd, "mode", mcp.Modes()...)
+	},
 }
 
 // runDocsAudit measures what documentation costs in tokens.
@@ -144,22 +140,20 @@ func docsCoverage(a *command.App) error {
 	})
 }
 
-func newDocsExport(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runDocsExport, &cobra.Command{
-		Use:   "export [NAME...]",
-		Short: "Write the catalog in a format of other systems",
-		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
-			`anthropic are {"tools","examples"},` +
-			" with examples as calls of that API. markdown is a page and skill an Agent " +
-			"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
-		Example: "parley docs export text --format openai\n" +
-			"parley docs export --format skill --out ~/.claude/skills",
-		ValidArgsFunction: app.Complete().Names,
-	})
-	formats := docs.Formats()
-	cmd.Flag("format").Usage = strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
-	command.CompleteWords(cmd, "format", formats...)
-	return cmd
+var docsExportCommand = &command.Command[*docsExportOptions]{
+	Use: "export [NAME...]", Run: runDocsExport, Words: command.CompleteNames,
+	Short: "Write the catalog in a format of other systems",
+	Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
+		`anthropic are {"tools","examples"},` +
+		" with examples as calls of that API. markdown is a page and skill an Agent " +
+		"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
+	Example: "parley docs export text --format openai\n" +
+		"parley docs export --format skill --out ~/.claude/skills",
+	Finish: func(_ *command.App, cmd *cobra.Command) {
+		formats := docs.Formats()
+		cmd.Flag("format").Usage = strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
+		command.CompleteWords(cmd, "format", formats...)
+	},
 }
 
 // runDocsExport converts documentation to a format of other systems, and writes the files with Out.

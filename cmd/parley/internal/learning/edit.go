@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/stats"
@@ -25,17 +23,14 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-func newDocsSuggest(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsSuggest, &cobra.Command{
-		Use:   "suggest [NAME]",
-		Short: "Propose better documentation, by what failed",
-		Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
-			"sessions, and some of\ntheir ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
-			"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
-		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
-			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsSuggestCommand = &command.Command[*docsSuggestOptions]{
+	Use: "suggest [NAME]", Run: runDocsSuggest, Words: command.CompleteNames,
+	Short: "Propose better documentation, by what failed",
+	Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
+		"sessions, and some of\ntheir ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
+		"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
+	Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
+		"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 }
 
 func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOptions) error {
@@ -112,18 +107,15 @@ func changeText(a *command.App, w io.Writer, before, after string) {
 	}
 }
 
-func newDocsApply(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsApply, &cobra.Command{
-		Use:   "apply [NAME...]",
-		Short: "Apply suggestions, or a file of edits",
-		Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
-			"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
-			"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
-			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
-			"Then a person approves the changes at the\nterminal. All are written, or none.",
-		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsApplyCommand = &command.Command[*docsApplyOptions]{
+	Use: "apply [NAME...]", Run: runDocsApply, Words: command.CompleteNames,
+	Short: "Apply suggestions, or a file of edits",
+	Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
+		"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
+		"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
+		"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
+		"Then a person approves the changes at the\nterminal. All are written, or none.",
+	Example: "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 }
 
 // runDocsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
@@ -173,15 +165,12 @@ type docsDiffOptions struct {
 	Patch bool   `flag:"patch" usage:"print a JSON Patch of the plugin's manifest"`
 }
 
-func newDocsDiff(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsDiff, &cobra.Command{
-		Use:   "diff [NAME]",
-		Short: "Show what applied edits change",
-		Long: "NAME is a plugin, a group or a tool. --patch prints a JSON Patch (RFC 6902) of the manifest of a plugin, " +
-			"for its author.",
-		Example:           "parley docs diff\nparley docs diff text --patch",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsDiffCommand = &command.Command[*docsDiffOptions]{
+	Use: "diff [NAME]", Run: runDocsDiff, Words: command.CompleteNames,
+	Short: "Show what applied edits change",
+	Long: "NAME is a plugin, a group or a tool. --patch prints a JSON Patch (RFC 6902) of the manifest of a plugin, " +
+		"for its author.",
+	Example: "parley docs diff\nparley docs diff text --patch",
 }
 
 // runDocsDiff prints what the edits of a plugin or tool change; name "" means all.
@@ -264,15 +253,11 @@ type docsRevertOptions struct {
 	All   bool     `flag:"all" usage:"all edits, and files of those that were dropped"`
 }
 
-func newDocsRevert(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsRevert, &cobra.Command{
-		Use:               "revert NAME...",
-		Args:              cobra.ArbitraryArgs,
-		Short:             "Remove applied edits",
-		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
-		Example:           "parley docs revert text\nparley docs revert --all",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsRevertCommand = &command.Command[*docsRevertOptions]{
+	Use: "revert NAME...", Run: runDocsRevert, Words: command.CompleteNames, AnyWords: true,
+	Short:   "Remove applied edits",
+	Long:    "NAME is the id of an edit, or a plugin, a group or a tool.",
+	Example: "parley docs revert text\nparley docs revert --all",
 }
 
 // runDocsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.

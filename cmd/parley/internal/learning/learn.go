@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/tutorial"
@@ -18,13 +16,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newLearn(app *command.App) *cobra.Command {
-	cmd := command.New(app, "learn [PLUGIN]", "Tutorial", "parley learn text\nparley learn cdp --session first --json",
-		runLearn, app.Complete().Names)
-	cmd.Long = "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the " +
+var learnCommand = &command.Command[string]{
+	Use: "learn [PLUGIN]", Run: runLearn, Words: command.CompleteNames,
+	Short: "Tutorial",
+	Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the " +
 		"next.\nRun this command again after each step. Each session (--session NAME) has its own progress; a new name " +
-		"starts\nfrom scratch. Without PLUGIN, lists the tutorials."
-	return cmd
+		"starts\nfrom scratch. Without PLUGIN, lists the tutorials.",
+	Example: "parley learn text\nparley learn cdp --session first --json",
 }
 
 // runLearn prints which steps of a plugin's tutorial are done, and which is next. The error is not_found for a

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/judge"
@@ -223,15 +221,13 @@ func told(app *command.App, done, total int, message string) {
 	}
 }
 
-func newDocsJudge(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsJudge, &cobra.Command{
-		Use:   "judge [SESSION]",
-		Short: "Let a model say which sessions did their task",
-		Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
-			"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
-			"failed has not passed,\nwhatever the model says; how often both agree is shown.",
-		Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
-	})
+var docsJudgeCommand = &command.Command[*docsJudgeOptions]{
+	Use: "judge [SESSION]", Run: runDocsJudge,
+	Short: "Let a model say which sessions did their task",
+	Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
+		"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
+		"failed has not passed,\nwhatever the model says; how often both agree is shown.",
+	Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
 }
 
 // runDocsJudge asks the configured model which sessions did what they were for.

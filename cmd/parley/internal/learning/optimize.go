@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/judge"
@@ -19,19 +17,16 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newDocsOptimize(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsOptimize, &cobra.Command{
-		Use:   "optimize NAME",
-		Short: "Let a model rewrite documentation, and keep what is better",
-		Long: "NAME is a plugin, a group or a tool. The configured model (model.url) proposes texts from calls that " +
-			"succeeded and that\nfailed, after a question at the terminal. Then it chooses tools for queries that it did not " +
-			"see, by the old texts and the\nnew ones. What is better there, not worse for any sibling tool, and passes the " +
-			"gate of docs apply, becomes an edit of\nyours; otherwise the original is kept. Without calls in the traces, " +
-			"examples are called in the sandbox.",
-		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
-			"parley docs optimize text.hash --replay exchanges.jsonl",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsOptimizeCommand = &command.Command[*docsOptimizeOptions]{
+	Use: "optimize NAME", Run: runDocsOptimize, Words: command.CompleteNames,
+	Short: "Let a model rewrite documentation, and keep what is better",
+	Long: "NAME is a plugin, a group or a tool. The configured model (model.url) proposes texts from calls that " +
+		"succeeded and that\nfailed, after a question at the terminal. Then it chooses tools for queries that it did not " +
+		"see, by the old texts and the\nnew ones. What is better there, not worse for any sibling tool, and passes the " +
+		"gate of docs apply, becomes an edit of\nyours; otherwise the original is kept. Without calls in the traces, " +
+		"examples are called in the sandbox.",
+	Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
+		"parley docs optimize text.hash --replay exchanges.jsonl",
 }
 
 // runDocsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and

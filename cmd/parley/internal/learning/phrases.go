@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
@@ -27,18 +25,15 @@ type docsPhrasesOptions struct {
 	modelEditOptions
 }
 
-func newDocsPhrases(app *command.App) *cobra.Command {
-	return command.Make(app, runDocsPhrases, &cobra.Command{
-		Use:   "phrases [NAME]",
-		Short: "Let a model phrase how people ask for tools",
-		Long: "NAME is a plugin, a group or a tool. The configured model is asked (model.url), after a question at the " +
-			"terminal. --prompt\nprints the text for any other model or agent, and --import applies what that returns. " +
-			"Search finds a tool by these phrases,\ntoo, and gives them less weight than the author's words. Each passes the " +
-			"gate of docs apply: it finds its tool among the\nfirst five, and no other tool loses a search by it.",
-		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
-			"parley docs phrases --import answer.json",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var docsPhrasesCommand = &command.Command[*docsPhrasesOptions]{
+	Use: "phrases [NAME]", Run: runDocsPhrases, Words: command.CompleteNames,
+	Short: "Let a model phrase how people ask for tools",
+	Long: "NAME is a plugin, a group or a tool. The configured model is asked (model.url), after a question at the " +
+		"terminal. --prompt\nprints the text for any other model or agent, and --import applies what that returns. " +
+		"Search finds a tool by these phrases,\ntoo, and gives them less weight than the author's words. Each passes the " +
+		"gate of docs apply: it finds its tool among the\nfirst five, and no other tool loses a search by it.",
+	Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
+		"parley docs phrases --import answer.json",
 }
 
 func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) error {

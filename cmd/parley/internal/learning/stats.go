@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/history"
 	"github.com/parley-tools/parley/host"
@@ -17,16 +15,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newStats(app *command.App) *cobra.Command {
-	return command.Make(app, runStats, &cobra.Command{
-		Use:   "stats [NAME]",
-		Short: "Usage",
-		Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
-			"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
-			"--json has all of it.",
-		Example:           "parley stats\nparley stats text.hash --since 7d --json",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var statsCommand = &command.Command[*statsOptions]{
+	Use: "stats [NAME]", Run: runStats, Words: command.CompleteNames,
+	Short: "Usage",
+	Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
+		"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
+		"--json has all of it.",
+	Example: "parley stats\nparley stats text.hash --since 7d --json",
 }
 
 func runStats(_ context.Context, app *command.App, opts *statsOptions) error {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -20,13 +18,13 @@ import (
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
-func newPluginCheck(app *command.App) *cobra.Command {
-	cmd := command.New(app, "check FILE|DIR|NAME", "Print what an installation says of a plugin",
-		"parley plugin check ./hello/plugin.wasm\nparley plugin check text", runPluginCheck, app.Complete().Plugins)
-	cmd.Long = "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
+var pluginCheckCommand = &command.Command[string]{
+	Use: "check FILE|DIR|NAME", Run: runPluginCheck, Words: command.CompletePlugins,
+	Short: "Print what an installation says of a plugin",
+	Long: "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
 		"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
-		"tool."
-	return cmd
+		"tool.",
+	Example: "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 }
 
 // runPluginCheck reports on a plugin in a file or a folder. Of an installed one it searches all plugins for each task
@@ -101,15 +99,13 @@ type pluginDiffOptions struct {
 	Now string `word:""`
 }
 
-func newPluginDiff(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginDiff, &cobra.Command{
-		Use:   "diff OLD NEW",
-		Short: "Show what a new version of a plugin breaks",
-		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
-			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
-			"effects that got worse, and rights that were added.",
-		Example: "parley plugin diff hello ./hello/plugin.wasm",
-	})
+var pluginDiffCommand = &command.Command[*pluginDiffOptions]{
+	Use: "diff OLD NEW", Run: runPluginDiff,
+	Short: "Show what a new version of a plugin breaks",
+	Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
+		"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
+		"effects that got worse, and rights that were added.",
+	Example: "parley plugin diff hello ./hello/plugin.wasm",
 }
 
 // runPluginDiff compares two versions of a plugin for those who call its tools. Each is a wasm file, a folder, a

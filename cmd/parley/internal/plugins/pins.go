@@ -10,25 +10,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/pelletier/go-toml/v2"
 )
 
-func newPluginLock(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginLock, &cobra.Command{
-		Use:   "lock [NAME...]",
-		Short: "Pin installed plugins, all or some, in the project's parley.toml",
-		Long: "Writes the source and the digest of each build to the nearest parley.toml, or to a new one in the current\n" +
-			"folder. A project's file gives no rights. parley plugin sync installs what it pins on another machine.",
-		Example:           "parley plugin lock hello",
-		ValidArgsFunction: app.Complete().Plugins,
-	})
+var pluginLockCommand = &command.Command[*pluginLockOptions]{
+	Use: "lock [NAME...]", Run: runPluginLock, Words: command.CompletePlugins,
+	Short: "Pin installed plugins, all or some, in the project's parley.toml",
+	Long: "Writes the source and the digest of each build to the nearest parley.toml, or to a new one in the current\n" +
+		"folder. A project's file gives no rights. parley plugin sync installs what it pins on another machine.",
+	Example: "parley plugin lock hello",
 }
 
 type pluginLockOptions struct {
@@ -88,14 +83,12 @@ func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions)
 	})
 }
 
-func newPluginSync(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginSync, &cobra.Command{
-		Use:   "sync",
-		Short: "Install what the project's parley.toml pins",
-		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
-			"each must have the digest of its pin. Without anything to install it needs no network.",
-		Example: "parley plugin sync",
-	})
+var pluginSyncCommand = &command.Command[*pluginSyncOptions]{
+	Use: "sync", Run: runPluginSync,
+	Short: "Install what the project's parley.toml pins",
+	Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
+		"each must have the digest of its pin. Without anything to install it needs no network.",
+	Example: "parley plugin sync",
 }
 
 // runPluginSync installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only

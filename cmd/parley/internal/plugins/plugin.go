@@ -23,16 +23,14 @@ import (
 )
 
 // Commands are the subcommands of plugin that this package has.
-var Commands = []command.Entry{
-	{Name: "sign", New: newPluginSign}, {Name: "verify", New: newPluginVerify}, {Name: "diff", New: newPluginDiff},
-	{Name: "list", New: newPluginList}, {Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove},
-	{Name: "trust", New: newPluginTrust}, {Name: "run", New: newPluginRun}, {Name: "install", New: newPluginInstall},
-	{Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync}, {Name: "push", New: newPluginPush},
-	{Name: "pull", New: newPluginPull}, {Name: "update", New: newPluginUpdate}, {Name: "check", New: newPluginCheck},
-}
-
-func newPluginList(app *command.App) *cobra.Command {
-	return command.New(app, "list", "List installed and shipped plugins", "parley plugin list --json", runPluginList)
+var Commands = []command.Maker{
+	command.Plain("list", "List installed and shipped plugins", "parley plugin list --json", runPluginList),
+	command.Plain("show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
+		runPluginShow, command.CompletePlugins),
+	command.Plain("remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
+		command.FirstWord(installed)),
+	pluginSignCommand, pluginVerifyCommand, pluginDiffCommand, pluginTrustCommand, pluginRunCommand, pluginInstallCommand,
+	pluginLockCommand, pluginSyncCommand, pluginPushCommand, pluginPullCommand, pluginUpdateCommand, pluginCheckCommand,
 }
 
 // runPluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
@@ -60,11 +58,6 @@ func runPluginList(_ context.Context, app *command.App, _ string) error {
 			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", p.Name, p.Version, p.Kind, from)
 		}
 	})
-}
-
-func newPluginShow(app *command.App) *cobra.Command {
-	return command.New(app, "show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
-		runPluginShow, app.Complete().Plugins)
 }
 
 // runPluginShow prints a plugin and the rights that it requests. The error is not_found for an unknown plugin.
@@ -100,13 +93,10 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 	})
 }
 
-func newPluginRemove(app *command.App) *cobra.Command {
-	installed := func(*cobra.Command) []string {
-		entries, _ := app.Parley().Store().List()
-		return command.Map(entries, func(e store.Entry) string { return e.Name + "\t" + manifest.CleanLine(e.Brief) })
-	}
-	return command.New(app, "remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
-		command.FirstWord(installed))
+// installed returns the names of installed plugins, for completion.
+func installed(app *command.App, _ *cobra.Command) []string {
+	entries, _ := app.Parley().Store().List()
+	return command.Map(entries, func(e store.Entry) string { return e.Name + "\t" + manifest.CleanLine(e.Brief) })
 }
 
 // runPluginRemove removes an installed plugin and revokes its grants.
@@ -410,14 +400,12 @@ type pluginRunOptions struct {
 	tools.CallOptions
 }
 
-func newPluginRun(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginRun, &cobra.Command{
-		Use:   "run FILE|DIR TOOL ...",
-		Short: "Run a tool of a plugin that is not installed",
-		Long: "TOOL is named without the plugin. Where the plugin crashes, its functions are named and the last lines of\n" +
-			"its stderr and log are shown.",
-		Example: "parley plugin run ./hello greet Ada",
-	})
+var pluginRunCommand = &command.Command[*pluginRunOptions]{
+	Use: "run FILE|DIR TOOL ...", Run: runPluginRun,
+	Short: "Run a tool of a plugin that is not installed",
+	Long: "TOOL is named without the plugin. Where the plugin crashes, its functions are named and the last lines of\n" +
+		"its stderr and log are shown.",
+	Example: "parley plugin run ./hello greet Ada",
 }
 
 func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
@@ -430,19 +418,17 @@ func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions)
 	return tools.RunCall(ctx, app, &opts.CallOptions)
 }
 
-func newPluginInstall(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginInstall, &cobra.Command{
-		Use:   "install FILE|DIR|URL",
-		Short: "Install a plugin; it is granted nothing",
-		Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and\n" +
-			"which of its examples are verified. --grant fs:ro:./data=/data and the like grant rights, after a question at\n" +
-			"the terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
-			"plugin whose texts could mislead an agent is refused unless it is signed with a trusted key or --accept RULE\n" +
-			"accepts each rule that it breaks. A version that breaks callers and is not a higher major one has to be\n" +
-			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
-			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
-		Example: "parley plugin install ./hello/plugin.wasm",
-	})
+var pluginInstallCommand = &command.Command[*pluginInstallOptions]{
+	Use: "install FILE|DIR|URL", Run: runPluginInstall,
+	Short: "Install a plugin; it is granted nothing",
+	Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and\n" +
+		"which of its examples are verified. --grant fs:ro:./data=/data and the like grant rights, after a question at\n" +
+		"the terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
+		"plugin whose texts could mislead an agent is refused unless it is signed with a trusted key or --accept RULE\n" +
+		"accepts each rule that it breaks. A version that breaks callers and is not a higher major one has to be\n" +
+		"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
+		"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
+	Example: "parley plugin install ./hello/plugin.wasm",
 }
 
 // runPluginInstall installs a plugin and prints what was installed.

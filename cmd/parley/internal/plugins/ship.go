@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -24,15 +22,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newPluginPush(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginPush, &cobra.Command{
-		Use:   "push PLUGIN URL",
-		Short: "Publish a plugin in an OCI registry, with its signature",
-		Long: "PLUGIN is a FILE.wasm, a folder or an installed plugin. The tag is the version unless one is given.\n" +
-			"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
-			"same plugin always has the same digest.",
-		Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
-	})
+var pluginPushCommand = &command.Command[*pluginPushOptions]{
+	Use: "push PLUGIN URL", Run: runPluginPush,
+	Short: "Publish a plugin in an OCI registry, with its signature",
+	Long: "PLUGIN is a FILE.wasm, a folder or an installed plugin. The tag is the version unless one is given.\n" +
+		"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
+		"same plugin always has the same digest.",
+	Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
 }
 
 // runPluginPush pushes a plugin to a registry, with its signature if it is signed. The manifest must be in the module.
@@ -76,12 +72,10 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	})
 }
 
-func newPluginPull(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginPull, &cobra.Command{
-		Use:     "pull URL",
-		Short:   "Fetch a plugin into a file, without installing it",
-		Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
-	})
+var pluginPullCommand = &command.Command[*pluginPullOptions]{
+	Use: "pull URL", Run: runPluginPull,
+	Short:   "Fetch a plugin into a file, without installing it",
+	Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
 }
 
 // runPluginPull fetches a plugin into a file, without installing it.
@@ -120,17 +114,14 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	})
 }
 
-func newPluginUpdate(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginUpdate, &cobra.Command{
-		Use:   "update [NAME]",
-		Short: "Install what a plugin's registry or server has now",
-		Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
-			"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +
-			"another signer is refused. --scripts is for plugins in JavaScript whose engine was replaced: it checks each on\n" +
-			"the engine that is installed now, and binds it to that build.",
-		Example:           "parley plugin update hello\nparley plugin update --scripts",
-		ValidArgsFunction: app.Complete().Plugins,
-	})
+var pluginUpdateCommand = &command.Command[*pluginUpdateOptions]{
+	Use: "update [NAME]", Run: runPluginUpdate, Words: command.CompletePlugins,
+	Short: "Install what a plugin's registry or server has now",
+	Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
+		"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +
+		"another signer is refused. --scripts is for plugins in JavaScript whose engine was replaced: it checks each on\n" +
+		"the engine that is installed now, and binds it to that build.",
+	Example: "parley plugin update hello\nparley plugin update --scripts",
 }
 
 // runPluginUpdate installs what the tag, or the URL, that a plugin came from now means, once the operator has approved.

@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -19,14 +17,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newPluginSign(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginSign, &cobra.Command{
-		Use:   "sign [FILE|DIR]",
-		Short: "Sign a plugin, or make a key to sign with",
-		Long: "Writes FILE.minisig beside the wasm file. The minisign tool verifies it, too; its trusted comment names\n" +
-			"the digest of wasm and manifest together. A key that minisign made can be used.",
-		Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
-	})
+var pluginSignCommand = &command.Command[*pluginSignOptions]{
+	Use: "sign [FILE|DIR]", Run: runPluginSign,
+	Short: "Sign a plugin, or make a key to sign with",
+	Long: "Writes FILE.minisig beside the wasm file. The minisign tool verifies it, too; its trusted comment names\n" +
+		"the digest of wasm and manifest together. A key that minisign made can be used.",
+	Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
 }
 
 // runPluginSign signs a plugin and writes the signature beside it.
@@ -145,14 +141,12 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 	return line, err
 }
 
-func newPluginVerify(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginVerify, &cobra.Command{
-		Use:   "verify [PLUGIN]",
-		Short: "Verify who signed a plugin, or what the project pins",
-		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the\n" +
-			"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
-		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
-	})
+var pluginVerifyCommand = &command.Command[*pluginVerifyOptions]{
+	Use: "verify [PLUGIN]", Run: runPluginVerify,
+	Short: "Verify who signed a plugin, or what the project pins",
+	Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the\n" +
+		"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
+	Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 }
 
 // runPluginVerify verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
@@ -332,14 +326,12 @@ type pluginTrustOptions struct {
 	command.Approval
 }
 
-func newPluginTrust(app *command.App) *cobra.Command {
-	return command.Make(app, runPluginTrust, &cobra.Command{
-		Use:   "trust [KEY|FILE.pub]",
-		Short: "Trust a key whose signatures count, or list and remove trusted keys",
-		Long: "A person at the terminal has to approve the change. Trusting a key grants no rights: it says who a plugin\n" +
-			"is from. policy.toml can require a trusted signature for one plugin (signer) or for all (require_signer).",
-		Example: "parley plugin trust my.key.pub --name me\nparley plugin trust --list\nparley plugin trust --remove me",
-	})
+var pluginTrustCommand = &command.Command[*pluginTrustOptions]{
+	Use: "trust [KEY|FILE.pub]", Run: runPluginTrust,
+	Short: "Trust a key whose signatures count, or list and remove trusted keys",
+	Long: "A person at the terminal has to approve the change. Trusting a key grants no rights: it says who a plugin\n" +
+		"is from. policy.toml can require a trusted signature for one plugin (signer) or for all (require_signer).",
+	Example: "parley plugin trust my.key.pub --name me\nparley plugin trust --list\nparley plugin trust --remove me",
 }
 
 // runPluginTrust adds a key to the list of trusted keys, or removes it, once the operator has approved. The error is

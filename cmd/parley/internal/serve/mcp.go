@@ -29,26 +29,23 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "mcp", New: newMCP},
-}
+var Commands = []command.Maker{mcpCommand}
 
-func newMCP(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runMCP, &cobra.Command{
-		Use:   "mcp",
-		Short: "MCP",
-		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
-			"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
-			"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
-			"The setting pinned_tools names tools that progressive mode lists.\n" +
-			"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
-			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
-		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
-			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
-	})
-	cmd.AddCommand(newMCPConfig(app))
-	command.CompleteWords(cmd, "docs", mcp.Modes()...)
-	return cmd
+var mcpCommand = &command.Command[*mcpOptions]{
+	Use: "mcp", Run: runMCP,
+	Short: "MCP",
+	Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
+		"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
+		"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
+		"The setting pinned_tools names tools that progressive mode lists.\n" +
+		"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
+		"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
+	Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
+		"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
+	Finish: func(app *command.App, cmd *cobra.Command) {
+		cmd.AddCommand(mcpConfigCommand.New(app))
+		command.CompleteWords(cmd, "docs", mcp.Modes()...)
+	},
 }
 
 func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {

@@ -27,18 +27,17 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-func newMCPConfig(app *command.App) *cobra.Command {
-	names := clientNames()
-	cmd := command.Make(app, runMCPConfig, &cobra.Command{
-		Use:     "config",
-		Short:   "Print what an MCP client's configuration needs, or write it",
-		Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
-	})
-	last := len(names) - 1
-	cmd.Flag("client").Usage = strings.Join(names[:3], ", ") + ",\n" + strings.Join(names[3:last], ", ") + " or " +
-		names[last]
-	command.CompleteWords(cmd, "client", names...)
-	return cmd
+var mcpConfigCommand = &command.Command[*mcpConfigOptions]{
+	Use: "config", Run: runMCPConfig,
+	Short:   "Print what an MCP client's configuration needs, or write it",
+	Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
+	Finish: func(_ *command.App, cmd *cobra.Command) {
+		names := clientNames()
+		last := len(names) - 1
+		cmd.Flag("client").Usage = strings.Join(names[:3], ", ") + ",\n" + strings.Join(names[3:last], ", ") + " or " +
+			names[last]
+		command.CompleteWords(cmd, "client", names...)
+	},
 }
 
 func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) error {

@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
@@ -28,16 +26,14 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-func newBatch(app *command.App) *cobra.Command {
-	return command.Make(app, runBatch, &cobra.Command{
-		Use:   "batch FILE|-",
-		Short: "NDJSON calls",
-		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
-			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
-			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
-			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
-		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
-	})
+var batchCommand = &command.Command[*batchOptions]{
+	Use: "batch FILE|-", Run: runBatch,
+	Short: "NDJSON calls",
+	Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
+		"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
+		"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
+		"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
+	Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
 }
 
 // runBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
@@ -499,18 +495,14 @@ func idKey(id json.RawMessage) string {
 	return string(id)
 }
 
-func newPlan(app *command.App) *cobra.Command {
-	return command.Make(app, runPlan, &cobra.Command{
-		Use:   "plan TOOL",
-		Args:  cobra.ArbitraryArgs,
-		Short: "Plan",
-		Long: `Prints the shortest chain of calls that ends with a call of TOOL, as lines for parley batch. "${2.nodeId}"` +
-			"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +
-			"chooses itself, such as the element, it says: give --param selector=CSS for another one. With words instead of\n" +
-			"a tool, it plans the first hit of a search.",
-		Example:           "parley plan cdp.DOM.getBoxModel --run\nparley plan cdp.DOM.getBoxModel --param selector=h1 --run",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var planCommand = &command.Command[*planOptions]{
+	Use: "plan TOOL", Run: runPlan, Words: command.CompleteNames, AnyWords: true,
+	Short: "Plan",
+	Long: `Prints the shortest chain of calls that ends with a call of TOOL, as lines for parley batch. "${2.nodeId}"` +
+		"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +
+		"chooses itself, such as the element, it says: give --param selector=CSS for another one. With words instead of\n" +
+		"a tool, it plans the first hit of a search.",
+	Example: "parley plan cdp.DOM.getBoxModel --run\nparley plan cdp.DOM.getBoxModel --param selector=h1 --run",
 }
 
 // runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans the first

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -42,15 +41,11 @@ func (o *CallOptions) AddFlags(set *pflag.FlagSet) {
 	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
 }
 
-func newCall(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runCall, &cobra.Command{
-		Use:               "call NAME [WORD...]",
-		Short:             "Run",
-		Example:           `parley call text.hash --param text=hello`,
-		ValidArgsFunction: app.Complete().Qualified,
-	})
-	app.Complete().Call(cmd)
-	return cmd
+var callCommand = &command.Command[*callOptions]{
+	Use: "call NAME [WORD...]", Run: runCall, Words: command.CompleteQualified,
+	Short:   "Run",
+	Example: `parley call text.hash --param text=hello`,
+	Finish:  command.CompleteCall,
 }
 
 type callOptions struct {
@@ -252,14 +247,12 @@ func callInto(
 	return answer, nil
 }
 
-func newCode(app *command.App) *cobra.Command {
-	return command.Make(app, runCode, &cobra.Command{
-		Use:   "code FILE|-",
-		Short: "JavaScript",
-		Long: "The program is JavaScript, the body of an async function. It calls tools as you would, in the sandbox:\n" +
-			"await tools.text.hash({text: inputs.text}). What it returns is the result.",
-		Example: "parley code program.js",
-	})
+var codeCommand = &command.Command[*codeOptions]{
+	Use: "code FILE|-", Run: runCode,
+	Short: "JavaScript",
+	Long: "The program is JavaScript, the body of an async function. It calls tools as you would, in the sandbox:\n" +
+		"await tools.text.hash({text: inputs.text}). What it returns is the result.",
+	Example: "parley code program.js",
 }
 
 // codeOptions say which program to run. Params and Set are its inputs.
@@ -319,16 +312,13 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 	return source, nil
 }
 
-func newResult(app *command.App) *cobra.Command {
-	return command.Make(app, runResult, &cobra.Command{
-		Use:   "result ID",
-		Short: "Results",
-		Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
-			"so\ndo all calls without a session.",
-		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
-			"parley result c0123456789abcdef --out page.json",
-		ValidArgsFunction: command.FirstWord(app.Complete().Results),
-	})
+var resultCommand = &command.Command[*resultOptions]{
+	Use: "result ID", Run: runResult, Words: command.CompleteResults,
+	Short: "Results",
+	Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
+		"so\ndo all calls without a session.",
+	Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
+		"parley result c0123456789abcdef --out page.json",
 }
 
 // runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,

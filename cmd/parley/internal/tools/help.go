@@ -32,21 +32,20 @@ var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 // agentHint is the part of the description that only the help has.
 const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
 
-func newHelp(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "help [COMMAND]",
-		Args:              cobra.ArbitraryArgs,
-		Short:             "Help",
-		Example:           "parley help search",
-		ValidArgsFunction: completeCommands,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runHelp(cmd.Context(), app, cmd.Root(), args)
-		},
-	}
+type helpOptions struct {
+	Cmd   *cobra.Command
+	Words []string `word:""`
+}
+
+var helpCommand = &command.Command[*helpOptions]{
+	Use: "help [COMMAND]", Run: runHelp, Words: completeCommands, AnyWords: true,
+	Short:   "Help",
+	Example: "parley help search",
 }
 
 // runHelp prints the help of a command, or of what follows parley.
-func runHelp(ctx context.Context, app *command.App, root *cobra.Command, words []string) error {
+func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
+	root, words := opts.Cmd.Root(), opts.Words
 	target, rest, err := root.Find(words)
 	switch {
 	case err == nil && len(rest) == 0:
@@ -58,12 +57,12 @@ func runHelp(ctx context.Context, app *command.App, root *cobra.Command, words [
 }
 
 // completeCommands completes the commands below the words before.
-func completeCommands(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed string) (
+	found []string, _ cobra.ShellCompDirective) {
 	target, _, err := cmd.Root().Find(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var found []string
 	for _, c := range target.Commands() {
 		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
 			found = append(found, c.Name()+"\t"+c.Short)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -17,14 +16,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newList(app *command.App) *cobra.Command {
-	return command.Make(app, runList, &cobra.Command{
-		Use:               "list [PLUGIN] [GROUP]",
-		Args:              cobra.ArbitraryArgs,
-		Short:             "As --list",
-		Example:           "parley list cdp Network",
-		ValidArgsFunction: app.Complete().Names,
-	})
+var listCommand = &command.Command[*listOptions]{
+	Use: "list [PLUGIN] [GROUP]", Run: runList, Words: command.CompleteNames, AnyWords: true,
+	Short:   "As --list",
+	Example: "parley list cdp Network",
 }
 
 type listOptions struct {

@@ -20,10 +20,9 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "call", New: newCall}, {Name: "list", New: newList}, {Name: "search", New: newSearch},
-	{Name: "batch", New: newBatch}, {Name: "version", New: newVersion}, {Name: "code", New: newCode},
-	{Name: "result", New: newResult}, {Name: "plan", New: newPlan}, {Name: "help", New: newHelp},
+var Commands = []command.Maker{
+	callCommand, listCommand, searchCommand, batchCommand, codeCommand, resultCommand, planCommand, helpCommand,
+	command.Plain("version", "Version", "parley version --json", runVersion),
 }
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."
@@ -62,7 +61,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		ValidArgsFunction: app.Complete().Names,
+		ValidArgsFunction: command.Completer(command.CompleteNames).Of(app),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.words, opts.Flags = args, cmd.Flags()
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
@@ -76,8 +75,8 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		},
 	}
 	flags := root.Flags()
-	command.AddFlags(flags, opts)
-	app.Complete().Call(root)
+	command.AddFlags(root, opts)
+	command.CompleteCall(app, root)
 	_ = flags.MarkHidden("version") // the command of that name is the documented form
 	flags.BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
 	global := root.PersistentFlags()
@@ -85,7 +84,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
 	global.BoolVar(&app.Live, "live", false, "use the protocol of the running browser")
 	global.Var((*command.SessionName)(&app.SessionName), "session", "work in this session: pages and cookies of its own")
-	command.CompleteOption(root, "session", command.FirstWord(app.Complete().Sessions))
+	command.CompleteOption(app, root, "session", command.CompleteSessions)
 	global.Var((*command.Texts)(&app.Plugins), "load", "load the plugin FILE.wasm for this command")
 	global.Var((*command.Texts)(&app.Accept), "accept", "accept a plugin that breaks RULE")
 	global.Var((*command.Texts)(&app.Replace), "replace", "let a plugin take the NAME of another owner")
@@ -307,10 +306,6 @@ const introLines = `  parley --list                        list the plugins
   parley search "what you want"        find a tool
   parley --help [--json]               everything else
 `
-
-func newVersion(app *command.App) *cobra.Command {
-	return command.New(app, "version", "Version", "parley version --json", runVersion)
-}
 
 func runVersion(_ context.Context, app *command.App, _ string) error {
 	data := &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}

@@ -21,19 +21,16 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newSearch(app *command.App) *cobra.Command {
-	cmd := command.Make(app, runSearchCommand, &cobra.Command{
-		Use:               "search QUERY",
-		Args:              cobra.ArbitraryArgs,
-		Short:             "Find tools",
-		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
-		ValidArgsFunction: cobra.NoFileCompletions,
-	})
-	for name, words := range searchWords {
-		command.CompleteWords(cmd, name, words...)
-	}
-	command.CompleteOption(cmd, "plugin", app.Complete().Names)
-	return cmd
+var searchCommand = &command.Command[*searchOptions]{
+	Use: "search QUERY", Run: runSearchCommand, Words: command.CompleteNothing, AnyWords: true,
+	Short:   "Find tools",
+	Example: "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
+	Finish: func(app *command.App, cmd *cobra.Command) {
+		for name, words := range searchWords {
+			command.CompleteWords(cmd, name, words...)
+		}
+		command.CompleteOption(app, cmd, "plugin", command.CompleteNames)
+	},
 }
 
 // runSearchCommand searches, or scores the search. It refuses what has no effect.

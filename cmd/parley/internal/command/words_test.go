@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -29,8 +28,8 @@ type madeOptions struct {
 	embeddedOptions
 }
 
-// TestMake fills options from flags and words: given ones, and their defaults.
-func TestMake(t *testing.T) {
+// TestCommandOptions fills options from flags and words: given ones, and their defaults.
+func TestCommandOptions(t *testing.T) {
 	for _, c := range []struct {
 		line []string
 		want madeOptions
@@ -42,10 +41,11 @@ func TestMake(t *testing.T) {
 				embeddedOptions: embeddedOptions{Approval{true}, []string{"f", "g"}}}},
 	} {
 		var got madeOptions
-		cmd := Make(&App{}, func(_ context.Context, _ *App, opts *madeOptions) error {
+		run := func(_ context.Context, _ *App, opts *madeOptions) error {
 			got = *opts
 			return nil
-		}, &cobra.Command{Use: "made [NAME...]"})
+		}
+		cmd := (&Command[*madeOptions]{Use: "made [NAME...]", Run: run}).New(&App{})
 		var names []string
 		cmd.Flags().SortFlags = false
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
