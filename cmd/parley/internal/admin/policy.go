@@ -216,9 +216,8 @@ func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
 	}
 	noteUnused(app, rules, e)
 	data := grantData{e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes}
-	return app.Print(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed))
-	})
+	return app.Print(data, []string{"parley policy explain " + data.Plugin},
+		command.Text("Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed)))
 }
 
 // noteUnused reports which of the added grants have no effect.

@@ -43,7 +43,7 @@ func runSecretSet(ctx context.Context, app *command.App, name string) error {
 			"use the secret", data.Name, data.Bytes, host.MinHeldSecret))
 	}
 	next := []string{"parley secret list", "parley policy grant PLUGIN secret:" + data.Name}
-	return app.Print(data, next, func(w io.Writer) { fmt.Fprintf(w, "Stored %s (%d bytes)\n", data.Name, data.Bytes) })
+	return app.Print(data, next, command.Text("Stored %s (%d bytes)\n", data.Name, data.Bytes))
 }
 
 // readSecret reads a value from stdin, without a newline at its end. On a terminal it asks for the value and does not

@@ -115,10 +115,8 @@ func runSessionEnd(ctx context.Context, app *command.App, name string) error {
 		return err
 	}
 	data := endedSession{s.Name, s.PageCount(), s.Results}
-	return app.Print(data, []string{"parley session list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Ended %s: closed %s, deleted %s\n", data.Name, manifest.Plural(data.Pages, "page"),
-			manifest.Plural(data.Results, "result"))
-	})
+	return app.Print(data, []string{"parley session list"}, command.Text("Ended %s: closed %s, deleted %s\n", data.Name,
+		manifest.Plural(data.Pages, "page"), manifest.Plural(data.Results, "result")))
 }
 
 // shownSession is a session with everything that is known of it.
@@ -197,9 +195,8 @@ func runRunnerStop(_ context.Context, app *command.App, plugin string) error {
 			manifest.CleanLine(manifest.Clip(plugin, 80))).WithNext("parley runner list")
 	}
 	data := listed(stopped)
-	return app.Print(data, []string{"parley runner list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Stopped %s\n", manifest.Plural(data.Total, "runner"))
-	})
+	return app.Print(data, []string{"parley runner list"},
+		command.Text("Stopped %s\n", manifest.Plural(data.Total, "runner")))
 }
 
 // runnerList are runners: processes in which the guests of isolated calls run.

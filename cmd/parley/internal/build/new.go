@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -99,9 +97,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		return err
 	}
 	next := []string{"parley plugin build " + data.Dir}
-	return app.PrintNext(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Made %s: %s\n", data.Dir, strings.Join(data.Files, ", "))
-	})
+	return app.PrintNext(data, next, command.Text("Made %s: %s\n", data.Dir, strings.Join(data.Files, ", ")))
 }
 
 // pluginNewOptions say what plugin to begin.

@@ -436,6 +436,11 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	return a.PrintDocument(env.Data)
 }
 
+// Text returns what writes a formatted text.
+func Text(format string, args ...any) func(w io.Writer) {
+	return func(w io.Writer) { fmt.Fprintf(w, format, args...) }
+}
+
 // WriteText writes a text to stdout in one write.
 func WriteText(a *App, text func(io.Writer)) error {
 	var b strings.Builder

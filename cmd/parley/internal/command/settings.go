@@ -359,7 +359,8 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 			lines = append(lines, fmt.Sprintf("and %d more", len(violations)-limit))
 			break
 		}
-		name := settingAt(v.Pointer)
+		path, _ := jsontext.SplitPointer(v.Pointer)
+		name := strings.Join(path, ".")
 		text := fmt.Sprintf("%s: expected %s, got %s", name, v.Expected, v.Provided)
 		if v.Keyword == "additionalProperties" {
 			text = "unknown key " + name
@@ -371,15 +372,6 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 	}
 	e.Message = strings.Join(lines, "\n")
 	return e.WithNext("edit "+f.path, "known are "+strings.Join(settingNames(), ", "))
-}
-
-// settingAt returns the dotted name of the setting at a JSON pointer.
-func settingAt(pointer string) string {
-	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i := range parts {
-		parts[i] = jsontext.UnescapeToken(parts[i])
-	}
-	return strings.Join(parts, ".")
 }
 
 func settingNames() []string {

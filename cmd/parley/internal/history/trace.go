@@ -181,7 +181,7 @@ func runTraceExport(_ context.Context, app *command.App, opts *traceExportOption
 		Out     string `json:"out"`
 		Records int    `json:"records"`
 	}{opts.Out, n}
-	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", opts.Out, manifest.Plural(n, "record")) })
+	return app.Print(data, nil, command.Text("%s: %s\n", opts.Out, manifest.Plural(n, "record")))
 }
 
 type traceClearOptions struct {
@@ -215,9 +215,8 @@ func runTraceClear(_ context.Context, app *command.App, opts *traceClearOptions)
 	if err != nil {
 		return traces(app).unreadable(err)
 	}
-	return app.Print(&cleared, nil, func(w io.Writer) {
-		fmt.Fprintf(w, "Removed %s, %d bytes\n", manifest.Plural(cleared.Records, "record"), cleared.Bytes)
-	})
+	return app.Print(&cleared, nil,
+		command.Text("Removed %s, %d bytes\n", manifest.Plural(cleared.Records, "record"), cleared.Bytes))
 }
 
 // findTrace returns the record of a call. The error is not_found if there is none, or several begin with this id.

@@ -113,9 +113,7 @@ func runPluginRemove(_ context.Context, app *command.App, name string) error {
 	}
 	data := newPluginData(removed.Info(), removed.Source, nil)
 	data.Revoked = removed.Revoked
-	return app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Removed %s %s\n", data.Name, data.Version)
-	})
+	return app.Print(data, []string{"parley plugin list"}, command.Text("Removed %s %s\n", data.Name, data.Version))
 }
 
 // Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.

@@ -108,10 +108,8 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	}
 	next := []string{"parley plugin check " + command.ShellQuote(data.Out),
 		"parley plugin install " + command.ShellQuote(data.Out)}
-	return app.PrintNext(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Fetched %s %s into %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), data.Out,
-			data.Reference)
-	})
+	return app.PrintNext(data, next, command.Text("Fetched %s %s into %s\n  %s\n", data.Name,
+		manifest.CleanLine(data.Version), data.Out, data.Reference))
 }
 
 var pluginUpdateCommand = &command.Command[*pluginUpdateOptions]{

@@ -67,10 +67,8 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	}
 	data := &signPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
 	next := []string{"parley plugin verify " + command.ShellQuote(c.Path) + " --key " + command.ShellQuote(data.Signer)}
-	return app.PrintNext(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\n", data.Name, data.Version, data.Signer, data.Digest,
-			data.Signature)
-	})
+	return app.PrintNext(data, next, command.Text("Signed %s %s with the key %s\n  %s\n  %s\n", data.Name, data.Version,
+		data.Signer, data.Digest, data.Signature))
 }
 
 // newPassword asks twice for the password of a new key.
@@ -121,9 +119,8 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	}
 	data := &newKeyData{opts.NewKey, opts.NewKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
-	return app.PrintNext(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\n", data.SecretKey, data.PublicKey, data.Key)
-	})
+	return app.PrintNext(data, next, command.Text("Wrote %s, to be kept secret, and %s:\n  %s\n", data.SecretKey,
+		data.PublicKey, data.Key))
 }
 
 // readPassword reads a password at the controlling terminal and does not show what is typed.

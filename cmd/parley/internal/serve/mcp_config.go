@@ -224,54 +224,23 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	merged, err := setMember(file, []string{c.key, "parley"}, value)
-	if err != nil {
-		return nil, err
+	var members map[string]json.RawMessage
+	isObject := func(raw []byte) bool { return jsontext.Scan(raw).Peek() == '{' && json.Unmarshal(raw, &members) == nil }
+	if !isObject(file) {
+		return nil, errors.New("it is not a JSON object")
 	}
+	if servers, found := members[c.key]; !found {
+		file = jsontext.Set(file, nil, c.key, []byte("{}"))
+	} else if !isObject(servers) {
+		return nil, fmt.Errorf("%s: it is not a JSON object", c.key)
+	}
+	merged := jsontext.Set(file, []string{c.key}, "parley", value)
 	var b bytes.Buffer
 	if err := json.Indent(&b, merged, "", "  "); err != nil {
 		return nil, err
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
-}
-
-// setMember returns the text of an object in which the value at a path of names is set. The other members keep their
-// order and their text.
-func setMember(object []byte, path []string, value []byte) ([]byte, error) {
-	b, failed, found := []byte{'{'}, error(nil), false
-	add := func(key, value []byte) {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, key...), ':'), value...)
-	}
-	set := func(key, old []byte) {
-		if !found { // a repeated name stays as it is
-			found = true
-			if len(path) == 1 {
-				old = value
-			} else if old, failed = setMember(old, path[1:], value); failed != nil {
-				failed = fmt.Errorf("%s: %w", path[0], failed)
-			}
-		}
-		add(key, old)
-	}
-	s := jsontext.Scan(object)
-	isObject := s.Members(func(key []byte) {
-		if name, _ := jsontext.Unquote(key); name == path[0] {
-			set(key, s.Skip())
-		} else {
-			add(key, s.Skip())
-		}
-	})
-	if !isObject {
-		return nil, errors.New("it is not a JSON object")
-	}
-	if !found {
-		set(jsontext.Marshal(path[0]), []byte("{}"))
-	}
-	return append(b, '}'), failed
 }
 
 // mergeTOML sets a table, with its subtables, in place of one that is there, or at the end. Comments stay.

@@ -219,9 +219,10 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	e.Message = fmt.Sprintf("line %d: %s", number, describeFault(e.Details))
 	var meant struct {
-		batchLine
-		Params  map[string]json.RawMessage `json:"params"`
-		Options map[string]json.RawMessage `json:"options"`
+		ID      json.RawMessage            `json:"id,omitempty"`
+		Tool    string                     `json:"tool"`
+		Params  map[string]json.RawMessage `json:"params,omitzero"`
+		Options map[string]json.RawMessage `json:"options,omitzero"`
 	}
 	var given map[string]json.RawMessage
 	whole := e.Corrected
@@ -246,44 +247,37 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		isParam := func(p manifest.Param) bool { return p.Name == name }
 		return host.IsLocalOption(name) && !slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
 	}
-	move := func(i int, name string, to map[string]json.RawMessage, pointer string) map[string]json.RawMessage {
-		if to == nil {
-			to = map[string]json.RawMessage{}
-		}
-		if _, taken := to[name]; taken {
-			return to
-		}
+	for i := range e.Changes {
 		c := &e.Changes[i]
-		to[name] = given[jsontext.UnescapeToken(c.From[1:])]
-		c.How, c.To = schema.Moved, pointer+"/"+jsontext.EscapeToken(name)
+		from := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
+		to, pointer := &meant.Options, "/options/"
+		name, isOption := strings.CutPrefix(c.To, "options.")
+		switch {
+		case given[from] == nil || !isOption && c.How != schema.Dropped:
+			continue
+		case !isOption && !isLocalOption(from):
+			to, pointer = &meant.Params, "/params/"
+		}
+		if !isOption {
+			name = from
+		}
+		if _, taken := (*to)[name]; taken {
+			continue
+		}
+		if *to == nil {
+			*to = map[string]json.RawMessage{}
+		}
+		(*to)[name] = given[from]
+		c.How, c.To = schema.Moved, pointer+jsontext.EscapeToken(name)
 		for j := range e.Details {
 			if e.Details[j].Parameter == c.From {
 				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
 			}
 		}
-		return to
 	}
-	for i, c := range e.Changes {
-		name := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
-		option, isOption := strings.CutPrefix(c.To, "options.")
-		switch {
-		case given[name] == nil:
-		case isOption:
-			meant.Options = move(i, option, meant.Options, "/options")
-		case isLocalOption(name) && c.How == schema.Dropped:
-			meant.Options = move(i, name, meant.Options, "/options")
-		case c.How == schema.Dropped:
-			meant.Params = move(i, name, meant.Params, "/params")
-		}
-	}
-	line := meant.batchLine
-	if meant.Params != nil {
-		line.Params, _ = manifest.Marshal(meant.Params)
-	}
-	if meant.Options != nil {
-		line.Options, _ = manifest.Marshal(meant.Options)
-	}
-	e.Corrected, _ = manifest.Marshal(line)
+	var line batchLine
+	e.Corrected, _ = manifest.Marshal(meant)
+	_ = json.Unmarshal(e.Corrected, &line)
 	if slices.ContainsFunc(e.Changes, func(c host.Change) bool { return c.How == schema.Dropped }) {
 		e.Corrected, e.Template = nil, e.Corrected
 		return e

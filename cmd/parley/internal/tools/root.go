@@ -4,8 +4,6 @@ package tools
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -294,9 +292,7 @@ func intro(a *command.App) error {
 		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",
 	}
 	data := introData{Name: "parley", Version: parley.Version, Description: description}
-	return a.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "parley %s: %s\n\n%s", parley.Version, description, introLines)
-	})
+	return a.Print(data, next, command.Text("parley %s: %s\n\n%s", parley.Version, description, introLines))
 }
 
 const introLines = `  parley --list                        list the plugins
@@ -309,7 +305,7 @@ const introLines = `  parley --list                        list the plugins
 
 func runVersion(_ context.Context, app *command.App, _ string) error {
 	data := &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
+	return app.Print(data, nil, command.Text("parley %s\n", data.Version))
 }
 
 // versionData says which build of parley this is.
