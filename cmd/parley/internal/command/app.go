@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/parley-tools/parley"
@@ -298,23 +300,32 @@ type App struct {
 
 // Global are the options that every command has.
 type Global struct {
-	JSON  bool
+	JSON  bool `flag:"json" usage:"print JSON"`
 	Full  bool // --help with all options
-	Debug bool
+	Debug bool `flag:"debug" usage:"print what is done and why"`
 	// MaxTokens limits what lists, descriptions and searches print; 0 means that they print everything.
 	MaxTokens int
 	// Plugins are wasm files to load beside the installed plugins.
-	Plugins []string
+	Plugins []string `flag:"load" usage:"load the plugin FILE.wasm for this command"`
 	// Accept are rules of manifest/RULES.md that a plugin to install or to load may break although they refuse a plugin.
-	Accept []string
+	Accept []string `flag:"accept" usage:"accept a plugin that breaks RULE"`
 	// Replace are names that plugins may take from another owner. The operator has to approve that.
-	Replace []string
+	Replace []string `flag:"replace" usage:"let a plugin take the NAME of another owner"`
 	// SessionName names the session of the calls. "" means PARLEY_SESSION, and without that none.
 	SessionName string
 	// Live replaces the embedded protocol by that of a running browser.
-	Live bool
+	Live bool `flag:"live" usage:"use the protocol of the running browser"`
 	// LiveBrowser names that browser. "" means the configured one.
 	LiveBrowser string
+}
+
+// AddOptions adds the options that every command has.
+func (a *App) AddOptions(root *cobra.Command) {
+	global := root.PersistentFlags()
+	addFlags(root, global, reflect.ValueOf(&a.Global).Elem(), nil)
+	global.Var((*sessionName)(&a.SessionName), "session", "work in this session: pages and cookies of its own")
+	CompleteOption(a, root, "session", CompleteSessions)
+	global.BoolP("help", "h", false, "explain a command")
 }
 
 // said is what is not part of the result, stored for the envelope of --json. Plugins are compiled in the background of

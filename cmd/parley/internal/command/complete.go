@@ -16,8 +16,7 @@ import (
 // Completer completes words or an option of command lines.
 type Completer func(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// Of returns the completion of an app, as cobra calls it.
-func (c Completer) Of(a *App) cobra.CompletionFunc {
+func (c Completer) of(a *App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return c(a, cmd, args, typed)
 	}
@@ -28,11 +27,6 @@ var (
 	CompleteSessions = FirstWord(sessionNames)
 	CompleteResults  = FirstWord(resultIDs)
 )
-
-// CompleteNothing completes no word.
-func CompleteNothing(*App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
-}
 
 // CompleteNames completes first the name of a plugin, then those of its groups and tools.
 func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -244,7 +238,7 @@ func CompletePlugins(a *App, cmd *cobra.Command, args []string, typed string) ([
 
 // CompleteCall completes the values of a call's options.
 func CompleteCall(a *App, cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("param", Completer(completeParam).Of(a))
+	_ = cmd.RegisterFlagCompletionFunc("param", Completer(completeParam).of(a))
 	CompleteOption(a, cmd, "target", FirstWord(targets))
 	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
 	CompleteWords(cmd, "wait", "load", "idle", "none")

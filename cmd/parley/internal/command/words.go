@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -72,9 +71,9 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return e.WithNext("parley help " + cmd.Name())
 }
 
-// Command is a command that runs with options, whose fields say where they come from: O is a pointer to a struct for
-// [AddFlags], or string for the only word, "" if none is given. A field with the tag word takes the next word of the
-// command line, one of a list all further words.
+// Command is a command that runs with options: O is a pointer to a struct, whose fields say by their tags where they
+// come from, or string for the only word, "" if none is given. A field with the tag flag is an option; one with the tag
+// word takes the next word of the command line, one of a list all further words.
 type Command[O any] struct {
 	Use, Short, Long, Example string
 	Run                       func(ctx context.Context, app *App, opts O) error
@@ -102,13 +101,13 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 		cmd.Args = cobra.ArbitraryArgs
 	}
 	if c.Words != nil {
-		cmd.ValidArgsFunction = c.Words.Of(app)
+		cmd.ValidArgsFunction = c.Words.of(app)
 	}
 	var opts O
 	places := []any{&opts}
 	if _, isWord := places[0].(*string); !isWord {
 		made := reflect.New(reflect.TypeFor[O]().Elem())
-		opts, places = made.Interface().(O), AddFlags(cmd, made.Interface())
+		opts, places = made.Interface().(O), addFlags(cmd, cmd.Flags(), made.Elem(), nil)
 	}
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		for i, place := range places {
@@ -129,16 +128,11 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 	return cmd
 }
 
-// AddFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
+// addFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
 // are about it, too. The fields of structs count; a struct may also have a method AddFlags for more. A field of the
-// type *pflag.FlagSet is set to the flags, one of *cobra.Command to the command. AddFlags returns pointers to the
+// type *pflag.FlagSet is set to the flags, one of *cobra.Command to the command. addFlags appends pointers to the
 // fields with the tag word.
-func AddFlags(cmd *cobra.Command, opts any) (words []any) {
-	return addFlags(cmd, reflect.ValueOf(opts).Elem(), nil)
-}
-
-func addFlags(cmd *cobra.Command, opts reflect.Value, words []any) []any {
-	flags := cmd.Flags()
+func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 	for i := range opts.NumField() {
 		field, at := opts.Type().Field(i), opts.Field(i)
 		name, usage, fallback := field.Tag.Get("flag"), field.Tag.Get("usage"), field.Tag.Get("default")
@@ -147,7 +141,7 @@ func addFlags(cmd *cobra.Command, opts reflect.Value, words []any) []any {
 		case isWord:
 			words = append(words, at.Addr().Interface())
 		case at.Kind() == reflect.Struct:
-			words = addFlags(cmd, at, words)
+			words = addFlags(cmd, flags, at, words)
 			if at.CanInterface() {
 				if own, adds := at.Addr().Interface().(interface{ AddFlags(*pflag.FlagSet) }); adds {
 					own.AddFlags(flags)
@@ -163,7 +157,7 @@ func addFlags(cmd *cobra.Command, opts reflect.Value, words []any) []any {
 		}
 		switch place := at.Addr().Interface().(type) {
 		case *bool:
-			flags.BoolVar(place, name, false, usage)
+			flags.BoolVar(place, name, *place, usage)
 		case *string:
 			flags.StringVar(place, name, fallback, usage)
 		case *[]string:
@@ -185,64 +179,19 @@ func addFlags(cmd *cobra.Command, opts reflect.Value, words []any) []any {
 	return words
 }
 
-// CheckAll makes each command in a tree that does not check its words itself check them by [checkWords]. Options are
-// listed in the order in which they are declared.
-func CheckAll(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	if cmd.Args == nil {
-		cmd.Args = checkWords
-	}
-	for _, c := range cmd.Commands() {
-		CheckAll(c)
-	}
-}
-
-// checkWords refuses words that the line of use of a command does not have, such as "push PLUGIN URL", "stop [PLUGIN]"
-// "wrap FILE [WORD...]" or "run DIR TOOL ...".
-func checkWords(cmd *cobra.Command, words []string) error {
-	takes := strings.Fields(cmd.Use)[1:]
-	most := len(takes)
-	if strings.Contains(cmd.Use, "...") {
-		most = math.MaxInt
-	}
-	required := slices.DeleteFunc(slices.Clone(takes), func(name string) bool { return name[0] == '[' || name == "..." })
-	empty := slices.Index(words, "")
-	var e *host.Error
-	switch {
-	case len(words) < len(required):
-		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
-		e.Message += When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
-	case len(words) > most && most == 0:
-		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanLine(words[0]))
-	case len(words) > most:
-		e = host.Errorf(host.InvalidArgs, "%s takes %s only; unexpected %q", cmd.CommandPath(), strings.Join(takes, " "),
-			manifest.CleanLine(words[most]))
-	case empty >= 0 && empty < len(takes):
-		e = host.Errorf(host.InvalidArgs, "%s: %s is empty", cmd.CommandPath(), strings.Trim(takes[empty], "[]"))
-	default:
-		return nil
-	}
-	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
-	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
-		e = e.WithNext(p.CommandPath() + " list") // which has the names
-	}
-	example, _, _ := strings.Cut(cmd.Example, "\n")
-	return e.WithNext(example)
-}
-
-// SessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
+// sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
 // leads to the browser's default context.
-type SessionName string
+type sessionName string
 
-func (s *SessionName) String() string { return string(*s) }
+func (s *sessionName) String() string { return string(*s) }
 
-func (s *SessionName) Type() string { return "string" }
+func (s *sessionName) Type() string { return "string" }
 
-func (s *SessionName) Set(name string) error {
+func (s *sessionName) Set(name string) error {
 	if err := host.CheckSessionName(name); err != nil {
 		return err
 	}
-	*s = SessionName(name)
+	*s = sessionName(name)
 	return nil
 }
 

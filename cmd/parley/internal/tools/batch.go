@@ -218,12 +218,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		return nil
 	}
 	e.Message = fmt.Sprintf("line %d: %s", number, describeFault(e.Details))
-	var meant struct {
-		ID      json.RawMessage            `json:"id,omitempty"`
-		Tool    string                     `json:"tool"`
-		Params  map[string]json.RawMessage `json:"params,omitzero"`
-		Options map[string]json.RawMessage `json:"options,omitzero"`
-	}
+	var meant meantLine
 	var given map[string]json.RawMessage
 	whole := e.Corrected
 	if whole == nil { // fields that no call has are left out of it
@@ -243,38 +238,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		}
 		return e
 	}
-	isLocalOption := func(name string) bool {
-		isParam := func(p manifest.Param) bool { return p.Name == name }
-		return host.IsLocalOption(name) && !slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
-	}
-	for i := range e.Changes {
-		c := &e.Changes[i]
-		from := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
-		to, pointer := &meant.Options, "/options/"
-		name, isOption := strings.CutPrefix(c.To, "options.")
-		switch {
-		case given[from] == nil || !isOption && c.How != schema.Dropped:
-			continue
-		case !isOption && !isLocalOption(from):
-			to, pointer = &meant.Params, "/params/"
-		}
-		if !isOption {
-			name = from
-		}
-		if _, taken := (*to)[name]; taken {
-			continue
-		}
-		if *to == nil {
-			*to = map[string]json.RawMessage{}
-		}
-		(*to)[name] = given[from]
-		c.How, c.To = schema.Moved, pointer+jsontext.EscapeToken(name)
-		for j := range e.Details {
-			if e.Details[j].Parameter == c.From {
-				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
-			}
-		}
-	}
+	meant.take(given, at.Tool, e)
 	var line batchLine
 	e.Corrected, _ = manifest.Marshal(meant)
 	_ = json.Unmarshal(e.Corrected, &line)
@@ -294,6 +258,46 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	e.Retry, e.Steps = &retry, append([]host.Step{retry}, e.Steps...)
 	return e
+}
+
+// meantLine is a line as it was probably meant.
+type meantLine struct {
+	ID      json.RawMessage            `json:"id,omitempty"`
+	Tool    string                     `json:"tool"`
+	Params  map[string]json.RawMessage `json:"params,omitzero"`
+	Options map[string]json.RawMessage `json:"options,omitzero"`
+}
+
+// take makes fields that no call has options or parameters of the tool, unless these have one of that name.
+func (m *meantLine) take(given map[string]json.RawMessage, tool *manifest.Tool, e *host.Error) {
+	for i := range e.Changes {
+		c := &e.Changes[i]
+		from := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
+		isParam := func(p manifest.Param) bool { return p.Name == from }
+		to, pointer := &m.Options, "/options/"
+		name, isOption := strings.CutPrefix(c.To, "options.")
+		if given[from] == nil || !isOption && c.How != schema.Dropped {
+			continue
+		} else if !isOption {
+			name = from
+			if !host.IsLocalOption(from) || slices.ContainsFunc(manifest.Params(tool.Params), isParam) {
+				to, pointer = &m.Params, "/params/"
+			}
+		}
+		if _, taken := (*to)[name]; taken {
+			continue
+		}
+		if *to == nil {
+			*to = map[string]json.RawMessage{}
+		}
+		(*to)[name] = given[from]
+		c.How, c.To = schema.Moved, pointer+jsontext.EscapeToken(name)
+		for j := range e.Details {
+			if e.Details[j].Parameter == c.From {
+				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+			}
+		}
+	}
 }
 
 // describeFault says what is wrong with a line: the unknown fields, or else the first violation.

@@ -29,7 +29,7 @@ const description = "Sandboxed tools that document themselves. Drives Chrome."
 type RootOptions struct {
 	app *command.App
 	CallOptions
-	words []string // after parley
+	Line []string `word:""` // after parley
 
 	List     bool `flag:"list" usage:"list tools"`
 	Describe bool `flag:"describe" usage:"tool docs"`
@@ -48,46 +48,27 @@ type RunRootFunc func(ctx context.Context, opts *RootOptions) error
 
 // NewToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
 func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
-	opts := &RootOptions{app: app}
-	root := &cobra.Command{
-		Use:   "parley PLUGIN [TOOL] [WORD...]",
+	root := (&command.Command[*RootOptions]{
+		Use: "parley PLUGIN [TOOL] [WORD...]", Words: command.CompleteNames, AnyWords: true, Finish: command.CompleteCall,
 		Short: "Use a plugin",
 		Example: "parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
-		Annotations:       map[string]string{modes: "execute list describe search"},
-		Args:              cobra.ArbitraryArgs,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		ValidArgsFunction: command.Completer(command.CompleteNames).Of(app),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.words, opts.Flags = args, cmd.Flags()
-			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			return run(cmd.Context(), opts)
+		Run: func(ctx context.Context, app *command.App, opts *RootOptions) error {
+			opts.app, opts.Unlimited = app, opts.MaxBytes == 0 && opts.has("max-bytes")
+			return run(ctx, opts)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if slices.Contains([]string{"doctor", "help", "version", "completion"}, cmd.Name()) {
-				return nil // doctor reports what the others end with
-			}
-			return app.Dirs().Check()
-		},
+	}).New(app)
+	root.Annotations = map[string]string{modes: "execute list describe search"}
+	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if slices.Contains([]string{"doctor", "help", "version", "completion"}, cmd.Name()) {
+			return nil // doctor reports what the others end with
+		}
+		return app.Dirs().Check()
 	}
-	flags := root.Flags()
-	command.AddFlags(root, opts)
-	command.CompleteCall(app, root)
-	_ = flags.MarkHidden("version") // the command of that name is the documented form
-	flags.BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
-	global := root.PersistentFlags()
-	global.BoolVar(&app.JSON, "json", app.JSON, "print JSON")
-	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
-	global.BoolVar(&app.Live, "live", false, "use the protocol of the running browser")
-	global.Var((*command.SessionName)(&app.SessionName), "session", "work in this session: pages and cookies of its own")
-	command.CompleteOption(app, root, "session", command.CompleteSessions)
-	global.Var((*command.Texts)(&app.Plugins), "load", "load the plugin FILE.wasm for this command")
-	global.Var((*command.Texts)(&app.Accept), "accept", "accept a plugin that breaks RULE")
-	global.Var((*command.Texts)(&app.Replace), "replace", "let a plugin take the NAME of another owner")
-	global.BoolP("help", "h", false, "explain a command")
-
+	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
+	root.Flags().BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
+	app.AddOptions(root)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if words := cmd.Flags().Args(); len(words) > 0 && !cmd.HasParent() {
@@ -104,7 +85,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 // RunRoot lists, describes, searches, listens or calls, depending on the options.
 func RunRoot(ctx context.Context, opts *RootOptions) error {
 	app := opts.app
-	if len(opts.words) > 0 {
+	if len(opts.Line) > 0 {
 		return runWords(ctx, app, opts)
 	}
 	if opts.Version {
@@ -129,7 +110,7 @@ func RunRoot(ctx context.Context, opts *RootOptions) error {
 // runWords runs what the words after parley name: a plugin, a group, a tool, an event or a type.
 func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 	app.LiveBrowser = opts.Browser
-	at, rest, err := find(ctx, app, opts.words, opts.SendAnyway)
+	at, rest, err := find(ctx, app, opts.Line, opts.SendAnyway)
 	call := &opts.CallOptions
 	if err != nil && at.Plugin != "" && host.AsError(err).Code == host.NotFound && opts.IsCall() {
 		call.Tool = at.Plugin + "." + rest[0] // the host refuses the call and records it

@@ -27,8 +27,8 @@ func TestRootOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &RootOptions{
-		app:   app,
-		words: []string{"cdp"}, Tier: 2,
+		app:  app,
+		Line: []string{"cdp"}, Tier: 2,
 		Listen: []string{"Network.*", "Page.*"}, Until: "Page.loadEventFired", Max: 10, Trigger: "Page.reload",
 		CallOptions: CallOptions{Options: host.Options{JQ: ".method", Timeout: 20 * time.Second}},
 	}

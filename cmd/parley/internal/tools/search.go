@@ -22,7 +22,7 @@ import (
 )
 
 var searchCommand = &command.Command[*searchOptions]{
-	Use: "search QUERY", Run: runSearchCommand, Words: command.CompleteNothing, AnyWords: true,
+	Use: "search QUERY", Run: runSearchCommand, Words: noWords, AnyWords: true,
 	Short:   "Find tools",
 	Example: "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 	Finish: func(app *command.App, cmd *cobra.Command) {
@@ -31,6 +31,11 @@ var searchCommand = &command.Command[*searchOptions]{
 		}
 		command.CompleteOption(app, cmd, "plugin", command.CompleteNames)
 	},
+}
+
+// noWords completes no word.
+func noWords(*command.App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // runSearchCommand searches, or scores the search. It refuses what has no effect.
