@@ -21,14 +21,14 @@ const grantsHeader = `# Written by "parley policy grant" and "parley policy revo
 
 // Edit is a prepared change of grants.toml, to be reviewed before [Policy.WriteGrants] makes it.
 type Edit struct {
-	Path    string
-	Old     string   // the present text; "" if there is no file
-	New     string   // the text afterwards
-	Plugin  string   // whose grants change
-	To      string   // the digest or signer that the grants are bound to
-	Added   []string // grants
-	Removed []string
-	Notes   []string // what else the operator should know
+	Path    string   `json:"file"`
+	Old     string   `json:"-"`      // the present text; "" if there is no file
+	New     string   `json:"-"`      // the text afterwards
+	Plugin  string   `json:"plugin"` // whose grants change
+	To      string   `json:"to"`     // the digest or signer that the grants are bound to
+	Added   []string `json:"added"`  // grants
+	Removed []string `json:"removed"`
+	Notes   []string `json:"notes,omitempty"` // what else the operator should know
 
 	owners map[string]string // the owners that tool: grants are bound to, by plugin
 }

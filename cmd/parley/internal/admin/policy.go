@@ -157,16 +157,6 @@ type grantOptions struct {
 	Signer bool `flag:"signer" usage:"grant to the trusted key that signed the build"`
 }
 
-// grantData is what a change of grants has changed.
-type grantData struct {
-	File    string   `json:"file"`
-	Plugin  string   `json:"plugin"`
-	To      string   `json:"to"` // the digest that the grants are bound to
-	Added   []string `json:"added"`
-	Removed []string `json:"removed"`
-	Notes   []string `json:"notes,omitempty"`
-}
-
 // grantee returns the key that signed an installed plugin. The error is denied if it is not signed with a trusted one.
 func grantee(app *command.App, name string) (string, error) {
 	entry, err := app.Parley().Store().Find(name)
@@ -215,9 +205,9 @@ func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
 		return err
 	}
 	noteUnused(app, rules, e)
-	data := grantData{e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes}
-	return app.Print(data, []string{"parley policy explain " + data.Plugin},
-		command.Text("Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed)))
+	e.Added, e.Removed = append([]string{}, e.Added...), append([]string{}, e.Removed...)
+	return app.Print(e, []string{"parley policy explain " + e.Plugin},
+		command.Text("Wrote %s: %d added, %d removed\n", e.Path, len(e.Added), len(e.Removed)))
 }
 
 // noteUnused reports which of the added grants have no effect.

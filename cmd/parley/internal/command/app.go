@@ -119,8 +119,8 @@ func (a *App) Catalog() (*host.Catalog, error) {
 	return a.Parley().Catalog()
 }
 
-// ToolOf returns the tool of a qualified name, or nil.
-func ToolOf(a *App, name string) *manifest.Tool {
+// toolOf returns the tool of a qualified name, or nil.
+func toolOf(a *App, name string) *manifest.Tool {
 	at, err := a.Find(name)
 	if err != nil {
 		return nil
@@ -495,7 +495,7 @@ func (a *App) Fail(err error) int {
 	const nothingSuch = "no_match" // as tools call it that look for what the words name
 	var f *failure
 	codes := []host.Code{host.InvalidArgs, nothingSuch, host.NotFound}
-	if errors.As(err, &f) && ToolOf(a, f.envelope.Meta.Tool) != nil {
+	if errors.As(err, &f) && toolOf(a, f.envelope.Meta.Tool) != nil {
 		codes = codes[:2] // the tool itself says what it does not find
 	}
 	if a.Meant != nil && slices.Contains(codes, e.Code) && e.Corrected == nil {

@@ -35,11 +35,7 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var found []string
-	offer := func(name, brief string) {
-		if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
-			found = append(found, name+"\t"+manifest.CleanLine(brief))
-		}
-	}
+	offer := func(name, brief string) { found = append(found, name+"\t"+manifest.CleanLine(brief)) }
 	switch len(args) {
 	case 0:
 		for _, p := range catalog.Providers() {
@@ -67,7 +63,7 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 	default:
 		return completeWord(a, cmd, args, typed)
 	}
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeWord completes a word after a tool from the values of its parameter. If it has none, the word may be a file.

@@ -100,7 +100,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	}
 	params, files := filesOf(a, s.Params)
 	choose := slices.Clone(s.Choose)
-	if tool := ToolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+	if tool := toolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
 		words, params, choose = positionalWords(tool, params, choose)
 	}
 	switch rest := string(manifest.EscapeJSON(manifest.CompactJSON(params))); rest {

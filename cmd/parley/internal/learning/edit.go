@@ -751,47 +751,37 @@ func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 	return ops, nil
 }
 
-// patchOps returns the operations of one edit. Order is kept by "-", the end of a list.
+// patchPlaces says where in a tool of a manifest an edit writes; "/-" is the end of a list.
+var patchPlaces = map[string]string{
+	host.EditBrief: "docs/brief", host.EditStandard: "docs/standard", host.EditFull: "docs/full",
+	host.EditWhen: "when", host.EditWhenNot: "when_not",
+	host.EditAlias: "aliases/-", host.EditKeyword: "keywords/-", host.EditTask: "tasks/-", host.EditPhrase: "tasks/-",
+	host.EditNeed: "needs/-", host.EditExample: "examples/-", host.EditParam: "params/properties/PARAM/description",
+	host.EditParamAlias: "params/properties/PARAM/x-aliases/-", host.EditFrom: "params/properties/PARAM/x-from/-",
+}
+
+// patchOps returns the operation of one edit, if the format has a place for it. Of a member, add replaces.
 func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) []patchOp {
-	property := at + "/params/properties/" + jsontext.EscapeToken(e.Param)
-	set := func(path string, value any) []patchOp { return []patchOp{{"add", path, value}} } // of a member, add replaces
-	list := func(path string, has int, value any) []patchOp {
-		if has == 0 && !made[path] {
-			made[path] = true
-			return set(path, []any{value})
-		}
-		return set(path+"/-", value)
+	place := patchPlaces[e.Field]
+	if place == "" {
+		return nil
 	}
-	keyword := func(name string) int {
-		root, _ := jsontext.Decode(t.Params, jsontext.Limits{})
-		v, _ := jsontext.Lookup(root, []string{"properties", e.Param, name})
-		items, _ := v.([]any)
-		return len(items)
+	place, isList := strings.CutSuffix(strings.Replace(place, "PARAM", jsontext.EscapeToken(e.Param), 1), "/-")
+	path, value := at+"/"+place, any(e.Value)
+	if e.Example != nil {
+		value = e.Example
 	}
-	switch e.Field {
-	case host.EditBrief, host.EditStandard, host.EditFull:
-		return set(at+"/docs/"+e.Field, e.Value)
-	case host.EditWhen, host.EditWhenNot:
-		return set(at+"/"+e.Field, e.Value)
-	case host.EditAlias:
-		return list(at+"/aliases", len(t.Aliases), e.Value)
-	case host.EditKeyword:
-		return list(at+"/keywords", len(t.Keywords), e.Value)
-	case host.EditTask, host.EditPhrase:
-		return list(at+"/tasks", len(t.Tasks), e.Value)
-	case host.EditNeed:
-		return list(at+"/needs", len(t.Needs), e.Value)
-	case host.EditExample:
-		if len(t.Examples) == 0 {
-			return list(at+"/examples", 0, e.Example)
-		}
-		return set(at+"/examples/0", e.Example)
-	case host.EditParam:
-		return set(property+"/description", e.Value)
-	case host.EditParamAlias:
-		return list(property+"/x-aliases", keyword("x-aliases"), e.Value)
-	case host.EditFrom:
-		return list(property+"/x-from", keyword("x-from"), e.Value)
+	raw, _ := manifest.Marshal(t)
+	tool, _ := jsontext.Decode(raw, jsontext.Limits{})
+	steps, _ := jsontext.SplitPointer("/" + place)
+	found, _ := jsontext.Lookup(tool, steps)
+	switch present, _ := found.([]any); {
+	case e.Field == host.EditExample && len(present) > 0:
+		path += "/0"
+	case isList && len(present) == 0 && !made[path]:
+		made[path], value = true, []any{value}
+	case isList:
+		path += "/-"
 	}
-	return nil
+	return []patchOp{{"add", path, value}}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/history"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/tutorial"
 	"github.com/parley-tools/parley/host/record"
@@ -127,7 +127,7 @@ func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 }
 
 // learnSince is the age up to which calls count as progress: as long as sessions are stored.
-const learnSince = 24 * time.Hour
+const learnSince = "24h"
 
 // tutorialsData are the tutorials of all plugins.
 type tutorialsData struct {
@@ -160,16 +160,13 @@ func events(app *command.App) ([]tutorial.Event, error) {
 		return nil, err
 	}
 	var events []tutorial.Event
-	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: principal.Session.String()}
-	for r, err := range trace.Records(app.Parley().TraceDir(), nil).Read(recent) {
-		if err != nil {
-			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
-				WithSteps(host.OperatorStep(host.OpDoctor))
+	recent := history.Filter{Since: learnSince, Filter: record.Filter{Session: principal.Session.String()}}
+	err = history.ExportTraces(app, recent, func(r trace.Record) error {
+		if r.Session == recent.Session {
+			event := tutorial.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode}
+			events = append(events, event)
 		}
-		if r.Session != principal.Session.String() {
-			continue
-		}
-		events = append(events, tutorial.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
-	}
-	return events, nil
+		return nil
+	})
+	return events, err
 }

@@ -214,7 +214,7 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if strings.HasSuffix(c.file, ".toml") {
 		return mergeTOML(file, c.key+".parley", entry)
 	}
-	if len(bytes.TrimSpace(file)) == 0 {
+	if file = bytes.TrimSpace(file); len(file) == 0 {
 		file = []byte("{}")
 	}
 	if !json.Valid(file) {

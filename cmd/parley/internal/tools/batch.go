@@ -144,7 +144,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions,
 		}
 		earlier[host.BatchParams] = params
 	}
-	b := &batch{app: app, host: h, session: principal.Session, reply: reply, earlier: earlier}
+	b := &batch{app: app, host: h, principal: principal, reply: reply, earlier: earlier}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
@@ -174,11 +174,11 @@ func callLines(ctx context.Context, app *command.App, o batchOptions,
 
 // batch is a batch that is running.
 type batch struct {
-	app     *command.App
-	host    *call.Host
-	session host.Session // of the lines that name none
-	reply   func(id json.RawMessage, answer *host.Answer) error
-	earlier host.Results
+	app       *command.App
+	host      *call.Host
+	principal host.Principal // of the lines that name no session
+	reply     func(id json.RawMessage, answer *host.Answer) error
+	earlier   host.Results
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -362,12 +362,9 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err != nil {
 		return refuse(err)
 	}
-	call, err := hostCall(b.app, line.Tool, options, local.Out, nil)
-	if err != nil {
-		return nil, err
-	}
+	call := hostCall(b.app, line.Tool, b.principal, options, local.Out, nil)
 	call.Params = params
-	if call.Principal.Session = b.session; local.Session != "" {
+	if local.Session != "" {
 		call.Principal.Session = host.Session{Name: local.Session}
 		call.Render = func(s host.Step) string { return b.app.Command(s.In(local.Session)) }
 	}
@@ -381,12 +378,8 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		call.BeforeRecord = reply
 	}
 	answer := b.callUntil(ctx, call, local.Until, func(ctx context.Context) *host.Answer {
-		if local.Out == "" {
-			answer, _ := b.host.Call(ctx, call)
-			return answer
-		}
-		at, _ := b.host.Catalog().Find(call.Name)
-		answer, err := callInto(ctx, b.host, call, local.Out, at.Tool)
+		call.At, _ = b.host.Catalog().Find(call.Name)
+		answer, err := callInto(ctx, b.host, call)
 		if answer == nil { // the file cannot be written
 			return failedAnswer(call.Name, err)
 		}

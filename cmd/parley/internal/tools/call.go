@@ -126,14 +126,11 @@ type progress func(done, total float64, message string)
 // If the call was made, the answer says which one it was, also of a call that failed, such as that of a tool that does
 // not exist. The answer is nil if the options are invalid or the file cannot be written.
 func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answer, error) {
-	h, err := app.Host(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return nil, err
 	}
-	call, err := hostCall(app, o.Tool, o.Options, o.Out, o.Progress)
-	if err != nil {
-		return nil, err
-	}
+	call := hostCall(app, o.Tool, principal, o.Options, o.Out, o.Progress)
 	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
 	at := o.At
 	if at.Tool == nil {
@@ -166,11 +163,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	case o.Drain && o.Out == "":
 		return nil, host.Errorf(host.InvalidArgs, "--drain requires --out FILE").WithNext("--drain --out page.pdf")
 	}
-	if o.Out != "" {
-		return callInto(ctx, h, call, o.Out, at.Tool)
-	}
-	answer, err := h.Call(ctx, call)
-	if answer.Cut {
+	answer, err := callInto(ctx, h, call)
+	if answer != nil && answer.Cut {
 		answer.Warnings = append(answer.Warnings,
 			"parley result prints the whole result, with --jq a part of it; --out FILE writes it")
 	}
@@ -178,16 +172,10 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 }
 
 // hostCall returns a call of a tool, with the configured values in place of options that are zero. out is the file that
-// the result goes to, "" for none.
-func hostCall(app *command.App, tool string, o host.Options, out string, progress progress) (host.Call, error) {
-	s, err := app.Settings()
-	if err != nil {
-		return host.Call{}, err
-	}
-	principal, err := app.Principal()
-	if err != nil {
-		return host.Call{}, err
-	}
+// the result goes to, "" for none. The app has a host already.
+func hostCall(app *command.App, tool string, principal host.Principal, o host.Options, out string,
+	progress progress) host.Call {
+	s, _ := app.Settings() // the host depends on them
 	c := host.Call{
 		Name: tool, Principal: principal, Options: s.ForCall(o), Given: o.StepOptions(),
 		KeepBinary: s.Agent, Render: app.Command, Filter: jq.InProcess{},
@@ -204,23 +192,25 @@ func hostCall(app *command.App, tool string, o host.Options, out string, progres
 		}
 		return nil
 	}
-	return c, nil
+	return c
 }
 
-// callInto makes a call and writes the whole result to a file: the data of the answer is a [host.File]. A call that
-// fails or is a dry run writes none. The answer is nil if the file cannot be written. The tool may be nil.
-func callInto(
-	ctx context.Context, h *call.Host, call host.Call, path string, tool *manifest.Tool,
-) (*host.Answer, error) {
+// callInto makes a call and writes the whole result to the file that the caller gave, if it gave one: the data of the
+// answer is a [host.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot be
+// written.
+func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, error) {
+	if call.Given.File == "" {
+		return h.Call(ctx, call)
+	}
 	call.Options.MaxBytes, call.KeepBinary = 0, false
 	if call.Options.DryRun {
 		call.Sink.Drain = false
 		return h.Call(ctx, call)
 	}
-	file := &command.OutFile{Path: path, Raw: call.Sink.Drain, Filtered: call.Options.JQ != ""}
+	file := &command.OutFile{Path: call.Given.File, Raw: call.Sink.Drain, Filtered: call.Options.JQ != ""}
 	defer file.Discard()
-	if tool != nil {
-		file.Returns = tool.Returns
+	if call.At.Tool != nil {
+		file.Returns = call.At.Tool.Returns
 	}
 	if call.Options.JQ == "" { // a filter needs the whole result in memory
 		report := call.Sink.Event
@@ -354,8 +344,8 @@ func runResult(ctx context.Context, app *command.App, opts *resultOptions) error
 	}
 	file := &command.OutFile{Path: opts.Out, Filtered: opts.JQ != ""}
 	defer file.Discard()
-	if tool := command.ToolOf(app, kept.Tool); tool != nil {
-		file.Returns = tool.Returns
+	if at, err := app.Find(kept.Tool); err == nil && at.Tool != nil {
+		file.Returns = at.Tool.Returns
 	}
 	if data, err = file.Whole(data); err != nil {
 		return err

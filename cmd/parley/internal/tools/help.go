@@ -64,11 +64,11 @@ func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	for _, c := range target.Commands() {
-		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
+		if c.IsAvailableCommand() {
 			found = append(found, c.Name()+"\t"+c.Short)
 		}
 	}
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return command.StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
 
 // helpAbout prints how the thing is used that words after parley name: a plugin, a group, a tool, an event or a type.

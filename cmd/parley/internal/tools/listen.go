@@ -162,13 +162,10 @@ func listen(ctx context.Context, app *command.App, o listenOptions) (*listening,
 		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
 			WithSteps(host.ListStep(o.Plugin))
 	}
-	settings, err := app.Settings()
-	if err == nil {
-		err = o.Check()
-	}
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, nil, err
 	}
+	settings, _ := app.Settings() // the host depends on them
 	options := settings.Complete(o.Options)
 	options.JQ = ""
 	l := &listening{app: app, host: h, principal: principal, options: o, triggerOptions: options}
