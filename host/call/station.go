@@ -26,7 +26,8 @@ type station struct {
 	name string
 	does string
 	run  func(*run, context.Context) error
-	// advise returns an error of the station with what comes next. Nil means that the error says it already.
+	// advise returns an error of the station with what comes next: suggest before the tool has run, explain after it,
+	// nil if the station's own errors say it already.
 	advise func(*run, error) error
 }
 
@@ -109,15 +110,21 @@ type run struct {
 	began    time.Time
 	redactor *redact.Redactor
 
-	address  host.Address
-	params   *advice.Params
-	auth     *authorization
-	activity *activity
-	deadline time.Time    // of the tool, and of the filter after it
-	result   *host.Result // as the tool returned it
 	answer   *host.Answer
+	activity *activity
 	ended    bool  // without an error and before the last station
 	err      error // why the call ended
+
+	// Set by find; without an error, the address has a tool.
+
+	params  *advice.Params // validate sets its Value
+	address host.Address   // of the params
+	auth    *authorization // decide, confine and permit fill it in
+
+	// Set by invoke.
+
+	deadline time.Time    // of the tool, and of the filter after it
+	result   *host.Result // as the tool returned it
 
 	// For the record.
 
@@ -240,7 +247,7 @@ func (r *run) check(context.Context) error {
 	return r.markUntrusted()
 }
 
-// suggest adds what comes next to the error of a call that was not made. Parameters that only these stations can judge,
+// suggest adds what comes next to the error of a call that was not made. Parameters that only these stations can check,
 // such as the path of a file, are refused like those that do not match the schema.
 func (r *run) suggest(err error) error {
 	e := host.AsError(err)

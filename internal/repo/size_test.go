@@ -269,7 +269,8 @@ func roomFaults(files []source) (faults []string) {
 	}
 	for room, n := range lines {
 		if n > maxLines[room] {
-			faults = append(faults, fmt.Sprintf("%s has %d lines, at most %d: find what can go before you add", room, n,
+			faults = append(faults, fmt.Sprintf(
+				"%s has %d lines, at most %d: find what can go; else raise the number, with the reason beside it", room, n,
 				maxLines[room]))
 		}
 	}
@@ -426,13 +427,13 @@ var anyWord = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|[\\pL_][\\pL\
 // repeatFaults finds lines in the bodies of two functions that do the same: only names and literals differ. Within one
 // function, such lines are a table.
 func repeatFaults(files []source) (faults []string) {
-	type place struct {
-		text string
-		in   *ast.FuncDecl
+	type lines struct {
+		position string
+		in       *ast.FuncDecl
 	}
-	first := map[string]place{} // by the shape of the lines
+	first := map[string]lines{} // by their shape
 	for _, s := range files {
-		lines := strings.Split(string(s.text), "\n")
+		text := strings.Split(string(s.text), "\n")
 		for _, decl := range s.ast.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || f.Body == nil {
@@ -441,7 +442,7 @@ func repeatFaults(files []source) (faults []string) {
 			var shapes []string
 			var numbers []int
 			for n := fileSet.Position(f.Body.Lbrace).Line; n < fileSet.Position(f.Body.Rbrace).Line-1; n++ {
-				code, _, _ := strings.Cut(strings.TrimSpace(lines[n]), " //")
+				code, _, _ := strings.Cut(strings.TrimSpace(text[n]), " //")
 				if code == "" || strings.HasPrefix(code, "//") {
 					continue
 				}
@@ -456,9 +457,9 @@ func repeatFaults(files []source) (faults []string) {
 			for i := 0; i+maxRepeated <= len(shapes); i++ {
 				shape, at := strings.Join(shapes[i:i+maxRepeated], "\n"), fmt.Sprintf("%s:%d", s.path, numbers[i])
 				if before, ok := first[shape]; !ok {
-					first[shape] = place{at, f}
+					first[shape] = lines{at, f}
 				} else if before.in != f {
-					faults = append(faults, fmt.Sprintf("%s repeats the %d lines at %s", at, maxRepeated, before.text))
+					faults = append(faults, fmt.Sprintf("%s repeats the %d lines at %s", at, maxRepeated, before.position))
 					break
 				}
 			}
