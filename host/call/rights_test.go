@@ -249,8 +249,8 @@ func TestPolicyFails(t *testing.T) {
 	}
 }
 
-// TestPolicyInput checks what the policy gets about each of the callers of a nested call, and about the
-// tool.
+// TestPolicyInput checks what the policy gets about each of the callers of a nested call, and about the tool; and what
+// the tool gets about its caller.
 func TestPolicyInput(t *testing.T) {
 	for n := range 1 << 3 {
 		bound, shipped, builtin := n&1 != 0, n&2 != 0, n&4 != 0
@@ -292,6 +292,11 @@ func TestPolicyInput(t *testing.T) {
 			if !reflect.DeepEqual(asked[i], want) {
 				t.Errorf("bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", bound, shipped, builtin,
 					asked[i], want)
+			}
+		}
+		for _, r := range slices.Concat(outer.requests(), inner.requests()) {
+			if want := shipped && r.Caller == "plugin:first"; r.Trusted != want {
+				t.Errorf("shipped %v: the tool for %s runs for a trusted caller: %v", shipped, r.Caller, r.Trusted)
 			}
 		}
 	}
