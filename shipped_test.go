@@ -13,14 +13,15 @@ import (
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/plugins"
 )
 
-// testEngine compiles each plugin once for all tests of this process.
+// testEngine returns an engine whose cache has the code of the shipped plugins.
 func testEngine(t *testing.T) *wasm.Engine {
-	e := wasm.New(wasm.Config{HostVersion: Version, CacheDir: t.TempDir()})
+	e := wasm.New(wasm.Config{HostVersion: Version, CacheDir: filepath.Join(testhome.New(t), "cache", "wasm")})
 	t.Cleanup(func() { _ = e.Close(t.Context()) })
 	return e
 }

@@ -127,7 +127,7 @@ func TestExamplesRun(t *testing.T) {
 		t.Skip(err)
 	}
 	examples, committed := all(t)
-	part, partOfTasks, partOfVisits := 30, 10, 50
+	part, partOfTasks, partOfVisits := 60, 20, 100
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		part, partOfTasks, partOfVisits = 1, 1, 1
 	}

@@ -72,7 +72,7 @@ func isTold(text string) bool {
 func TestNoForgery(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
-	rounds := 12
+	rounds := 6
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		rounds = 200
 	}

@@ -443,7 +443,7 @@ func TestAim(t *testing.T) {
 // no click that the script reports as received was without effect.
 func TestClicksOnMovingPages(t *testing.T) {
 	c := startChrome(t)
-	clicks := 10
+	clicks := 5
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		clicks = 200
 	}

@@ -544,7 +544,7 @@ func TestClosedShadowRoots(t *testing.T) {
 func TestClicksThatMiss(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
-	clicks := 10
+	clicks := 5
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		clicks = 200
 	}

@@ -21,6 +21,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // revisions are those of the protocol that clients speak: with sessions, and without.
@@ -237,6 +238,9 @@ func shortHome(t *testing.T) string {
 		_ = homeCommand(home, "cdp", "close", "--all").Run()
 		_ = os.RemoveAll(home)
 	})
+	if err := testhome.Fill(home); err != nil {
+		t.Fatal(err)
+	}
 	return home
 }
 

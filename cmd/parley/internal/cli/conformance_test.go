@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // conformanceCase is a call of sdk/abi.md that each SDK must serve alike.
@@ -93,7 +95,7 @@ func TestSDKConformance(t *testing.T) {
 				replaceInFile(t, filepath.Join(dir, "manifest.json"), `"kind": "parley/1"`,
 					`"kind": "script", "engine": {"name": "js", "version": "1"}`)
 			}
-			home := t.TempDir()
+			home := testhome.New(t)
 			run := func(stdin string, args ...string) string {
 				cmd := exec.Command("parley", args...)
 				cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER_IDLE=1s", "PARLEY_AGENT=")

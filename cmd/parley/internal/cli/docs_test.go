@@ -69,6 +69,9 @@ func TestTutorialsRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.RemoveAll(home) })
+			if err := testhome.Fill(home); err != nil {
+				t.Fatal(err)
+			}
 			t.Chdir(t.TempDir()) // where a step writes its file
 			env := func(name string) string {
 				if value, set := map[string]string{"PARLEY_HOME": home, "PARLEY_SESSION": "learner"}[name]; set {

@@ -22,7 +22,7 @@ import (
 // otherwise or several tools have such a name, none.
 func TestNamesInOtherForms(t *testing.T) {
 	h, forms, found := shippedHost(t), 0, 0
-	few, some := sample(t, 20), sample(t, 4)
+	few, some := sample(t, 40), sample(t, 8)
 	for _, provider := range h.Catalog().Providers() {
 		plugin := provider.Info().Name
 		names, _ := provider.Names()
