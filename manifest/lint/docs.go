@@ -11,7 +11,7 @@ import (
 // tierBudgets are the tokens that each rendered tier should stay within, for a tool of at most plainParams parameters.
 var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
 
-// Tiers 2 and 3 list every parameter in a line, tier 3 also each field of parameters and results. paramTokens is room
+// Tiers 2 and 3 list every parameter in a line, tier 3 also each field of parameters and results. paramTokens is enough
 // for its name, type and a phrase of about eight words, so that a tool of many parameters need not describe them in
 // riddles.
 const (
