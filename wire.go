@@ -26,6 +26,7 @@ import (
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/plugins"
 )
@@ -138,7 +139,7 @@ func (p *Parley) engineConfig() wasm.Config {
 		SlotDir: filepath.Join(p.dirs.State, "slots"),
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
-		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
+		HostVersion: Version, Child: wire.Self, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine, ModuleLimits: p.moduleLimits,
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // chromeUnknown is Chrome's error code for an unknown command.
@@ -102,7 +104,7 @@ func (p *catalog) planStep(r *host.Request, message string) *host.Step {
 	}
 	step := host.PlanStep(Name+"."+r.Tool, r.Params)
 	if !strings.Contains(message, "must be specified") && !strings.Contains(message, "must be provided") {
-		step = host.RetryPlan(step.Tool, flow, r.Params)
+		step = retryPlan(step.Tool, flow, r.Params)
 	}
 	c, _ := p.protocol.Command(r.Tool)
 	step.Options.DryRun = c.Effect == protocol.Destructive
@@ -158,4 +160,40 @@ func (t translation) enableCommand(tool, message string) string {
 		}
 	}
 	return ""
+}
+
+// retryPlan returns the step that plans a call again: with its parameters, but without those that other tools return.
+func retryPlan(tool string, flow *manifest.Flow, params json.RawMessage) host.Step {
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
+	given, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return host.PlanStep(tool, nil)
+	}
+	for _, v := range flow.Values {
+		name, _, _ := strings.Cut(v.Pointer[1:], "/")
+		if strings.Contains(v.Pointer[1:], "/") {
+			removeAt(given, strings.Split(v.Pointer[1:], "/"))
+		} else {
+			delete(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return host.PlanStep(tool, nil)
+	}
+	return host.PlanStep(tool, jsontext.Marshal(given))
+}
+
+func removeAt(v any, steps []string) {
+	switch at := v.(type) {
+	case map[string]any:
+		if len(steps) == 1 {
+			delete(at, steps[0])
+		} else if next, ok := at[steps[0]]; ok {
+			removeAt(next, steps[1:])
+		}
+	case []any:
+		if len(at) > 0 && len(steps) > 1 {
+			removeAt(at[0], steps[1:])
+		}
+	}
 }

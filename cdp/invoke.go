@@ -7,6 +7,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -128,7 +129,7 @@ func typeSecret(ctx context.Context, c *keeper.Client, r *host.Request, q secret
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
-		if err := host.CheckURLs(r.Params, []string{"/url"}); err != nil {
+		if err := origin.CheckURLs(r.Params, []string{"/url"}); err != nil {
 			return nil, err
 		}
 	}

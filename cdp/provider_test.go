@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -107,7 +108,7 @@ func TestURLs(t *testing.T) {
 		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
 	} {
 		params, _ := json.Marshal(map[string]string{"url": c.url})
-		err := host.CheckURLs(params, []string{"/url"})
+		err := origin.CheckURLs(params, []string{"/url"})
 		if c.fixed == "" {
 			if err != nil {
 				t.Errorf("%s: %v", c.url, err)

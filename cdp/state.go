@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
@@ -97,7 +98,7 @@ func readStateParams(r *host.Request) (q stateParams, err error) {
 		return q, missing("origins", `a list such as ["https://example.com"]`)
 	}
 	for i, given := range q.Origins {
-		origin, err := host.ParseOrigin(strings.TrimSuffix(given, "/"))
+		origin, err := origin.Exact(strings.TrimSuffix(given, "/"))
 		if err != nil {
 			e := host.Errorf(host.InvalidArgs, "%v", err)
 			e.Details = []host.Detail{{Parameter: fmt.Sprintf("/origins/%d", i), Keyword: "format",

@@ -2,8 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 )
 
@@ -74,10 +72,3 @@ const (
 type NoApproverError string
 
 func (e NoApproverError) Error() string { return string(e) }
-
-// NewQuestionID returns a random id for a question.
-func NewQuestionID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return "q" + hex.EncodeToString(b[:])
-}

@@ -1,10 +1,8 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -240,7 +238,7 @@ func (c *Catalog) nearestPlugins(name string) []NearName {
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	return spelling.Nearest(name, names, maxNear)
+	return spelling.Nearest(name, names, MaxNear)
 }
 
 // unknownName returns the error of a name whose plugin does not exist. It suggests plugins with similar names and,
@@ -299,7 +297,7 @@ func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
 		}
 		sure := hit.Confidence != "low" && !strings.HasPrefix(hit.Why, "typo")
-		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
+		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < MaxNear {
 			steps = append(steps, DescribeStep(hit.Plugin+"."+hit.Name, 0))
 		}
 	}
@@ -366,8 +364,8 @@ func Resembles(plugin, name, typed string) (distance int, ok bool) {
 	return distance, ok
 }
 
-// maxNear is how many names an error suggests at most.
-const maxNear = 3
+// MaxNear is how many names an error suggests at most.
+const MaxNear = 3
 
 // Closest sorts names by distance, then by name, and returns the first three.
 func Closest(near []NearName) []NearName {
@@ -378,7 +376,7 @@ func Closest(near []NearName) []NearName {
 		return strings.Compare(a.Name, b.Name)
 	})
 	near = slices.Compact(near)
-	return near[:min(len(near), maxNear)]
+	return near[:min(len(near), MaxNear)]
 }
 
 // Printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
@@ -390,40 +388,11 @@ func Printable(name string) string {
 	return name
 }
 
-// SortedKeys returns the keys of a map in order.
-func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 func joinMethods(words []string) string {
 	if len(words) == 0 {
 		return "GET"
 	}
 	return strings.Join(words, ",")
-}
-
-// maxAbout bounds the description of a value in a template, in bytes.
-const maxAbout = 80
-
-// Hole is what a template of the tool has in the place of a missing value: "<url: string, the page to open>". It leaves
-// out examples in the description, so that none is taken for the value.
-func (a Address) Hole(at, name, expected, about string) string {
-	text := "<" + name + ": " + a.Expected(at, expected)
-	about = manifest.CleanLine(about)
-	for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
-		about, _, _ = strings.Cut(about, end)
-	}
-	if about = strings.TrimSuffix(manifest.Clip(about, maxAbout), "."); about != "" {
-		text += ", " + about
-	}
-	return manifest.CleanLine(text) + ">"
-}
-
-// Expected returns what the tool expects at a pointer into its parameters: in words, or as documentation shows it if it
-// has parts.
-func (a Address) Expected(pointer, words string) string {
-	if a.Tool == nil {
-		return words
-	}
-	return cmp.Or(manifest.NestedType(a.Tool.Params, pointer), words)
 }
 
 // Describe returns the documentation of a tool at a tier.
@@ -442,27 +411,6 @@ func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
 	}
 	d := *built.(*manifest.ToolDocs)
 	return &Docs{ToolDocs: &d}, nil
-}
-
-// NextAfterDescribe returns the steps that documentation offers, such as a call of its first example.
-func NextAfterDescribe(d *Docs) (next []Step) {
-	switch {
-	case d.Kind == "event":
-		next = append(next, Step{Op: OpListen, Tool: d.Plugin, Query: d.Tool})
-	case d.Kind == "" && len(d.Examples) > 0:
-		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
-			next = append(next, ExampleStep(d.Name, &d.Examples[0]))
-		}
-	case d.Kind == "":
-		next = append(next, DescribeStep(d.Name, 0))
-	}
-	if d.Tier == manifest.Tier2 {
-		next = append(next, DescribeStep(d.Name, manifest.Tier3))
-	}
-	if len(next) == 0 {
-		next = append(next, Address{Plugin: d.Plugin, Group: d.Group}.ListStep())
-	}
-	return next
 }
 
 // SchemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema. A
@@ -506,4 +454,12 @@ func (a Address) FlowOf() *manifest.Flow {
 		}
 	}
 	return manifest.FlowOf(a.Tool)
+}
+
+// Base returns the plugin below an overlay, or the plugin itself.
+func Base(p Provider) Provider {
+	if o, ok := p.(interface{ Base() Provider }); ok {
+		return o.Base()
+	}
+	return p
 }

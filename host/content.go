@@ -3,8 +3,6 @@ package host
 import (
 	"encoding/base64"
 	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -65,39 +63,4 @@ func (c Content) Check() error {
 		return fmt.Errorf("a block of type %s requires %s", c.Type, missing)
 	}
 	return nil
-}
-
-// Clean returns the block without secrets, and with its type and its URI on one line without hidden characters.
-func (c Content) Clean(redact func(string) string) Content {
-	c.Text, c.Data = redact(c.Text), redact(c.Data)
-	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
-	return c
-}
-
-// File names a file that holds a result, or a part of one.
-type File struct {
-	Out   string `json:"out"` // the path
-	Bytes int64  `json:"bytes"`
-	MIME  string `json:"mime"`
-}
-
-// MediaType returns the media type of content by its first 512 bytes. They come before the declared type, because a
-// caller may have chosen another format than the schema of a tool names. Where they do not tell, it is the declared
-// type. The type of unknown content is application/octet-stream.
-func MediaType(content []byte, declared string) string {
-	found, _, _ := strings.Cut(http.DetectContentType(content), ";")
-	switch {
-	case found == "audio/wave":
-		return "audio/wav"
-	case found == "application/x-gzip":
-		return "application/gzip"
-	case strings.HasPrefix(found, "image/"), strings.HasPrefix(found, "audio/"), found == "application/pdf":
-		return found
-	case strings.HasPrefix(string(content), `{"`): // such as a trace of the browser, which declares nothing
-		return "application/json"
-	}
-	if declared = manifest.CleanLine(declared); declared != "" {
-		return declared
-	}
-	return "application/octet-stream"
 }

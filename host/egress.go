@@ -2,11 +2,8 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
-
-	"github.com/parley-tools/parley/host/internal/origin"
 )
 
 // Egress makes all network connections on behalf of calls. Errors are [*Error]: denied with the missing right if no
@@ -17,19 +14,6 @@ type Egress interface {
 	// Dial connects to "host:port" if a grant covers it. It is for a proxy, which sees connections instead of requests,
 	// so the methods and schemes of the grants are ignored.
 	Dial(ctx context.Context, address string, grants []HTTPGrant) (net.Conn, error)
-}
-
-// ParseOrigin returns the canonical spelling of an origin, such as "https://example.com" or "http://127.0.0.1:8080": as
-// browsers write it. It rejects whatever else a URL can have, and wildcards.
-func ParseOrigin(s string) (string, error) {
-	o, err := origin.Parse(s)
-	switch {
-	case err != nil:
-		return "", err
-	case o.Wildcard:
-		return "", fmt.Errorf("%s is a pattern, not an origin: name each origin", o)
-	}
-	return o.String(), nil
 }
 
 // HTTPRequest is a request of a guest.

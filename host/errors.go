@@ -6,34 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
-
-func SyntaxError(err error, raw []byte) *Error {
-	e := &Error{Code: InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
-	var at *jsontext.SyntaxError
-	if errors.As(err, &at) {
-		e.Details = []Detail{{
-			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
-			Expected: "one JSON object",
-			Suggestion: &Suggestion{Pointer: at.Pointer, Op: SuggestSyntax,
-				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
-		}}
-	}
-	return e
-}
-
-// excerpt returns the text around an offset, on one line.
-func excerpt(raw []byte, offset int) string {
-	offset = max(0, min(offset, len(raw)))
-	from, to := max(0, offset-20), min(len(raw), offset+20)
-	return manifest.CleanLine(strings.ToValidUTF8(string(raw[from:to]), "\ufffd"))
-}
 
 // Code is the name of an outcome. Agents branch on it; each maps to one exit code. It is an error, so that
 // errors.Is(err, host.NotFound) works.

@@ -7,12 +7,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
 )
+
+// DefaultBrowser is the name of the browser of calls that do not name one.
+const DefaultBrowser = "default"
 
 // CallerCLI is the caller of the command line: the person who runs the program.
 const CallerCLI = "cli"
@@ -193,7 +197,7 @@ type Options struct {
 	// JQ is a jq expression that filters the data before it is cut, within the time of the call. "" means none.
 	JQ string
 	// Isolate is "process" or "call" to isolate the call even if the policy does not require it. "" and "none" leave that
-	// to the policy. [ParseOptions] does not set it.
+	// to the policy. option.Parse does not set it.
 	Isolate string
 }
 
@@ -273,14 +277,6 @@ type SecretGrant struct {
 	Header string // "Authorization: Bearer {secret}"
 }
 
-// Split returns the part of the grant that ties a call to this machine, because the process that runs the guest must
-// have it itself, and the part for which the guest asks the host, wherever the two are.
-func (g Grant) Split() (local, asked Grant) {
-	local.FS, local.Env = g.FS, g.Env
-	g.FS, g.Env = nil, nil
-	return local, g
-}
-
 // Names returns each right as one word, as dry runs and the audit show it: "fs:ro:/srv/data=/data".
 func (g Grant) Names() []string {
 	names := []string{}
@@ -293,7 +289,7 @@ func (g Grant) Names() []string {
 	for _, t := range g.Tools {
 		names = append(names, "tool:"+t)
 	}
-	for _, name := range SortedKeys(g.Env) {
+	for _, name := range slices.Sorted(maps.Keys(g.Env)) {
 		names = append(names, "env:"+name)
 	}
 	for _, s := range g.Secrets {

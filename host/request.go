@@ -5,7 +5,15 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/manifest"
 )
+
+// Docs is the documentation of one tool, event or type at a tier, with the steps to take next.
+type Docs struct {
+	*manifest.ToolDocs
+	Next []Step `json:"-"`
+}
 
 const (
 	// DefaultTimeout bounds a call when neither the caller, the plugin nor the policy sets a timeout.

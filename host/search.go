@@ -119,6 +119,3 @@ type SearchResult struct {
 	// Typed is the whole name with the signature as a text shows it, with the values of enums and the type of the result.
 	Typed string `json:"-"`
 }
-
-// MaxRecordedHits bounds [Event.Hits].
-const MaxRecordedHits = 10

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
 	"strings"
-	"time"
-
-	"github.com/parley-tools/parley/manifest"
 )
 
 // Session identifies a session: what a caller has been shown, its results, and what it has opened in browsers. Sessions
@@ -82,34 +78,4 @@ func (s Session) OfPlugin(plugin string, as *SessionPlugin) Session {
 		own.Name = s.idFor(plugin)
 	}
 	return own
-}
-
-// CheckSessionName rejects what cannot be the name of a session. The error is invalid_args.
-func CheckSessionName(name string) error {
-	if !IsFileName(name) {
-		return Errorf(InvalidArgs, "%q is not the name of a session: expected at most 64 letters, digits, \"-\" and \"_\", "+
-			"beginning with a letter or digit", manifest.Clip(manifest.CleanLine(name), 80))
-	}
-	return nil
-}
-
-// IsFileName reports whether a name can be used in a file name: at most 64 letters, digits, _ and -, beginning with a
-// letter or digit. It is not a regular expression because every process would have to compile that.
-func IsFileName(name string) bool {
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (i == 0 || r != '_' && r != '-') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
-}
-
-// ModTime returns when a file was changed, the zero time if it does not exist.
-func ModTime(path string) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }

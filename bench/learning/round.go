@@ -114,13 +114,13 @@ func (w *world) suggestions() ([]suggest.Suggestion, error) {
 
 // edits are those that passed the gate, by tool, and those that it refused.
 type edits struct {
-	applied map[*tool][]host.Edit
+	applied map[*tool][]overlay.Edit
 	refused []suggest.Refusal
 }
 
 // apply applies suggestions as `docs apply` does: plugin by plugin, through the gate.
 func (w *world) apply(ctx context.Context, list []suggest.Suggestion) (*edits, error) {
-	made := &edits{applied: map[*tool][]host.Edit{}}
+	made := &edits{applied: map[*tool][]overlay.Edit{}}
 	proposals := map[string][]suggest.Proposal{}
 	var order []string
 	for _, s := range list {
@@ -183,7 +183,7 @@ func (w *world) tryExample(ctx context.Context, name string, params json.RawMess
 //   - alias: corrections know the everyday name, which describe does not show
 //   - search: half of the tool's own tasks find it among the first five
 //   - clutter: none of the added parameters is described at tier 2
-func (w *world) repaired(ctx context.Context, d *damage, made []host.Edit) (bool, error) {
+func (w *world) repaired(ctx context.Context, d *damage, made []overlay.Edit) (bool, error) {
 	h, err := newHost(w.overlays.Wrap(w.providers))
 	if err != nil {
 		return false, err
@@ -194,8 +194,8 @@ func (w *world) repaired(ctx context.Context, d *damage, made []host.Edit) (bool
 	}
 	switch d.fact.class {
 	case classAlias:
-		return slices.ContainsFunc(made, func(e host.Edit) bool {
-			return e.Field == host.EditParamAlias && e.Param == d.odd && strings.EqualFold(e.Value, d.fact.name)
+		return slices.ContainsFunc(made, func(e overlay.Edit) bool {
+			return e.Field == overlay.ParamAlias && e.Param == d.odd && strings.EqualFold(e.Value, d.fact.name)
 		}), nil
 	case classClutter:
 		return !slices.ContainsFunc(docs.Parameters, func(p manifest.Param) bool {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/reference"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
@@ -122,7 +124,7 @@ func (in *Installer) runExamples(ctx context.Context, p host.Provider, m *manife
 // before makes the calls before an example and returns its parameters with the values that they returned, or why they
 // could not be made: a check of a plugin calls no other plugin.
 func (t trial) before(ctx context.Context, e *manifest.Example) (params json.RawMessage, reason string) {
-	results := host.Results{}
+	results := reference.Results{}
 	for i, b := range e.Before {
 		owner, tool, _ := strings.Cut(b.Tool, ".")
 		if !strings.EqualFold(owner, t.plugin) {
@@ -132,7 +134,7 @@ func (t trial) before(ctx context.Context, e *manifest.Example) (params json.Raw
 		if err != nil {
 			return nil, oneLine(err.Error())
 		}
-		options, _, err := host.ParseLocalOptions(b.Options)
+		options, _, err := option.ParseLocal(b.Options)
 		if err != nil {
 			return nil, oneLine(err.Error())
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -22,7 +23,7 @@ func (p *Params) violationError(paramsSchema *schema.Schema, given any, violatio
 	for _, v := range violations {
 		d := DetailOf(v)
 		if v.Pointer != "" && (v.Keyword == "type" || v.Keyword == "required") {
-			d.Expected = p.At.Expected(v.Pointer, d.Expected)
+			d.Expected = expected(p.At.Tool, v.Pointer, d.Expected)
 		}
 		d.Suggestion = suggestion(v, e.Changes)
 		e.Details = append(e.Details, d)
@@ -47,7 +48,7 @@ func (p *Params) planMissing(e *host.Error) {
 	if !missing {
 		return
 	}
-	given, err := host.DecodeParams(e.Template)
+	given, err := decodeParams(e.Template)
 	if err != nil {
 		return
 	}
@@ -165,7 +166,7 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 		given, moved = p.moveOptions(paramsSchema, object, &options)
 		changes = append(append(changes, meant...), moved...)
 	}
-	c := paramsSchema.Correct(given, p.At.Hole)
+	c := paramsSchema.Correct(given, holeOf(p.At.Tool))
 	whole := jsontext.Marshal(c.Value)
 	changes = append(changes, c.Changes...)
 	object, isObject := c.Value.(map[string]any)
@@ -311,9 +312,9 @@ func (p *Params) moveOptions(
 			continue
 		}
 		c := CorrectOptions(map[string]any{name: given[name]})
-		moved, err := host.ParseOptions(jsontext.Marshal(c.Value))
-		option := host.OptionNamed(name)
-		if option == "" || !c.Complete || err != nil {
+		moved, err := option.Parse(jsontext.Marshal(c.Value))
+		meant := option.Named(name)
+		if meant == "" || !c.Complete || err != nil {
 			continue
 		}
 		if len(changes) == 0 {
@@ -322,7 +323,7 @@ func (p *Params) moveOptions(
 		delete(given, name)
 		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
 		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
-		changes = append(changes, host.Change{From: v.Pointer, To: "options." + option, How: schema.Moved})
+		changes = append(changes, host.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
 	}
 	return given, changes
 }

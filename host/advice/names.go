@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/peers"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -195,7 +196,7 @@ func homeOf(params json.RawMessage, word string) (name string, value any) {
 
 // Option returns what an option of a command line stands for after such a name: whether a rule or the tool itself has a
 // parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
-func (n *Names) Option(name, option string) (isParam, isSwitch bool) {
+func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 	m := n.rules(name)
 	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
 	for _, r := range m.all {
@@ -203,13 +204,13 @@ func (n *Names) Option(name, option string) (isParam, isSwitch bool) {
 		if at.Tool == nil {
 			continue
 		}
-		known, kind, own := manifest.ParamNamed(at.Tool.Params, option)
-		home, _ := homeOf(at.Tool.Params, option)
-		isParam = isParam || own || known != "" && !host.IsOption(option)
+		known, kind, own := manifest.ParamNamed(at.Tool.Params, typed)
+		home, _ := homeOf(at.Tool.Params, typed)
+		isParam = isParam || own || known != "" && !option.Is(typed)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
 		for _, r := range slices.Concat(always, []peers.Rule{r}, n.PeersOf(at.Provider).Forms[at.Tool.Name]) {
 			for from, want := range r.From {
-				if spelling.Fold(from) == spelling.Fold(option) {
+				if spelling.Fold(from) == spelling.Fold(typed) {
 					isParam, isSwitch = true, isSwitch || want == true
 				}
 			}

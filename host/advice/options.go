@@ -3,32 +3,34 @@ package advice
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // CorrectOptions returns call options as they were probably meant, in the same form: a number for a timeout becomes a
-// duration. The correction is complete if [host.ParseOptions] accepts it.
+// duration. The correction is complete if [option.Parse] accepts it.
 func CorrectOptions(given map[string]any) schema.Correction {
 	meant := maps.Clone(given)
 	var changes []host.Change
-	for _, name := range host.SortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		number := json.Number(strings.Trim(string(jsontext.Marshal(given[name])), `"`))
-		if host.OptionNamed(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
+		if option.Named(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
 			delete(meant, name)
 			meant["timeout"] = durationText(name, number)
 			changes = append(changes, host.Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
 		}
 	}
 	prompt := meant["on_dialog"]
-	if host.IsPromptText(prompt) {
+	if option.IsPromptText(prompt) {
 		meant["on_dialog"] = "accept" // the schema has no texts
 	}
-	c := host.OptionsSchema().Correct(meant, host.Address{}.Hole)
-	if corrected, ok := c.Value.(map[string]any); ok && host.IsPromptText(prompt) {
+	c := option.Schema().Correct(meant, holeOf(nil))
+	if corrected, ok := c.Value.(map[string]any); ok && option.IsPromptText(prompt) {
 		corrected["on_dialog"] = prompt
 	}
 	c.Changes = append(changes, c.Changes...)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -85,14 +87,14 @@ func (p *Params) check() error {
 	}
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		e := host.SyntaxError(err, raw)
+		e := SyntaxError(err, raw)
 		if paramsSchema != nil {
 			p.correct(e, paramsSchema, brokenJSON(raw))
 		}
 		return e
 	}
 	if paramsSchema != nil {
-		p.Members = host.EnumMembers(paramsSchema.Root(), value)
+		p.Members = enumMembers(paramsSchema.Root(), value)
 	}
 	if paramsSchema == nil || p.Options.SendAnyway {
 		p.Value = raw
@@ -126,7 +128,7 @@ func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
 			s.To))
 	}
 	p.Value = jsontext.Marshal(paramsSchema.Canonical(coerced))
-	return host.CheckURLs(p.Value, p.At.Tool.URL)
+	return origin.CheckURLs(p.Value, p.At.Tool.URL)
 }
 
 // CheckValues is [Params.Check] for what is not a tool of a catalog, such as the tools of an MCP server itself. It
@@ -139,7 +141,7 @@ func CheckValues(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 	}
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return nil, nil, host.SyntaxError(err, raw)
+		return nil, nil, SyntaxError(err, raw)
 	}
 	p := &Params{Tool: name, At: host.Address{Tool: &manifest.Tool{}}}
 	if err := p.validate(paramsSchema, value); err != nil {
@@ -184,4 +186,39 @@ func notCallable(a host.Address) *host.Error {
 	}
 	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(),
 		what).WithSteps(host.ListStep(a.Name()))
+}
+
+func SyntaxError(err error, raw []byte) *host.Error {
+	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
+	var at *jsontext.SyntaxError
+	if errors.As(err, &at) {
+		e.Details = []host.Detail{{
+			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
+			Expected: "one JSON object",
+			Suggestion: &host.Suggestion{Pointer: at.Pointer, Op: host.SuggestSyntax,
+				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
+		}}
+	}
+	return e
+}
+
+// excerpt returns the text around an offset, on one line.
+func excerpt(raw []byte, offset int) string {
+	offset = max(0, min(offset, len(raw)))
+	from, to := max(0, offset-20), min(len(raw), offset+20)
+	return manifest.CleanLine(strings.ToValidUTF8(string(raw[from:to]), "\ufffd"))
+}
+
+// decodeParams decodes parameters, which may be missing, as an object. The error is invalid_args.
+func decodeParams(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil, host.Errorf(host.InvalidArgs, "parameters: expected a JSON object, got %s", manifest.Clip(string(raw),
+			80))
+	}
+	return object, nil
 }

@@ -125,7 +125,7 @@ func (p *planner) setAside(at host.Address, params json.RawMessage) (json.RawMes
 	if p.refused = checkGiven(at.Name(), paramsSchema, params); p.refused == nil {
 		return params, nil
 	}
-	own, err := host.DecodeParams(params)
+	own, err := decodeParams(params)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 			}
 		}
 	}
-	given, err := host.DecodeParams(c.Params)
+	given, err := decodeParams(c.Params)
 	if err != nil {
 		return 0, err
 	}
@@ -213,7 +213,7 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 	filled := given
 	paramsSchema, err := at.SchemaOf(at.Tool.Params, "params")
 	if err == nil && paramsSchema != nil {
-		if object, ok := paramsSchema.Correct(given, at.Hole).Value.(map[string]any); ok {
+		if object, ok := paramsSchema.Correct(given, holeOf(at.Tool)).Value.(map[string]any); ok {
 			filled = object
 		}
 	}
@@ -225,7 +225,7 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 					q = known
 				}
 			}
-			filled[name] = at.Hole("/"+jsontext.EscapeToken(name), name, q.TypeText(), q.Description)
+			filled[name] = holeOf(at.Tool)("/"+jsontext.EscapeToken(name), name, q.TypeText(), q.Description)
 		}
 	}
 	for _, v := range flow.Values {
@@ -299,7 +299,7 @@ func (p *planner) choose(c manifest.FlowCall) (manifest.FlowCall, []Chosen, erro
 	if err != nil || at.Tool == nil || len(c.Params) == 0 {
 		return c, nil, nil // the call itself reports it
 	}
-	params, err := host.DecodeParams(c.Params)
+	params, err := decodeParams(c.Params)
 	if err != nil {
 		return c, nil, err
 	}
@@ -427,4 +427,32 @@ func setAt(object map[string]any, steps []string, value any) {
 		list[0] = child
 	}
 	object[name] = list
+}
+
+// maxAbout bounds the description of a value in a template, in bytes.
+const maxAbout = 80
+
+// holeOf returns what a template of a tool has in the place of a missing value: "<url: string, the page to open>". It
+// leaves out examples in the description, so that none is taken for the value. The tool may be nil.
+func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
+	return func(at, name, words, about string) string {
+		text := "<" + name + ": " + expected(t, at, words)
+		about = manifest.CleanLine(about)
+		for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
+			about, _, _ = strings.Cut(about, end)
+		}
+		if about = strings.TrimSuffix(manifest.Clip(about, maxAbout), "."); about != "" {
+			text += ", " + about
+		}
+		return manifest.CleanLine(text) + ">"
+	}
+}
+
+// expected returns what a tool expects at a pointer into its parameters: in words, or as documentation shows it if it
+// has parts.
+func expected(t *manifest.Tool, pointer, words string) string {
+	if t == nil {
+		return words
+	}
+	return cmp.Or(manifest.NestedType(t.Params, pointer), words)
 }

@@ -30,7 +30,7 @@ func (p *Params) readSteps() error {
 	}
 	params, err := jsontext.Decode(p.Value, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return host.SyntaxError(err, p.Value)
+		return SyntaxError(err, p.Value)
 	}
 	object := params.(map[string]any)
 	list, _ := object[name].([]any)

@@ -3,6 +3,8 @@ package call
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,10 +12,17 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
+// newQuestionID returns a random id for a question.
+func newQuestionID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return "q" + hex.EncodeToString(b[:])
+}
+
 // approve asks a person about a call, and returns the decision of the policy after the answer.
 func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
 	q := &host.Question{
-		ID: host.NewQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(a.params.Value),
+		ID: newQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(a.params.Value),
 		Within: a.behalf.parentID,
 	}
 	if d.Verdict == host.Confirm {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -122,7 +123,7 @@ func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*ho
 	if err != nil {
 		return nil, err
 	}
-	options, err := host.ParseOptions(in.Options)
+	options, err := option.Parse(in.Options)
 	if err != nil {
 		return nil, err
 	}

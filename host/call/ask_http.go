@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -54,7 +56,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 	}
 	request := &host.HTTPRequest{Method: "GET"}
 	var bodies int
-	for _, name := range host.SortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field := fields[name]
 		if field == nil {
 			continue

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -35,13 +36,13 @@ func (a *authorization) confine(d host.Decision) error {
 	}
 	params, err := jsontext.Decode(a.params.Value, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return host.SyntaxError(err, a.params.Value)
+		return advice.SyntaxError(err, a.params.Value)
 	}
 	for _, pointer := range tool.URL {
 		if anything {
 			break
 		}
-		if _, err := host.VisitTexts(a.params.Tool, params, pointer, a.checkURL); err != nil {
+		if _, err := origin.VisitTexts(a.params.Tool, params, pointer, a.checkURL); err != nil {
 			return err
 		}
 	}
@@ -57,7 +58,7 @@ func (a *authorization) confine(d host.Decision) error {
 			func(path string) (*os.File, error) { return openWithin(root, path) })
 	}
 	for _, pointer := range tool.Files {
-		if _, err := host.VisitTexts(a.params.Tool, params, pointer, resolve); err != nil {
+		if _, err := origin.VisitTexts(a.params.Tool, params, pointer, resolve); err != nil {
 			return err
 		}
 	}

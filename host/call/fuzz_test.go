@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -93,14 +94,14 @@ func FuzzParseOptions(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		o, err := host.ParseOptions(raw)
+		o, err := option.Parse(raw)
 		if err != nil {
 			if e := host.AsError(err); e.Code != host.InvalidArgs || manifest.CleanLine(e.Message) != e.Message {
 				t.Errorf("%q: %+v", raw, e)
 			}
 			return
 		}
-		if err := o.Check(); err != nil {
+		if err := option.Check(o); err != nil {
 			t.Errorf("%q: %+v was accepted and then refused: %v", raw, o, err)
 		}
 	})

@@ -177,9 +177,9 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
 		err = host.Errorf(host.InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
 	case a.Tool != nil:
-		d, err = a.DescribeWithin(ctx, a.Tool, tier)
+		d, err = advice.DescribeWithin(ctx, a, a.Tool, tier)
 	case a.Entry != nil:
-		if d, err = a.DescribeWithin(ctx, &a.Entry.Tool, tier); d != nil {
+		if d, err = advice.DescribeWithin(ctx, a, &a.Entry.Tool, tier); d != nil {
 			d.Kind = a.Entry.Kind
 		}
 	default:
@@ -188,7 +188,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	}
 	if d != nil {
 		tier = d.Tier
-		d.Next = host.NextAfterDescribe(d)
+		d.Next = advice.NextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, host.DocsTokens(ctx, d, false)
 		h.cfg.Sessions.Update(p.Session, func(s *session.State) bool { return s.RecordShown(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -20,20 +19,20 @@ func (r *run) keepWhole(data json.RawMessage) bool {
 	return r.host.cfg.Sessions.StoreResult(r.call.Principal.Session, r.answer.CallID, ending, data) != ""
 }
 
-// keepBinary stores the binary parts of the answer, puts a [host.File] in the place of each, and reports whether there
-// were any. What cannot be stored stays as it is.
+// keepBinary stores the binary parts of the answer, puts a [session.File] in the place of each, and reports whether
+// there were any. What cannot be stored stays as it is.
 func (r *run) keepBinary() bool {
 	if !r.call.KeepBinary {
 		return false
 	}
 	count := 0
-	keep := func(encoded, media string) *host.File {
+	keep := func(encoded, media string) *session.File {
 		content, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(content) == 0 || r.redactor.RedactAll(string(content)) != string(content) {
 			return nil
 		}
 		count++
-		media = host.MediaType(content, media)
+		media = session.MediaType(content, media)
 		ending := extensionOf(media)
 		if count > 1 {
 			ending = "-" + strconv.Itoa(count) + ending
@@ -42,7 +41,7 @@ func (r *run) keepBinary() bool {
 		if path == "" {
 			return nil
 		}
-		return &host.File{Out: path, Bytes: int64(len(content)), MIME: media}
+		return &session.File{Out: path, Bytes: int64(len(content)), MIME: media}
 	}
 	r.answer.Data = manifest.ReplaceBinary(r.answer.Data, r.answer.Returns, func(encoded, media string) any {
 		if file := keep(encoded, media); file != nil {

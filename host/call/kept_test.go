@@ -61,12 +61,12 @@ func TestKeepBinary(t *testing.T) {
 		a := shoot(host.Call{Principal: host.Principal{Session: of}, KeepBinary: true})
 		var data struct {
 			At          string
-			Left, Right host.File
+			Left, Right session.File
 		}
 		if err := json.Unmarshal(a.Data, &data); err != nil || data.At != "noon" {
 			t.Fatalf("%s: %v", a.Data, err)
 		}
-		for file, want := range map[host.File][2]string{data.Left: {png, "image/png"}, data.Right: {jpeg, "image/jpeg"}} {
+		for file, want := range map[session.File][2]string{data.Left: {png, "image/png"}, data.Right: {jpeg, "image/jpeg"}} {
 			if got, err := os.ReadFile(file.Out); err != nil || string(got) != want[0] || file.MIME != want[1] ||
 				file.Bytes != int64(len(want[0])) {
 				t.Errorf("%+v: %q, %v", file, got, err)
@@ -158,11 +158,11 @@ func TestMediaType(t *testing.T) {
 		"RIFF\x00\x00\x00\x00WAVE": "audio/wav", "%PDF-1.4": "application/pdf", "\x1f\x8b\x08": "application/gzip",
 		`{"traceEvents":[`: "application/json", "<html>": "a/b", "": "a/b",
 	} {
-		if got := host.MediaType([]byte(content), "a/b"); got != want {
+		if got := session.MediaType([]byte(content), "a/b"); got != want {
 			t.Errorf("%q: %s, expected %s", content, got, want)
 		}
 	}
-	if got := host.MediaType([]byte("\x00\x01"), ""); got != "application/octet-stream" {
+	if got := session.MediaType([]byte("\x00\x01"), ""); got != "application/octet-stream" {
 		t.Errorf("unknown content: %s", got)
 	}
 }

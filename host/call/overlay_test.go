@@ -20,28 +20,28 @@ import (
 )
 
 // everyEdit has an edit of each field of the tool shop.add.
-var everyEdit = []host.Edit{
-	{Tool: "add", Field: host.EditBrief, Value: "Add goods"},
-	{Tool: "add", Field: host.EditStandard, Value: "Puts goods on sale."},
-	{Tool: "add", Field: host.EditFull, Value: "All about it."},
-	{Tool: "add", Field: host.EditWhen, Value: "you have goods"},
-	{Tool: "add", Field: host.EditWhenNot, Value: "to say it again: echo"},
-	{Tool: "add", Field: host.EditAlias, Value: "insert"},
-	{Tool: "add", Field: host.EditKeyword, Value: "merchandise"},
-	{Tool: "add", Field: host.EditTask, Value: "stock the shelves"},
-	{Tool: "add", Field: host.EditPhrase, Value: "put wares out"},
-	{Tool: "add", Field: host.EditNeed, Value: "shop.echo"},
-	{Tool: "add", Field: host.EditExample, Example: &manifest.Example{Title: "Two",
+var everyEdit = []overlay.Edit{
+	{Tool: "add", Field: overlay.Brief, Value: "Add goods"},
+	{Tool: "add", Field: overlay.Standard, Value: "Puts goods on sale."},
+	{Tool: "add", Field: overlay.Full, Value: "All about it."},
+	{Tool: "add", Field: overlay.When, Value: "you have goods"},
+	{Tool: "add", Field: overlay.WhenNot, Value: "to say it again: echo"},
+	{Tool: "add", Field: overlay.Alias, Value: "insert"},
+	{Tool: "add", Field: overlay.Keyword, Value: "merchandise"},
+	{Tool: "add", Field: overlay.Task, Value: "stock the shelves"},
+	{Tool: "add", Field: overlay.Phrase, Value: "put wares out"},
+	{Tool: "add", Field: overlay.Need, Value: "shop.echo"},
+	{Tool: "add", Field: overlay.Example, Example: &manifest.Example{Title: "Two",
 		Params: json.RawMessage(`{"title":"x"}`)}},
-	{Tool: "add", Field: host.EditParam, Param: "count", Value: "Pieces."},
-	{Tool: "add", Field: host.EditParamAlias, Param: "title", Value: "label"},
-	{Tool: "add", Field: host.EditFrom, Param: "title", Value: "shop.order.list/title"},
-	{Tool: "add", Field: host.EditRare, Param: "price"},
+	{Tool: "add", Field: overlay.Param, Param: "count", Value: "Pieces."},
+	{Tool: "add", Field: overlay.ParamAlias, Param: "title", Value: "label"},
+	{Tool: "add", Field: overlay.From, Param: "title", Value: "shop.order.list/title"},
+	{Tool: "add", Field: overlay.Rare, Param: "price"},
 }
 
 func TestEveryFieldIsTested(t *testing.T) {
-	for _, field := range host.EditFields() {
-		if !slices.ContainsFunc(everyEdit, func(e host.Edit) bool { return e.Field == field }) {
+	for _, field := range overlay.Fields() {
+		if !slices.ContainsFunc(everyEdit, func(e overlay.Edit) bool { return e.Field == field }) {
 			t.Errorf("no test edits %s", field)
 		}
 	}
@@ -58,7 +58,7 @@ func TestOverlay(t *testing.T) {
 		}
 		before, _ := json.Marshal(base.manifest)
 		store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs")}
-		change := overlay.Change{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit}}
+		change := overlay.Change{Provider: base, From: &overlay.Overlay{}, To: &overlay.Overlay{Edits: everyEdit}}
 		if err := store.Save(change); err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,8 @@ func TestOverlay(t *testing.T) {
 
 // TestOverlaidProvider holds a plugin with an overlay to what every provider promises.
 func TestOverlaidProvider(t *testing.T) {
-	edits := &host.Overlay{Edits: everyEdit}
-	p := overlay.Wrap(newFake(t, shop, nil), func() (*host.Overlay, error) { return edits, nil }, nil)
+	edits := &overlay.Overlay{Edits: everyEdit}
+	p := overlay.Wrap(newFake(t, shop, nil), func() (*overlay.Overlay, error) { return edits, nil }, nil)
 	providertest.Run(t, p, providertest.Options{})
 }
 
@@ -129,7 +129,7 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 	var notices []string
 	store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs"),
 		Notice: func(s string) { notices = append(notices, s) }}
-	change := overlay.Change{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit[:1]}}
+	change := overlay.Change{Provider: base, From: &overlay.Overlay{}, To: &overlay.Overlay{Edits: everyEdit[:1]}}
 	if err := store.Save(change); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 func TestOverlaysAreSavedTogether(t *testing.T) {
 	shopInfo, depot := newFake(t, shop, nil), newFake(t, strings.Replace(shop, `"shop"`, `"depot"`, 1), nil)
 	store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs")}
-	none, one, two := &host.Overlay{}, &host.Overlay{Edits: everyEdit[:1]}, &host.Overlay{Edits: everyEdit[:2]}
+	none, one, two := &overlay.Overlay{}, &overlay.Overlay{Edits: everyEdit[:1]}, &overlay.Overlay{Edits: everyEdit[:2]}
 	edits := func() string {
 		var counts []string
 		for _, p := range []host.Provider{shopInfo, depot} {
@@ -210,9 +210,9 @@ func TestOverlaysAreSavedTogether(t *testing.T) {
 }
 
 func TestMergeEdits(t *testing.T) {
-	o := (&host.Overlay{Edits: everyEdit}).Merge([]host.Edit{
-		{Tool: "ADD", Field: host.EditBrief, Value: "Other"}, {Tool: "add", Field: host.EditAlias, Value: "more"},
-		{Tool: "add", Field: host.EditAlias, Value: "insert"},
+	o := (&overlay.Overlay{Edits: everyEdit}).Merge([]overlay.Edit{
+		{Tool: "ADD", Field: overlay.Brief, Value: "Other"}, {Tool: "add", Field: overlay.Alias, Value: "more"},
+		{Tool: "add", Field: overlay.Alias, Value: "insert"},
 	})
 	if len(o.Edits) != len(everyEdit)+1 {
 		t.Errorf("%d edits, want one more than %d: a text is replaced, an alias is added once", len(o.Edits), len(everyEdit))

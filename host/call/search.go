@@ -25,7 +25,7 @@ func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery)
 	if err != nil {
 		e.Err = host.AsError(err)
 	} else {
-		for _, r := range data.Results[:min(len(data.Results), host.MaxRecordedHits)] {
+		for _, r := range data.Results[:min(len(data.Results), maxRecordedHits)] {
 			e.Hits = append(e.Hits, r.Name)
 		}
 	}
@@ -92,7 +92,7 @@ func (h *Host) fitsWithDocs(a search.Answer, name string, fits func(*search.Answ
 	if err != nil {
 		return true
 	}
-	d.Next = host.NextAfterDescribe(d)
+	d.Next = advice.NextAfterDescribe(d)
 	a.Docs = append(slices.Clip(a.Docs), d)
 	if more := len(a.Results) - len(a.Docs); more > 0 {
 		a.LeftOut = append(slices.Clip(a.LeftOut), search.MissingDocs(more))
@@ -153,3 +153,6 @@ func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (*advice.Plan, []st
 	}
 	return plan, []string{q.Tool + " is the first hit of a search for these words"}, nil
 }
+
+// maxRecordedHits bounds [Event.Hits].
+const maxRecordedHits = 10

@@ -233,7 +233,7 @@ func (r *run) redact(context.Context) error {
 		r.answer.Steps = append(r.answer.Steps, s.Redact(r.redactor.Redact, r.redactor.RedactJSON))
 	}
 	for _, c := range result.Content {
-		r.answer.Content = append(r.answer.Content, c.Clean(r.redactor.Redact))
+		r.answer.Content = append(r.answer.Content, redact.Clean(c, r.redactor.Redact))
 	}
 	r.answer.Data = r.redactor.RedactJSON(result.Data)
 	return nil

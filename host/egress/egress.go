@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 )
 
 // Config configures a client. The zero value works: it dials no private address and uses no proxy.

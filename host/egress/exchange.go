@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 )
 
 const maxURL = 8 << 10

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 )
 
 // echo responds with what it received: method, body and headers.

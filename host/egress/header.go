@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 )
 
 // readResponse reads a response, decompressed, with at most limit bytes of body. Header names are in lower case and

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -115,7 +116,7 @@ type callArguments struct {
 
 func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (
 	*sdk.CallToolResult, error) {
-	options, err := host.ParseOptions(p.Options)
+	options, err := option.Parse(p.Options)
 	if err != nil {
 		return m.taughtResult(planCall, r.Params.Arguments, &host.Answer{Tool: planCall, Err: host.AsError(err)})
 	}
@@ -146,7 +147,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 
 func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (
 	*sdk.CallToolResult, error) {
-	options, err := host.ParseOptions(p.Options)
+	options, err := option.Parse(p.Options)
 	if err != nil {
 		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -55,7 +56,7 @@ type codeArguments struct {
 
 func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p codeArguments) (
 	*sdk.CallToolResult, error) {
-	options, err := host.ParseOptions(p.Options)
+	options, err := option.Parse(p.Options)
 	if err != nil {
 		return m.taughtResult(runCode, r.Params.Arguments, &host.Answer{Tool: runCode, Err: host.AsError(err)})
 	}

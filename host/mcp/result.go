@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -188,14 +189,11 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 		return nil, nil, false
 	}
 	encoded, declared, ok := manifest.Binary(data, a.Returns)
-	if !ok {
-		return nil, nil, false
-	}
 	raw, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
+	if !ok || err != nil {
 		return nil, nil, false
 	}
-	c := host.Content{Type: host.ContentResource, MIME: host.MediaType(raw, declared), URI: resultURI + a.CallID}
+	c := host.Content{Type: host.ContentResource, MIME: session.MediaType(raw, declared), URI: resultURI + a.CallID}
 	switch {
 	case strings.HasPrefix(c.MIME, "image/"):
 		c.Type = host.ContentImage

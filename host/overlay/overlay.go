@@ -22,7 +22,7 @@ import (
 )
 
 // Wrap returns a plugin with an overlay, which is loaded when documentation is first read.
-func Wrap(p host.Provider, load func() (*host.Overlay, error), segment func() []byte) host.Provider {
+func Wrap(p host.Provider, load func() (*Overlay, error), segment func() []byte) host.Provider {
 	o := &overlaid{Provider: p, segment: segment}
 	o.overlay = sync.OnceValues(load)
 	return o
@@ -31,7 +31,7 @@ func Wrap(p host.Provider, load func() (*host.Overlay, error), segment func() []
 // overlaid is a plugin whose documentation has edits. Everything else is the plugin's.
 type overlaid struct {
 	host.Provider
-	overlay  func() (*host.Overlay, error)
+	overlay  func() (*Overlay, error)
 	segment  func() []byte // the segment with the edits; nil, or a nil result, builds it
 	tools    sync.Map      // name -> *manifest.Tool
 	manifest struct {
@@ -94,7 +94,7 @@ func (p *overlaid) Lines(group string) ([]host.Line, error) {
 	}
 	lines = slices.Clone(lines)
 	for i := range lines {
-		for _, brief := range o.Values(lines[i].Name, host.EditBrief) {
+		for _, brief := range o.Values(lines[i].Name, Brief) {
 			lines[i].Brief = manifest.CleanLine(brief)
 		}
 	}
@@ -115,7 +115,7 @@ func (p *overlaid) Segment() ([]byte, error) {
 }
 
 // Segment returns the search segment of a plugin with an overlay.
-func Segment(p host.Provider, o *host.Overlay) ([]byte, error) {
+func Segment(p host.Provider, o *Overlay) ([]byte, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func Segment(p host.Provider, o *host.Overlay) ([]byte, error) {
 }
 
 // applyToSearch adds the edits of a tool to what search indexes of it.
-func applyToSearch(o *host.Overlay, d *host.SearchDoc) {
+func applyToSearch(o *Overlay, d *host.SearchDoc) {
 	for i := range o.Edits {
 		e := &o.Edits[i]
 		if !strings.EqualFold(e.Tool, d.Name) {
@@ -141,19 +141,19 @@ func applyToSearch(o *host.Overlay, d *host.SearchDoc) {
 		}
 		value := manifest.CleanLine(e.Value)
 		switch e.Field {
-		case host.EditBrief:
+		case Brief:
 			d.Brief = value
-		case host.EditStandard, host.EditFull, host.EditWhen:
+		case Standard, Full, When:
 			d.Text += " " + value
-		case host.EditAlias:
-			d.Aliases = host.AppendNew(slices.Clip(d.Aliases), value)
-		case host.EditKeyword:
-			d.Keywords = host.AppendNew(slices.Clip(d.Keywords), value)
-		case host.EditTask:
-			d.Tasks = host.AppendNew(slices.Clip(d.Tasks), value)
-		case host.EditPhrase:
-			d.Phrases = host.AppendNew(d.Phrases, value)
-		case host.EditParamAlias:
+		case Alias:
+			d.Aliases = appendNew(slices.Clip(d.Aliases), value)
+		case Keyword:
+			d.Keywords = appendNew(slices.Clip(d.Keywords), value)
+		case Task:
+			d.Tasks = appendNew(slices.Clip(d.Tasks), value)
+		case Phrase:
+			d.Phrases = appendNew(d.Phrases, value)
+		case ParamAlias:
 			d.Params = append(slices.Clip(d.Params), host.SearchParam{Name: value})
 		}
 	}
@@ -177,7 +177,7 @@ func (p *overlaid) Features() host.Features {
 		if err != nil {
 			return d
 		}
-		before := append(o.Values(t.Name, host.EditNeed), o.Values(t.Name, host.EditFrom)...)
+		before := append(o.Values(t.Name, Need), o.Values(t.Name, From)...)
 		if flow != nil && tier > manifest.Tier1 && len(before) > 0 {
 			d.SetFlow(flowOf(o, t, flow(t.Name)))
 		}
@@ -201,14 +201,14 @@ func (p *overlaid) Features() host.Features {
 }
 
 // flowOf adds the edits of a tool to what the plugin says about what comes before it.
-func flowOf(o *host.Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow {
+func flowOf(o *Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow {
 	added := manifest.Flow{}
-	for _, need := range o.Values(t.Name, host.EditNeed) {
+	for _, need := range o.Values(t.Name, Need) {
 		added.Needs = append(added.Needs, manifest.FlowCall{Tool: need})
 	}
 	for _, e := range o.Edits {
 		from, result, ok := manifest.SplitSource(e.Value)
-		if e.Field == host.EditFrom && ok && strings.EqualFold(e.Tool, t.Name) {
+		if e.Field == From && ok && strings.EqualFold(e.Tool, t.Name) {
 			required := slices.ContainsFunc(manifest.Params(t.Params),
 				func(p manifest.Param) bool { return p.Name == e.Param && p.Required })
 			added.Values = append(added.Values, manifest.Value{Pointer: "/" + jsontext.EscapeToken(e.Param), Required: required,
@@ -222,9 +222,9 @@ func flowOf(o *host.Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow
 }
 
 // dropRare leaves the parameters that nobody uses to tier 3, except for their names.
-func dropRare(o *host.Overlay, d *manifest.ToolDocs, tool string) {
+func dropRare(o *Overlay, d *manifest.ToolDocs, tool string) {
 	for _, e := range o.Edits {
-		if e.Field != host.EditRare || !strings.EqualFold(e.Tool, tool) {
+		if e.Field != Rare || !strings.EqualFold(e.Tool, tool) {
 			continue
 		}
 		i := slices.IndexFunc(d.Parameters, func(p manifest.Param) bool { return p.Name == e.Param && !p.Required })
@@ -304,9 +304,9 @@ func (s *Store) drop(name string) {
 
 func (s *Store) wrap(p host.Provider) host.Provider {
 	info := p.Info()
-	return Wrap(p, func() (*host.Overlay, error) { return s.Load(info) }, func() []byte {
+	return Wrap(p, func() (*Overlay, error) { return s.Load(info) }, func() []byte {
 		path := s.path(info, segmentSuffix)
-		if host.ModTime(path).Before(host.ModTime(s.path(info, overlaySuffix))) { // the file was edited by hand
+		if protect.ModTime(path).Before(protect.ModTime(s.path(info, overlaySuffix))) { // the file was edited by hand
 			return nil
 		}
 		segment, err := protect.Read(path, maxSegment)
@@ -318,13 +318,13 @@ func (s *Store) wrap(p host.Provider) host.Provider {
 }
 
 // Load returns the overlay of a build. It has no edits if there is none.
-func (s *Store) Load(i host.Info) (*host.Overlay, error) {
+func (s *Store) Load(i host.Info) (*Overlay, error) {
 	path := s.path(i, overlaySuffix)
 	data, err := protect.Read(path, maxOverlay)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &host.Overlay{}, nil
+		return &Overlay{}, nil
 	}
-	o := &host.Overlay{}
+	o := &Overlay{}
 	if err == nil {
 		err = json.Unmarshal(data, o)
 	}
@@ -338,7 +338,7 @@ func (s *Store) Load(i host.Info) (*host.Overlay, error) {
 // Change replaces the overlay of a plugin.
 type Change struct {
 	Provider host.Provider
-	From, To *host.Overlay // From is the one that was loaded
+	From, To *Overlay // From is the one that was loaded
 }
 
 // Save replaces overlays and their search segments: all of them or, with an error, none. Without edits it removes the
@@ -382,7 +382,7 @@ func (s *Store) Save(changes ...Change) error {
 }
 
 // prepare writes the files of an overlay beside the present ones, and returns what replaces these.
-func (s *Store) prepare(base host.Provider, o *host.Overlay) (write func() error, err error) {
+func (s *Store) prepare(base host.Provider, o *Overlay) (write func() error, err error) {
 	path, segmentPath := s.path(base.Info(), overlaySuffix), s.path(base.Info(), segmentSuffix)
 	if len(o.Edits) == 0 {
 		return func() error {

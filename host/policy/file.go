@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/policy/secret"
 )
 
@@ -323,7 +323,7 @@ func (f *file) addSecret(all table, name string) {
 	var origins []string
 	items, _ := t.list("origins")
 	for _, element := range items {
-		origin, err := host.ParseOrigin(element.text)
+		origin, err := origin.Exact(element.text)
 		if err != nil {
 			t.doc.addProblem(element.pos, "origins takes origins such as \"https://example.com\": %v", err)
 			continue

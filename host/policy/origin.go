@@ -1,6 +1,6 @@
 package policy
 
-import "github.com/parley-tools/parley/host/internal/origin"
+import "github.com/parley-tools/parley/host/origin"
 
 // Origin is a destination of requests: a scheme, a host and a port. Its grammar:
 //

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // FileError says why a file is not read although it is there.
@@ -154,3 +155,15 @@ func CheckFolder(path string) error {
 	}
 	return nil
 }
+
+// ModTime returns when a file was changed, the zero time if it does not exist.
+func ModTime(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// MaxConfig is the size limit of a configuration file, in bytes.
+const MaxConfig = 1 << 20

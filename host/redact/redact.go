@@ -17,6 +17,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// Clean returns the block without secrets, and with its type and its URI on one line without hidden characters.
+func Clean(c host.Content, redact func(string) string) host.Content {
+	c.Text, c.Data = redact(c.Text), redact(c.Data)
+	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
+	return c
+}
+
 // Redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That
 // is a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
 type Redactor struct {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +9,36 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
 )
+
+// File names a file that holds a result, or a part of one.
+type File struct {
+	Out   string `json:"out"` // the path
+	Bytes int64  `json:"bytes"`
+	MIME  string `json:"mime"`
+}
+
+// MediaType returns the media type of content by its first 512 bytes. They come before the declared type, because a
+// caller may have chosen another format than the schema of a tool names. Where they do not tell, it is the declared
+// type. The type of unknown content is application/octet-stream.
+func MediaType(content []byte, declared string) string {
+	found, _, _ := strings.Cut(http.DetectContentType(content), ";")
+	switch {
+	case found == "audio/wave":
+		return "audio/wav"
+	case found == "application/x-gzip":
+		return "application/gzip"
+	case strings.HasPrefix(found, "image/"), strings.HasPrefix(found, "audio/"), found == "application/pdf":
+		return found
+	case strings.HasPrefix(string(content), `{"`): // such as a trace of the browser, which declares nothing
+		return "application/json"
+	}
+	if declared = manifest.CleanLine(declared); declared != "" {
+		return declared
+	}
+	return "application/octet-stream"
+}
 
 const (
 	// MaxResults is how many files a session stores.
@@ -28,13 +58,13 @@ type ResultFile struct {
 // FindResult returns the file of a call of a session, the one with JSON if there are several. The error is not_found.
 func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) {
 	notFound := host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
-	if s == nil || s.Dir == "" || !host.IsFileName(callID) {
+	if s == nil || s.Dir == "" || !isFileName(callID) {
 		return nil, notFound
 	}
 	var found *ResultFile
 	for _, path := range s.resultFiles(of) {
 		rest, isOfCall := strings.CutPrefix(filepath.Base(path), fileName(of)+"."+callID+".")
-		if !isOfCall || s.now().Sub(host.ModTime(path)) > sessionTTL {
+		if !isOfCall || s.now().Sub(protect.ModTime(path)) > sessionTTL {
 			continue
 		}
 		ext := filepath.Ext("." + rest)
@@ -57,7 +87,7 @@ func (s *Store) ResultIDs(of host.Session) (ids []string) {
 		return nil
 	}
 	paths := s.resultFiles(of)
-	slices.SortFunc(paths, func(a, b string) int { return host.ModTime(b).Compare(host.ModTime(a)) })
+	slices.SortFunc(paths, func(a, b string) int { return protect.ModTime(b).Compare(protect.ModTime(a)) })
 	for _, path := range paths {
 		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), fileName(of)+"."), ".")
 		if !slices.Contains(ids, id) {
@@ -101,7 +131,7 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	}
 	old := s.resultFiles(of)
 	if len(old) >= MaxResults {
-		slices.SortFunc(old, func(a, b string) int { return host.ModTime(a).Compare(host.ModTime(b)) })
+		slices.SortFunc(old, func(a, b string) int { return protect.ModTime(a).Compare(protect.ModTime(b)) })
 		for _, path := range old[:len(old)-MaxResults+1] {
 			_ = os.Remove(path)
 		}

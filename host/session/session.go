@@ -22,7 +22,29 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
 )
+
+// CheckName rejects what cannot be the name of a session. The error is invalid_args.
+func CheckName(name string) error {
+	if !isFileName(name) {
+		return host.Errorf(host.InvalidArgs, "%q is not the name of a session: expected at most 64 letters, digits, "+
+			"\"-\" and \"_\", beginning with a letter or digit", manifest.Clip(manifest.CleanLine(name), 80))
+	}
+	return nil
+}
+
+// isFileName reports whether a name can be used in a file name: at most 64 letters, digits, _ and -, beginning with a
+// letter or digit. It is not a regular expression because every process would have to compile that.
+func isFileName(name string) bool {
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || r != '_' && r != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 64
+}
 
 // Store stores, in one small file per session, which documentation an agent has been shown and which calls failed. A
 // session expires when it has not been used for 24 hours. A nil *Sessions stores nothing.
@@ -269,7 +291,7 @@ func (s *Store) sweep() {
 
 func (s *Store) removeExpired(paths []string) {
 	for _, path := range paths {
-		if s.now().Sub(host.ModTime(path)) > sessionTTL {
+		if s.now().Sub(protect.ModTime(path)) > sessionTTL {
 			_ = os.Remove(path)
 		}
 	}
@@ -309,5 +331,5 @@ func fileName(s host.Session) string {
 
 // isNamedByFile reports whether the name of the session's file says which session it is.
 func isNamedByFile(s host.Session) bool {
-	return s.Owner == "" && (s.Name == "" || host.IsFileName(s.Name))
+	return s.Owner == "" && (s.Name == "" || isFileName(s.Name))
 }

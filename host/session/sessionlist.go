@@ -52,7 +52,7 @@ func (s *Store) List() []StoredSession {
 		file := strings.TrimSuffix(filepath.Base(path), ".json")
 		var stored State
 		data, err := protect.Read(path, maxResultBytes)
-		if err != nil || json.Unmarshal(data, &stored) != nil || s.now().Sub(host.ModTime(path)) >= sessionTTL {
+		if err != nil || json.Unmarshal(data, &stored) != nil || s.now().Sub(protect.ModTime(path)) >= sessionTTL {
 			continue
 		}
 		of := host.SessionOf(stored.Of)
@@ -63,7 +63,7 @@ func (s *Store) List() []StoredSession {
 		}
 		of.Within = stored.Within
 		entry := at(file)
-		entry.Session, entry.Used = of, host.ModTime(path)
+		entry.Session, entry.Used = of, protect.ModTime(path)
 		for _, tool := range slices.Sorted(maps.Keys(stored.Tiers)) {
 			entry.Shown = append(entry.Shown, ShownTool{tool, stored.Tiers[tool]})
 		}

@@ -54,17 +54,23 @@ var layers = map[string][]string{
 	"host": {
 		"host/protect", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
-	"host/session":     {"host", "host/protect"},
+	"host/session":   {"host", "host/protect", "manifest"},
+	"host/origin":    {"host", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"host/reference": {"host", "manifest", "manifest/jsontext"},
+	"host/option": {
+		"host", "host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+	},
 	"host/overlay":     {"host", "host/protect", "manifest", "manifest/jsontext"},
 	"host/redact":      {"host", "manifest", "manifest/jsontext"},
 	"host/commandline": {"host", "manifest"},
 	"host/search":      {"host", "manifest"},
 	"host/advice": {
-		"host", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
+		"host", "host/option", "host/origin", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema",
+		"manifest/spelling",
 	},
 	"host/call": {
-		"host", "host/advice", "host/protect", "host/redact", "host/search", "host/session", "manifest",
-		"manifest/jsontext", "manifest/schema",
+		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/search",
+		"host/session", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
@@ -89,27 +95,30 @@ var layers = map[string][]string{
 		"internal/wire", "manifest", "manifest/jsontext",
 	},
 	"host/mcp": {
-		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/search",
-		"host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/option",
+		"host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"host/mcp/envelope": {"host", "host/advice", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
+	"host/mcp/envelope": {
+		"host", "host/advice", "host/call", "host/option", "manifest", "manifest/jsontext", "manifest/schema",
+	},
+	"host/mcp/frame": {"manifest", "manifest/jsontext"},
 	"host/policy": {
-		"host", "host/protect", "internal/durable", "manifest", "manifest/document", "manifest/jsontext",
-		"manifest/schema", "manifest/spelling",
+		"host", "host/origin", "host/protect", "internal/durable", "manifest", "manifest/document",
+		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/signature": {"host", "internal/durable", "manifest"},
 	"host/admit": {
-		"host", "host/call", "host/policy", "host/signature", "host/wasm", "host/wasm/store", "internal/durable",
-		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"host", "host/call", "host/option", "host/policy", "host/reference", "host/signature", "host/wasm",
+		"host/wasm/store", "internal/durable", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
+		"manifest/schema",
 	},
-	"host/egress":     {"host", "manifest"},
+	"host/egress":     {"host", "host/origin", "manifest"},
 	"host/docs":       {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"host/jq":         {"host", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
-		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "manifest",
-		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
+		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "host/reference",
+		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
@@ -117,7 +126,8 @@ var layers = map[string][]string{
 	"host/oci": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol", "host",
-		"host/protect", "internal/durable", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/origin", "host/protect", "internal/durable", "internal/wire", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"cdp/internal/browser":  {"host", "host/protect", "manifest"},
 	"cdp/internal/gen":      {"cdp/internal/protocol", "manifest"},
@@ -158,17 +168,18 @@ var layers = map[string][]string{
 	"plugins/text": {"sdk/go"},
 	".": {
 		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay", "host/policy",
-		"host/protect", "host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "manifest",
-		"plugins",
+		"host/protect", "host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store",
+		"internal/wire", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
-		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
-		"host/learn", "host/session", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint",
-		"manifest/schema", "manifest/spelling",
+		".", "cdp", "host", "host/admit", "host/advice", "host/call", "host/learn", "host/mcp", "host/policy",
+		"host/protect", "host/record", "host/session", "manifest", "manifest/document", "manifest/jsontext",
+		"manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",
-		"host/learn/eval", "host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/learn/eval", "host/option", "host/reference", "host/search", "host/session", "manifest",
+		"manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
@@ -193,7 +204,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/serve": {
 		"cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",
-		"manifest", "manifest/jsontext",
+		"host/session", "manifest", "manifest/jsontext",
 	},
 	"cmd": {
 		".", "cmd/parley/internal/admin", "cmd/parley/internal/build", "cmd/parley/internal/command",

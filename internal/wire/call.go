@@ -20,12 +20,13 @@ type Terms struct {
 
 // RightsOf returns the names of the rights of a grant as [Terms] has them.
 func RightsOf(g host.Grant) []string {
-	local, asked := g.Split()
+	asked := g // for these rights the guest asks the host, wherever it is; the others tie a call to this machine
+	asked.FS, asked.Env = nil, nil
 	names := asked.Names()
-	for name := range local.Env {
+	for name := range g.Env {
 		names = append(names, "env:"+name)
 	}
-	for _, f := range local.FS {
+	for _, f := range g.FS {
 		names = append(names, "fs:"+f.Mode+":"+f.Path)
 	}
 	slices.Sort(names)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 )
 
@@ -96,7 +95,7 @@ type info struct {
 }
 
 func (f files) readInfo() (i info) {
-	if data, err := protect.Read(f.info(), host.MaxConfig); err == nil {
+	if data, err := protect.Read(f.info(), protect.MaxConfig); err == nil {
 		json.Unmarshal(data, &i)
 	}
 	return i
@@ -104,7 +103,7 @@ func (f files) readInfo() (i info) {
 
 // lockPID returns the pid in the lock file, or 0.
 func (f files) lockPID() int {
-	data, err := protect.Read(f.lock(), host.MaxConfig)
+	data, err := protect.Read(f.lock(), protect.MaxConfig)
 	if err != nil {
 		return 0
 	}

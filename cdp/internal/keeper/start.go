@@ -17,7 +17,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/wire"
 )
@@ -112,7 +111,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	defer ready.Close()
 	// The keeper ignores its arguments. They are for people who read a list of processes.
-	cmd := host.SelfCommand()
+	cmd := wire.Self()
 	cmd.Args = append(cmd.Args, childName, cfg.Browser, cfg.RunDir)
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
 	cmd.Stdin = bytes.NewReader(scan.Marshal(cfg))

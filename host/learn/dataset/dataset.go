@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/judge"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -77,7 +78,7 @@ type Call struct {
 type Edit struct {
 	Plugin   string `json:"plugin"`
 	Manifest string `json:"manifest"`
-	host.Edit
+	overlay.Edit
 }
 
 // Options say what a file is made of.

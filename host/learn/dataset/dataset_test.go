@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/judge"
+	"github.com/parley-tools/parley/host/overlay"
 )
 
 const toolList = `{"tools":[
@@ -56,7 +57,7 @@ func options(t testing.TB, values bool) Options {
 		Verdict: func(*judge.Session) *judge.Verdict {
 			return &judge.Verdict{Score: 1, Passed: true, Reasoning: "CANARY"}
 		},
-		Edits: []Edit{{Plugin: "text", Manifest: "sha256:1", Edit: host.Edit{Tool: "hash", Field: "when", Value: "x"}}}}
+		Edits: []Edit{{Plugin: "text", Manifest: "sha256:1", Edit: overlay.Edit{Tool: "hash", Field: "when", Value: "x"}}}}
 }
 
 // TestDataset checks that a file has what was given, and that reading it gives the same.

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -44,12 +45,12 @@ const maxCandidates = 3
 
 // Result is what came of a tool.
 type Result struct {
-	Tool     string      `json:"tool"`     // qualified
-	Accepted bool        `json:"accepted"` // otherwise the original is kept
-	Why      string      `json:"why"`
-	Edits    []host.Edit `json:"edits"`
-	Before   Texts       `json:"before"`
-	After    Texts       `json:"after"` // as Before if the original is kept
+	Tool     string         `json:"tool"`     // qualified
+	Accepted bool           `json:"accepted"` // otherwise the original is kept
+	Why      string         `json:"why"`
+	Edits    []overlay.Edit `json:"edits"`
+	Before   Texts          `json:"before"`
+	After    Texts          `json:"after"` // as Before if the original is kept
 	// BeforeScore and AfterScore are measured over all queries. They are nil if nothing was measured to the end.
 	BeforeScore *Score      `json:"before_score,omitempty"`
 	AfterScore  *Score      `json:"after_score,omitempty"`
@@ -66,17 +67,17 @@ type Candidate struct {
 	Rejected  string `json:"rejected,omitempty"` // why
 	Minibatch *Score `json:"minibatch,omitempty"`
 
-	edits []host.Edit
+	edits []overlay.Edit
 	first *outcome // of the minibatch
 }
 
 // Tool optimizes a tool, whose name is local, on top of an overlay. It changes nothing: the edits are in the result.
-func (o *Optimizer) Tool(ctx context.Context, current *host.Overlay, name string) (*Result, error) {
+func (o *Optimizer) Tool(ctx context.Context, current *overlay.Overlay, name string) (*Result, error) {
 	s, err := o.newSubject(current, name)
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Tool: s.full, Before: textsOf(s.tool), After: textsOf(s.tool), Edits: []host.Edit{},
+	r := &Result{Tool: s.full, Before: textsOf(s.tool), After: textsOf(s.tool), Edits: []overlay.Edit{},
 		Candidates: []Candidate{}, Calls: s.calls, Failed: s.failures}
 	own, err := s.queries(ctx)
 	r.Cold = s.cold
@@ -179,7 +180,7 @@ type subject struct {
 	full     string // qualified name
 	plugin   string
 	tool     *manifest.Tool // with its overlay
-	overlay  *host.Overlay
+	overlay  *overlay.Overlay
 	params   *schema.Schema // nil if it cannot be compiled
 	siblings []*manifest.Tool
 
@@ -188,7 +189,7 @@ type subject struct {
 	cold              bool
 }
 
-func (o *Optimizer) newSubject(current *host.Overlay, name string) (*subject, error) {
+func (o *Optimizer) newSubject(current *overlay.Overlay, name string) (*subject, error) {
 	base := host.Base(o.Provider)
 	t, err := base.Tool(name)
 	if err != nil {

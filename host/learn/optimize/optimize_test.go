@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,13 +38,21 @@ type plugin struct{ m *manifest.Manifest }
 func (p *plugin) Info() host.Info {
 	return host.Info{Name: p.m.Name, Version: p.m.Version, Kind: p.m.Kind, Tools: len(p.m.Tools), Digest: "sha256:1"}
 }
-func (p *plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
-func (p *plugin) Lines(group string) ([]host.Line, error)  { return host.LinesOf(p.m, group), nil }
-func (p *plugin) Groups() ([]host.GroupLine, error)        { return host.GroupsOf(p.m), nil }
-func (p *plugin) Names() ([]string, error)                 { return host.NamesOf(p.m), nil }
+
+func (p *plugin) Manifest() (*manifest.Manifest, error) { return p.m, nil }
+
+func (p *plugin) Lines(group string) ([]host.Line, error) { return host.LinesOf(p.m, group), nil }
+
+func (p *plugin) Groups() ([]host.GroupLine, error) { return host.GroupsOf(p.m), nil }
+
+func (p *plugin) Names() ([]string, error) { return host.NamesOf(p.m), nil }
+
 func (p *plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
-func (p *plugin) Segment() ([]byte, error)                 { return host.ManifestSegment(p.m), nil }
-func (p *plugin) Features() host.Features                  { return host.Features{} }
+
+func (p *plugin) Segment() ([]byte, error) { return host.ManifestSegment(p.m), nil }
+
+func (p *plugin) Features() host.Features { return host.Features{} }
+
 func (p *plugin) Invoke(context.Context, *host.Request) (*host.Result, error) {
 	return nil, errors.New("it cannot be called")
 }
@@ -120,7 +129,7 @@ func (a *agent) optimizer(t *testing.T, text string, records ...host.Record) *Op
 
 func (a *agent) run(t *testing.T, records ...host.Record) *Result {
 	t.Helper()
-	r, err := a.optimizer(t, library, records...).Tool(t.Context(), &host.Overlay{}, "loan.find")
+	r, err := a.optimizer(t, library, records...).Tool(t.Context(), &overlay.Overlay{}, "loan.find")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +240,7 @@ func TestHeldOut(t *testing.T) {
 			record(session, "", "", fmt.Sprintf(`{"reader":"reader%d"}`, i), 0))
 	}
 	o := a.optimizer(t, library, records...)
-	r, err := o.Tool(t.Context(), &host.Overlay{}, "loan.find")
+	r, err := o.Tool(t.Context(), &overlay.Overlay{}, "loan.find")
 	if err != nil || r.Cold || r.Calls != 16 || r.Queries < 13 || len(a.tried) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -287,15 +296,15 @@ func TestColdStart(t *testing.T) {
 	}
 	w := &agent{candidates: better}
 	o := w.optimizer(t, strings.Replace(library, `"effect": "read"`, `"effect": "write"`, 1))
-	if r, err := o.Tool(t.Context(), &host.Overlay{}, "loan.find"); err != nil || len(w.tried) > 0 || r.Queries != 4 {
+	if r, err := o.Tool(t.Context(), &overlay.Overlay{}, "loan.find"); err != nil || len(w.tried) > 0 || r.Queries != 4 {
 		t.Errorf("%+v, %v, tried %v", r, err, w.tried)
 	}
 	few := &agent{candidates: better}
-	r, err := few.optimizer(t, library).Tool(t.Context(), &host.Overlay{}, "loan.end")
+	r, err := few.optimizer(t, library).Tool(t.Context(), &overlay.Overlay{}, "loan.end")
 	if err != nil || r.Accepted || r.Why != "there are 1 queries for it; it takes 4" || len(few.questions) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	_, err = few.optimizer(t, library).Tool(t.Context(), &host.Overlay{}, "loan.lose")
+	_, err = few.optimizer(t, library).Tool(t.Context(), &overlay.Overlay{}, "loan.lose")
 	if host.AsError(err).Code != host.NotFound {
 		t.Error(err)
 	}
@@ -314,7 +323,7 @@ func TestScoresOrderExamples(t *testing.T) {
 	a := &agent{}
 	o := a.optimizer(t, library, records...)
 	o.Scores = map[string]float64{"low": 0.1, "high": 0.9, "middle": 0.5}
-	s, err := o.newSubject(&host.Overlay{}, "loan.find")
+	s, err := o.newSubject(&overlay.Overlay{}, "loan.find")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -75,17 +76,17 @@ func (s *subject) candidates(ctx context.Context) (list []Candidate, why string,
 		c := Candidate{}
 		text := func(field, param, value, old string) {
 			if value = strings.TrimSpace(value); value != "" && value != old {
-				c.edits = append(c.edits, host.Edit{Tool: s.tool.Name, Field: field, Param: param, Value: value})
+				c.edits = append(c.edits, overlay.Edit{Tool: s.tool.Name, Field: field, Param: param, Value: value})
 			}
 		}
-		text(host.EditBrief, "", g.Brief, before.Brief)
-		text(host.EditStandard, "", g.Standard, before.Standard)
-		text(host.EditWhen, "", g.When, before.When)
-		text(host.EditWhenNot, "", g.WhenNot, before.WhenNot)
+		text(overlay.Brief, "", g.Brief, before.Brief)
+		text(overlay.Standard, "", g.Standard, before.Standard)
+		text(overlay.When, "", g.When, before.When)
+		text(overlay.WhenNot, "", g.WhenNot, before.WhenNot)
 		for _, p := range manifest.Params(s.tool.Params) {
-			text(host.EditParam, p.Name, g.Params[p.Name], p.Description)
+			text(overlay.Param, p.Name, g.Params[p.Name], p.Description)
 		}
-		c.Texts = textsOf((&host.Overlay{Edits: c.edits}).Apply(s.tool))
+		c.Texts = textsOf((&overlay.Overlay{Edits: c.edits}).Apply(s.tool))
 		list = append(list, c)
 	}
 	return list, "", nil

@@ -90,7 +90,7 @@ const note = "Tools other than the first need no arguments."
 var errMalformed = errors.New("it cannot be measured: an answer of the model is malformed")
 
 // measure lets the model choose tools for queries, by the texts that an overlay makes.
-func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []query) (*outcome, error) {
+func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries []query) (*outcome, error) {
 	docs, err := s.describe(overlay)
 	if err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func (s *subject) count(o *outcome, q query, c model.Choice) {
 }
 
 // describe returns tier 2 of the tool with an overlay.
-func (s *subject) describe(edits *host.Overlay) (*manifest.ToolDocs, error) {
-	p := overlay.Wrap(host.Base(s.Provider), func() (*host.Overlay, error) { return edits, nil }, nil)
+func (s *subject) describe(edits *overlay.Overlay) (*manifest.ToolDocs, error) {
+	p := overlay.Wrap(host.Base(s.Provider), func() (*overlay.Overlay, error) { return edits, nil }, nil)
 	t, err := p.Tool(s.tool.Name)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/reference"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -107,7 +108,7 @@ func (c *composer) params(t *manifest.Tool, arguments []stats.Argument, call int
 		case fixed != nil:
 			params[a.Name] = fixed
 		default:
-			params[a.Name] = "${" + host.BatchParams + "." + c.parameter(t, p) + "}"
+			params[a.Name] = "${" + reference.Params + "." + c.parameter(t, p) + "}"
 		}
 	}
 	return params

@@ -34,23 +34,23 @@ type Gate struct {
 
 // Proposal is an edit that is to pass the gate.
 type Proposal struct {
-	Edit host.Edit
+	Edit overlay.Edit
 	// Sessions are those that the evidence for the edit is from; 0 means that no trace is: it was written by somebody.
 	Sessions int
 }
 
 // Refusal is an edit that did not pass, and why.
 type Refusal struct {
-	Edit host.Edit `json:"edit"`
-	Why  string    `json:"why"`
+	Edit overlay.Edit `json:"edit"`
+	Why  string       `json:"why"`
 }
 
 // found is how far down a tool counts as found.
 const found = 5
 
 // Check returns the overlay of a plugin with the edits that pass, in their order, and the refusals of the others.
-func (g *Gate) Check(ctx context.Context, p host.Provider, current *host.Overlay, proposals []Proposal) (*host.Overlay,
-	[]Refusal, error) {
+func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Overlay, proposals []Proposal) (
+	*overlay.Overlay, []Refusal, error) {
 	accepted, refused := current, []Refusal{}
 	base := host.Base(p)
 	var passed []Proposal
@@ -67,14 +67,14 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *host.Overlay
 			continue
 		}
 		passed = append(passed, q)
-		accepted = accepted.Merge([]host.Edit{q.Edit})
+		accepted = accepted.Merge([]overlay.Edit{q.Edit})
 	}
 	accepted, lost, err := g.checkSearch(base, current, passed)
 	return accepted, append(refused, lost...), err
 }
 
 // checkAlone checks an edit on top of those that were accepted before it, in all but search.
-func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *host.Overlay, q *Proposal) (why string,
+func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *overlay.Overlay, q *Proposal) (why string,
 	err error) {
 	e := &q.Edit
 	before, err := base.Tool(e.Tool)
@@ -83,15 +83,15 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 		return "", err
 	case before == nil:
 		return base.Info().Name + " has no tool " + manifest.CleanLine(e.Tool), nil
-	case !slices.Contains(host.EditFields(), e.Field):
+	case !slices.Contains(overlay.Fields(), e.Field):
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanLine(e.Field),
-			strings.Join(host.EditFields(), ", ")), nil
+			strings.Join(overlay.Fields(), ", ")), nil
 	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
 		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"),
 			stats.MinSessions), nil
 	}
 	before = accepted.Apply(before)
-	after := accepted.Merge([]host.Edit{*e}).Apply(before)
+	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
 	why = cmp.Or(g.checkValue(e, before), checkEmptied(e, before), g.checkAlias(base, e, before))
 	if why == "" && slices.Contains(texts, e.Field) {
 		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
@@ -106,39 +106,39 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 const maxValue = 2000
 
 // checkValue checks what an edit refers to, and that its value is one of the field.
-func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
+func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 	if e.Value != manifest.Clean(e.Value) || len(e.Value) > maxValue {
 		return fmt.Sprintf("the value has invisible characters, or more than %d bytes", maxValue)
 	}
 	switch e.Field {
-	case host.EditParam, host.EditParamAlias, host.EditFrom, host.EditRare:
+	case overlay.Param, overlay.ParamAlias, overlay.From, overlay.Rare:
 		p := param(manifest.Params(t.Params), "/"+jsontext.EscapeToken(e.Param))
 		if p == nil {
 			return fmt.Sprintf("%s has no parameter %s", t.Name, manifest.CleanLine(e.Param))
 		}
-		if e.Field == host.EditRare && p.Required {
+		if e.Field == overlay.Rare && p.Required {
 			return e.Param + " is required"
 		}
 	}
 	switch e.Field {
-	case host.EditAlias, host.EditParamAlias, host.EditKeyword:
+	case overlay.Alias, overlay.ParamAlias, overlay.Keyword:
 		if !plainName().MatchString(e.Value) {
 			return fmt.Sprintf("%q is not a word", manifest.CleanLine(manifest.Clip(e.Value, 60)))
 		}
-	case host.EditNeed:
+	case overlay.Need:
 		if _, ok := stats.Find(g.Catalog, e.Value); !ok {
 			return "there is no tool " + manifest.CleanLine(e.Value)
 		}
-	case host.EditFrom:
+	case overlay.From:
 		tool, _, ok := manifest.SplitSource(e.Value)
 		if _, known := stats.Find(g.Catalog, tool); !ok || !known {
 			return fmt.Sprintf("%q is not the result of a tool", manifest.CleanLine(e.Value))
 		}
-	case host.EditExample:
+	case overlay.Example:
 		if e.Example == nil {
 			return "there is no example"
 		}
-	case host.EditRare:
+	case overlay.Rare:
 	default:
 		if strings.TrimSpace(e.Value) == "" {
 			return "the text is empty"
@@ -151,7 +151,7 @@ func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
 const fewWords = 3
 
 // checkEmptied refuses a text that says next to nothing in place of one that says something.
-func checkEmptied(e *host.Edit, t *manifest.Tool) string {
+func checkEmptied(e *overlay.Edit, t *manifest.Tool) string {
 	words := len(strings.Fields(e.Value))
 	if before := len(strings.Fields(e.Replaced(t))); words < fewWords && before >= 2*fewWords {
 		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", words, before)
@@ -161,7 +161,7 @@ func checkEmptied(e *host.Edit, t *manifest.Tool) string {
 
 // checkAlias refuses an alias that is the name or an alias of something else: of another tool, or of another parameter
 // of the tool.
-func (g *Gate) checkAlias(base host.Provider, e *host.Edit, t *manifest.Tool) string {
+func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
 	taken := func(what string, names ...string) string {
 		if slices.ContainsFunc(names, func(name string) bool { return sameName(name, e.Value) }) {
 			return fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
@@ -169,7 +169,7 @@ func (g *Gate) checkAlias(base host.Provider, e *host.Edit, t *manifest.Tool) st
 		return ""
 	}
 	switch e.Field {
-	case host.EditParamAlias:
+	case overlay.ParamAlias:
 		var params struct {
 			Properties map[string]struct {
 				Aliases []string `json:"x-aliases"`
@@ -185,7 +185,7 @@ func (g *Gate) checkAlias(base host.Provider, e *host.Edit, t *manifest.Tool) st
 				}
 			}
 		}
-	case host.EditAlias:
+	case overlay.Alias:
 		for p, name := range stats.Names(g.Catalog) {
 			plugin := p.Info().Name
 			known := []string{plugin + "." + name}
@@ -215,14 +215,14 @@ func sameName(a, b string) bool {
 }
 
 // texts are the fields whose value is prose.
-var texts = []string{host.EditBrief, host.EditStandard, host.EditFull, host.EditWhen, host.EditParam, host.EditTask,
-	host.EditPhrase}
+var texts = []string{overlay.Brief, overlay.Standard, overlay.Full, overlay.When, overlay.Param, overlay.Task,
+	overlay.Phrase}
 
 // copyWords is the length of the runs of words that are compared with the texts of other tools.
 const copyWords = 4
 
 // checkCopy refuses a text of which half is that of another tool.
-func (g *Gate) checkCopy(plugin string, e *host.Edit, t *manifest.Tool) string {
+func (g *Gate) checkCopy(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 	all := runs(e.Value)
 	fresh := maps.Clone(all)
 	for run := range runs(docsOf(t)) {
@@ -270,7 +270,7 @@ func runs(text string) map[string]bool {
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127 }
 
 // checkPromise refuses a text by which the tool would do more than it does.
-func checkPromise(e *host.Edit, t *manifest.Tool) string {
+func checkPromise(e *overlay.Edit, t *manifest.Tool) string {
 	before := strings.Join(slices.Concat([]string{t.Name, docsOf(t), string(t.Params)}, t.Keywords, t.Aliases), " ")
 	if verbs := lint.Promises(before, e.Value, t.Effect); len(verbs) > 0 {
 		return fmt.Sprintf("the text says %q, and %s is of effect %s", strings.Join(verbs, ", "), t.Name, t.Effect)
@@ -325,8 +325,8 @@ func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) strin
 }
 
 // checkExample validates the parameters of an example, and runs it where that changes nothing.
-func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *host.Edit, t *manifest.Tool) string {
-	if e.Field != host.EditExample {
+func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
+	if e.Field != overlay.Example {
 		return ""
 	}
 	params, err := schema.CompileUntrusted(t.Params)
@@ -351,12 +351,12 @@ func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *host.Edi
 }
 
 // unsearched are the fields that search does not read.
-var unsearched = []string{host.EditExample, host.EditRare, host.EditNeed, host.EditFrom, host.EditParam,
-	host.EditWhenNot}
+var unsearched = []string{overlay.Example, overlay.Rare, overlay.Need, overlay.From, overlay.Param,
+	overlay.WhenNot}
 
 // checkSearch accepts the edits that find their own tool, and with which every tool is still found by its own tasks.
-func (g *Gate) checkSearch(base host.Provider, current *host.Overlay, passed []Proposal) (*host.Overlay, []Refusal,
-	error) {
+func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed []Proposal) (
+	*overlay.Overlay, []Refusal, error) {
 	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
 		return merge(current, passed), nil, nil
 	}
@@ -383,8 +383,8 @@ func (g *Gate) checkSearch(base host.Provider, current *host.Overlay, passed []P
 	return merge(current, passed), refused, nil
 }
 
-func merge(o *host.Overlay, proposals []Proposal) *host.Overlay {
-	edits := make([]host.Edit, len(proposals))
+func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
+	edits := make([]overlay.Edit, len(proposals))
 	for i, q := range proposals {
 		edits[i] = q.Edit
 	}
@@ -392,7 +392,7 @@ func merge(o *host.Overlay, proposals []Proposal) *host.Overlay {
 }
 
 // findThemselves refuses tasks, phrases and aliases that do not find the tool that they are for.
-func (g *Gate) findThemselves(base host.Provider, current *host.Overlay, passed []Proposal) (kept []Proposal,
+func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
 	refused []Refusal, err error) {
 	edited, err := g.with(base, merge(current, passed))
 	if err != nil {
@@ -400,7 +400,7 @@ func (g *Gate) findThemselves(base host.Provider, current *host.Overlay, passed 
 	}
 	for _, q := range passed {
 		switch q.Edit.Field {
-		case host.EditTask, host.EditPhrase, host.EditAlias:
+		case overlay.Task, overlay.Phrase, overlay.Alias:
 			if rankOf(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) >= found {
 				refused = append(refused, Refusal{q.Edit,
 					fmt.Sprintf("searching for %q does not find %s among the first %d", q.Edit.Value, q.Edit.Tool, found)})
@@ -413,7 +413,7 @@ func (g *Gate) findThemselves(base host.Provider, current *host.Overlay, passed 
 }
 
 // keepQueries refuses edits until none of the queries is lost. They are tried by halves.
-func (g *Gate) keepQueries(base host.Provider, current *host.Overlay, passed []Proposal, queries []string) (
+func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed []Proposal, queries []string) (
 	kept []Proposal, refused []Refusal, err error) {
 	lost, err := g.lost(base, merge(current, passed), queries)
 	switch {
@@ -433,7 +433,7 @@ func (g *Gate) keepQueries(base host.Provider, current *host.Overlay, passed []P
 }
 
 // lost returns which of the held-out queries no longer find their tool with an overlay.
-func (g *Gate) lost(base host.Provider, o *host.Overlay, queries []string) (lost []string, err error) {
+func (g *Gate) lost(base host.Provider, o *overlay.Overlay, queries []string) (lost []string, err error) {
 	edited, err := g.with(base, o)
 	if err != nil {
 		return nil, err
@@ -448,11 +448,11 @@ func (g *Gate) lost(base host.Provider, o *host.Overlay, queries []string) (lost
 }
 
 // with returns a host over the catalog with an overlay in place of the present one.
-func (g *Gate) with(base host.Provider, o *host.Overlay) (*call.Host, error) {
+func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*call.Host, error) {
 	providers := g.Catalog.Providers()
 	for i, p := range providers {
 		if host.Base(p) == base {
-			providers[i] = overlay.Wrap(base, func() (*host.Overlay, error) { return o, nil }, nil)
+			providers[i] = overlay.Wrap(base, func() (*overlay.Overlay, error) { return o, nil }, nil)
 		}
 	}
 	return quiet(providers)

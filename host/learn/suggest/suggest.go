@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -21,14 +22,14 @@ import (
 
 // Suggestion is an edit with the reason for it.
 type Suggestion struct {
-	ID       string    `json:"id"`
-	Plugin   string    `json:"plugin"`
-	Edit     host.Edit `json:"edit"`
-	Rule     string    `json:"rule"`
-	Why      string    `json:"why"`
-	Cases    int       `json:"cases"`    // calls or searches that are the evidence
-	Sessions int       `json:"sessions"` // in which they were
-	Calls    []string  `json:"calls"`    // ids of some of them
+	ID       string       `json:"id"`
+	Plugin   string       `json:"plugin"`
+	Edit     overlay.Edit `json:"edit"`
+	Rule     string       `json:"rule"`
+	Why      string       `json:"why"`
+	Cases    int          `json:"cases"`    // calls or searches that are the evidence
+	Sessions int          `json:"sessions"` // in which they were
+	Calls    []string     `json:"calls"`    // ids of some of them
 }
 
 // Thresholds of evidence.
@@ -79,7 +80,7 @@ type evidence struct {
 }
 
 // add proposes an edit if the evidence is enough and the edit changes anything.
-func (s *suggester) add(at host.Address, edit host.Edit, e evidence) {
+func (s *suggester) add(at host.Address, edit overlay.Edit, e evidence) {
 	if !e.Enough() {
 		return
 	}
@@ -123,20 +124,20 @@ func (s *suggester) tool(t *stats.Tool) {
 				continue
 			}
 			text := strings.TrimSpace(strings.TrimRight(p.Description, ". ") + ". " + strings.Join(sentences[p.Name][i:], " "))
-			s.add(at, host.Edit{Field: host.EditParam, Param: p.Name, Value: strings.TrimPrefix(text, ". ")}, e)
+			s.add(at, overlay.Edit{Field: overlay.Param, Param: p.Name, Value: strings.TrimPrefix(text, ". ")}, e)
 			break // one text for all that is wrong with the parameter
 		}
 	}
 	if good := t.Calls - t.Failed; good >= minUses && t.Sessions >= minUsers {
 		for _, name := range t.Unused {
-			s.add(at, host.Edit{Field: host.EditRare, Param: name}, evidence{"unused",
+			s.add(at, overlay.Edit{Field: overlay.Rare, Param: name}, evidence{"unused",
 				fmt.Sprintf("none of %d successful calls had %s", good, name), inSessions(good, t)})
 		}
 	}
 	s.common(at, t)
 	if p := t.P50; p != nil && p.Low > stats.SlowMS && !strings.Contains(at.Tool.Docs.Standard, "akes about") {
 		text := strings.TrimRight(cmp.Or(at.Tool.Docs.Standard, at.Tool.Docs.Brief), ". ")
-		s.add(at, host.Edit{Field: host.EditStandard, Value: fmt.Sprintf("%s. Takes about %.0f s.", text, p.Value/1000)},
+		s.add(at, overlay.Edit{Field: overlay.Standard, Value: fmt.Sprintf("%s. Takes about %.0f s.", text, p.Value/1000)},
 			evidence{"slow", fmt.Sprintf("half of %d calls took more than %.1f s", p.Of, p.Value/1000), inSessions(p.Of, t)})
 	}
 }
@@ -299,7 +300,7 @@ func (s *suggester) addExample(at host.Address, names []string, kind, title stri
 	if err != nil {
 		return
 	}
-	s.add(at, host.Edit{Field: host.EditExample, Example: &manifest.Example{Title: title, Kind: kind, Params: raw}}, e)
+	s.add(at, overlay.Edit{Field: overlay.Example, Example: &manifest.Example{Title: title, Kind: kind, Params: raw}}, e)
 }
 
 // plainName is what a word of callers must look like to become part of documentation.
@@ -317,7 +318,7 @@ func (s *suggester) rename(n stats.Rename) {
 	if param(params, "/"+n.Meant) == nil || param(params, "/"+n.Sent) != nil {
 		return
 	}
-	s.add(at, host.Edit{Field: host.EditParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias",
+	s.add(at, overlay.Edit{Field: overlay.ParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias",
 		fmt.Sprintf("%d calls sent %s and then, with success, %s", n.N, n.Sent, n.Meant), n.Evidence})
 }
 
@@ -339,7 +340,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 			return
 		}
 		e.rule = "tool alias"
-		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.LocalName(name)}, e)
+		s.add(meant, overlay.Edit{Field: overlay.Alias, Value: host.LocalName(name)}, e)
 		return
 	}
 	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others
@@ -359,7 +360,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 		if t.WhenNot != "" {
 			hint = t.WhenNot + "; " + hint
 		}
-		s.add(host.Address{Plugin: called.Plugin, Tool: t}, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
+		s.add(host.Address{Plugin: called.Plugin, Tool: t}, overlay.Edit{Field: overlay.WhenNot, Value: hint}, e)
 	}
 }
 
@@ -383,7 +384,7 @@ func (s *suggester) need(n stats.Need) {
 	}) {
 		return // what it needs is a value of that one's result
 	}
-	s.add(at, host.Edit{Field: host.EditNeed, Value: before.Name()}, evidence{"need",
+	s.add(at, overlay.Edit{Field: overlay.Need, Value: before.Name()}, evidence{"need",
 		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name()),
 		n.Evidence})
 }
@@ -402,7 +403,7 @@ func (s *suggester) origin(o stats.Origin) {
 			return
 		}
 	}
-	s.add(at, host.Edit{Field: host.EditFrom, Param: o.Parameter, Value: o.From}, evidence{"origin",
+	s.add(at, overlay.Edit{Field: overlay.From, Param: o.Parameter, Value: o.From}, evidence{"origin",
 		fmt.Sprintf("%d of %d values of %s were those of %s", o.N, o.Of, o.Parameter, o.From), o.Evidence})
 }
 
@@ -453,7 +454,7 @@ func (s *suggester) miss(m stats.Miss) {
 	}
 	slices.SortFunc(words, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	for _, word := range words[:min(len(words), maxWords)] {
-		s.add(at, host.Edit{Field: host.EditKeyword, Value: word}, evidence{"search miss",
+		s.add(at, overlay.Edit{Field: overlay.Keyword, Value: word}, evidence{"search miss",
 			fmt.Sprintf("%d searches did not find it among the first five; %d different queries had the word %s", m.N,
 				counts[word], word), m.Evidence})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -473,7 +474,7 @@ func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 		e.setOptions(options, "/"+key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(left)) {
-		if host.IsOption(key) && !has(known, key) {
+		if option.Is(key) && !has(known, key) {
 			e.setOptions(map[string]any{key: left[key]}, "")
 			delete(left, key)
 		}

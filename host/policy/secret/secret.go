@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
 )

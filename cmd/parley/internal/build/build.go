@@ -417,7 +417,7 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 			WithSteps(host.OperatorStep(host.OpPluginSchema))
 	}
 	const limit = 4 << 20
-	described, err := host.ReadValue(ctx, from, limit)
+	described, err := command.ReadValue(ctx, from, limit)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 	}

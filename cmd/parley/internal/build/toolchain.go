@@ -87,7 +87,7 @@ func withManifest(compile compiler) func(context.Context, *command.App, source) 
 	return func(ctx context.Context, _ *command.App, s source) (code, described []byte, err error) {
 		path := filepath.Join(s.dir, sourceManifest)
 		const limit = 4 << 20
-		described, err = host.ReadValue(ctx, path, limit)
+		described, err = command.ReadValue(ctx, path, limit)
 		if err != nil {
 			return nil, nil, host.Errorf(host.InvalidArgs, "cannot read the manifest of the plugin: %s; expected it in %s",
 				manifest.CleanLine(err.Error()), manifest.CleanLine(path)).WithSteps(host.OperatorStep(host.OpPluginSchema))
@@ -279,7 +279,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 			WithSteps(host.OperatorStep(host.OpPluginSchema))
 	}
 	const limit = 16 << 20
-	text, err := host.ReadValue(ctx, filepath.Join(s.dir, root), limit)
+	text, err := command.ReadValue(ctx, filepath.Join(s.dir, root), limit)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "cannot read %s: %s", manifest.CleanLine(root), manifest.CleanLine(err.Error()))
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -104,7 +105,7 @@ func (a *App) Principal() (host.Principal, error) {
 	if name == "" {
 		return p, nil
 	}
-	err := host.CheckSessionName(name)
+	err := session.CheckName(name)
 	if err != nil && a.SessionName == "" {
 		err = host.Errorf(host.ConfigError, "%s: %s", sessionVariable, err).WithNext("correct or unset " + sessionVariable)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -77,7 +78,7 @@ func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
 	with.Examples = slices.Clone(docs.Examples)
 	for i, e := range with.Examples {
-		with.Examples[i].Command = a.Command(host.ExampleStep(docs.Name, &e))
+		with.Examples[i].Command = a.Command(advice.ExampleStep(docs.Name, &e))
 	}
 	return &with
 }

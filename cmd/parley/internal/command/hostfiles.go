@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -34,7 +33,7 @@ const (
 // ReadHostFile reads the file that an option names. It may be a pipe, such as that of a program that prints a password.
 func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, limit int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return host.ReadValue(ctx, path, limit)
+		return ReadValue(ctx, path, limit)
 	}
 	data, err := protect.Read(path, limit)
 	if err == nil {

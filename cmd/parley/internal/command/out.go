@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -161,7 +162,7 @@ func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 	return o.Done()
 }
 
-// Done renames the file to its path and returns a [host.File].
+// Done renames the file to its path and returns a [session.File].
 func (o *OutFile) Done() (json.RawMessage, error) {
 	if o.file == nil { // an empty stream makes an empty file
 		if _, err := o.Write(nil); err != nil {
@@ -178,9 +179,9 @@ func (o *OutFile) Done() (json.RawMessage, error) {
 	}
 	mime := o.media
 	if o.Raw || o.decode != nil {
-		mime = host.MediaType(o.head, o.media)
+		mime = session.MediaType(o.head, o.media)
 	}
-	return manifest.Marshal(host.File{Out: o.Path, Bytes: o.bytes, MIME: mime})
+	return manifest.Marshal(session.File{Out: o.Path, Bytes: o.bytes, MIME: mime})
 }
 
 // Discard removes a file that was begun and is not done.

@@ -270,7 +270,7 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 	if project {
 		read = protect.ReadProject
 	}
-	data, err := read(path, host.MaxConfig)
+	data, err := read(path, protect.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) && !project {
 		return &configFile{}, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -188,7 +189,7 @@ func (s *sessionName) String() string { return string(*s) }
 func (s *sessionName) Type() string { return "string" }
 
 func (s *sessionName) Set(name string) error {
-	if err := host.CheckSessionName(name); err != nil {
+	if err := session.CheckName(name); err != nil {
 		return err
 	}
 	*s = sessionName(name)

@@ -239,7 +239,7 @@ const maxDataset = 256 << 20
 
 // readDataset reads a dataset.
 func readDataset(ctx context.Context, path string) (*dataset.Dataset, error) {
-	raw, err := host.ReadValue(ctx, path, maxDataset)
+	raw, err := command.ReadValue(ctx, path, maxDataset)
 	var set *dataset.Dataset
 	if err == nil {
 		set, err = dataset.Read(bytes.NewReader(raw))

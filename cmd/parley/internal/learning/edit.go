@@ -90,13 +90,13 @@ func printBatch(a *command.App, data *suggestData, id string) error {
 }
 
 // editText prints an edit: what it changes, the text before if it replaces one, and the new one.
-func editText(a *command.App, w io.Writer, id, plugin string, e *host.Edit, before string) {
+func editText(a *command.App, w io.Writer, id, plugin string, e *overlay.Edit, before string) {
 	fmt.Fprintf(w, "%s  %s\n", id, editedText(plugin, e))
 	changeText(a, w, before, editValue(e))
 }
 
 // editedText says in a line what an edit changes.
-func editedText(plugin string, e *host.Edit) string {
+func editedText(plugin string, e *overlay.Edit) string {
 	return manifest.CleanLine(strings.TrimSpace(plugin + "." + e.Tool + " " + e.Field + " " + e.Param))
 }
 
@@ -241,7 +241,7 @@ func runDocsList(_ context.Context, app *command.App, name string) error {
 }
 
 // scoresText is what was measured of an edit, "" if nothing was.
-func scoresText(s *host.EditScores) string {
+func scoresText(s *overlay.Scores) string {
 	if s == nil {
 		return ""
 	}
@@ -277,7 +277,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	chosen := choice{names: opts.Names}
 	var changes []overlay.Change
 	for _, of := range list.Overlays {
-		loaded, kept := &host.Overlay{}, &host.Overlay{}
+		loaded, kept := &overlay.Overlay{}, &overlay.Overlay{}
 		for _, e := range of.Edits {
 			loaded.Edits = append(loaded.Edits, e.Edit)
 			if chosen.has(e.ID, of.Plugin+"."+e.Tool) {
@@ -371,9 +371,9 @@ func (o *modelEditOptions) editOptions() editOptions { return editOptions{o.DryR
 
 // editFile is a file of edits of one build of a plugin.
 type editFile struct {
-	Plugin   string      `json:"plugin"`
-	Manifest string      `json:"manifest"` // the digest of the build, or the version of what is built in
-	Edits    []host.Edit `json:"edits"`
+	Plugin   string         `json:"plugin"`
+	Manifest string         `json:"manifest"` // the digest of the build, or the version of what is built in
+	Edits    []overlay.Edit `json:"edits"`
 }
 
 // applyData says which edits were applied and which the gate refused.
@@ -387,7 +387,7 @@ type applyData struct {
 type appliedEdit struct {
 	ID     string `json:"id"`
 	Plugin string `json:"plugin"`
-	host.Edit
+	overlay.Edit
 }
 
 // proposed are proposals of edits by plugin, in the order in which they are checked.
@@ -446,7 +446,7 @@ func (e *edits) change(p host.Provider) *overlay.Change {
 }
 
 // overlay returns the overlay of a plugin as it is so far.
-func (e *edits) overlay(p host.Provider) (*host.Overlay, error) {
+func (e *edits) overlay(p host.Provider) (*overlay.Overlay, error) {
 	if c := e.change(p); c != nil {
 		return c.To, nil
 	}
@@ -482,7 +482,7 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 	}
 	providers := e.catalog.Providers()
 	i := slices.Index(providers, p)
-	providers[i] = overlay.Wrap(host.Base(p), func() (*host.Overlay, error) { return checked, nil }, nil)
+	providers[i] = overlay.Wrap(host.Base(p), func() (*overlay.Overlay, error) { return checked, nil }, nil)
 	if e.catalog, err = host.NewCatalog(providers...); err != nil {
 		return err
 	}
@@ -529,7 +529,7 @@ func (e *edits) diff() (string, error) {
 }
 
 // editValue returns what an edit writes, as a text.
-func editValue(e *host.Edit) string {
+func editValue(e *overlay.Edit) string {
 	if e.Example != nil {
 		return e.Example.Title + ": " + string(manifest.EscapeJSON(e.Example.Params))
 	}
@@ -609,7 +609,7 @@ const maxEdits = 16 << 20
 
 // readEdits reads a file of edits, which has to be for the present build of its plugin.
 func readEdits(ctx context.Context, app *command.App, path string) (*editFile, error) {
-	raw, err := host.ReadValue(ctx, path, maxEdits)
+	raw, err := command.ReadValue(ctx, path, maxEdits)
 	file := &editFile{}
 	if err == nil {
 		err = json.Unmarshal(raw, file)
@@ -753,15 +753,15 @@ func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 
 // patchPlaces says where in a tool of a manifest an edit writes; "/-" is the end of a list.
 var patchPlaces = map[string]string{
-	host.EditBrief: "docs/brief", host.EditStandard: "docs/standard", host.EditFull: "docs/full",
-	host.EditWhen: "when", host.EditWhenNot: "when_not",
-	host.EditAlias: "aliases/-", host.EditKeyword: "keywords/-", host.EditTask: "tasks/-", host.EditPhrase: "tasks/-",
-	host.EditNeed: "needs/-", host.EditExample: "examples/-", host.EditParam: "params/properties/PARAM/description",
-	host.EditParamAlias: "params/properties/PARAM/x-aliases/-", host.EditFrom: "params/properties/PARAM/x-from/-",
+	overlay.Brief: "docs/brief", overlay.Standard: "docs/standard", overlay.Full: "docs/full",
+	overlay.When: "when", overlay.WhenNot: "when_not",
+	overlay.Alias: "aliases/-", overlay.Keyword: "keywords/-", overlay.Task: "tasks/-", overlay.Phrase: "tasks/-",
+	overlay.Need: "needs/-", overlay.Example: "examples/-", overlay.Param: "params/properties/PARAM/description",
+	overlay.ParamAlias: "params/properties/PARAM/x-aliases/-", overlay.From: "params/properties/PARAM/x-from/-",
 }
 
 // patchOps returns the operation of one edit, if the format has a place for it. Of a member, add replaces.
-func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) []patchOp {
+func patchOps(t *manifest.Tool, at string, e *overlay.Edit, made map[string]bool) []patchOp {
 	place := patchPlaces[e.Field]
 	if place == "" {
 		return nil
@@ -776,7 +776,7 @@ func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) [
 	steps, _ := jsontext.SplitPointer("/" + place)
 	found, _ := jsontext.Lookup(tool, steps)
 	switch present, _ := found.([]any); {
-	case e.Field == host.EditExample && len(present) > 0:
+	case e.Field == overlay.Example && len(present) > 0:
 		path += "/0"
 	case isList && len(present) == 0 && !made[path]:
 		made[path], value = true, []any{value}

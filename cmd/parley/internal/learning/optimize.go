@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/optimize"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -114,8 +115,8 @@ func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
 			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "    "))
 		}
 	}
-	before := map[string]string{host.EditBrief: r.Before.Brief, host.EditStandard: r.Before.Standard,
-		host.EditWhen: r.Before.When, host.EditWhenNot: r.Before.WhenNot}
+	before := map[string]string{overlay.Brief: r.Before.Brief, overlay.Standard: r.Before.Standard,
+		overlay.When: r.Before.When, overlay.WhenNot: r.Before.WhenNot}
 	for _, e := range r.Edits {
 		fmt.Fprintln(w, "  "+manifest.CleanLine(e.Field+" "+e.Param))
 		changeText(a, w, cmp.Or(before[e.Field], r.Before.Params[e.Param]), e.Value)
@@ -161,7 +162,7 @@ func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 	}
 	for _, e := range r.Edits {
 		e.Origin = "model " + manifest.CleanLine(by)
-		e.Scores = &host.EditScores{Before: r.BeforeScore.Score, After: r.AfterScore.Score}
+		e.Scores = &overlay.Scores{Before: r.BeforeScore.Score, After: r.AfterScore.Score}
 		proposals = append(proposals, suggest.Proposal{Edit: e})
 	}
 	return proposals

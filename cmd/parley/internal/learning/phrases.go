@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
+	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -192,20 +193,20 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o e
 	count := map[string]int{}
 	for _, of := range present.Overlays {
 		for _, e := range of.Edits {
-			if e.Field == host.EditPhrase {
+			if e.Field == overlay.Phrase {
 				count[strings.ToLower(e.Tool)]++
 			}
 		}
 	}
 	var proposals []suggest.Proposal
 	var refused []suggest.Refusal
-	refuse := func(e host.Edit, format string, args ...any) {
+	refuse := func(e overlay.Edit, format string, args ...any) {
 		refused = append(refused, suggest.Refusal{Edit: e, Why: fmt.Sprintf(format, args...)})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(file.Phrases)) {
 		for _, phrase := range file.Phrases[tool] {
 			words := strings.Fields(phrase)
-			e := host.Edit{Tool: tool, Field: host.EditPhrase, Value: strings.Join(words, " "), Origin: "phrases"}
+			e := overlay.Edit{Tool: tool, Field: overlay.Phrase, Value: strings.Join(words, " "), Origin: "phrases"}
 			switch {
 			case present.has(file.Plugin, e.ID()):
 			case len(words) < 2 || len(e.Value) > maxPhrase:
@@ -233,7 +234,7 @@ func readPhrases(ctx context.Context, app *command.App, path string) (*phrasesFi
 	if path == "-" {
 		raw, err = io.ReadAll(io.LimitReader(app.Input(ctx), maxEdits))
 	} else {
-		raw, err = host.ReadValue(ctx, path, maxEdits)
+		raw, err = command.ReadValue(ctx, path, maxEdits)
 	}
 	file := &phrasesFile{}
 	if err == nil {

@@ -184,7 +184,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 	}
 	if strings.HasSuffix(word, ".json") {
 		const limit = 4 << 20
-		data, err := host.ReadValue(ctx, word, limit)
+		data, err := command.ReadValue(ctx, word, limit)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}

@@ -184,7 +184,7 @@ func projectPins() (string, []pin, error) {
 	if _, err := command.ReadConfig(path, true); err != nil { // validates it
 		return path, nil, err
 	}
-	data, err := protect.ReadProject(path, host.MaxConfig)
+	data, err := protect.ReadProject(path, protect.MaxConfig)
 	if err != nil {
 		return path, nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -212,11 +213,11 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 
 // certificate reads a certificate and its key. The error is config_error.
 func certificate(ctx context.Context, app *command.App, certFile, keyFile string) (*tls.Config, error) {
-	cert, err := command.ReadHostFile(ctx, app, command.CertificateOption, certFile, host.MaxConfig)
+	cert, err := command.ReadHostFile(ctx, app, command.CertificateOption, certFile, protect.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
 	}
-	key, err := command.ReadHostFile(ctx, app, command.TLSKeyOption, keyFile, host.MaxConfig)
+	key, err := command.ReadHostFile(ctx, app, command.TLSKeyOption, keyFile, protect.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
 	}
@@ -273,7 +274,7 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 		return f.tokens, nil
 	}
 	f.info = nil
-	data, err := command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, host.MaxConfig)
+	data, err := command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, protect.MaxConfig)
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -312,14 +313,14 @@ func parseToken(line string) (mcp.Token, error) {
 	fields := strings.Fields(line)
 	token := parseName(fields[0])
 	if len(fields) > 1 {
-		session, is := strings.CutPrefix(fields[1], "session=")
+		name, is := strings.CutPrefix(fields[1], "session=")
 		if !is || len(fields) > 2 {
 			return mcp.Token{}, errors.New("after a token and a space, only session=NAME may follow")
 		}
-		if err := host.CheckSessionName(session); err != nil {
+		if err := session.CheckName(name); err != nil {
 			return mcp.Token{}, err
 		}
-		token.Session = session
+		token.Session = name
 	}
 	if len(token.Token) < minTokenLength {
 		return mcp.Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)

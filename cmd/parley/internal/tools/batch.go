@@ -21,6 +21,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/reference"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -132,7 +134,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions,
 	if err != nil {
 		return nil, err
 	}
-	earlier := host.Results{}
+	earlier := reference.Results{}
 	if o.Path == "-" && o.Params == "-" {
 		return nil, host.Errorf(host.InvalidArgs, "batch: only one of FILE and --params can be -")
 	}
@@ -142,7 +144,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions,
 		if err != nil {
 			return nil, err
 		}
-		earlier[host.BatchParams] = params
+		earlier[reference.Params] = params
 	}
 	b := &batch{app: app, host: h, principal: principal, reply: reply, earlier: earlier}
 	lines := bufio.NewReaderSize(input, 64<<10)
@@ -178,7 +180,7 @@ type batch struct {
 	host      *call.Host
 	principal host.Principal // of the lines that name no session
 	reply     func(id json.RawMessage, answer *host.Answer) error
-	earlier   host.Results
+	earlier   reference.Results
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -248,7 +250,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	e.Template = nil
 	retry := host.CallStep(at.Name(), line.Params)
-	if options, local, err := host.ParseLocalOptions(line.Options); err == nil {
+	if options, local, err := option.ParseLocal(line.Options); err == nil {
 		retry.Options = options.StepOptions()
 		retry.Options.Out, retry.Options.File = local.Out != "", local.Out
 		retry = retry.In(local.Session)
@@ -280,7 +282,7 @@ func (m *meantLine) take(given map[string]json.RawMessage, tool *manifest.Tool, 
 			continue
 		} else if !isOption {
 			name = from
-			if !host.IsLocalOption(from) || slices.ContainsFunc(manifest.Params(tool.Params), isParam) {
+			if !option.IsLocal(from) || slices.ContainsFunc(manifest.Params(tool.Params), isParam) {
 				to, pointer = &m.Params, "/params/"
 			}
 		}
@@ -358,7 +360,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err != nil {
 		return refuse(err)
 	}
-	options, local, err := host.ParseLocalOptions(given)
+	options, local, err := option.ParseLocal(given)
 	if err != nil {
 		return refuse(err)
 	}

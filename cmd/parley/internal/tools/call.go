@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -121,7 +122,7 @@ type CallOptions struct {
 
 type progress func(done, total float64, message string)
 
-// callTool runs a tool. With Out, the data of the answer is a [host.File].
+// callTool runs a tool. With Out, the data of the answer is a [session.File].
 //
 // If the call was made, the answer says which one it was, also of a call that failed, such as that of a tool that does
 // not exist. The answer is nil if the options are invalid or the file cannot be written.
@@ -144,7 +145,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	}
 	call.At = at
 	call.Sink.Wants.Progress, call.Sink.Wants.Trace = o.Progress != nil, o.Trace || app.Debug
-	if err := o.Check(); err != nil {
+	if err := option.Check(o.Options); err != nil {
 		return nil, err
 	}
 	if at.Tool != nil {
@@ -196,7 +197,7 @@ func hostCall(app *command.App, tool string, principal host.Principal, o host.Op
 }
 
 // callInto makes a call and writes the whole result to the file that the caller gave, if it gave one: the data of the
-// answer is a [host.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot be
+// answer is a [session.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot be
 // written.
 func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, error) {
 	if call.Given.File == "" {
@@ -294,7 +295,7 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 		return readParams(ctx, app, "-", o.Timeout)
 	}
 	const limit = 1 << 20 // js.run says what is too long
-	source, err := host.ReadValue(ctx, o.Path, limit)
+	source, err := command.ReadValue(ctx, o.Path, limit)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the program: %s; expected a file with JavaScript, or - for "+
 			"the standard input", manifest.CleanLine(err.Error())).WithSteps(host.OperatorStep(host.OpHelp, "code"))
@@ -312,7 +313,7 @@ var resultCommand = &command.Command[*resultOptions]{
 }
 
 // runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,
-// it is a [host.File]. The error is not_found if nothing is kept for the call.
+// it is a [session.File]. The error is not_found if nothing is kept for the call.
 func runResult(ctx context.Context, app *command.App, opts *resultOptions) error {
 	if err := checkOut(opts.Out); opts.Flags.Changed("out") && err != nil {
 		return err
@@ -393,7 +394,7 @@ func filterKept(
 	return jq.InProcess{}.Filter(ctx, o.JQ, data)
 }
 
-// copyOut copies binary content to the file of o, and prints it as a [host.File]; without Out, the file that is kept.
+// copyOut copies binary content to the file of o, and prints it as a [session.File]; without Out, the kept file.
 func copyOut(app *command.App, path string, o *resultOptions) error {
 	if o.JQ != "" {
 		return host.Errorf(host.InvalidArgs, "--jq filters JSON, and the result of call %s is binary",
@@ -422,7 +423,7 @@ func copyOut(app *command.App, path string, o *resultOptions) error {
 	if err != nil {
 		return err
 	}
-	return app.Print(host.File{Out: path, Bytes: info.Size(), MIME: host.MediaType(head[:n], "")}, nil, nil)
+	return app.Print(session.File{Out: path, Bytes: info.Size(), MIME: session.MediaType(head[:n], "")}, nil, nil)
 }
 
 // noResult returns the error of an id for which nothing is kept, with the nearest ids of those for which something is.

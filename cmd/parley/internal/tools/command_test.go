@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/command/commandtest"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -28,7 +29,7 @@ func TestCallToFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file host.File
+	var file session.File
 	content, err := os.ReadFile(path)
 	if json.Unmarshal(answer.Data, &file) != nil || err != nil || file.Out != path || file.Bytes != int64(len(content)) ||
 		file.MIME != "application/json" || !json.Valid(content) {

@@ -322,7 +322,8 @@ type introData struct {
 
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *command.App, tool string, tier int) error {
-	return printDescribed(host.WithMaxTokens(ctx, app.MaxTokens), app, tool, tier, func(w io.Writer, doc *describedTool) {
+	ctx = host.WithMaxTokens(ctx, app.MaxTokens)
+	return printDescribed(ctx, app, tool, tier, func(w io.Writer, doc *describedTool) {
 		if app.OutTTY && !app.JSON {
 			app.Page(w).Docs(doc.ToolDocs, doc.Next)
 			return

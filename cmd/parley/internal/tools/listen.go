@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -162,7 +163,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions) (*listening,
 		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
 			WithSteps(host.ListStep(o.Plugin))
 	}
-	if err := o.Check(); err != nil {
+	if err := option.Check(o.Options); err != nil {
 		return nil, nil, err
 	}
 	settings, _ := app.Settings() // the host depends on them

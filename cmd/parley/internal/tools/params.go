@@ -130,7 +130,7 @@ func tooLarge(data []byte) error {
 func readInput(ctx context.Context, app *command.App, option, path string, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
 	defer cancel()
-	data, err := host.ReadValue(ctx, path, host.MaxParams)
+	data, err := command.ReadValue(ctx, path, host.MaxParams)
 	if err == nil {
 		app.Files = append(app.Files, command.GivenFile{Path: path, Data: data})
 		return data, nil

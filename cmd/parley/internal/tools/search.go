@@ -256,7 +256,7 @@ func Measured(ctx context.Context, app *command.App, list string) (*call.Host, e
 	catalog, err := app.Catalog()
 	if list != "" {
 		var raw []byte
-		if raw, err = host.ReadValue(ctx, list, maxToolList); err == nil {
+		if raw, err = command.ReadValue(ctx, list, maxToolList); err == nil {
 			catalog, err = dataset.ToolList(raw)
 		}
 		if known := (*host.Error)(nil); err != nil && !errors.As(err, &known) {

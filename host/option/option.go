@@ -1,22 +1,26 @@
-package host
+// Package option reads the options of a call from JSON, and checks them.
+package option
 
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// OptionNamed returns the option of a call that a name means, such as timeout for "timeoutMs"; "" if it means none.
-func OptionNamed(name string) string {
+// Named returns the option of a call that a name means, such as timeout for "timeoutMs"; "" if it means none.
+func Named(name string) string {
 	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
 	case "timeout", "timeoutseconds", "timeoutsecs", "timeoutms":
 		return "timeout"
@@ -28,8 +32,8 @@ func OptionNamed(name string) string {
 	return ""
 }
 
-// LocalOptions are options of a call that only the user of this machine gives: at the command line and in batches.
-type LocalOptions struct {
+// Local are options of a call that only the user of this machine gives: at the command line and in batches.
+type Local struct {
 	Session string // name of the session of the call; "" leaves it to the front end
 	Out     string // file that the result goes to; "" means none
 	// Until is the EVENT that a call waits for after it has succeeded, or EVENT:JQ for one whose params meet a condition.
@@ -37,19 +41,19 @@ type LocalOptions struct {
 	Until string
 }
 
-// ParseOptions parses call options in JSON, the same form in MCP and in calls between plugins. Empty input means no
+// Parse parses call options in JSON, the same form in MCP and in calls between plugins. Empty input means no
 // options. The error is invalid_args; for an unknown option it names the known ones.
-func ParseOptions(raw json.RawMessage) (Options, error) {
-	options, _, err := parseOptions(raw, false)
+func Parse(raw json.RawMessage) (host.Options, error) {
+	options, _, err := parse(raw, false)
 	return options, err
 }
 
-// ParseLocalOptions is [ParseOptions] for a front end whose caller may also give [LocalOptions].
-func ParseLocalOptions(raw json.RawMessage) (Options, LocalOptions, error) {
-	return parseOptions(raw, true)
+// ParseLocal is [Parse] for a front end whose caller may also give [Local].
+func ParseLocal(raw json.RawMessage) (host.Options, Local, error) {
+	return parse(raw, true)
 }
 
-func parseOptions(raw json.RawMessage, isLocal bool) (Options, LocalOptions, error) {
+func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 	var o struct {
 		Timeout    string `json:"timeout"`
 		MaxBytes   *int   `json:"max_bytes"`
@@ -65,14 +69,14 @@ func parseOptions(raw json.RawMessage, isLocal bool) (Options, LocalOptions, err
 		Until      string `json:"until"`
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
-		if err := checkOptions(raw, isLocal); err != nil {
-			return Options{}, LocalOptions{}, err
+		if err := checkAll(raw, isLocal); err != nil {
+			return host.Options{}, Local{}, err
 		}
 		if err := json.Unmarshal(raw, &o); err != nil {
-			return Options{}, LocalOptions{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
+			return host.Options{}, Local{}, host.Errorf(host.InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 		}
 	}
-	options := Options{
+	options := host.Options{
 		Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
 		OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
 	}
@@ -82,67 +86,65 @@ func parseOptions(raw json.RawMessage, isLocal bool) (Options, LocalOptions, err
 	if o.Timeout != "" {
 		var err error
 		if options.Timeout, err = time.ParseDuration(o.Timeout); err != nil {
-			return Options{}, LocalOptions{},
-				Errorf(InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
+			return host.Options{}, Local{},
+				host.Errorf(host.InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
 		}
 	}
-	return options, LocalOptions{Session: o.Session, Out: o.Out, Until: o.Until}, options.Check()
+	return options, Local{Session: o.Session, Out: o.Out, Until: o.Until}, Check(options)
 }
 
-// DefaultBrowser is the name of the browser of calls that do not name one.
-const DefaultBrowser = "default"
-
-var optionNames = []string{
+var names = []string{
 	"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait",
 }
 
-// localOptionNames are the names of [LocalOptions].
-var localOptionNames = []string{"session", "out", "until"}
+// localNames are the names of [Local].
+var localNames = []string{"session", "out", "until"}
 
-// checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
-func checkOptions(raw json.RawMessage, isLocal bool) error {
+// checkAll rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
+func checkAll(raw json.RawMessage, isLocal bool) error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
-		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
+		return host.Errorf(host.InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return Errorf(InvalidArgs, "options must be an object, such as {\"timeout\":\"10s\"}")
+		return host.Errorf(host.InvalidArgs, "options must be an object, such as {\"timeout\":\"10s\"}")
 	}
-	known := optionNames
+	known := names
 	if isLocal {
-		known = slices.Concat(optionNames, localOptionNames)
+		known = slices.Concat(names, localNames)
 	}
-	for _, name := range SortedKeys(object) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if slices.Contains(known, name) {
-			if err := checkOption(name, object[name]); err != nil {
+			if err := checkOne(name, object[name]); err != nil {
 				return err
 			}
 			continue
 		}
 		if name == "session" {
-			return Errorf(InvalidArgs, "options: session is an option of the command line and of batch only; "+
+			return host.Errorf(host.InvalidArgs, "options: session is an option of the command line and of batch only; "+
 				"here a call belongs to the session of the client or of the plugin: leave it out")
 		}
 		if name == "until" {
-			return Errorf(InvalidArgs, "options: until is an option of batch only; here the option wait lets a call end when "+
-				"its page is there: leave it out")
+			return host.Errorf(host.InvalidArgs, "options: until is an option of batch only; here the option wait lets a call "+
+				"end when its page is there: leave it out")
 		}
 		if name == "out" {
-			return Errorf(InvalidArgs, "options: unknown option out; only the command line and batch write a result to a "+
-				"file: leave it out, and the answer has the result")
+			return host.Errorf(host.InvalidArgs, "options: unknown option out; only the command line and batch write a result "+
+				"to a file: leave it out, and the answer has the result")
 		}
-		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", Printable(name), strings.Join(known, ", "))
+		e := host.Errorf(host.InvalidArgs, "options: unknown option %s; expected %s", host.Printable(name),
+			strings.Join(known, ", "))
 		for _, n := range spelling.Nearest(name, known, 3) {
-			e.DidYouMean = append(e.DidYouMean, NearName{Name: n.Name, Distance: distance(name, n.Name)})
+			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: n.Name, Distance: distance(name, n.Name)})
 		}
 		return e
 	}
 	return nil
 }
 
-// checkOption rejects a value of another type than the option has. Null means that the option is absent.
-func checkOption(name string, value any) error {
+// checkOne rejects a value of another type than the option has. Null means that the option is absent.
+func checkOne(name string, value any) error {
 	var expected string
 	valid := value == nil
 	switch name {
@@ -162,7 +164,7 @@ func checkOption(name string, value any) error {
 	case "session":
 		text, isText := value.(string)
 		if isText {
-			return CheckSessionName(text)
+			return session.CheckName(text)
 		}
 		expected = "the name of a session"
 	case "out":
@@ -177,12 +179,12 @@ func checkOption(name string, value any) error {
 	if valid {
 		return nil
 	}
-	return Errorf(InvalidArgs, "options: %s: expected %s, got %s", name, expected,
+	return host.Errorf(host.InvalidArgs, "options: %s: expected %s, got %s", name, expected,
 		manifest.CleanLine(jsontext.Shorten(string(jsontext.Marshal(value)))))
 }
 
-// OptionsSchema is what call options are corrected by. A duration has a unit.
-var OptionsSchema = sync.OnceValue(func() *schema.Schema {
+// Schema is what call options are corrected by. A duration has a unit.
+var Schema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"properties":{` +
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
 		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
@@ -195,14 +197,14 @@ var OptionsSchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// IsOption reports whether a name is an option of a call, or means one as in [OptionNamed].
-func IsOption(name string) bool {
-	return slices.Contains(optionNames, name) || OptionNamed(name) != ""
+// Is reports whether a name is an option of a call, or means one as in [Named].
+func Is(name string) bool {
+	return slices.Contains(names, name) || Named(name) != ""
 }
 
-// IsLocalOption reports whether a call option, or one of [LocalOptions], has this name.
-func IsLocalOption(name string) bool {
-	return slices.Contains(optionNames, name) || slices.Contains(localOptionNames, name)
+// IsLocal reports whether a call option, or one of [Local], has this name.
+func IsLocal(name string) bool {
+	return slices.Contains(names, name) || slices.Contains(localNames, name)
 }
 
 // IsPromptText reports whether a value of on_dialog accepts dialogs and fills prompts with a text.
@@ -212,17 +214,17 @@ func IsPromptText(onDialog any) bool {
 }
 
 // Check returns an invalid_args error if an option has an invalid value.
-func (o Options) Check() error {
+func Check(o host.Options) error {
 	switch {
 	case o.Timeout < 0:
-		return Errorf(InvalidArgs, "timeout: %s is negative", o.Timeout)
+		return host.Errorf(host.InvalidArgs, "timeout: %s is negative", o.Timeout)
 	case o.MaxBytes < 0:
-		return Errorf(InvalidArgs, "max_bytes: %d is negative", o.MaxBytes)
+		return host.Errorf(host.InvalidArgs, "max_bytes: %d is negative", o.MaxBytes)
 	}
 	switch o.Isolate {
 	case "", "none", "process", "call":
 	default:
-		return Errorf(InvalidArgs, "isolate: %q is not one of none, process, call", manifest.CleanLine(o.Isolate))
+		return host.Errorf(host.InvalidArgs, "isolate: %q is not one of none, process, call", manifest.CleanLine(o.Isolate))
 	}
 	if waits := []string{"load", "idle", "none"}; o.Wait != "" && !slices.Contains(waits, o.Wait) {
 		return unknownWord("wait", o.Wait, strings.Join(waits, ", "), waits)
@@ -235,9 +237,9 @@ func (o Options) Check() error {
 }
 
 // unknownWord returns the error of an option that takes one of a few words.
-func unknownWord(option, given, expected string, words []string) *Error {
-	e := Errorf(InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
-	e.DidYouMean = spelling.Nearest(given, words, maxNear)
+func unknownWord(option, given, expected string, words []string) *host.Error {
+	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
+	e.DidYouMean = spelling.Nearest(given, words, host.MaxNear)
 	return e
 }
 

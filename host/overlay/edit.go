@@ -1,4 +1,4 @@
-package host
+package overlay
 
 import (
 	"crypto/sha256"
@@ -8,35 +8,36 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Fields of a tool that an [Edit] can change. There is none for a schema, an effect, a right or an exit code.
 const (
-	EditBrief    = "brief"
-	EditStandard = "standard"
-	EditFull     = "full"
-	EditWhen     = "when"
-	EditWhenNot  = "when_not"
+	Brief    = "brief"
+	Standard = "standard"
+	Full     = "full"
+	When     = "when"
+	WhenNot  = "when_not"
 
-	EditAlias   = "alias" // these add to a list
-	EditKeyword = "keyword"
-	EditTask    = "task"
-	EditPhrase  = "phrase" // as a task, of which search knows that it is not the author's
-	EditNeed    = "need"
-	EditExample = "example" // comes first
+	Alias   = "alias" // these add to a list
+	Keyword = "keyword"
+	Task    = "task"
+	Phrase  = "phrase" // as a task, of which search knows that it is not the author's
+	Need    = "need"
+	Example = "example" // comes first
 
-	EditParam      = "param"       // the description of a parameter
-	EditParamAlias = "param_alias" // another name of it, that corrections know
-	EditFrom       = "from"        // an item of its x-from
-	EditRare       = "rare"        // tier 2 has only its name
+	Param      = "param"       // the description of a parameter
+	ParamAlias = "param_alias" // another name of it, that corrections know
+	From       = "from"        // an item of its x-from
+	Rare       = "rare"        // tier 2 has only its name
 )
 
-// EditFields are all fields, in the order in which documentation has them.
-func EditFields() []string {
-	return []string{EditBrief, EditStandard, EditFull, EditWhen, EditWhenNot, EditAlias, EditKeyword, EditTask, EditPhrase,
-		EditNeed, EditExample, EditParam, EditParamAlias, EditFrom, EditRare}
+// Fields are all fields, in the order in which documentation has them.
+func Fields() []string {
+	return []string{Brief, Standard, Full, When, WhenNot, Alias, Keyword, Task, Phrase,
+		Need, Example, Param, ParamAlias, From, Rare}
 }
 
 // Edit is a change of a tool's documentation that the operator applied.
@@ -45,16 +46,16 @@ type Edit struct {
 	Field string `json:"field"`
 	Param string `json:"param,omitempty"` // for those fields that are about a parameter
 	Value string `json:"value,omitempty"`
-	// Example is the value of EditExample.
+	// Example is the value of the field [Example].
 	Example *manifest.Example `json:"example,omitempty"`
 	Origin  string            `json:"origin,omitempty"` // what proposed it, such as "rule enum"
 	// Scores are those of the texts before and after it and the edits that it was applied with, if they were measured.
-	Scores  *EditScores `json:"scores,omitempty"`
-	Applied time.Time   `json:"applied,omitzero"`
+	Scores  *Scores   `json:"scores,omitempty"`
+	Applied time.Time `json:"applied,omitzero"`
 }
 
-// EditScores are the scores of a tool's texts before and after edits.
-type EditScores struct {
+// Scores are the scores of a tool's texts before and after edits.
+type Scores struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
@@ -65,17 +66,17 @@ func (e *Edit) Replaced(t *manifest.Tool) string {
 		return ""
 	}
 	switch e.Field {
-	case EditBrief:
+	case Brief:
 		return t.Docs.Brief
-	case EditStandard:
+	case Standard:
 		return t.Docs.Standard
-	case EditFull:
+	case Full:
 		return t.Docs.Full
-	case EditWhen:
+	case When:
 		return t.When
-	case EditWhenNot:
+	case WhenNot:
 		return t.WhenNot
-	case EditParam:
+	case Param:
 		for _, p := range manifest.Params(t.Params) {
 			if p.Name == e.Param {
 				return p.Description
@@ -95,7 +96,7 @@ func (e *Edit) ID() string {
 // adds reports whether the edit adds to a list; others replace a text.
 func (e *Edit) adds() bool {
 	switch e.Field {
-	case EditBrief, EditStandard, EditFull, EditWhen, EditWhenNot, EditParam:
+	case Brief, Standard, Full, When, WhenNot, Param:
 		return false
 	}
 	return true
@@ -131,39 +132,39 @@ func (o *Overlay) Apply(t *manifest.Tool) *manifest.Tool {
 
 func (e *Edit) apply(t *manifest.Tool) {
 	switch e.Field {
-	case EditBrief:
+	case Brief:
 		t.Docs.Brief = e.Value
-	case EditStandard:
+	case Standard:
 		t.Docs.Standard = e.Value
-	case EditFull:
+	case Full:
 		t.Docs.Full = e.Value
-	case EditWhen:
+	case When:
 		t.When = e.Value
-	case EditWhenNot:
+	case WhenNot:
 		t.WhenNot = e.Value
-	case EditAlias:
-		t.Aliases = AppendNew(t.Aliases, e.Value)
-	case EditKeyword:
-		t.Keywords = AppendNew(t.Keywords, e.Value)
-	case EditTask:
-		t.Tasks = AppendNew(t.Tasks, e.Value)
-	case EditNeed:
-		t.Needs = AppendNew(t.Needs, e.Value)
-	case EditExample:
+	case Alias:
+		t.Aliases = appendNew(t.Aliases, e.Value)
+	case Keyword:
+		t.Keywords = appendNew(t.Keywords, e.Value)
+	case Task:
+		t.Tasks = appendNew(t.Tasks, e.Value)
+	case Need:
+		t.Needs = appendNew(t.Needs, e.Value)
+	case Example:
 		if e.Example != nil {
 			t.Examples = append([]manifest.Example{*e.Example}, t.Examples...)
 		}
-	case EditParam:
+	case Param:
 		t.Params = annotate(t.Params, e.Param, "description", func(any) any { return e.Value })
-	case EditParamAlias:
+	case ParamAlias:
 		t.Params = annotate(t.Params, e.Param, "x-aliases", addTo(e.Value))
-	case EditFrom:
+	case From:
 		t.Params = annotate(t.Params, e.Param, "x-from", addTo(e.Value))
 	}
 }
 
-// AppendNew appends a value unless the list has it.
-func AppendNew(list []string, value string) []string {
+// appendNew appends a value unless the list has it.
+func appendNew(list []string, value string) []string {
 	if slices.Contains(list, value) {
 		return list
 	}
@@ -182,7 +183,7 @@ func addTo(value string) func(any) any {
 
 // annotate sets a keyword of a property that no validator reads.
 func annotate(params json.RawMessage, name, keyword string, change func(any) any) json.RawMessage {
-	root, err := jsontext.Decode(params, jsontext.Limits{Bytes: MaxParams})
+	root, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
 		return params
 	}
@@ -213,12 +214,4 @@ func (o *Overlay) Merge(edits []Edit) *Overlay {
 		merged.Edits = append(merged.Edits, edits[i])
 	}
 	return merged
-}
-
-// Base returns the plugin below an overlay, or the plugin itself.
-func Base(p Provider) Provider {
-	if o, ok := p.(interface{ Base() Provider }); ok {
-		return o.Base()
-	}
-	return p
 }

@@ -1,4 +1,4 @@
-package host
+package origin
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -18,8 +19,8 @@ import (
 func VisitTexts(tool string, params any, pointer string, visit func(string) (string, error)) (any, error) {
 	tokens, ok := jsontext.SplitPointer(pointer)
 	if !ok {
-		return nil, Errorf(InvalidPlugin, "%s declares %s, which is not a JSON pointer", tool,
-			Printable(pointer))
+		return nil, host.Errorf(host.InvalidPlugin, "%s declares %s, which is not a JSON pointer", tool,
+			host.Printable(pointer))
 	}
 	var walk func(value any, tokens []string) (any, error)
 	walk = func(value any, tokens []string) (any, error) {
@@ -47,7 +48,7 @@ func VisitTexts(tool string, params any, pointer string, visit func(string) (str
 		case nil:
 			return nil, nil
 		}
-		return nil, Errorf(InvalidArgs, "%s: %s must be a text or a list of texts", tool, Printable(pointer))
+		return nil, host.Errorf(host.InvalidArgs, "%s: %s must be a text or a list of texts", tool, host.Printable(pointer))
 	}
 	return walk(params, tokens)
 }
@@ -62,11 +63,11 @@ func CheckURLs(params json.RawMessage, pointers []string) error {
 	if len(pointers) == 0 {
 		return nil
 	}
-	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: MaxParams})
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return SyntaxError(err, params)
+		return nil // whoever reads them says so, as below
 	}
-	var e *Error
+	var e *host.Error
 	for _, pointer := range pointers {
 		_, err := VisitTexts("", value, pointer, func(given string) (string, error) {
 			meant := meantURL(given)
@@ -74,13 +75,13 @@ func CheckURLs(params json.RawMessage, pointers []string) error {
 				return given, nil
 			}
 			printed := manifest.CleanLine(given)
-			e = Errorf(InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
+			e = host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
 				printed)
-			e.Details = []Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
+			e.Details = []host.Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
 				Expected: "an absolute URL with a scheme"}}
 			if meant != "" {
-				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), TextSuggestion(meant)
-				e.Changes = []Change{{From: pointer, To: pointer, How: schema.Coerced}}
+				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), host.TextSuggestion(meant)
+				e.Changes = []host.Change{{From: pointer, To: pointer, How: schema.Coerced}}
 			}
 			return meant, nil
 		})

@@ -1,9 +1,11 @@
-package host
+package reference
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 func TestReferences(t *testing.T) {
@@ -39,7 +41,7 @@ func TestReferences(t *testing.T) {
 		case c.fails == "" && (err != nil || string(got) != c.want):
 			t.Errorf("%s: got %s, %v; want %s", c.params, got, err, c.want)
 		case c.fails != "":
-			if err == nil || AsError(err).Code != InvalidArgs || !strings.Contains(err.Error(), c.fails) {
+			if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("%s: got %s, %v; want an error with %q", c.params, got, err, c.fails)
 			}
 		}
@@ -54,7 +56,7 @@ func FuzzReferences(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		got, err := earlier.Substitute(params)
 		if err != nil {
-			if e := AsError(err); e.Code != InvalidArgs {
+			if e := host.AsError(err); e.Code != host.InvalidArgs {
 				t.Errorf("%s: %v", e.Code, err)
 			}
 			return

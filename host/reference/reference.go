@@ -1,4 +1,5 @@
-package host
+// Package reference replaces references to the results of earlier calls, such as ${1.nodeId}, in later ones.
+package reference
 
 import (
 	"bytes"
@@ -7,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -15,8 +17,8 @@ import (
 // refers to a part of one; "$${" are the characters themselves. They are parsed when something refers to them.
 type Results map[string]json.RawMessage
 
-// BatchParams is the id under which [Results] has the parameters of the batch itself, as an object.
-const BatchParams = "param"
+// Params is the id under which [Results] has the parameters of the batch itself, as an object.
+const Params = "param"
 
 // Substitute replaces references to results in the strings of a call's parameters, or of its options. The error is
 // invalid_args: for params that are not JSON, and for a reference to what does not exist.
@@ -24,9 +26,9 @@ func (r Results) Substitute(params json.RawMessage) (json.RawMessage, error) {
 	if !bytes.Contains(params, []byte("${")) {
 		return params, nil
 	}
-	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: MaxParams})
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return nil, Errorf(InvalidArgs, "%s", manifest.CleanLine(err.Error()))
+		return nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
 	}
 	replaced, err := replaceRefs(value, r)
 	if err != nil {
@@ -78,7 +80,7 @@ func expand(s string, earlier Results) (any, error) {
 		}
 		end := strings.IndexByte(rest[at:], '}')
 		if end < 0 {
-			return nil, Errorf(InvalidArgs, "%q has a ${ without }; write $${ for the characters themselves",
+			return nil, host.Errorf(host.InvalidArgs, "%q has a ${ without }; write $${ for the characters themselves",
 				manifest.CleanLine(s))
 		}
 		value, err := lookUp(rest[at+2:at+end], earlier)
@@ -95,7 +97,7 @@ func expand(s string, earlier Results) (any, error) {
 		case json.Number, bool:
 			fmt.Fprint(&b, v)
 		default:
-			return nil, Errorf(InvalidArgs,
+			return nil, host.Errorf(host.InvalidArgs,
 				"${%s} is neither a string nor a number, so it cannot be part of a longer text",
 				manifest.CleanLine(rest[at+2:at+end]))
 		}
@@ -119,9 +121,9 @@ func lookUp(ref string, earlier Results) (any, error) {
 	id, path, data, ok := earlier.find(ref)
 	name := manifest.CleanLine(id)
 	invalid := func(format string, args ...any) error {
-		return Errorf(InvalidArgs, "${%s}: "+format, append([]any{manifest.CleanLine(ref)}, args...)...)
+		return host.Errorf(host.InvalidArgs, "${%s}: "+format, append([]any{manifest.CleanLine(ref)}, args...)...)
 	}
-	if !ok && id == BatchParams {
+	if !ok && id == Params {
 		data = json.RawMessage("{}")
 	} else if !ok {
 		return nil, invalid("no earlier call that succeeded has the id %s", name)
@@ -146,7 +148,7 @@ func lookUp(ref string, earlier Results) (any, error) {
 		default:
 			ok = false
 		}
-		if !ok && id == BatchParams {
+		if !ok && id == Params {
 			return nil, invalid("the batch was given no parameter %s", manifest.CleanLine(path))
 		} else if !ok {
 			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))

@@ -1,13 +1,13 @@
-package host
+package wire
 
 import (
 	"os"
 	"os/exec"
 )
 
-// SelfCommand returns a command that starts this binary again; the caller selects its job in the environment. On Linux
+// Self returns a command that starts this binary again; the caller selects its job in the environment. On Linux
 // it is the binary of the running process, even if the file has been replaced since.
-func SelfCommand() *exec.Cmd {
+func Self() *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]

@@ -1,5 +1,5 @@
 // Package origin parses where requests go, with one grammar for what operators grant, manifests request and guests
-// send.
+// send, and checks the URLs in parameters.
 package origin
 
 import (
@@ -11,6 +11,19 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 )
+
+// Exact returns the canonical spelling of an origin, such as "https://example.com" or "http://127.0.0.1:8080": as
+// browsers write it. It rejects whatever else a URL can have, and wildcards.
+func Exact(s string) (string, error) {
+	o, err := Parse(s)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Wildcard:
+		return "", fmt.Errorf("%s is a pattern, not an origin: name each origin", o)
+	}
+	return o.String(), nil
+}
 
 // Origin is a destination of requests: a scheme, a host and a port.
 //

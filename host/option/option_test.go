@@ -1,4 +1,4 @@
-package host_test
+package option_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/option"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -25,7 +26,7 @@ func TestParseOptions(t *testing.T) {
 		{`{"on_dialog":"accept=Ada"}`, host.Options{OnDialog: "accept=Ada"}},
 		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
 	} {
-		if got, err := host.ParseOptions(json.RawMessage(c.in)); err != nil || got != c.want {
+		if got, err := option.Parse(json.RawMessage(c.in)); err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v", c.in, got, err)
 		}
 	}
@@ -54,7 +55,7 @@ func TestParseOptions(t *testing.T) {
 		{`{"Dry_Run":true}`, "Dry_Run"},
 		{`nonsense`, "options"},
 	} {
-		got, err := host.ParseOptions(json.RawMessage(c.in))
+		got, err := option.Parse(json.RawMessage(c.in))
 		if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %+v, %v; expected invalid_args with %q", c.in, got, err, c.says)
 		}
@@ -64,11 +65,11 @@ func TestParseOptions(t *testing.T) {
 // TestLocalOptions checks which names of a session a line of a batch may have. Other callers may not choose a session.
 func TestLocalOptions(t *testing.T) {
 	for _, in := range []string{``, `{"session":null}`, `{"jq":"."}`} {
-		if _, local, err := host.ParseLocalOptions(json.RawMessage(in)); err != nil || local != (host.LocalOptions{}) {
+		if _, local, err := option.ParseLocal(json.RawMessage(in)); err != nil || local != (option.Local{}) {
 			t.Errorf("%s: got %+v, %v", in, local, err)
 		}
 	}
-	options, local, err := host.ParseLocalOptions(json.RawMessage(`{"session":"a-1","browser":"b"}`))
+	options, local, err := option.ParseLocal(json.RawMessage(`{"session":"a-1","browser":"b"}`))
 	if err != nil || local.Session != "a-1" || options != (host.Options{Browser: "b"}) {
 		t.Errorf("got %+v, %+v, %v", options, local, err)
 	}
@@ -76,7 +77,7 @@ func TestLocalOptions(t *testing.T) {
 		`{"session":""}`: "not the name of a session", `{"session":"a/b"}`: "not the name of a session",
 		`{"session":true}`: "expected the name of a session, got true", `{"sesion":"a"}`: "expected timeout,",
 	} {
-		_, _, err := host.ParseLocalOptions(json.RawMessage(in))
+		_, _, err := option.ParseLocal(json.RawMessage(in))
 		if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v; expected invalid_args with %q", in, err, says)
 		}

@@ -1,4 +1,4 @@
-package host
+package command
 
 import (
 	"context"
@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 )
-
-// MaxConfig is the size limit of a configuration file, in bytes.
-const MaxConfig = 1 << 20
 
 // ReadValue reads a file that a caller names for a value, of at most limit bytes. It may belong to anybody and be a
 // pipe, which is read to its end or until ctx ends: then the error is timeout, or the cause of ctx. Devices are
@@ -53,7 +51,7 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 		return r.data, r.err
 	case <-ctx.Done():
 		if ctx.Err() == context.DeadlineExceeded {
-			return nil, Errorf(Timeout, "%s: nobody has finished writing to it within the timeout", path)
+			return nil, host.Errorf(host.Timeout, "%s: nobody has finished writing to it within the timeout", path)
 		}
 		return nil, context.Cause(ctx)
 	}

@@ -1,0 +1,95 @@
+package advice
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// NextAfterDescribe returns the steps that documentation offers, such as a call of its first example.
+func NextAfterDescribe(d *host.Docs) (next []host.Step) {
+	switch {
+	case d.Kind == "event":
+		next = append(next, host.Step{Op: host.OpListen, Tool: d.Plugin, Query: d.Tool})
+	case d.Kind == "" && len(d.Examples) > 0:
+		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
+			next = append(next, ExampleStep(d.Name, &d.Examples[0]))
+		}
+	case d.Kind == "":
+		next = append(next, host.DescribeStep(d.Name, 0))
+	}
+	if d.Tier == manifest.Tier2 {
+		next = append(next, host.DescribeStep(d.Name, manifest.Tier3))
+	}
+	if len(next) == 0 {
+		next = append(next, host.Address{Plugin: d.Plugin, Group: d.Group}.ListStep())
+	}
+	return next
+}
+
+// DescribeWithin returns the documentation of a tool at a tier, or the best part of it that stays within the limit of
+// the context.
+func DescribeWithin(ctx context.Context, a host.Address, t *manifest.Tool, tier int) (*host.Docs, error) {
+	d, err := a.Describe(t, tier)
+	limit := host.MaxTokens(ctx)
+	if err != nil || limit == 0 {
+		return d, err
+	}
+	fits := func() bool {
+		d.Next = NextAfterDescribe(d)
+		return host.DocsTokens(ctx, d, false) <= limit
+	}
+	if fits() {
+		return d, nil
+	}
+	left := []string{}
+	if tier == manifest.Tier3 {
+		left = append(left, "tier 3")
+		if d, err = a.Describe(t, manifest.Tier2); err != nil {
+			return nil, err
+		}
+		if d.LeftOut = left; fits() {
+			return d, nil
+		}
+	}
+	for _, part := range d.Reductions() {
+		if !part.Remove() {
+			continue
+		}
+		left = append(left, part.Name)
+		if d.LeftOut = left; fits() {
+			return d, nil
+		}
+	}
+	if d, err = a.Describe(t, manifest.Tier1); err != nil {
+		return nil, err
+	}
+	if tier > manifest.Tier1 {
+		d.LeftOut = []string{"all but tier 1"}
+	}
+	return d, nil
+}
+
+// maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier
+// 3 always repeats the example, because it has no other step.
+const maxExampleStep = 140
+
+// ExampleStep returns the step that runs an example of a tool, with the calls before it if it needs any.
+func ExampleStep(tool string, e *manifest.ExampleDoc) host.Step {
+	if len(e.Before) == 0 && !strings.Contains(string(e.Params), `"${`) {
+		return host.CallStep(tool, e.Params)
+	}
+	var own map[string]json.RawMessage
+	if json.Unmarshal(e.Params, &own) == nil {
+		for name, value := range own {
+			if strings.Contains(string(value), `"${`) {
+				delete(own, name)
+			}
+		}
+	}
+	params, _ := manifest.Marshal(own)
+	return host.PlanStep(tool, params)
+}
