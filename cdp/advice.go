@@ -170,12 +170,7 @@ func retryPlan(tool string, flow *manifest.Flow, params json.RawMessage) host.St
 		return host.PlanStep(tool, nil)
 	}
 	for _, v := range flow.Values {
-		name, _, _ := strings.Cut(v.Pointer[1:], "/")
-		if strings.Contains(v.Pointer[1:], "/") {
-			removeAt(given, strings.Split(v.Pointer[1:], "/"))
-		} else {
-			delete(given, name)
-		}
+		removeAt(given, strings.Split(v.Pointer[1:], "/"))
 	}
 	if len(given) == 0 {
 		return host.PlanStep(tool, nil)

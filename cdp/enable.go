@@ -56,9 +56,13 @@ func (t translation) domainsToEnable(ctx context.Context, r *host.Request, enabl
 		needed, _ := protocol.Embedded().Domain(name)
 		switch {
 		case slices.Contains(enabled, name):
-		case !needed.Enabling.Allows(protocol.Embedded().Rights(r.Tool).Effect), !r.MayCall(ctx, name+".enable"):
+		case !needed.Enabling.Allows(protocol.Embedded().Rights(r.Tool).Effect):
 			return nil
 		default:
+			may, err := host.AskFor[bool](ctx, r, host.AskMayCall, host.ToolArgument{Tool: name + ".enable"})
+			if err != nil || !may {
+				return nil
+			}
 			domains = append(domains, name)
 		}
 	}

@@ -128,7 +128,8 @@ func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, e
 		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
 		emit = (&untilFilter{eventsParams: q, emit: r.Emit, last: func(record json.RawMessage) bool {
-			return r.IsLast(ctx, record)
+			last, err := host.AskFor[bool](ctx, r, host.AskLast, record)
+			return err != nil || last
 		}}).filter
 	}
 	end, err := c.Listen(ctx, request, r.Started, emit)

@@ -118,7 +118,7 @@ type secretParams struct {
 
 // typeSecret types a secret into the focused element, if the policy binds it to the origin of that frame.
 func typeSecret(ctx context.Context, c *keeper.Client, r *host.Request, q secretParams) (api.Typed, error) {
-	secret, err := r.BoundSecret(ctx, q.Secret)
+	secret, err := host.AskFor[host.BoundSecret](ctx, r, host.AskBoundSecret, host.NameArgument{Name: q.Secret})
 	if err != nil {
 		return api.Typed{}, err
 	}

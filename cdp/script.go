@@ -75,7 +75,8 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 			Expected: "the name of a function that the script exports"}}
 		return nil, e
 	}
-	declared, err := r.Script(ctx, q.Script, false)
+	argument := host.ScriptArgument{Name: q.Script}
+	declared, err := host.AskFor[host.Script](ctx, r, host.AskScript, argument)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,8 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	done, err := c.Script(ctx, request)
 	if errors.Is(err, api.ErrNoScript) {
-		if declared, err = r.Script(ctx, q.Script, true); err != nil {
+		argument.Text = true
+		if declared, err = host.AskFor[host.Script](ctx, r, host.AskScript, argument); err != nil {
 			return nil, err
 		}
 		request.Script.Text = declared.Text
@@ -117,7 +119,8 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 			if err != nil {
 				return nil, err
 			}
-			if file, err = r.SharedFile(ctx, file, folder.Path); err != nil {
+			argument := host.SharedFileArgument{Text: file, Folder: folder.Path}
+			if file, err = host.AskFor[string](ctx, r, host.AskSharedFile, argument); err != nil {
 				return nil, err
 			}
 		}

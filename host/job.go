@@ -205,48 +205,24 @@ func (w outputWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ask calls a function of the host and decodes its result into v.
-func (r *Request) ask(ctx context.Context, function string, argument, v any) error {
+// AskFor calls a function of the host, such as [AskScript], and decodes its result. If the host serves none, the error
+// is unavailable.
+func AskFor[T any](ctx context.Context, r *Request, function string, argument any) (result T, err error) {
 	if r.Ask == nil {
-		return Errorf(Unavailable, "the host serves no %s here", function)
+		return result, Errorf(Unavailable, "the host serves no %s here", function)
 	}
 	raw, err := manifest.Marshal(argument)
 	if err != nil {
-		return err
+		return result, err
 	}
-	result, err := r.Ask(ctx, function, raw)
+	answer, err := r.Ask(ctx, function, raw)
 	if err != nil {
-		return err
+		return result, err
 	}
-	return json.Unmarshal(result.Data, v)
+	return result, json.Unmarshal(answer.Data, &result)
 }
 
-// MayCall asks [AskMayCall]. A host that cannot be asked allows nothing.
-func (r *Request) MayCall(ctx context.Context, tool string) (may bool) {
-	return r.ask(ctx, AskMayCall, ToolArgument{Tool: tool}, &may) == nil && may
-}
-
-// Script asks [AskScript].
-func (r *Request) Script(ctx context.Context, name string, withText bool) (s Script, err error) {
-	return s, r.ask(ctx, AskScript, ScriptArgument{name, withText}, &s)
-}
-
-// SharedFile asks [AskSharedFile].
-func (r *Request) SharedFile(ctx context.Context, text, folder string) (path string, err error) {
-	return path, r.ask(ctx, AskSharedFile, SharedFileArgument{text, folder}, &path)
-}
-
-// BoundSecret asks [AskBoundSecret].
-func (r *Request) BoundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
-	return s, r.ask(ctx, AskBoundSecret, NameArgument{name}, &s)
-}
-
-// IsLast asks [AskLast]. A record is the last one if the host cannot be asked.
-func (r *Request) IsLast(ctx context.Context, record json.RawMessage) (last bool) {
-	return r.ask(ctx, AskLast, record, &last) != nil || last
-}
-
-// ToolArgument is the argument of [AskTool].
+// ToolArgument is the argument of [AskTool] and, with only the tool, of [AskMayCall].
 type ToolArgument struct {
 	Tool    string          `json:"tool"`
 	Params  json.RawMessage `json:"params,omitempty"`

@@ -124,10 +124,10 @@ func TestDropped(t *testing.T) {
 	if _, err := io.WriteString(r.Output(), "text"); err != nil || r.Emit(json.RawMessage("1")) != nil {
 		t.Error("an event fails")
 	}
-	if r.MayCall(t.Context(), "tool") || !r.IsLast(t.Context(), json.RawMessage("1")) {
+	if mayCall(t.Context(), r, "tool") || !isLast(t.Context(), r, json.RawMessage("1")) {
 		t.Error("a host that cannot be asked allows a call, or lets a stream go on")
 	}
-	if _, err := r.BoundSecret(t.Context(), "KEY"); host.AsError(err).Code != host.Unavailable {
+	if _, err := boundSecret(t.Context(), r, "KEY"); host.AsError(err).Code != host.Unavailable {
 		t.Error(err)
 	}
 }

@@ -274,3 +274,25 @@ var cli = host.Principal{Name: "cli"}
 func cliIn(session string) host.Principal {
 	return host.Principal{Name: "cli", Session: host.Session{Name: session}}
 }
+
+// mayCall asks [host.AskMayCall], as a provider does.
+func mayCall(ctx context.Context, r *host.Request, tool string) bool {
+	may, err := host.AskFor[bool](ctx, r, host.AskMayCall, host.ToolArgument{Tool: tool})
+	return err == nil && may
+}
+
+// isLast asks [host.AskLast].
+func isLast(ctx context.Context, r *host.Request, record json.RawMessage) bool {
+	last, err := host.AskFor[bool](ctx, r, host.AskLast, record)
+	return err != nil || last
+}
+
+// boundSecret asks [host.AskBoundSecret].
+func boundSecret(ctx context.Context, r *host.Request, name string) (host.BoundSecret, error) {
+	return host.AskFor[host.BoundSecret](ctx, r, host.AskBoundSecret, host.NameArgument{Name: name})
+}
+
+// askScript asks [host.AskScript] for the script "page".
+func askScript(ctx context.Context, r *host.Request, text bool) (host.Script, error) {
+	return host.AskFor[host.Script](ctx, r, host.AskScript, host.ScriptArgument{Name: "page", Text: text})
+}

@@ -926,7 +926,7 @@ func TestMayCall(t *testing.T) {
 		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			may := map[string]bool{}
 			for _, tool := range tools {
-				may[tool] = r.MayCall(ctx, tool)
+				may[tool] = mayCall(ctx, r, tool)
 			}
 			data, err := json.Marshal(may)
 			return &host.Result{Data: data}, err
@@ -987,7 +987,7 @@ func TestMayCallHoldsTheEffect(t *testing.T) {
 	var may bool
 	inner := newFake(t, shopNamed("inner"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			may = r.MayCall(ctx, "order.cancel")
+			may = mayCall(ctx, r, "order.cancel")
 			return &host.Result{Data: json.RawMessage("{}")}, nil
 		}})
 	held := map[string][]string{"outer": {"inner.echo", "inner.order.cancel"}}
@@ -1015,7 +1015,7 @@ func (boundSecrets) SecretOrigins(name string) ([]string, error) {
 func TestBoundSecrets(t *testing.T) {
 	browser := newFake(t, shopNamed("browser"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			secret, err := r.BoundSecret(ctx, string(r.Params[9:len(r.Params)-2]))
+			secret, err := boundSecret(ctx, r, string(r.Params[9:len(r.Params)-2]))
 			if err == nil && (secret.Value != token || len(secret.Origins) != 1) {
 				t.Errorf("%+v", secret)
 			}
@@ -1027,7 +1027,7 @@ func TestBoundSecrets(t *testing.T) {
 	browser.info.Kind = manifest.KindBuiltin
 	caller := newFake(t, shopNamed("caller"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			if _, err := r.BoundSecret(ctx, "GRANTED"); host.AsError(err).Code != host.NotFound {
+			if _, err := boundSecret(ctx, r, "GRANTED"); host.AsError(err).Code != host.NotFound {
 				t.Errorf("a plugin gets the values of bound secrets: %v", err)
 			}
 			return callTool(ctx, r, "browser.echo", r.Params, "")

@@ -19,14 +19,14 @@ func TestScripts(t *testing.T) {
 	browser := newFake(t, shopNamed("browser"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			var err error
-			got, err = r.Script(ctx, "page", strings.Contains(string(r.Params), "text"))
+			got, err = askScript(ctx, r, strings.Contains(string(r.Params), "text"))
 			return &host.Result{Data: json.RawMessage(`{}`)}, err
 		}})
 	browser.info.Kind = manifest.KindBuiltin
 	caller := newFake(t, strings.Replace(shopNamed("caller"), `"kind":`,
 		`"scripts": [{"name": "page", "sha256": "`+strings.Repeat("ab", 32)+`"}], "kind":`, 1), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			if _, err := r.Script(ctx, "page", true); host.AsError(err).Code != host.NotFound {
+			if _, err := askScript(ctx, r, true); host.AsError(err).Code != host.NotFound {
 				t.Errorf("a plugin gets the text of scripts: %v", err)
 			}
 			return callTool(ctx, r, "browser.echo", r.Params, "")

@@ -62,7 +62,8 @@ func TestHanded(t *testing.T) {
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return nil, err
 			}
-			path, err := r.SharedFile(ctx, p.Title, folder)
+			path, err := host.AskFor[string](ctx, r, host.AskSharedFile,
+				host.SharedFileArgument{Text: p.Title, Folder: folder})
 			if err != nil {
 				return nil, err
 			}

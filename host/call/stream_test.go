@@ -18,7 +18,7 @@ func TestResultToWriter(t *testing.T) {
 	last := false
 	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
 		seen = r
-		last = r.IsLast(t.Context(), json.RawMessage("1")) && !r.IsLast(t.Context(), json.RawMessage("2"))
+		last = isLast(t.Context(), r, json.RawMessage("1")) && !isLast(t.Context(), r, json.RawMessage("2"))
 		n, err := io.WriteString(r.Output(), "written")
 		return &host.Result{Written: int64(n), Raw: r.Drain, Warnings: []string{"so"}}, err
 	}})
