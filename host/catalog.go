@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -238,7 +239,7 @@ func (c *Catalog) nearestPlugins(name string) []NearName {
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	return spelling.Nearest(name, names, MaxNear)
+	return spelling.Nearest(name, names, maxNear)
 }
 
 // unknownName returns the error of a name whose plugin does not exist. It suggests plugins with similar names and,
@@ -297,7 +298,7 @@ func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
 		}
 		sure := hit.Confidence != "low" && !strings.HasPrefix(hit.Why, "typo")
-		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < MaxNear {
+		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
 			steps = append(steps, DescribeStep(hit.Plugin+"."+hit.Name, 0))
 		}
 	}
@@ -364,19 +365,16 @@ func Resembles(plugin, name, typed string) (distance int, ok bool) {
 	return distance, ok
 }
 
-// MaxNear is how many names an error suggests at most.
-const MaxNear = 3
+// maxNear is how many names an error suggests at most.
+const maxNear = 3
 
 // Closest sorts names by distance, then by name, and returns the first three.
 func Closest(near []NearName) []NearName {
 	slices.SortFunc(near, func(a, b NearName) int {
-		if a.Distance != b.Distance {
-			return a.Distance - b.Distance
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(a.Distance-b.Distance, strings.Compare(a.Name, b.Name))
 	})
 	near = slices.Compact(near)
-	return near[:min(len(near), MaxNear)]
+	return near[:min(len(near), maxNear)]
 }
 
 // Printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
@@ -386,13 +384,6 @@ func Printable(name string) string {
 		return `""`
 	}
 	return name
-}
-
-func joinMethods(words []string) string {
-	if len(words) == 0 {
-		return "GET"
-	}
-	return strings.Join(words, ",")
 }
 
 // Describe returns the documentation of a tool at a tier.

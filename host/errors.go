@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -238,10 +239,7 @@ func AsError(err error) *Error {
 
 // PointerName returns a JSON pointer as messages have it: the root is "parameters".
 func PointerName(pointer string) string {
-	if pointer == "" {
-		return "parameters"
-	}
-	return pointer
+	return cmp.Or(pointer, "parameters")
 }
 
 // ErrorObject is the JSON form of an [Error]. Fields that do not apply are absent. Command is set by a front end that

@@ -284,7 +284,7 @@ func (g Grant) Names() []string {
 		names = append(names, "fs:"+f.Mode+":"+f.Source+"="+f.Path)
 	}
 	for _, h := range g.HTTP {
-		names = append(names, "http:"+joinMethods(h.Methods)+":"+h.URL)
+		names = append(names, "http:"+cmp.Or(strings.Join(h.Methods, ","), "GET")+":"+h.URL)
 	}
 	for _, t := range g.Tools {
 		names = append(names, "tool:"+t)

@@ -17,21 +17,21 @@ import (
 // Functions serves what a provider asks of the host; see [host.Request]. A function that is nil is denied, or not
 // found if guests do not know it.
 type Functions struct {
-	// CallTool serves [AskTool].
+	// CallTool serves [host.AskTool].
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result, error)
-	// HTTP serves [AskHTTP].
+	// HTTP serves [host.AskHTTP].
 	HTTP func(ctx context.Context, r *host.HTTPRequest) (*host.HTTPResponse, error)
-	// ReadSecret serves [AskSecret].
+	// ReadSecret serves [host.AskSecret].
 	ReadSecret func(ctx context.Context, name string) (string, error)
 	// MayCall serves [host.AskMayCall].
 	MayCall func(ctx context.Context, tool string) bool
-	// BoundSecret serves [AskBoundSecret].
+	// BoundSecret serves [host.AskBoundSecret].
 	BoundSecret func(ctx context.Context, name string) (host.BoundSecret, error)
-	// Script serves [AskScript].
+	// Script serves [host.AskScript].
 	Script func(name string, withText bool) (host.Script, error)
-	// CopySharedFile serves [AskSharedFile].
+	// CopySharedFile serves [host.AskSharedFile].
 	CopySharedFile func(text, folder string) (path string, err error)
-	// Last serves [AskLast].
+	// Last serves [host.AskLast].
 	Last func(record json.RawMessage) bool
 	// Denied, if not nil, is called for each right that was denied.
 	Denied func(right, why string)

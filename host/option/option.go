@@ -100,6 +100,15 @@ var names = []string{
 // localNames are the names of [Local].
 var localNames = []string{"session", "out", "until"}
 
+// elsewhere says of each of them why another caller cannot give it.
+var elsewhere = map[string]string{
+	"session": "session is an option of the command line and of batch only; here a call belongs to the session of the " +
+		"client or of the plugin: leave it out",
+	"until": "until is an option of batch only; here the option wait lets a call end when its page is there: leave it out",
+	"out": "unknown option out; only the command line and batch write a result to a file: leave it out, and the answer " +
+		"has the result",
+}
+
 // checkAll rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkAll(raw json.RawMessage, isLocal bool) error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{})
@@ -121,17 +130,8 @@ func checkAll(raw json.RawMessage, isLocal bool) error {
 			}
 			continue
 		}
-		if name == "session" {
-			return host.Errorf(host.InvalidArgs, "options: session is an option of the command line and of batch only; "+
-				"here a call belongs to the session of the client or of the plugin: leave it out")
-		}
-		if name == "until" {
-			return host.Errorf(host.InvalidArgs, "options: until is an option of batch only; here the option wait lets a call "+
-				"end when its page is there: leave it out")
-		}
-		if name == "out" {
-			return host.Errorf(host.InvalidArgs, "options: unknown option out; only the command line and batch write a result "+
-				"to a file: leave it out, and the answer has the result")
+		if why := elsewhere[name]; why != "" {
+			return host.Errorf(host.InvalidArgs, "options: %s", why)
 		}
 		e := host.Errorf(host.InvalidArgs, "options: unknown option %s; expected %s", host.Printable(name),
 			strings.Join(known, ", "))
@@ -145,13 +145,11 @@ func checkAll(raw json.RawMessage, isLocal bool) error {
 
 // checkOne rejects a value of another type than the option has. Null means that the option is absent.
 func checkOne(name string, value any) error {
-	var expected string
-	valid := value == nil
+	expected, valid := "a text", value == nil
+	text, isText := value.(string)
 	switch name {
 	case "timeout":
-		expected = `a duration such as "10s"`
-		_, isText := value.(string)
-		valid = valid || isText
+		expected, valid = `a duration such as "10s"`, valid || isText
 	case "max_bytes":
 		expected = "a whole number of bytes"
 		number, isNumber := value.(json.Number)
@@ -162,18 +160,13 @@ func checkOne(name string, value any) error {
 		_, isBool := value.(bool)
 		valid = valid || isBool
 	case "session":
-		text, isText := value.(string)
 		if isText {
 			return session.CheckName(text)
 		}
 		expected = "the name of a session"
 	case "out":
-		expected = "the name of a file"
-		text, isText := value.(string)
-		valid = valid || isText && text != "" && text != "-"
+		expected, valid = "the name of a file", valid || isText && text != "" && text != "-"
 	default:
-		expected = "a text"
-		_, isText := value.(string)
 		valid = valid || isText
 	}
 	if valid {
@@ -239,7 +232,7 @@ func Check(o host.Options) error {
 // unknownWord returns the error of an option that takes one of a few words.
 func unknownWord(option, given, expected string, words []string) *host.Error {
 	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
-	e.DidYouMean = spelling.Nearest(given, words, host.MaxNear)
+	e.DidYouMean = spelling.Nearest(given, words, 3)
 	return e
 }
 

@@ -40,6 +40,23 @@ func Fields() []string {
 		Need, Example, Param, ParamAlias, From, Rare}
 }
 
+// texts are the fields whose edits replace a text of a tool, beside [Param].
+var texts = map[string]func(*manifest.Tool) *string{
+	Brief:    func(t *manifest.Tool) *string { return &t.Docs.Brief },
+	Standard: func(t *manifest.Tool) *string { return &t.Docs.Standard },
+	Full:     func(t *manifest.Tool) *string { return &t.Docs.Full },
+	When:     func(t *manifest.Tool) *string { return &t.When },
+	WhenNot:  func(t *manifest.Tool) *string { return &t.WhenNot },
+}
+
+// lists are the fields whose edits add to a list of a tool.
+var lists = map[string]func(*manifest.Tool) *[]string{
+	Alias:   func(t *manifest.Tool) *[]string { return &t.Aliases },
+	Keyword: func(t *manifest.Tool) *[]string { return &t.Keywords },
+	Task:    func(t *manifest.Tool) *[]string { return &t.Tasks },
+	Need:    func(t *manifest.Tool) *[]string { return &t.Needs },
+}
+
 // Edit is a change of a tool's documentation that the operator applied.
 type Edit struct {
 	Tool  string `json:"tool"` // local
@@ -65,22 +82,12 @@ func (e *Edit) Replaced(t *manifest.Tool) string {
 	if t == nil {
 		return ""
 	}
-	switch e.Field {
-	case Brief:
-		return t.Docs.Brief
-	case Standard:
-		return t.Docs.Standard
-	case Full:
-		return t.Docs.Full
-	case When:
-		return t.When
-	case WhenNot:
-		return t.WhenNot
-	case Param:
-		for _, p := range manifest.Params(t.Params) {
-			if p.Name == e.Param {
-				return p.Description
-			}
+	if text := texts[e.Field]; text != nil {
+		return *text(t)
+	}
+	for _, p := range manifest.Params(t.Params) {
+		if e.Field == Param && p.Name == e.Param {
+			return p.Description
 		}
 	}
 	return ""
@@ -93,19 +100,11 @@ func (e *Edit) ID() string {
 	return "e" + hex.EncodeToString(sum[:4])
 }
 
-// adds reports whether the edit adds to a list; others replace a text.
-func (e *Edit) adds() bool {
-	switch e.Field {
-	case Brief, Standard, Full, When, WhenNot, Param:
-		return false
-	}
-	return true
-}
-
 // Replaces reports whether an edit takes the place of another one.
 func (e *Edit) Replaces(other *Edit) bool {
+	isText := texts[e.Field] != nil || e.Field == Param
 	return strings.EqualFold(e.Tool, other.Tool) && e.Field == other.Field && e.Param == other.Param &&
-		(!e.adds() || e.ID() == other.ID())
+		(isText || e.ID() == other.ID())
 }
 
 // Overlay are the edits of one plugin. Applying them changes no byte of it.
@@ -119,8 +118,8 @@ func (o *Overlay) Apply(t *manifest.Tool) *manifest.Tool {
 		return t
 	}
 	edited := *t
-	for _, list := range []*[]string{&edited.Aliases, &edited.Keywords, &edited.Tasks, &edited.Needs} {
-		*list = slices.Clip(*list)
+	for _, list := range lists {
+		*list(&edited) = slices.Clip(*list(&edited))
 	}
 	for i := range o.Edits {
 		if e := &o.Edits[i]; strings.EqualFold(e.Tool, t.Name) {
@@ -131,25 +130,13 @@ func (o *Overlay) Apply(t *manifest.Tool) *manifest.Tool {
 }
 
 func (e *Edit) apply(t *manifest.Tool) {
+	if text := texts[e.Field]; text != nil {
+		*text(t) = e.Value
+	}
+	if list := lists[e.Field]; list != nil {
+		*list(t) = appendNew(*list(t), e.Value)
+	}
 	switch e.Field {
-	case Brief:
-		t.Docs.Brief = e.Value
-	case Standard:
-		t.Docs.Standard = e.Value
-	case Full:
-		t.Docs.Full = e.Value
-	case When:
-		t.When = e.Value
-	case WhenNot:
-		t.WhenNot = e.Value
-	case Alias:
-		t.Aliases = appendNew(t.Aliases, e.Value)
-	case Keyword:
-		t.Keywords = appendNew(t.Keywords, e.Value)
-	case Task:
-		t.Tasks = appendNew(t.Tasks, e.Value)
-	case Need:
-		t.Needs = appendNew(t.Needs, e.Value)
 	case Example:
 		if e.Example != nil {
 			t.Examples = append([]manifest.Example{*e.Example}, t.Examples...)
