@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper": 9147, // a table of the verbs that it has whole
 	"plugins":             5913, // as plugins/page below
 	"sdk":                 1787,
-	"cmd":                 13671, // choices are written as if; imports host/search, host/advice; values from files, from host
-	"internal":            1194,   // plugins for tests
+	"cmd":                 13671, // addresses of calls; imports; signals of servers; values of files
+	"internal":            1194,  // plugins for tests
 	"host/admit":          1413,  // reports have their name in full; imports
 	"internal/durable":    102,   // writing a file, which four rooms did themselves
 	"host/commandline":    142,

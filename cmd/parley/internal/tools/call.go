@@ -197,8 +197,8 @@ func hostCall(app *command.App, tool string, principal host.Principal, o host.Op
 }
 
 // callInto makes a call and writes the whole result to the file that the caller gave, if it gave one: the data of the
-// answer is a [session.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot be
-// written.
+// answer is a [session.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot
+// be written.
 func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, error) {
 	if call.Given.File == "" {
 		return h.Call(ctx, call)
