@@ -7,7 +7,7 @@ import "github.com/parley-tools/parley/host/origin"
 //	origin = ("http" | "https") "://" host [":" port]
 //	host   = name | "*." name with a dot | IPv4 | "[" IPv6 "]"
 //
-// Package host/egress parses origins with the same code; package host/internal/origin documents the details.
+// Package host/egress parses origins with the same code; package host/origin documents the details.
 type Origin = origin.Origin
 
 // ParseOrigin parses an origin. An origin has no path, not even "/".
