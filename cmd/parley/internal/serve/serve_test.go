@@ -20,11 +20,12 @@ func TestMCPServer(t *testing.T) {
 		{mcpOptions{HTTP: "0.0.0.0:0", NoToken: true}, host.Denied},
 		{mcpOptions{HTTP: ":0", TokenFile: "missing"}, host.ConfigError},
 	} {
-		if _, err := newServer(t.Context(), commandtest.New(t, ""), c.options); !commandtest.IsCode(err, c.want) {
+		_, err := newServer(t.Context(), commandtest.New(t, t.TempDir(), ""), c.options)
+		if !commandtest.IsCode(err, c.want) {
 			t.Errorf("%+v: %v, want %s", c.options, err, c.want)
 		}
 	}
-	server, err := newServer(t.Context(), commandtest.New(t, ""), mcpOptions{HTTP: ":0"})
+	server, err := newServer(t.Context(), commandtest.New(t, t.TempDir(), ""), mcpOptions{HTTP: ":0"})
 	if err != nil || !strings.HasPrefix(server.URL, "http://127.0.0.1:") || len(server.Token) < minTokenLength {
 		t.Fatalf("%v: %+v", err, server)
 	}

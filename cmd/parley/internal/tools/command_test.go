@@ -15,14 +15,23 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// home is the data folder of the tests that call plugins, so that these are compiled once.
+var home string
+
 func TestMain(m *testing.M) {
 	parley.Child()
-	os.Exit(m.Run())
+	var err error
+	if home, err = os.MkdirTemp("", "parley-tools-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(home)
+	os.Exit(code)
 }
 
 // TestCallToFile: the whole result is written to a file, which the data of the answer describes.
 func TestCallToFile(t *testing.T) {
-	d, path := commandtest.New(t, ""), filepath.Join(t.TempDir(), "out.json")
+	d, path := commandtest.New(t, home, ""), filepath.Join(t.TempDir(), "out.json")
 	answer, err := callTool(t.Context(), d, CallOptions{
 		Tool: "text.hash", Params: `{"text":"hello"}`, Out: path, Options: host.Options{MaxBytes: 5},
 	})
@@ -39,7 +48,7 @@ func TestCallToFile(t *testing.T) {
 
 // TestCallErrors: a call that was made has an answer, even if it failed; invalid options have none.
 func TestCallErrors(t *testing.T) {
-	d := commandtest.New(t, "")
+	d := commandtest.New(t, t.TempDir(), "")
 	for _, c := range []struct {
 		o    CallOptions
 		code host.Code
@@ -73,13 +82,13 @@ func TestBatch(t *testing.T) {
 			ids = append(ids, string(id))
 			return nil
 		}
-		failed, err := callLines(t.Context(), commandtest.New(t, calls), batchOptions{Path: "-", ContinueOnError: goOn},
+		failed, err := callLines(t.Context(), commandtest.New(t, home, calls), batchOptions{Path: "-", ContinueOnError: goOn},
 			reply)
 		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
 			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
 		}
 	}
-	_, err := callLines(t.Context(), commandtest.New(t, ""), batchOptions{Path: "missing"}, nil)
+	_, err := callLines(t.Context(), commandtest.New(t, home, ""), batchOptions{Path: "missing"}, nil)
 	if host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("a file that does not exist: %v", err)
 	}

@@ -10,10 +10,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// New returns an App with a home of its own that prints nothing.
-func New(t *testing.T, input string) *command.App {
+// New returns an App with a data folder that prints nothing.
+func New(t *testing.T, home, input string) *command.App {
 	t.Helper()
-	home := t.TempDir()
 	app := command.NewApp(&command.Streams{
 		In: strings.NewReader(input), Out: io.Discard, Err: io.Discard,
 		Env: func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] },
