@@ -76,7 +76,7 @@ func (p *Provider) verbHandler(name string) handler {
 	return nil
 }
 
-// native runs a verb that the keeper has whole, with the parameters as given.
+// native runs a verb that needs nothing of the host, with the parameters as given.
 func (b *browsers) native(ctx context.Context, r *host.Request) (*host.Result, error) {
 	c, err := b.clientFor(ctx, r)
 	if err != nil {

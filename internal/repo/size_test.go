@@ -45,7 +45,7 @@ var maxLines = map[string]int{
 	"internal/slots":      212,
 	"internal/wire":       370,  // a command that starts this binary, from host
 	"cdp":                 6492, // plans of commands that failed, from host
-	"cdp/internal/keeper": 9147, // a table of the verbs that it has whole
+	"cdp/internal/keeper": 9147, // a table of the verbs that need no host
 	"plugins":             5913, // as plugins/page below
 	"sdk":                 1787,
 	"cmd":                 13671, // addresses of calls; imports; signals of servers; values of files

@@ -191,7 +191,7 @@ func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (api.ScriptRes
 	return done, err
 }
 
-// Verb runs a verb that the keeper has whole, and returns its result.
+// Verb runs a verb that needs nothing of the host, and returns its result.
 func (c *Client) Verb(ctx context.Context, name string, q api.VerbRequest[json.RawMessage]) (json.RawMessage, error) {
 	result, _, err := c.exchange(ctx, name, name, q, nil)
 	return result, err

@@ -88,7 +88,7 @@
 // and a piece of the result.
 //
 // The operations are call, open, close_target, close, stop, status, sessions, events, listen, save_state, load_state,
-// type, script, uploads and end_connection, and the verbs of cdp that the keeper has whole (verb.Native). Their bodies
+// type, script, uploads and end_connection, and the verbs of cdp that need nothing of the host. Their bodies
 // and results are the types of package api. The first item of listen is {"listening":true}; the stream is complete from
 // then on. A client that closes its connection abandons its calls.
 package keeper

@@ -57,13 +57,13 @@ type CallRequest struct {
 	Enable []string `json:"enable,omitempty"`
 }
 
-// VerbRequest runs a verb that the keeper has whole, with the parameters that its manifest describes.
+// VerbRequest runs a verb that needs nothing of the host, with the parameters that its manifest describes.
 type VerbRequest[Params any] struct {
 	VerbOptions
 	Params Params `json:"params"`
 }
 
-// VerbOptions are the options of a call that a verb may follow, as in [CallRequest].
+// VerbOptions are the options of a call, as in [CallRequest]. A verb ignores those that do not concern it.
 type VerbOptions struct {
 	Target   string `json:"target,omitempty"`
 	OnDialog string `json:"on_dialog,omitempty"`

@@ -9,9 +9,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// natives are the verbs of cdp that the keeper has whole: each takes the parameters of its manifest, in cdp/verbs, and
-// returns the result that this describes. The first argument of native says whether it works in the scope of the
-// caller's session.
+// natives are the verbs of cdp that need nothing of the host: each takes the parameters of its manifest, in cdp/verbs,
+// and returns the result that this describes. The first argument of native is true for a verb that acts on a page, so
+// that the scope of the caller's session exists before it runs.
 var natives = map[string]operation{
 	"activate": native(false, activate),
 	"input":    native(true, sendInput),
@@ -31,11 +31,11 @@ var operations = map[string]operation{
 
 // operation serves a request whose result is its response.
 type operation struct {
-	scoped bool // works in the scope of the caller's session, which is created if necessary
+	scoped bool // the scope of the caller's session is entered first, and created if necessary
 	run    func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) ([]byte, *api.Error)
 }
 
-// HasNative reports whether the keeper has a verb whole.
+// HasNative reports whether a verb is one of natives.
 func HasNative(name string) bool { return natives[name].run != nil }
 
 // Run runs an operation by its name.
