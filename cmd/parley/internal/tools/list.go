@@ -143,7 +143,8 @@ func listPlugin(a *command.App, at host.Address) error {
 			fmt.Fprintf(w, "%s with their number of tools:\n", manifest.Plural(len(groups), "group"))
 			compactGroups(w, a.Columns()-4, groups)
 			names := command.Map(data.Tools, func(t host.Line) string { return local(data.Plugin, t.Name) })
-			command.PrintIf(w, len(names) > 0, "Verbs: %s\n", strings.Join(names, " "))
+			verbs := command.Wrapped("Verbs: "+strings.Join(names, " "), a.Columns(), "  ")
+			command.PrintIf(w, len(names) > 0, "%s\n", verbs)
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	}, command.Without("coverage", data.Coverage != nil, &data.Coverage, nil), withoutBriefs,
