@@ -129,6 +129,23 @@ func (d *document) locate(data []byte) {
 	}
 }
 
+// KeyPositions returns where a key of a valid TOML text first stands, by the names that lead to it: ":LINE:COLUMN", or
+// "" if there is no such key.
+func KeyPositions(data []byte) func(path []string) string {
+	d := &document{keys: map[string]position{}, values: map[string]position{}}
+	d.locate(data)
+	return func(path []string) string {
+		key := ""
+		for _, part := range path {
+			key = pathKey(key, part)
+		}
+		if at, found := d.keys[key]; found {
+			return fmt.Sprintf(":%d:%d", at.line, at.column)
+		}
+		return ""
+	}
+}
+
 // pathKey appends a part to a path; quoting keeps parts apart.
 func pathKey(path, part string) string {
 	return path + strconv.Quote(part) + "."

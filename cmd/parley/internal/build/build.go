@@ -227,10 +227,13 @@ func embedFiles(code, described []byte, folder string) ([]byte, error) {
 func writeBuilt(out string, whole []byte) (int, error) {
 	content := whole
 	if strings.HasSuffix(out, ".gz") {
-		var err error
-		if old, readErr := os.ReadFile(out); readErr == nil && sameUnzipped(old, whole) {
-			content = old // a file under version control does not change if only gzip's own bytes would
-		} else if content, err = zipped(whole); err != nil {
+		old, err := store.ReadModule(out)
+		if err == nil && bytes.Equal(old, whole) { // so that it does not change if only gzip's own bytes would
+			content, err = os.ReadFile(out)
+		} else {
+			content, err = zipped(whole)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -249,15 +252,6 @@ func zipped(data []byte) ([]byte, error) {
 	_, err = w.Write(data)
 	err = errors.Join(err, w.Close())
 	return b.Bytes(), err
-}
-
-func sameUnzipped(packed, whole []byte) bool {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return false
-	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(len(whole))+1))
-	return err == nil && bytes.Equal(data, whole)
 }
 
 // goSDKFolder is the folder beside a go.mod that plugin build or plugin new wrote. It has the SDK, so that the plugin

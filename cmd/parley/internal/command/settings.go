@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
@@ -309,17 +309,12 @@ var configSchema = sync.OnceValues(func() (*document.Schema, error) { return doc
 // configFile is a valid configuration file.
 type configFile struct {
 	path   string
-	values map[string]string // by setting: "traces.off"
-	lines  map[string]string // where each setting is: "3:7", line and column
+	values map[string]string          // by setting: "traces.off"
+	key    func(path []string) string // its position
 }
 
 // at returns the position of a setting, as FILE:LINE:COLUMN.
-func (f *configFile) at(name string) string {
-	if line, ok := f.lines[name]; ok {
-		return f.path + ":" + line
-	}
-	return f.path
-}
+func (f *configFile) at(name string) string { return f.path + f.key(strings.Split(name, ".")) }
 
 // parseConfig parses a configuration file and validates it by its schema. The error is config_error, with each
 // violation as FILE:LINE:COLUMN: KEY.
@@ -334,7 +329,7 @@ func parseConfig(path string, data []byte) (*configFile, error) {
 		}
 		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
 	}
-	f := &configFile{path: path, values: map[string]string{}, lines: keyLines(data)}
+	f := &configFile{path: path, values: map[string]string{}, key: policy.KeyPositions(data)}
 	compiled, err := configSchema()
 	if err != nil {
 		return nil, err
@@ -368,7 +363,7 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 				text += "; did you mean " + near[0].Name + "?"
 			}
 		}
-		lines = append(lines, f.at(name)+": "+manifest.CleanLine(text))
+		lines = append(lines, f.path+f.key(path)+": "+manifest.CleanLine(text))
 	}
 	e.Message = strings.Join(lines, "\n")
 	return e.WithNext("edit "+f.path, "known are "+strings.Join(settingNames(), ", "))
@@ -376,40 +371,6 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 
 func settingNames() []string {
 	return Map((&Settings{}).table(), func(s setting) string { return s.name })
-}
-
-// keyLines returns the position of each key in a valid TOML text, as LINE:COLUMN by its dotted name.
-func keyLines(data []byte) map[string]string {
-	lines := map[string]string{}
-	key := func(prefix string, parts unstable.Iterator) string {
-		for parts.Next() {
-			node := parts.Node()
-			prefix = strings.TrimPrefix(prefix+"."+string(node.Data), ".")
-			before := data[:node.Raw.Offset]
-			if _, seen := lines[prefix]; !seen {
-				lines[prefix] = fmt.Sprintf("%d:%d", bytes.Count(before, []byte("\n"))+1,
-					len(before)-bytes.LastIndexByte(before, '\n'))
-			}
-		}
-		return prefix
-	}
-	var p unstable.Parser
-	p.Reset(data)
-	table := ""
-	for p.NextExpression() {
-		switch e := p.Expression(); e.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			table = key("", e.Key())
-		case unstable.KeyValue:
-			name := key(table, e.Key())
-			if value := e.Value(); value.Kind == unstable.InlineTable {
-				for member := value.Children(); member.Next(); {
-					key(name, member.Node().Key())
-				}
-			}
-		}
-	}
-	return lines
 }
 
 func flatten(prefix string, tree map[string]any, into map[string]string) {

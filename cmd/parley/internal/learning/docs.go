@@ -258,14 +258,11 @@ func writeBelow(path string, content []byte) error {
 // docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to
 // measure it is not a use of it. The function closes the source.
 func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), error) {
-	s, err := app.Settings()
-	if err != nil {
-		return nil, nil, err
-	}
 	h, err := app.Host(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	s, _ := app.Settings() // the host depends on them
 	quiet, err := call.New(call.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
 	if err != nil {
 		return nil, nil, err

@@ -190,18 +190,10 @@ func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) err
 	if err != nil {
 		return err
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
 	data := &diffDocsData{Edits: []editDiff{}}
 	for _, of := range list.Overlays {
-		p, ok := catalog.Provider(of.Plugin)
-		if !ok {
-			continue
-		}
 		for _, e := range of.Edits {
-			t, err := host.Base(p).Tool(e.Tool)
+			t, err := host.Base(of.provider).Tool(e.Tool)
 			if err != nil {
 				return err
 			}
@@ -269,10 +261,6 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	if err != nil {
 		return err
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
 	data := &revertData{Reverted: []appliedEdit{}}
 	chosen := choice{names: opts.Names}
 	var changes []overlay.Change
@@ -286,8 +274,8 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 				kept.Edits = append(kept.Edits, e.Edit)
 			}
 		}
-		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
-			changes = append(changes, overlay.Change{Provider: p, From: loaded, To: kept})
+		if len(kept.Edits) < len(of.Edits) {
+			changes = append(changes, overlay.Change{Provider: of.provider, From: loaded, To: kept})
 		}
 	}
 	if name := chosen.unused(); name != "" {
@@ -636,6 +624,8 @@ type editsOf struct {
 	Plugin   string        `json:"plugin"`
 	Manifest string        `json:"manifest"` // the digest of the build, or the version of what is built in
 	Edits    []appliedEdit `json:"edits"`
+
+	provider host.Provider
 }
 
 func (e *editsData) has(plugin, id string) bool {
@@ -664,7 +654,7 @@ func docsList(app *command.App, name string) (*editsData, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := editsOf{Plugin: info.Name, Manifest: info.Build(), Edits: []appliedEdit{}}
+		of := editsOf{Plugin: info.Name, Manifest: info.Build(), Edits: []appliedEdit{}, provider: p}
 		for _, e := range o.Edits {
 			if stats.InScope(info.Name+"."+e.Tool, name) {
 				of.Edits = append(of.Edits, appliedEdit{e.ID(), info.Name, e})

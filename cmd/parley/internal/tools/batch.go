@@ -481,8 +481,7 @@ func failedAnswer(tool string, err error) *host.Answer {
 
 // idKey returns an id as references write it: a string without its quotes.
 func idKey(id json.RawMessage) string {
-	var text string
-	if json.Unmarshal(id, &text) == nil {
+	if text, isText := jsontext.Unquote(id); isText {
 		return text
 	}
 	return string(id)
