@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,54 +46,7 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 		}
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(app, cmd, err) })
-	checkAll(root)
 	return root
-}
-
-// checkAll makes each command in a tree that does not check its words itself check them by [checkWords]. Options are
-// listed in the order in which they are declared.
-func checkAll(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	if cmd.Args == nil {
-		cmd.Args = checkWords
-	}
-	for _, c := range cmd.Commands() {
-		checkAll(c)
-	}
-}
-
-// checkWords refuses words that the line of use of a command does not have, such as "push PLUGIN URL", "stop [PLUGIN]"
-// "wrap FILE [WORD...]" or "run DIR TOOL ...".
-func checkWords(cmd *cobra.Command, words []string) error {
-	takes := strings.Fields(cmd.Use)[1:]
-	most := len(takes)
-	if strings.Contains(cmd.Use, "...") {
-		most = math.MaxInt
-	}
-	required := slices.DeleteFunc(slices.Clone(takes), func(name string) bool { return name[0] == '[' || name == "..." })
-	empty := slices.Index(words, "")
-	var e *host.Error
-	switch {
-	case len(words) < len(required):
-		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
-		e.Message += command.When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
-	case len(words) > most && most == 0:
-		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanLine(words[0]))
-	case len(words) > most:
-		e = host.Errorf(host.InvalidArgs, "%s takes %s only; unexpected %q", cmd.CommandPath(), strings.Join(takes, " "),
-			manifest.CleanLine(words[most]))
-	case empty >= 0 && empty < len(takes):
-		e = host.Errorf(host.InvalidArgs, "%s: %s is empty", cmd.CommandPath(), strings.Trim(takes[empty], "[]"))
-	default:
-		return nil
-	}
-	isList := func(c *cobra.Command) bool { return c.Name() == "list" }
-	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
-	if p := cmd.Parent(); p != nil && isListed && slices.ContainsFunc(p.Commands(), isList) {
-		e = e.WithNext(p.CommandPath() + " list") // which has the names
-	}
-	example, _, _ := strings.Cut(cmd.Example, "\n")
-	return e.WithNext(example)
 }
 
 // commandTable returns the commands below the root, in the order in which help lists them. It is made once, because

@@ -230,7 +230,7 @@ func (a *front) meant() *host.Step {
 			if isLost || m.File != "" && opts.Out != "" {
 				continue
 			}
-			call := host.Call{Name: m.Tool, Options: opts.Options, Given: opts.Options.StepOptions()}
+			call := host.Call{Name: m.Tool, Options: opts.Options(), Given: opts.Options().StepOptions()}
 			call.Given.Session, call.Given.File = own.SessionName, cmp.Or(m.File, opts.Out)
 			call.Given.Out = call.Given.File != ""
 			if step := stepOf(h, call, m.Params, exact); step != nil && a.offers(a.Command(*step)) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -78,9 +79,9 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 type Command[O any] struct {
 	Use, Short, Long, Example string
 	Run                       func(ctx context.Context, app *App, opts O) error
-	Words                     Completer // completes the words; nil completes files
-	AnyWords                  bool      // Run checks the words, not Use
-	Finish                    func(*App, *cobra.Command)
+	Words                     Completer                  // completes the words; nil completes files
+	AnyWords                  bool                       // Run checks the words, not Use
+	Finish                    func(*App, *cobra.Command) // changes what was made; may be nil
 }
 
 // Plain returns a command without options that takes at most one word, and what completes the word, if anything does.
@@ -97,7 +98,8 @@ func (c *Command[O]) Name() string {
 
 // New implements [Maker].
 func (c *Command[O]) New(app *App) *cobra.Command {
-	cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example}
+	cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, Args: checkWords}
+	cmd.Flags().SortFlags = false // they are listed in the order of the fields
 	if c.AnyWords {
 		cmd.Args = cobra.ArbitraryArgs
 	}
@@ -130,9 +132,8 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 }
 
 // addFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
-// are about it, too. The fields of structs count; a struct may also have a method AddFlags for more. A field of the
-// type *pflag.FlagSet is set to the flags, one of *cobra.Command to the command. addFlags appends pointers to the
-// fields with the tag word.
+// are about it, too. The fields of structs count. A field of the type *pflag.FlagSet is set to the flags, one of
+// *cobra.Command to the command. addFlags appends pointers to the fields with the tag word.
 func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 	for i := range opts.NumField() {
 		field, at := opts.Type().Field(i), opts.Field(i)
@@ -143,11 +144,6 @@ func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, word
 			words = append(words, at.Addr().Interface())
 		case at.Kind() == reflect.Struct:
 			words = addFlags(cmd, flags, at, words)
-			if at.CanInterface() {
-				if own, adds := at.Addr().Interface().(interface{ AddFlags(*pflag.FlagSet) }); adds {
-					own.AddFlags(flags)
-				}
-			}
 		case at.Type() == reflect.TypeFor[*pflag.FlagSet]():
 			at.Set(reflect.ValueOf(flags))
 		case at.Type() == reflect.TypeFor[*cobra.Command]():
@@ -178,6 +174,39 @@ func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, word
 		}
 	}
 	return words
+}
+
+// checkWords refuses words that the line of use of a command does not have, such as "push PLUGIN URL", "stop [PLUGIN]"
+// "wrap FILE [WORD...]" or "run DIR TOOL ...".
+func checkWords(cmd *cobra.Command, words []string) error {
+	takes := strings.Fields(cmd.Use)[1:]
+	most := len(takes)
+	if strings.Contains(cmd.Use, "...") {
+		most = math.MaxInt
+	}
+	required := slices.DeleteFunc(slices.Clone(takes), func(name string) bool { return name[0] == '[' || name == "..." })
+	empty := slices.Index(words, "")
+	var e *host.Error
+	switch {
+	case len(words) < len(required):
+		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
+		e.Message += When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
+	case len(words) > most && most == 0:
+		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanLine(words[0]))
+	case len(words) > most:
+		e = host.Errorf(host.InvalidArgs, "%s takes %s only; unexpected %q", cmd.CommandPath(), strings.Join(takes, " "),
+			manifest.CleanLine(words[most]))
+	case empty >= 0 && empty < len(takes):
+		e = host.Errorf(host.InvalidArgs, "%s: %s is empty", cmd.CommandPath(), strings.Trim(takes[empty], "[]"))
+	default:
+		return nil
+	}
+	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
+	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
+		e = e.WithNext(p.CommandPath() + " list") // which has the names
+	}
+	example, _, _ := strings.Cut(cmd.Example, "\n")
+	return e.WithNext(example)
 }
 
 // sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never

@@ -232,13 +232,12 @@ func Pinned(app *command.App) ([]string, error) {
 	if !slices.Equal(s.Pinned, []string{autoPins}) {
 		return s.Pinned, nil
 	}
-	catalog, _, records, err := recorded(app, "", "")
+	report, err := computeStats(app, statsOptions{})
 	if err != nil {
 		return nil, err
 	}
-	report := stats.Compute(slices.Values(records), catalog, "")
 	tools := slices.DeleteFunc(report.Tools, func(t stats.Tool) bool {
-		at, err := catalog.Find(t.Name)
+		at, err := app.Find(t.Name)
 		return err != nil || at.Tool == nil || t.Calls-t.Failed < minAutoCalls
 	})
 	slices.SortStableFunc(tools, func(a, b stats.Tool) int { return (b.Calls - b.Failed) - (a.Calls - a.Failed) })

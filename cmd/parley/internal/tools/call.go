@@ -23,25 +23,6 @@ import (
 // callOnly are the options that mean nothing without a tool.
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
 
-// AddFlags adds the options of a call.
-func (o *CallOptions) AddFlags(set *pflag.FlagSet) {
-	set.StringVar(&o.Params, "params", "", "JSON, @FILE or -")
-	set.Var((*command.Texts)(&o.Set), "param", "KEY=VALUE, a.b=@FILE")
-	set.DurationVar(&o.Timeout, "timeout", 0, "end the call after this long, such as 10s")
-	set.IntVar(&o.MaxBytes, "max-bytes", 0, "cut a larger result and warn")
-	set.StringVar(&o.Browser, "browser", "", "use the browser of this name")
-	set.StringVar(&o.Target, "target", "", "use this page: its id, part of its URL, or index")
-	set.BoolVar(&o.DryRun, "dry-run", false, "validate and check the policy, run nothing")
-	set.StringVar(&o.JQ, "jq", "", "filter")
-	set.StringVar(&o.Out, "out", "", "decoded, to FILE")
-	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
-	set.BoolVar(&o.All, "all", false, "with cdp status and cdp close: all browsers")
-	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, accept=TEXT, dismiss or fail")
-	set.StringVar(&o.Wait, "wait", "", "if the page navigates: wait for load, idle or none")
-	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in a process; call: in its own")
-	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
-}
-
 var callCommand = &command.Command[*callOptions]{
 	Use: "call NAME [WORD...]", Run: runCall, Words: command.CompleteQualified,
 	Short:   "Run",
@@ -80,9 +61,7 @@ func runCall(ctx context.Context, app *command.App, opts *callOptions) error {
 
 // RunCall calls a tool and prints the answer.
 func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
-	opts.Unlimited = opts.MaxBytes == 0 && opts.Flags.Changed("max-bytes")
 	app.LiveBrowser = opts.Browser
-	opts.Progress = app.Progress()
 	app.Signaled.Brief = true
 	answer, err := callTool(ctx, app, *opts)
 	switch {
@@ -96,28 +75,36 @@ func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
 
 // CallOptions are the options of a call of a tool.
 type CallOptions struct {
-	Tool string       // qualified
-	At   host.Address // of Tool, if it has been looked up
-	host.Options
+	Tool  string       // qualified
+	At    host.Address // of Tool, if it has been looked up
+	Words []string     // values of the tool's positional parameters
+	Trace bool         // shows where a plugin crashes; see [host.Error]
 	Flags *pflag.FlagSet
 
-	// Params is a JSON object, @FILE or - for [App.Input]. "" means none.
-	Params string
-	// Words are values of the tool's positional parameters.
-	Words []string
-	// Set are parameters as KEY=VALUE, each in addition to Params and Words.
-	Set []string
-	// All is a shorthand for the parameter all=true.
-	All bool
-	// Out is a file that takes the whole result, decoded if it is binary. "" means none.
-	Out string
-	// Trace shows where a plugin crashes; see [host.Error].
-	Trace bool
-	// Drain makes Out take the byte stream that the result names.
-	Drain bool
+	Params     string        `flag:"params" usage:"JSON, @FILE or -"`
+	Set        []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE"` // each in addition to Params and Words
+	Timeout    time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
+	MaxBytes   int           `flag:"max-bytes" usage:"cut a larger result and warn"`
+	Browser    string        `flag:"browser" usage:"use the browser of this name"`
+	Target     string        `flag:"target" usage:"use this page: its id, part of its URL, or index"`
+	DryRun     bool          `flag:"dry-run" usage:"validate and check the policy, run nothing"`
+	JQ         string        `flag:"jq" usage:"filter"`
+	Out        string        `flag:"out" usage:"decoded, to FILE"` // takes the whole result; "" means none
+	Drain      bool          `flag:"drain" usage:"with --out: read the stream that the result names"`
+	All        bool          `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
+	OnDialog   string        `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
+	Wait       string        `flag:"wait" usage:"if the page navigates: wait for load, idle or none"`
+	Isolate    string        `flag:"isolate" usage:"process: run the plugin in a process; call: in its own"`
+	SendAnyway bool          `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
+}
 
-	// Progress is called while the tool runs. It may be nil.
-	Progress progress
+// Options returns the options in the form of the host.
+func (o *CallOptions) Options() host.Options {
+	return host.Options{
+		Timeout: o.Timeout, MaxBytes: o.MaxBytes, Unlimited: o.MaxBytes == 0 && o.Flags.Changed("max-bytes"),
+		Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, Wait: o.Wait,
+		Isolate: o.Isolate, SendAnyway: o.SendAnyway,
+	}
 }
 
 type progress func(done, total float64, message string)
@@ -131,7 +118,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	if err != nil {
 		return nil, err
 	}
-	call := hostCall(app, o.Tool, principal, o.Options, o.Out, o.Progress)
+	options, progress := o.Options(), app.Progress()
+	call := hostCall(app, o.Tool, principal, options, o.Out, progress)
 	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
 	at := o.At
 	if at.Tool == nil {
@@ -144,8 +132,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		}
 	}
 	call.At = at
-	call.Sink.Wants.Progress, call.Sink.Wants.Trace = o.Progress != nil, o.Trace || app.Debug
-	if err := option.Check(o.Options); err != nil {
+	call.Sink.Wants.Progress, call.Sink.Wants.Trace = progress != nil, o.Trace || app.Debug
+	if err := option.Check(options); err != nil {
 		return nil, err
 	}
 	if at.Tool != nil {
@@ -278,8 +266,8 @@ func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
 	if len(inputs) > 0 {
 		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
 	}
-	call := &CallOptions{Tool: "js.run", Params: string(params), Out: opts.Out, Flags: opts.Flags, Options: host.Options{
-		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, Browser: opts.Browser, Target: opts.Target, JQ: opts.JQ}}
+	call := &CallOptions{Tool: "js.run", Params: string(params), Out: opts.Out, Flags: opts.Flags,
+		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, Browser: opts.Browser, Target: opts.Target, JQ: opts.JQ}
 	for _, input := range opts.Set {
 		call.Set = append(call.Set, "inputs."+input)
 	}
@@ -340,16 +328,15 @@ func runResult(ctx context.Context, app *command.App, opts *resultOptions) error
 			return err
 		}
 	}
-	if opts.Out == "" {
-		return app.Print(data, nil, nil)
-	}
-	file := &command.OutFile{Path: opts.Out, Filtered: opts.JQ != ""}
-	defer file.Discard()
-	if at, err := app.Find(kept.Tool); err == nil && at.Tool != nil {
-		file.Returns = at.Tool.Returns
-	}
-	if data, err = file.Whole(data); err != nil {
-		return err
+	if opts.Out != "" {
+		file := &command.OutFile{Path: opts.Out, Filtered: opts.JQ != ""}
+		defer file.Discard()
+		if at, err := app.Find(kept.Tool); err == nil && at.Tool != nil {
+			file.Returns = at.Tool.Returns
+		}
+		if data, err = file.Whole(data); err != nil {
+			return err
+		}
 	}
 	return app.Print(data, nil, nil)
 }

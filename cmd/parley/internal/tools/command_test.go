@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/command/commandtest"
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 func TestCallToFile(t *testing.T) {
 	d, path := commandtest.New(t, home, ""), filepath.Join(t.TempDir(), "out.json")
 	answer, err := callTool(t.Context(), d, CallOptions{
-		Tool: "text.hash", Params: `{"text":"hello"}`, Out: path, Options: host.Options{MaxBytes: 5},
+		Tool: "text.hash", Params: `{"text":"hello"}`, Out: path, MaxBytes: 5, Flags: &pflag.FlagSet{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +59,11 @@ func TestCallErrors(t *testing.T) {
 		{CallOptions{Tool: "text.nope"}, host.NotFound, true},
 		{CallOptions{Tool: "text.hash"}, host.InvalidArgs, true},
 		{CallOptions{Tool: "text.hash", Set: []string{"=x"}}, host.InvalidArgs, true},
-		{CallOptions{Tool: "text.hash", Set: []string{"text=a"}, Options: host.Options{JQ: ".["}}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", Set: []string{"text=a"}, JQ: ".["}, host.InvalidArgs, true},
 		{CallOptions{Tool: "text.hash", Drain: true}, host.InvalidArgs, false},
-		{CallOptions{Tool: "text.hash", Options: host.Options{Isolate: "moon"}}, host.InvalidArgs, false},
+		{CallOptions{Tool: "text.hash", Isolate: "moon"}, host.InvalidArgs, false},
 	} {
+		c.o.Flags = &pflag.FlagSet{}
 		answer, err := callTool(t.Context(), d, c.o)
 		if host.AsError(err).Code != c.code || (answer != nil) != c.made || answer != nil && answer.CallID == "" {
 			t.Errorf("%+v: %v, %+v", c.o, err, answer)

@@ -54,7 +54,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		Example: "parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
 		Run: func(ctx context.Context, app *command.App, opts *RootOptions) error {
-			opts.app, opts.Unlimited = app, opts.MaxBytes == 0 && opts.has("max-bytes")
+			opts.app = app
 			return run(ctx, opts)
 		},
 	}).New(app)
@@ -146,7 +146,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+local(at.Plugin, at.Name()), "leave out --listen")
 	case len(opts.Listen) > 0:
 		return runListen(ctx, app, listenOptions{
-			Plugin: at.Plugin, Match: opts.Listen, Options: opts.Options, Until: opts.Until, Max: opts.Max,
+			Plugin: at.Plugin, Match: opts.Listen, Options: opts.Options(), Until: opts.Until, Max: opts.Max,
 			Trigger: opts.Trigger,
 		})
 	case isTool && opts.has("max-tokens"):

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
 )
 
 // TestRootOptions checks the options of the root, whose flags are those of several modes.
@@ -30,7 +29,7 @@ func TestRootOptions(t *testing.T) {
 		app:  app,
 		Line: []string{"cdp"}, Tier: 2,
 		Listen: []string{"Network.*", "Page.*"}, Until: "Page.loadEventFired", Max: 10, Trigger: "Page.reload",
-		CallOptions: CallOptions{Options: host.Options{JQ: ".method", Timeout: 20 * time.Second}},
+		CallOptions: CallOptions{JQ: ".method", Timeout: 20 * time.Second},
 	}
 	given := 0
 	opts.Flags.Visit(func(*pflag.Flag) { given++ })
