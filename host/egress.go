@@ -55,23 +55,5 @@ type Secrets interface {
 	Secret(ctx context.Context, name string) (string, error)
 }
 
-// HeldSecrets is implemented by [Secrets] that know the values of secrets before a call uses them.
-type HeldSecrets interface {
-	// HeldSecrets returns the values by name, of at least [MinHeldSecret] bytes: a shorter one would match unrelated text.
-	HeldSecrets(ctx context.Context) map[string]string
-}
-
 // MinHeldSecret is the minimum size in bytes of a secret that is redacted from records of calls that do not use it.
 const MinHeldSecret = 8
-
-// SecretBinder is implemented by [Secrets] that bind some secrets to origins. They may be typed into pages of these.
-type SecretBinder interface {
-	// SecretOrigins returns the origins in the spelling of [ParseOrigin], none for a secret that is not bound.
-	SecretOrigins(name string) ([]string, error)
-}
-
-// ReflectionRefuser is implemented by [Secrets] that bind some secrets to answers without their values: where an answer
-// holds the value in a known form, the call fails instead of having it redacted.
-type ReflectionRefuser interface {
-	RefusesReflection(name string) bool
-}

@@ -215,7 +215,7 @@ func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSe
 		e := denied(r.answer.Tool, right, "a plugin can type only secrets that it was granted")
 		return s, withGrantStep(r.call.Principal.Name, e, asked, right)
 	}
-	if binder, ok := r.host.cfg.Secrets.(host.SecretBinder); ok {
+	if binder, ok := r.host.cfg.Secrets.(secretBinder); ok {
 		if s.Origins, err = binder.SecretOrigins(name); err != nil {
 			return s, err
 		}
@@ -265,4 +265,11 @@ func (v *services) copySharedFile(text, folder string) (string, error) {
 		v.run.activity.recordUse("fs:read:" + filepath.Base(path))
 	}
 	return path, err
+}
+
+// secretBinder is implemented by [host.Secrets] that bind some secrets to origins. They may be typed into pages of
+// these.
+type secretBinder interface {
+	// SecretOrigins returns the origins in the spelling of [origin.Exact], none for a secret that is not bound.
+	SecretOrigins(name string) ([]string, error)
 }

@@ -17,6 +17,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// heldSecrets is implemented by [host.Secrets] that know the values of secrets before a call uses them.
+type heldSecrets interface {
+	// HeldSecrets returns the values by name, of at least [host.MinHeldSecret] bytes: a shorter one would match unrelated
+	// text.
+	HeldSecrets(ctx context.Context) map[string]string
+}
+
+// reflectionRefuser is implemented by [host.Secrets] that bind some secrets to answers without their values: where an
+// answer holds the value in a known form, the call fails instead of having it redacted.
+type reflectionRefuser interface {
+	RefusesReflection(name string) bool
+}
+
 // Clean returns the block without secrets, and with its type and its URI on one line without hidden characters.
 func Clean(c host.Content, redact func(string) string) host.Content {
 	c.Text, c.Data = redact(c.Text), redact(c.Data)
@@ -69,7 +82,7 @@ func (v *Redactor) Add(name, value string) {
 	}
 	v.values[name] = value
 	v.forms = newSecretForms(v.values)
-	if r, ok := v.Source.(host.ReflectionRefuser); ok && r.RefusesReflection(name) {
+	if r, ok := v.Source.(reflectionRefuser); ok && r.RefusesReflection(name) {
 		if v.refused == nil {
 			v.refused = map[string]*secretForms{}
 		}
@@ -230,7 +243,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 
 // RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
 func (v *Redactor) RedactEvent(e host.Event) host.Event {
-	source, ok := v.Source.(host.HeldSecrets)
+	source, ok := v.Source.(heldSecrets)
 	if !ok {
 		return e
 	}
