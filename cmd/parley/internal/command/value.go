@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/parley-tools/parley/host"
@@ -19,7 +18,7 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0:
+	case !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0:
 		return nil, fmt.Errorf("%s: expected a file or a pipe, found %s", path, protect.KindOf(info))
 	case info.Size() > limit:
 		return nil, fmt.Errorf("%s: it is larger than %d bytes", path, limit)
