@@ -26,7 +26,7 @@ build_plugin = build_plugin() { \
 RACE := ./cdp/internal/keeper/... ./host ./host/call ./host/record ./host/record/audit ./host/record/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
-# Two runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
+# Three runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
 # instead of for what they test.
 TESTFLAGS := -timeout 40m -p 1 -parallel 2
 
@@ -99,14 +99,11 @@ tokens: build programs ## what tools/list costs, of parley and of third-party se
 hammer: ## the long runs: repeated concurrency tests, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run Every ./cdp
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run 'TwoAgentsAtOnce|ErrorsAreBounded' ./cmd/parley/internal/cli
-	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run ExamplesRun ./trial
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m ./plugins/page
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|EveryByte|Kill|Yields|Spec' ./host/wasm/... | \
+	PARLEY_HAMMER=1 $(GO) test -timeout 240m -v -p 1 \
+	  $$(git grep -l PARLEY_HAMMER -- '*_test.go' ':!bench' | xargs -n1 dirname | sort -u | sed 's,^,./,') | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
+	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run ExamplesRun ./trial
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
 
