@@ -103,6 +103,24 @@ func TestOpenInContextOfSession(t *testing.T) {
 	})
 }
 
+// A page that a session creates by a command belongs to it.
+func TestCreatedTargetBelongsToSession(t *testing.T) {
+	withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
+		ended := make(chan *api.Error, 1)
+		go func() {
+			q := api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{"url":"http://a/"}`)}
+			ended <- e.Call(t.Context(), someClient, nil, q).Err
+		}()
+		q := <-f.Sent
+		f.Attach("", muxtest.Info{ID: "NEW", Type: "page", URL: "http://a/"})
+		f.Answer(q, `{"targetId":"NEW"}`)
+		wantResult(t, q.Method, ended, "")
+		if owner := e.Tracker.ByID["NEW"].Owner; owner != someClient.SessionKey() {
+			t.Errorf("the page belongs to %q", owner)
+		}
+	})
+}
+
 // A person gives a page of the user's own browser to a session by activating it there. The page of another session does
 // not become the current one.
 func TestActivate(t *testing.T) {
