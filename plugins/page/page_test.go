@@ -416,6 +416,7 @@ func TestAim(t *testing.T) {
 		style="position:absolute;inset:0">Cover</div></div><button id=moving style="animation:m 7s linear infinite">Moving</button>
 		<label for=box id=label style="position:relative">Box<input type=checkbox id=box></label>
 		<button id=far>Far</button>`)
+	c.evaluate(t, "document.getAnimations()[0].ready.then(() => 1)") // until it is, nothing moves
 	for id, want := range map[string]string{"plain": "", "far": "", "box": "", "off": "disabled", "in": "disabled",
 		"aria": "disabled", "hidden": "not visible", "none": "no_match", "flat": "no size", "under": "covered",
 		"moving": "moving"} {
