@@ -336,15 +336,7 @@ type operation func(ctx context.Context, q request) (json.RawMessage, *api.Error
 // operationOf returns the operation that decodes a body, runs and encodes the result.
 func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R, *api.Error)) operation {
 	return func(ctx context.Context, q request) (json.RawMessage, *api.Error) {
-		var body Q
-		if err := api.Decode(q.body, &body); err != nil {
-			return nil, err
-		}
-		result, err := run(ctx, q.by, body)
-		if err != nil {
-			return nil, err
-		}
-		return scan.Marshal(result), nil
+		return api.Serve(q.body, func(body Q) (R, *api.Error) { return run(ctx, q.by, body) })
 	}
 }
 

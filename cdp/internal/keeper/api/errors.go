@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -106,7 +107,20 @@ func Decode(body json.RawMessage, into any) *Error {
 		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return Errorf(CodeInvalidArgs, "the body of the request: %v", err)
+		return Errorf(CodeInvalidArgs, "the parameters cannot be decoded: %v", err)
 	}
 	return nil
+}
+
+// Serve decodes the body of a request, runs what serves it, and encodes the result.
+func Serve[Q, R any](body json.RawMessage, run func(Q) (R, *Error)) (json.RawMessage, *Error) {
+	var q Q
+	if err := Decode(body, &q); err != nil {
+		return nil, err
+	}
+	result, err := run(q)
+	if err != nil {
+		return nil, err
+	}
+	return scan.Marshal(result), nil
 }

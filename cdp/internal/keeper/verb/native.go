@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -75,15 +74,7 @@ func decoded[Q, R any](run func(*Verbs, context.Context, api.Caller, *tenant.Sco
 	return operation{true, func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) (
 		[]byte, *api.Error,
 	) {
-		var q Q
-		if err := api.Decode(body, &q); err != nil {
-			return nil, err
-		}
-		result, err := run(e, c, by, s, q)
-		if err != nil {
-			return nil, err
-		}
-		return scan.Marshal(result), nil
+		return api.Serve(body, func(q Q) (R, *api.Error) { return run(e, c, by, s, q) })
 	}}
 }
 
