@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// The codes of an Error. They are codes of host.Error, too.
+// The codes of an Error. All but CodeExit are codes of host.Error, too.
 const (
 	CodeChromeLaunch     = "chrome_launch"
 	CodeChromeConnection = "chrome_connection" // also: no browser is open
@@ -28,6 +28,7 @@ const (
 	CodeUnavailable      = "unavailable"  // not possible on this platform, or the disk failed
 	CodeConfigError      = "config_error" // the run folder is unusable
 	CodeDenied           = "denied"       // not available to this caller
+	CodeExit             = "exit"         // an outcome that a verb declares, see Error.Exit
 	CodeInternal         = "internal"
 )
 
@@ -46,6 +47,19 @@ type Error struct {
 	NoPage bool `json:"no_page,omitempty"`
 	// Denied are the missing rights, with CodeDenied. It is empty if no right would help.
 	Denied []host.Denial `json:"denied,omitempty"`
+	// Exit is the name of the exit code of the verb, with CodeExit, and Details are what callers are shown of it.
+	Exit    string         `json:"exit,omitempty"`
+	Details map[string]any `json:"details,omitempty"`
+	// Invalid is the parameter that is wrong, with CodeInvalidArgs. It is nil if no single one is.
+	Invalid *Invalid `json:"invalid,omitempty"`
+}
+
+// Invalid says what is wrong with a parameter, as a host.Detail does.
+type Invalid struct {
+	Pointer    string `json:"pointer"`
+	Expected   string `json:"expected"`
+	Provided   string `json:"provided"`
+	Suggestion string `json:"suggestion,omitempty"`
 }
 
 // Error implements error.
