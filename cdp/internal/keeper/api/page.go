@@ -5,8 +5,8 @@ import "encoding/json"
 // PageRequest runs a verb of the plugin page, with the parameters that its manifest describes.
 type PageRequest struct {
 	VerbRequest[json.RawMessage]
-	// Secret is what the verb types into a field, if its parameters name a secret.
-	Secret *PageSecret `json:"secret,omitempty"`
+	// Secrets are what the verb, or the steps of do, may type into fields, by the names in their parameters.
+	Secrets map[string]PageSecret `json:"secrets,omitempty"`
 }
 
 // PageSecret is a secret and the origins of the documents into which it may be typed.
