@@ -113,6 +113,7 @@ type Error struct {
 	Earlier []string
 	// Effects are what a call that crashed may have changed before, in the form of [Event].Uses.
 	Effects []string
+	Subject string // as [Result].Subject
 	// Trace is where a guest crashed. Only calls with [Call].Trace have it.
 	Trace *Trace
 	Docs  *Docs

@@ -240,6 +240,9 @@ type Result struct {
 	Written  int64 // bytes sent as output instead of Data; 0 if there were none
 	Raw      bool  // the output is the content itself, not JSON
 	Steps    []Step
+	// Subject is for records: what the tool acted on, such as the role and name of an element and the address of its
+	// document. Only built-in providers set it.
+	Subject string
 }
 
 // Grant is what a call may access: requested by the manifest and granted by the policy. The zero value allows nothing.

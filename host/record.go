@@ -46,6 +46,7 @@ type Event struct {
 	RetryOf        string // id of the preceding failed call of the same tool in the session
 	SuggestionUsed bool   // the parameters are those that the failed call suggested
 	Result         json.RawMessage
+	Subject        string // as [Result].Subject
 
 	// Rights are the granted rights, and Uses what they were used for, without duplicates, in the grammar of grants:
 	// "fs:read:/srv/data/a.txt", "http:GET:https://api.github.com", "secret:TOKEN", "tool:cdp.Page.navigate".
@@ -89,6 +90,7 @@ type Record struct {
 	DocsTokens     int     `json:"docs_tokens,omitempty"`
 	RetryOf        string  `json:"retry_of,omitempty"`
 	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
+	Subject        string  `json:"subject,omitempty"` // what the tool acted on
 
 	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
 	Question string   `json:"question,omitempty"` // id of the question that a person was asked

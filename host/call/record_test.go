@@ -106,7 +106,8 @@ func TestEventsHaveMembersOfEnums(t *testing.T) {
 }
 
 // TestPollsAreOneRecord checks that the calls of a plugin that do the same are one record each, with their number, and
-// leave nothing in the session; what differs, by more than numbers where it only reads, is a record of its own.
+// leave nothing in the session; what differs, by more than numbers where it only reads, or acts on something else, is a
+// record of its own.
 func TestPollsAreOneRecord(t *testing.T) {
 	var polls atomic.Int32
 	outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
@@ -115,13 +116,18 @@ func TestPollsAreOneRecord(t *testing.T) {
 			_, _ = callTool(ctx, r, "second.add", json.RawMessage(fmt.Sprintf(`{"title":"x","count":%d}`, 1+i/25)), "")
 		}
 		_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a2 \"2","n":7}`), "")
+		_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a2 \"2","n":7}`), "")
 		return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
 	}
 	inner := map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
 		if polls.Add(1) <= 40 {
 			return nil, &host.Error{Code: host.NotFound, Message: "not yet"}
 		}
-		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		subject := ""
+		if polls.Load() == 52 { // acts on something else than the call before
+			subject = "button"
+		}
+		return &host.Result{Data: json.RawMessage(`{}`), Subject: subject}, nil
 	}}
 	rec, sessions := &recorder{}, &session.Store{Dir: t.TempDir()}
 	h := newHost(t, call.Config{Recorder: rec, Sessions: sessions,
@@ -144,7 +150,7 @@ func TestPollsAreOneRecord(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s x%d", e.Tool, code, e.Count))
 	}
 	if want := []string{"second.echo not_found x40", "second.add ok x25", "second.add ok x25", "second.echo ok x10",
-		"second.echo ok x0", "first.add ok x0"}; !slices.Equal(got, want) {
+		"second.echo ok x0", "second.echo ok x0", "first.add ok x0"}; !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
 }

@@ -37,9 +37,9 @@ func (r *repeats) hold(key string, e host.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	outcome := key + " " + string(host.OK)
+	outcome := key + " " + e.Subject + " " + string(host.OK)
 	if e.Err != nil {
-		outcome = key + " " + string(e.Err.Code)
+		outcome = key + " " + e.Subject + " " + string(e.Err.Code)
 	}
 	if first := r.first[outcome]; first != nil {
 		first.Count, first.Duration = max(first.Count, 1)+1, first.Duration+e.Duration

@@ -541,10 +541,10 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 		first, newFake(t, shopNamed("second"), map[string]handler{
 			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
 				r.RecordUse("fs:read:/srv/" + string(r.Params))
-				return &host.Result{Data: r.Params}, nil
+				return &host.Result{Data: r.Params, Subject: string(r.Params)}, nil
 			},
 			"order.list": func(_ context.Context, r *host.Request) (*host.Result, error) {
-				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token,
+				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token, Subject: token,
 					Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
 		}))
@@ -566,7 +566,7 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 		t.Errorf("the session has the files %q", files)
 	}
 	for _, e := range rec.all() {
-		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused)
+		kept := fmt.Sprintf("%s %s %s %q %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused, e.Subject)
 		if e.Err != nil {
 			kept += fmt.Sprintf("%+v", e.Err.Object())
 		}
@@ -814,11 +814,12 @@ func TestCanary(t *testing.T) {
 					Details: []host.Detail{{Parameter: "/" + key, Provided: key, Expected: key}},
 					Denied:  []host.Denial{{Right: "fs:ro:/" + key, Why: key}}, Steps: []host.Step{host.SearchStep(key)}}
 			case `{"a":"own"}`:
-				return nil, host.Errorf(host.InvalidArgs, "it is %s", key)
+				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + key, Subject: "button " + key}
 			case `{"a":"junk"}`:
 				return &host.Result{Data: json.RawMessage(`{"` + key)}, nil
 			}
-			return &host.Result{Data: data, Warnings: []string{key}, Content: []host.Content{{Type: "text", Text: key}}}, nil
+			return &host.Result{Data: data, Warnings: []string{key}, Content: []host.Content{{Type: "text", Text: key}},
+				Subject: "button " + key}, nil
 		}}))
 	seek := func(where, text string) {
 		t.Helper()
@@ -857,12 +858,17 @@ func TestCanary(t *testing.T) {
 			t.Error("the result was not cut")
 		}
 	}
+	subjects := 0
 	for _, e := range rec.all() {
-		kept := fmt.Sprintf("%s %s %s %q %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused, e.Changes)
+		kept := fmt.Sprintf("%s %s %s %q %q %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused, e.Changes, e.Subject)
+		subjects += strings.Count(e.Subject, "button ")
 		if e.Err != nil {
 			kept += fmt.Sprintf("%+v %v", e.Err.Object(), e.Err.Denied)
 		}
 		seek("record of "+e.CallID, kept)
+	}
+	if subjects != 3 { // ok, own, cut
+		t.Errorf("%d records have a subject", subjects)
 	}
 	seek("what the guest got", fmt.Sprint(seen))
 	stored := 0

@@ -422,6 +422,12 @@ func (r *run) event(op string, began time.Time) host.Event {
 	if r.params.Coerced {
 		e.Changes = []string{"coerced"}
 	}
+	if r.result != nil {
+		e.Subject = r.redactor.RedactAll(r.result.Subject)
+	}
+	if e.Err != nil {
+		e.Subject = cmp.Or(e.Subject, e.Err.Subject)
+	}
 	e.Changes = append(e.Changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Build()

@@ -10,8 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// notNames are the texts of an event that are no names: words of the host, and the query, which only traces record.
-var notNames = []string{"Op", "Mode", "Query", "Audit", "Transport"}
+// notNames are the texts of an event that are no names: words of the host, the query, which only traces record, and the
+// subject, which is shorter.
+var notNames = []string{"Op", "Mode", "Query", "Audit", "Transport", "Subject"}
 
 // Whoever calls cannot get a long text, a line break or a control character into a record by a name.
 func TestNamed(t *testing.T) {
@@ -36,6 +37,9 @@ func TestNamed(t *testing.T) {
 	}
 	if names < 10 {
 		t.Errorf("only %d names", names)
+	}
+	if got := named.Subject; len(got) > maxSubject || manifest.CleanLine(got) != got || !strings.HasSuffix(got, "…") {
+		t.Errorf("Subject is %q", got)
 	}
 	if got := Name("text.hash"); got != "text.hash" {
 		t.Error(got)

@@ -24,7 +24,7 @@ type Keys struct {
 	Time     time.Time
 	Op       string
 	Tool     string
-	Subject  string // what an operator changed
+	Subject  string // what an operator changed, where Tool is ""
 	Caller   string
 	Session  string
 	Code     string // "" where nothing has ended

@@ -207,7 +207,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 	if v.empty() {
 		return
 	}
-	e.Message = v.Redact(e.Message)
+	e.Message, e.Subject = v.Redact(e.Message), v.Redact(e.Subject)
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Provided, d.Expected = v.Redact(d.Parameter), v.Redact(d.Provided), v.Redact(d.Expected)
@@ -259,7 +259,7 @@ func (v *Redactor) RedactEvent(e host.Event) host.Event {
 	if v.empty() {
 		return e
 	}
-	e.Tool, e.Query = v.Redact(e.Tool), v.Redact(e.Query)
+	e.Tool, e.Query, e.Subject = v.Redact(e.Tool), v.Redact(e.Query), v.Redact(e.Subject)
 	e.Params, e.Result, e.Err = v.RedactJSON(e.Params), v.RedactJSON(e.Result), v.RedactAllError(e.Err)
 	e.Members = v.WithoutSecrets(maps.Clone(e.Members))
 	e.Uses, e.Refused = slices.Clone(e.Uses), slices.Clone(e.Refused)

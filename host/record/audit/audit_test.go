@@ -71,6 +71,10 @@ func TestLines(t *testing.T) {
 		{"names with line breaks", host.Event{Op: "call", CallID: "c\n4", Caller: "mcp:a\r\n\x1b[31mb", Session: "s\u202e",
 			Tool: "a\x00b"}, `"op":"call","call":"c 4","caller":"mcp:a \\u001b[31mb","session":"s\\u202e","tool":"a\\u0000b",` +
 			`"code":"ok","exit_code":0,"ms":0}`},
+		{"a subject", host.Event{Op: "call", CallID: "c5", Tool: "page.click",
+			Subject: "button \"a\nb\" of https://a.example/"},
+			`"op":"call","call":"c5","tool":"page.click","code":"ok","exit_code":0,"ms":0,` +
+				`"subject":"button \"a b\" of https://a.example/"}`},
 		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
 			`"op":"call","dry_run":true,"by":"terminal","question":"q1","code":"ok","exit_code":0,"ms":0}`},
 		{"timeout", failed(host.Errorf(host.Timeout, "text.hash did not end within 1s")),

@@ -63,7 +63,8 @@ type Record struct {
 
 	*Outcome // of a call
 
-	Subject string   `json:"subject,omitempty"` // what an operator changed; of a rotation, the file that was closed
+	// Subject is what a call acted on, what an operator changed, or the file that a rotation closed.
+	Subject string   `json:"subject,omitempty"`
 	Details []string `json:"details,omitempty"`
 	Torn    int64    `json:"torn,omitempty"`    // bytes that a repair cut off
 	Dropped *Dropped `json:"dropped,omitempty"` // what a rotation removed
@@ -98,6 +99,7 @@ func recordOf(e host.Event) Record {
 		Time: e.Time, Op: opCall, Call: e.CallID, Within: e.Within, Caller: e.Caller, Origin: e.Origin, Session: e.Session,
 		Tool: e.Tool, Digest: e.Digest, DryRun: e.DryRun, Count: e.Count, By: e.By, Question: e.Question,
 		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
+		Subject: e.Subject,
 		Outcome: &Outcome{Code: string(host.OK), MS: record.Milliseconds(e.Duration)},
 	}
 	if e.Err == nil {

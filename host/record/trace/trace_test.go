@@ -49,6 +49,8 @@ func TestLines(t *testing.T) {
 		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b",
 			Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","code":"tool_failed","exit_code":10,"ms":0}`},
+		{"a subject", false, host.Event{Time: noon, Tool: "a.b", Subject: "button \"a\nb\""},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","code":"ok","exit_code":0,"ms":0,"subject":"button \"a b\""}`},
 		{"search without values", false,
 			host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture", Hits: []string{"cdp.screenshot",
 				"text\n.hash"}},

@@ -22,10 +22,10 @@ import (
 var auditCommand = &command.Group{
 	Use: "audit", Short: "Audit", Of: []command.Maker{auditShowCommand, auditVerifyCommand, auditHeadCommand},
 	Long: "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
-		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +
-		"prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are kept; the first " +
-		"record of a new file names what was dropped. [operator] audit in policy.toml is \"on\", \"required\" (a call " +
-		"that cannot be recorded does not run) or \"off\".",
+		"use, outcome, and what was acted on. No parameters and no results. show prints records, verify checks that none " +
+		"was changed, head prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are " +
+		"kept; the first record of a new file names what was dropped. [operator] audit in policy.toml is \"on\", " +
+		"\"required\" (a call that cannot be recorded does not run) or \"off\".",
 }
 
 type auditShowOptions struct {
@@ -216,6 +216,9 @@ func auditMore(r audit.Record) (lines []string) {
 		if len(items) > 0 {
 			lines = append(lines, manifest.CleanLine(label+" "+strings.Join(items, ", ")))
 		}
+	}
+	if r.Tool != "" && r.Subject != "" {
+		list("on", []string{r.Subject}, 0)
 	}
 	list("granted", r.Rights, r.RightsMore)
 	list("used", r.Touched, r.TouchedMore)

@@ -97,6 +97,7 @@ func traceLine(r trace.Record) string {
 	case "describe":
 		what = "describe " + r.Tool
 	}
+	what += command.When(r.Subject != "", " on "+r.Subject)
 	var wrong []string
 	for _, e := range r.Errors {
 		wrong = append(wrong, e.Pointer+" "+e.Keyword)
