@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/cdp/internal/words"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // catalog has what discovery finds: the verbs, and the commands, events and types of one version of the protocol.
@@ -35,7 +35,7 @@ func (p *catalog) Info() host.Info { return p.info() }
 
 func (p *catalog) buildInfo() host.Info {
 	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief,
-		Tools: len(verbNames())}
+		Tools: len(verbs.Names())}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
 		info.Tools += d.Commands
@@ -58,61 +58,14 @@ var manifestJSON []byte
 // Manifest describes the plugin without its tools, which Tool returns one by one.
 func (p *catalog) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
 
-func (p *catalog) buildManifest() *manifest.Manifest {
-	m, err := manifest.Load(manifestJSON)
-	if err != nil {
-		panic(err) // the tests read it
-	}
-	m.Manifest, m.Name, m.Version, m.Kind = manifest.Version, Name, p.protocol.Revision(), manifest.KindBuiltin
-	m.Docs.Brief = brief
-	return m
-}
-
-// verbNames returns the tools for the browser itself, next to the protocol's commands, in the order of lists. Each has
-// a file in verbs, so that a call reads no other.
-var verbNames = sync.OnceValue(func() []string {
-	names := []string{
-		"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route",
-	} // the rest by name
-	files, _ := verbFiles.ReadDir("verbs")
-	for _, f := range files {
-		if name := strings.TrimSuffix(f.Name(), ".json"); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-})
+func (p *catalog) buildManifest() *manifest.Manifest { return words.Manifest(manifestJSON, p.Info()) }
 
 //go:embed verbs
 var verbFiles embed.FS
 
-// verb returns a verb by its name in lower case, nil if there is none.
-func (p *catalog) verb(name string) *manifest.Tool {
-	if !slices.Contains(verbNames(), name) {
-		return nil
-	}
-	if known, ok := p.tools.Load("verb " + name); ok {
-		return known.(*manifest.Tool)
-	}
-	var t manifest.Tool
-	data, err := verbFiles.ReadFile("verbs/" + name + ".json")
-	if err == nil {
-		err = jsontext.UnmarshalValid(data, &t)
-	}
-	if err != nil {
-		panic(err) // the tests read them all
-	}
-	known, _ := p.tools.LoadOrStore("verb "+name, &t)
-	return known.(*manifest.Tool)
-}
-
-func (p *catalog) verbs() []manifest.Tool {
-	all := make([]manifest.Tool, len(verbNames()))
-	for i, name := range verbNames() {
-		all[i] = *p.verb(name)
-	}
-	return all
-}
+// verbs are the tools for the browser itself, next to the protocol's commands.
+var verbs = words.New(verbFiles, "verbs",
+	"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route")
 
 // Groups returns the domains of the protocol.
 func (p *catalog) Groups() ([]host.GroupLine, error) {
@@ -128,7 +81,7 @@ func (p *catalog) Groups() ([]host.GroupLine, error) {
 // Lines returns the commands of a domain, or the verbs if group is empty.
 func (p *catalog) Lines(group string) ([]host.Line, error) {
 	if group == "" {
-		return host.LinesOf(&manifest.Manifest{Tools: p.verbs()}, ""), nil
+		return host.LinesOf(&manifest.Manifest{Tools: verbs.All()}, ""), nil
 	}
 	var lines []host.Line
 	for _, m := range p.protocol.Members(group) {
@@ -157,7 +110,7 @@ func (p *catalog) Events(group string) ([]host.EventLine, error) {
 
 // Names returns all commands and verbs, sorted.
 func (p *catalog) Names() ([]string, error) {
-	names := slices.Concat(p.protocol.Names(), verbNames())
+	names := slices.Concat(p.protocol.Names(), verbs.Names())
 	slices.Sort(names)
 	return names, nil
 }
@@ -203,7 +156,7 @@ func share(part, whole int) float64 {
 func (p *catalog) Tool(name string) (*manifest.Tool, error) {
 	key := strings.ToLower(name)
 	if d, _ := p.protocol.Domain(name); d.Name != name {
-		if t := p.verb(key); t != nil {
+		if t := verbs.Tool(key); t != nil {
 			return t, nil
 		}
 	}

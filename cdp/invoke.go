@@ -35,7 +35,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	run := p.verbHandler(r.Tool)
 	switch {
 	case run != nil:
-	case p.verb(r.Tool) != nil:
+	case verbs.Tool(r.Tool) != nil:
 		run = p.browsers.native
 	default:
 		run = p.command

@@ -62,16 +62,16 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 	}
 }
 
-// openPage opens a page in the open browser, or starts one.
-func (b *browsers) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
+// opened returns the connection to the browser of a call, which it starts if none is open, and what to say of it.
+func (b *browsers) opened(ctx context.Context, r *host.Request, q openParams) (*keeper.Client, []string, error) {
 	if !isPerson(r.Caller) {
 		if err := keeper.CheckBrowserLimit(b.cfg.RunDir, r.Options.Browser); err != nil {
-			return api.Page{}, nil, err
+			return nil, nil, err
 		}
 	}
 	c, err := b.start(ctx, r.Options.Browser, q)
 	if err != nil {
-		return api.Page{}, nil, err
+		return nil, nil, err
 	}
 	notes := c.Notes()
 	c = onBehalfOf(c, r)
@@ -79,6 +79,15 @@ func (b *browsers) openPage(ctx context.Context, r *host.Request, q openParams) 
 		if s, err := c.Status(ctx, false); err == nil {
 			notes = append(notes, s.Notes...)
 		}
+	}
+	return c, notes, nil
+}
+
+// openPage opens a page in the open browser, or starts one.
+func (b *browsers) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
+	c, notes, err := b.opened(ctx, r, q)
+	if err != nil {
+		return api.Page{}, nil, err
 	}
 	page, err := c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
 	if err != nil {

@@ -129,9 +129,9 @@ func TestURLs(t *testing.T) {
 // TestEachVerbHasAFile checks that the file of each verb is for its own tool, and that one thing runs it.
 func TestEachVerbHasAFile(t *testing.T) {
 	p := New(Config{})
-	for _, name := range verbNames() {
+	for _, name := range verbs.Names() {
 		t.Run(name, func(t *testing.T) {
-			if file := p.verb(name); file.Name != name {
+			if file := verbs.Tool(name); file.Name != name {
 				t.Errorf("its file is for %q", file.Name)
 			}
 			if p.verbHandler(name) != nil == verb.HasNative(name) {

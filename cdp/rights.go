@@ -76,14 +76,10 @@ func confine(r *host.Request) error {
 	if !isPlugin(r.Caller) {
 		return nil
 	}
-	if err := checkDownloads(r.Tool, params); err != nil {
+	if err := checkDownloads(r.Tool, params); err != nil || !pastes(r.Tool, params) {
 		return err
 	}
-	if pastes(r.Tool, params) && !grantedByName(r) {
-		return denyUnnamed(r, "pasting reads the clipboard, which is outside the page, and a wildcard never grants "+
-			"access outside the page")
-	}
-	return nil
+	return CheckPaste(r, Name+"."+r.Tool)
 }
 
 // checkOpenParams rejects parameters of open that select more than a page: a program to run, a folder of this machine,
@@ -101,14 +97,9 @@ func checkOpenParams(caller string, params map[string]any) error {
 	return nil
 }
 
-// grantedByName reports whether a plugin was granted the command by its name, without a wildcard.
-func grantedByName(r *host.Request) bool {
-	return slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) })
-}
-
-func denyUnnamed(r *host.Request, why string) error {
-	right := "tool:" + Name + "." + r.Tool
-	return deny(right, "%s", why).WithSteps(grantStep(r, right))
+// grantedByName reports whether the calling plugin was granted a tool by its name, without a wildcard.
+func grantedByName(r *host.Request, tool string) bool {
+	return slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, tool) })
 }
 
 // pastes reports whether a call sends a key event that pastes.

@@ -30,7 +30,7 @@ func (p *catalog) buildSegment() []byte {
 
 // searchDocs returns what is indexed of verbs, commands, events and types.
 func (p *catalog) searchDocs() (docs []host.SearchDoc) {
-	for _, t := range p.verbs() {
+	for _, t := range verbs.All() {
 		docs = append(docs, host.SearchDocOf(&t))
 	}
 	for _, name := range p.protocol.Names() {

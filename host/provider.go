@@ -155,6 +155,9 @@ type Features struct {
 	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params, Caller and
 	// Trusted.
 	Effect func(j *Job) string
+	// Includes returns the tools of other plugins, by their qualified names, that do a part of what a call does. A rule
+	// that denies one of them to a caller by its name denies the call, too. The job is that of Effect.
+	Includes func(j *Job) []string
 	// Script returns the text of a script for pages that the plugin ships. Its manifest declares the digest.
 	Script func(name string) ([]byte, error)
 	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs]

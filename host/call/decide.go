@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
@@ -73,6 +74,11 @@ func (a *authorization) permit(ctx context.Context) (err error) {
 
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
 func (a *authorization) needsConfirmation() string {
+	for i, step := range a.steps {
+		if why := step.needsConfirmation(); why != "" {
+			return fmt.Sprintf("step %d, %s: %s", i+1, step.params.Tool, why)
+		}
+	}
 	needs := a.params.At.Provider.Features().NeedsConfirmation
 	if needs == nil || a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI() {
 		return ""
@@ -130,8 +136,37 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Principal.Name, a.params.Tool, d.Reason),
 		}
 	}
+	if err = a.checkIncluded(ctx, slices.Concat(others, []host.Principal{a.call.Principal})); err != nil {
+		return ask, d, err
+	}
 	err = a.decideSteps(ctx, &d)
 	return ask, d, err
+}
+
+// checkIncluded refuses a call that does a part of what another tool does if a rule denies that tool by its name to one
+// of those for whom the call is made.
+func (a *authorization) checkIncluded(ctx context.Context, callers []host.Principal) error {
+	includes := a.params.At.Provider.Features().Includes
+	if includes == nil {
+		return nil
+	}
+	for _, name := range includes(a.job()) {
+		plugin, tool, _ := strings.Cut(name, ".")
+		for _, p := range callers {
+			d, err := a.host.cfg.Policy.Decide(ctx, host.Ask{Principal: p, OnBehalf: true, Plugin: plugin, Tool: tool,
+				Effect: a.effect()})
+			if err != nil {
+				return err
+			}
+			if d.Verdict == host.Deny {
+				a.by = host.ByPolicy
+				return &host.Error{Code: host.Denied, Steps: d.Steps,
+					Message: fmt.Sprintf("%s may not call %s, which does what %s does: %s; nothing was run", p.Name,
+						a.params.Tool, name, d.Reason)}
+			}
+		}
+	}
+	return nil
 }
 
 // checkProgram refuses a program within a program: its calls would be made as the caller of both.

@@ -52,13 +52,18 @@ func restrictTo(g host.Grant, effect string) host.Grant {
 func (a *authorization) effect() string {
 	own := a.params.At.Tool.Effect
 	if of := a.params.At.Provider.Features().Effect; of != nil && a.params.Value != nil {
-		less := of(&host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
-			Trusted: a.behalf.trusted})
+		less := of(a.job())
 		if severity(less) < severity(own) {
 			return less
 		}
 	}
 	return own
+}
+
+// job returns the call as a provider is asked about it before it runs.
+func (a *authorization) job() *host.Job {
+	return &host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
+		Trusted: a.behalf.trusted}
 }
 
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls

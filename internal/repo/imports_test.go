@@ -125,10 +125,12 @@ var layers = map[string][]string{
 	},
 	"host/oci": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
-		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol", "host",
-		"host/origin", "host/protect", "internal/durable", "internal/wire", "manifest", "manifest/jsontext",
-		"manifest/schema",
+		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol",
+		"cdp/internal/words", "host", "host/origin", "host/protect", "internal/durable", "internal/wire", "manifest",
+		"manifest/jsontext", "manifest/schema",
 	},
+	"cdp/page":              {"cdp", "cdp/internal/keeper/api", "cdp/internal/words", "host", "manifest"},
+	"cdp/internal/words":    {"host", "manifest", "manifest/jsontext"},
 	"cdp/internal/browser":  {"host", "host/protect", "manifest"},
 	"cdp/internal/gen":      {"cdp/internal/protocol", "manifest"},
 	"cdp/internal/protocol": {"manifest", "manifest/jsontext", "manifest/schema"},
@@ -244,6 +246,7 @@ var testsMayImport = map[string][]string{
 	"cdp": {
 		"cdp/internal/keeper/verb", "host/call", "host/providertest", "host/learn/eval", "internal/schemafacts",
 	},
+	"cdp/page":   {"host/call", "host/providertest", "internal/schemafacts", "manifest/lint", "manifest/schema"},
 	"host/docs":  {"internal/schemafacts"},
 	"host/mcp":   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},

@@ -197,6 +197,11 @@ func (c *Client) Verb(ctx context.Context, name string, q api.VerbRequest[json.R
 	return result, err
 }
 
+// Page runs a verb of the plugin page.
+func (c *Client) Page(ctx context.Context, verb string, q api.PageRequest) (api.PageResult, error) {
+	return ask[api.PageResult](ctx, c, "page."+verb, q)
+}
+
 // UploadFolder returns the folder for files that pages of the caller's session may get, see [api.ScriptRequest.Files].
 func (c *Client) UploadFolder(ctx context.Context) (api.UploadFolder, error) {
 	return ask[api.UploadFolder](ctx, c, "uploads", struct{}{})

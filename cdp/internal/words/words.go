@@ -1,0 +1,80 @@
+// Package words reads what native tools say of themselves: documentation, schemas and examples, a file of JSON each.
+package words
+
+import (
+	"embed"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// Tools are the tools of an embedded folder. A call reads no file but that of its own tool.
+type Tools struct {
+	files  embed.FS
+	folder string
+	names  func() []string
+	read   sync.Map // *manifest.Tool by name
+}
+
+// New returns the tools of a folder in the order of lists: those of first, then the rest by name.
+func New(files embed.FS, folder string, first ...string) *Tools {
+	return &Tools{files: files, folder: folder, names: sync.OnceValue(func() []string {
+		names := slices.Clone(first)
+		entries, _ := files.ReadDir(folder)
+		for _, f := range entries {
+			if name := strings.TrimSuffix(f.Name(), ".json"); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		return names
+	})}
+}
+
+// Names returns the names in the order of lists.
+func (t *Tools) Names() []string { return t.names() }
+
+// Tool returns a tool by its name in lower case, nil if there is none.
+func (t *Tools) Tool(name string) *manifest.Tool {
+	if known, ok := t.read.Load(name); ok {
+		return known.(*manifest.Tool)
+	}
+	if !slices.Contains(t.names(), name) {
+		return nil
+	}
+	var tool manifest.Tool
+	data, err := t.files.ReadFile(path.Join(t.folder, name+".json"))
+	if err == nil {
+		err = jsontext.UnmarshalValid(data, &tool)
+	}
+	if err != nil {
+		panic(err) // the tests read them all
+	}
+	known, _ := t.read.LoadOrStore(name, &tool)
+	return known.(*manifest.Tool)
+}
+
+// All returns all tools in the order of lists.
+func (t *Tools) All() []manifest.Tool {
+	all := make([]manifest.Tool, len(t.names()))
+	for i, name := range t.names() {
+		all[i] = *t.Tool(name)
+	}
+	return all
+}
+
+// Manifest returns the manifest of a plugin that is native, without tools: the JSON has what info and the files of the
+// tools do not say.
+func Manifest(text []byte, info host.Info) *manifest.Manifest {
+	m, err := manifest.Load(text)
+	if err != nil {
+		panic(err) // the tests read it
+	}
+	m.Manifest, m.Name, m.Version, m.Kind = manifest.Version, info.Name, info.Version, manifest.KindBuiltin
+	m.Docs.Brief = info.Brief
+	return m
+}

@@ -1,0 +1,131 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// openStep opens a page, and a browser if none is open.
+var openStep = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
+
+// ownSteps are the steps of this plugin in the place of those of the plugin cdp.
+var ownSteps = map[string]host.Step{
+	"open":                        openStep,
+	"targets":                     host.CallStep(Name+".tabs", nil),
+	"state":                       host.CallStep(Name+".state", json.RawMessage(`{"action":"list"}`)),
+	"Page.navigate":               openStep,
+	"Page.reload":                 host.CallStep(Name+".go", json.RawMessage(`{"to":"reload"}`)),
+	"Page.handleJavaScriptDialog": host.CallStep(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
+}
+
+// hostError turns an error of the keeper into the one that callers see.
+func (c *invocation) hostError(err error) error {
+	k, ok := errors.AsType[*api.Error](err)
+	switch {
+	case ok && k.Code == api.CodeNavigationFailed:
+		return c.declared(k, "failed")
+	case ok && k.Code == api.CodeExit:
+		return c.declared(k, k.Exit)
+	case ok && k.Invalid != nil:
+		clean := func(s string) string { return manifest.Clip(manifest.CleanLine(s), 300) }
+		e := host.Errorf(host.InvalidArgs, "Tool '%s.%s' failed: 1 violation", Name, c.Tool)
+		e.Details = []host.Detail{{Parameter: manifest.CleanLine(k.Invalid.Pointer), Keyword: "tool",
+			Provided: clean(k.Invalid.Provided), Expected: clean(k.Invalid.Expected),
+			Suggestion: host.TextSuggestion(clean(k.Invalid.Suggestion))}}
+		return e
+	}
+	e, ok := c.provider.chrome.HostError(err, c.Request).(*host.Error)
+	if !ok {
+		return err
+	}
+	if e.Exit != 0 { // its number is one of the plugin cdp
+		e.Code, e.Exit, e.Steps = host.ToolFailed, 0, nil
+	}
+	for i, s := range e.Steps {
+		name, _ := strings.CutPrefix(s.Tool, cdp.Name+".")
+		if own, ok := ownSteps[name]; ok {
+			own.Options = s.Options
+			e.Steps[i] = own
+		} else if name == c.Tool { // the call again
+			e.Steps[i].Tool = Name + "." + name
+		}
+	}
+	return e
+}
+
+// maxMessage limits the message of an error, and maxDetails the size of its details, as for any plugin.
+const maxMessage, maxDetails = 2 << 10, 64 << 10
+
+// declared returns the error of a verb that ended with an exit code of its own.
+func (c *invocation) declared(k *api.Error, name string) *host.Error {
+	message := strings.TrimSpace(manifest.Clean(k.Message))
+	e := &host.Error{Code: host.ToolFailed, Message: manifest.Clip(message, maxMessage), Cause: k}
+	e.Tool = &host.ToolError{Name: name}
+	for _, declared := range c.provider.manifest().ExitCodes {
+		if declared.Name == name {
+			e.Code, e.Exit, e.Tool.Exit = host.Code(name), declared.Code, declared.Code
+			if declared.Suggestion != "" {
+				e.Message += " (" + declared.Suggestion + ")"
+			}
+		}
+	}
+	if len(k.Details) == 0 {
+		return e
+	}
+	details, err := manifest.Marshal(k.Details)
+	switch {
+	case err == nil && len(details) <= maxDetails:
+		e.Tool.Details = manifest.CleanJSON(details)
+	case err == nil:
+		e.Tool.Details = json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(details)))
+	}
+	return e
+}
+
+// inStep says in which step of do an error arose that the keeper did not report.
+func inStep(err error, i int, tool string) error {
+	at := fmt.Sprintf("step %d, %s: ", i+1, tool)
+	if k, ok := errors.AsType[*api.Error](err); ok {
+		again := *k
+		again.Message = at + k.Message
+		return &again
+	}
+	e := *host.AsError(err)
+	e.Message = at + e.Message
+	return &e
+}
+
+// renumbered returns the error of a step of do after others that were done before the trip.
+func renumbered(err error, before int) error {
+	k, ok := errors.AsType[*api.Error](err)
+	n := 0
+	if !ok || before == 0 {
+		return err
+	}
+	if _, err := fmt.Sscanf(k.Message, "step %d,", &n); err != nil {
+		return k
+	}
+	again := *k
+	again.Message = strings.Replace(k.Message, fmt.Sprintf("step %d,", n), fmt.Sprintf("step %d,", n+before), 1)
+	if k.Invalid != nil {
+		invalid := *k.Invalid
+		invalid.Pointer = strings.Replace(invalid.Pointer, fmt.Sprintf("/steps/%d/", n-1),
+			fmt.Sprintf("/steps/%d/", n-1+before), 1)
+		again.Invalid = &invalid
+	}
+	if k.Details != nil {
+		again.Details = map[string]any{}
+		for name, value := range k.Details {
+			again.Details[name] = value
+		}
+		again.Details["step"], again.Details["done"] = n+before, n-1+before
+	}
+	return &again
+}

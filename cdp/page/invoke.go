@@ -1,0 +1,263 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Invoke runs a verb.
+func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &invocation{provider: p, Request: r}
+	run := c.verb
+	switch r.Tool {
+	case "do":
+		run = c.do
+	case "state":
+		run = c.state
+	}
+	done, err := run(ctx, r.Tool, r.Params)
+	if err != nil {
+		return nil, c.hostError(err)
+	}
+	return &host.Result{Data: done.Data, Warnings: done.Warnings, Subject: done.Subject}, nil
+}
+
+// invocation is a call of a verb, or of do with the verbs of its steps.
+type invocation struct {
+	*host.Request
+	provider *Provider
+	secrets  map[string]api.PageSecret
+	opens    bool // its first step opens a page
+}
+
+// verb runs a verb in one trip to the keeper.
+func (c *invocation) verb(ctx context.Context, tool string, params json.RawMessage) (api.PageResult, error) {
+	params, err := c.prepare(ctx, tool, params)
+	if err != nil {
+		return api.PageResult{}, err
+	}
+	starts := 0
+	if tool == "open" {
+		starts = cdp.MaxStarts
+	}
+	return c.send(ctx, tool, params, starts)
+}
+
+func (c *invocation) send(ctx context.Context, verb string, params json.RawMessage, starts int) (
+	api.PageResult, error,
+) {
+	q := api.PageRequest{Secrets: c.secrets}
+	q.Params, q.VerbOptions = params, api.VerbOptions{Target: c.Options.Target, OnDialog: c.Options.OnDialog,
+		Wait: c.Options.Wait}
+	done, notes, err := c.provider.chrome.PageVerb(ctx, c.Request, verb, q, starts)
+	done.Warnings = append(notes, done.Warnings...)
+	return done, err
+}
+
+// prepare returns the parameters of a verb as the keeper takes them. What is the host's is resolved: the files that a
+// page gets are copied to where its browser finds them, and the secret that a field gets is read.
+func (c *invocation) prepare(ctx context.Context, tool string, params json.RawMessage) (json.RawMessage, error) {
+	switch tool {
+	case "open", "fill", "press", "upload":
+	default:
+		return params, nil
+	}
+	q := map[string]json.RawMessage{}
+	err := json.Unmarshal(params, &q)
+	switch {
+	case err != nil:
+	case tool == "press":
+		return params, checkPaste(c.Request, tool, q)
+	case tool == "open" && given(q, "here") && !given(q, "new"):
+		q["new"] = json.RawMessage(fmt.Sprint(string(q["here"]) != "true"))
+	case tool == "fill" && given(q, "secret"):
+		return params, c.readSecret(ctx, q["secret"])
+	case tool == "upload" && given(q, "files"):
+		var files []string
+		if err = json.Unmarshal(q["files"], &files); err == nil {
+			files, err = c.provider.chrome.Files(ctx, c.Request, files, c.opens)
+		}
+		if err == nil {
+			q["files"], err = manifest.Marshal(files)
+		}
+	default:
+		return params, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	delete(q, "here")
+	return manifest.Marshal(q)
+}
+
+// readSecret reads a secret that a field is to get, if the policy binds it to an origin.
+func (c *invocation) readSecret(ctx context.Context, raw json.RawMessage) error {
+	var name string
+	if err := json.Unmarshal(raw, &name); err != nil {
+		return err
+	}
+	if _, known := c.secrets[name]; known {
+		return nil
+	}
+	s, err := host.AskFor[host.BoundSecret](ctx, c.Request, host.AskBoundSecret, host.NameArgument{Name: name})
+	if err != nil {
+		return err
+	}
+	if c.secrets == nil {
+		c.secrets = map[string]api.PageSecret{}
+	}
+	c.secrets[name] = api.PageSecret{Text: s.Value, Origins: s.Origins}
+	return nil
+}
+
+// stateParams are the parameters of state, which those of the plugin cdp are, too.
+type stateParams struct {
+	Action  string   `json:"action"`
+	Name    string   `json:"name,omitempty"`
+	Origins []string `json:"origins,omitempty"`
+}
+
+// state saves or loads a login. The host keeps it, as it keeps those of the plugin cdp; without origins, what is saved
+// is that of the page.
+func (c *invocation) state(ctx context.Context, tool string, params json.RawMessage) (done api.PageResult, err error) {
+	var q stateParams
+	if err := json.Unmarshal(params, &q); err != nil {
+		return done, err
+	}
+	if q.Action == "save" && q.Name != "" && len(q.Origins) == 0 {
+		at, err := c.send(ctx, tool, params, 0)
+		if err == nil {
+			err = json.Unmarshal(at.Data, &q)
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	own := *c.Request
+	own.Tool = tool
+	if own.Params, err = manifest.Marshal(q); err != nil {
+		return done, err
+	}
+	kept, err := c.provider.chrome.Invoke(ctx, &own)
+	if err != nil {
+		return done, err
+	}
+	var answer struct {
+		Name    string            `json:"name,omitempty"`
+		Origins []string          `json:"origins,omitempty"`
+		Cookies int               `json:"cookies,omitempty"`
+		Items   int               `json:"items,omitempty"`
+		States  []json.RawMessage `json:"states,omitempty"`
+	}
+	if err = json.Unmarshal(kept.Data, &answer); err == nil {
+		done.Data, err = manifest.Marshal(answer)
+	}
+	done.Warnings = kept.Warnings
+	return done, err
+}
+
+// step is a step of do as the host hands it over.
+type step struct {
+	Tool   string          `json:"tool"`
+	Params json.RawMessage `json:"params"`
+}
+
+// stepsDone is the result of do.
+type stepsDone struct {
+	Before  json.RawMessage `json:"before,omitempty"`
+	Done    int             `json:"done"`
+	URL     string          `json:"url,omitempty"`
+	Results []stepResult    `json:"results,omitempty"`
+	Diff    string          `json:"diff,omitempty"`
+}
+
+type stepResult struct {
+	Step   int             `json:"step"`
+	Result json.RawMessage `json:"result"`
+}
+
+// do runs steps, all in one trip but for those of state, which the host does itself.
+func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (done api.PageResult, err error) {
+	q := map[string]json.RawMessage{}
+	var steps []step
+	if err := json.Unmarshal(params, &q); err == nil {
+		err = json.Unmarshal(q["steps"], &steps)
+	}
+	if err != nil {
+		return done, err
+	}
+	c.opens = steps[0].Tool == "open"
+	for i := range steps {
+		if steps[i].Params, err = c.prepare(ctx, steps[i].Tool, steps[i].Params); err != nil {
+			return done, inStep(err, i, steps[i].Tool)
+		}
+	}
+	var sum stepsDone
+	for len(steps) > sum.Done {
+		rest := steps[sum.Done:]
+		part, ended := rest[:1], api.PageResult{}
+		if rest[0].Tool == "state" {
+			ended, err = c.state(ctx, rest[0].Tool, rest[0].Params)
+			if err != nil {
+				return done, inStep(err, sum.Done, "state")
+			}
+			sum.Results = append(sum.Results, stepResult{sum.Done + 1, ended.Data})
+			sum.Done++
+		} else {
+			for len(part) < len(rest) && rest[len(part)].Tool != "state" {
+				part = rest[:len(part)+1]
+			}
+			if ended, err = c.doPart(ctx, q, part, &sum); err != nil {
+				return done, err
+			}
+		}
+		done.Warnings = append(done.Warnings, ended.Warnings...)
+		done.Subject = cmp.Or(ended.Subject, done.Subject)
+	}
+	done.Data, err = manifest.Marshal(sum)
+	return done, err
+}
+
+// doPart runs steps in one trip, and adds what they did to sum.
+func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []step, sum *stepsDone) (
+	ended api.PageResult, err error,
+) {
+	if q["steps"], err = manifest.Marshal(steps); err != nil {
+		return ended, err
+	}
+	params, err := manifest.Marshal(q)
+	if err != nil {
+		return ended, err
+	}
+	starts := 0
+	if steps[0].Tool == "open" {
+		starts = 1 // it is not known what of it was done
+	}
+	if ended, err = c.send(ctx, "do", params, starts); err != nil {
+		return ended, renumbered(err, sum.Done)
+	}
+	var part stepsDone
+	if err := json.Unmarshal(ended.Data, &part); err != nil {
+		return ended, err
+	}
+	for _, one := range part.Results {
+		sum.Results = append(sum.Results, stepResult{one.Step + sum.Done, one.Result})
+	}
+	if sum.Done == 0 {
+		sum.Before = part.Before
+	}
+	sum.Done += len(steps)
+	sum.URL, sum.Diff = cmp.Or(part.URL, sum.URL), strings.TrimSpace(sum.Diff+"\n"+part.Diff)
+	return ended, nil
+}
