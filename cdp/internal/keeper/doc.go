@@ -8,6 +8,7 @@
 //
 //	keeper  the process: [Start], [Stop], [Main], its lock and its files; the wire, with [Client] at one end and the
 //	        server at the other
+//	page    the verbs of the plugin page: looks at pages, acts on them, and what these cause
 //	verb    what callers ask for: commands, pages, scripts, input, secrets, rules for requests, uploads, states
 //	tenant  what a session may use: owners know to which session targets, events and downloads belong; tenancy gives
 //	        each session a scope, and a plugin's own a proxy; set-ups are what a session has set up for its pages
@@ -54,12 +55,12 @@
 // closed a grace after the connection has ended, or the process that served it (see connections). When nothing is left
 // in the browser, the keeper exits.
 //
-// # Wire format, version 10
+// # Wire format, version 11
 //
 // Frames are those of package wire. The first frame of each side is its hello:
 //
-//	{"parley_keeper":10,"version":"0.1.0"}                                            the client
-//	{"parley_keeper":10,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
+//	{"parley_keeper":11,"version":"0.1.0"}                                            the client
+//	{"parley_keeper":11,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
 //
 // The hello and its fields parley_keeper and replace are the same in every version since 7. A client that finds a
 // keeper of another version sends a hello with "replace":true, which ends that keeper whatever its version, and starts
@@ -88,7 +89,7 @@
 // and a piece of the result.
 //
 // The operations are call, open, close_target, close, stop, status, sessions, events, listen, save_state, load_state,
-// type, script, uploads and end_connection, and the verbs of cdp that need nothing of the host. Their bodies
-// and results are the types of package api. The first item of listen is {"listening":true}; the stream is complete from
+// type, script, uploads and end_connection, the verbs of cdp that need nothing of the host, and those of page, as
+// page.click. Their bodies and results are the types of package api. The first item of listen is {"listening":true}; the stream is complete from
 // then on. A client that closes its connection abandons its calls.
 package keeper

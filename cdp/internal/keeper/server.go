@@ -10,11 +10,13 @@ import (
 	"log"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
@@ -24,6 +26,7 @@ import (
 // server serves clients on the socket.
 type server struct {
 	verbs      *verb.Verbs
+	pages      *page.Pages
 	operations map[string]operation
 	hello      hello
 	status     func(by api.Caller, all bool) api.Status
@@ -59,7 +62,7 @@ const (
 )
 
 func newServer(e *verb.Verbs, h hello, grace time.Duration) *server {
-	s := &server{verbs: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	s := &server{verbs: e, pages: page.New(e), hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
 	s.operations = operationsOf(s)
 	s.connections = newConnections(grace, s.endConnection)
 	return s
@@ -326,6 +329,8 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		return json.RawMessage("{}"), nil
 	case run != nil:
 		return run(ctx, q)
+	case strings.HasPrefix(q.op, page.Prefix):
+		return c.s.pages.Run(ctx, q.by, q.op, q.body)
 	}
 	return e.Run(ctx, q.by, q.op, q.body)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 10
+const WireVersion = 11
 
 const (
 	maxHello   = 64 << 10

@@ -21,6 +21,7 @@ type Events struct {
 	Journals   *Journals
 	activities map[*target.Target]*activity
 	listeners  map[*Listener]bool
+	awaited    int // calls of AwaitRecords
 	Downloads  downloads
 }
 

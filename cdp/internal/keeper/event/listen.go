@@ -289,6 +289,51 @@ func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 	return lines, l.end
 }
 
+// Recorded is a stored event, as the rooms above read it.
+type Recorded struct {
+	Seq                 int64
+	Target, Method, URL string // the URL is that of the request, else of the page
+	Params              json.RawMessage
+}
+
+// Records returns the stored events of a session after a number that a caller may see, the oldest first, and the number
+// of the session's newest event.
+func (ev *Events) Records(by api.Caller, session string, since int64, methods []string) (found []Recorded, last int64) {
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	records, last := ev.Journals.since(session, since)
+	for _, r := range records {
+		if slices.Contains(methods, r.Method) && (!r.Private || by.ActsForPerson()) {
+			found = append(found, Recorded{r.seq, r.Target, r.Method, r.url, r.Params})
+		}
+	}
+	return found, last
+}
+
+// AwaitRecords calls ready again after each event that is stored, until it returns true. The error is that of the
+// connection or of ctx. Ready is called without the mux.
+func (ev *Events) AwaitRecords(ctx context.Context, ready func() bool) *api.Error {
+	ev.mux.Lock()
+	ev.awaited++
+	ev.mux.Unlock()
+	defer func() {
+		ev.mux.Lock()
+		ev.awaited--
+		ev.mux.Unlock()
+	}()
+	for {
+		changed, err := ev.mux.Changed()
+		if err != nil || ready() {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return api.ContextError(ctx, "waiting for the page")
+		}
+	}
+}
+
 // defaultLimit is the number of stored events that are read at a time.
 const defaultLimit = 1000
 

@@ -81,6 +81,9 @@ func (ev *Events) publish(r *Record, t *target.Target) {
 	asItIs := r.Params
 	r.Params = redact(r.Method, asItIs)
 	ev.Journals.add(r)
+	if ev.awaited > 0 {
+		ev.mux.Broadcast()
+	}
 	for l := range ev.listeners {
 		if !alone && !r.quiet && l.wants(r, t) {
 			sent := new(*r)

@@ -236,6 +236,13 @@ func (m *Mux) Broadcast() {
 	m.changed = make(chan struct{})
 }
 
+// Changed returns what the next broadcast closes. The error is that of the connection. The mux is not locked.
+func (m *Mux) Changed() (<-chan struct{}, *api.Error) {
+	m.Lock()
+	defer m.Unlock()
+	return m.changed, m.closeErr
+}
+
 // Wait blocks until ready returns true or an error. It calls ready with the mux locked, after every broadcast.
 func (m *Mux) Wait(ctx context.Context, what string, ready func() (bool, *api.Error)) *api.Error {
 	for {

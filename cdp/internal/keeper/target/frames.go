@@ -15,7 +15,7 @@ import (
 
 // pageFrame is a frame inside a page.
 type pageFrame struct {
-	id, parent string
+	id, Parent string
 	URL        string  // "" until a document is there
 	In         *Target // to which its commands go; nil while it is a target of its own
 }
@@ -57,14 +57,14 @@ func (fs Frames) Set(t *Target, id, parent, url string) {
 		f = &pageFrame{id: id}
 		fs[id] = f
 	}
-	f.parent, f.URL, f.In = parent, url, t
+	f.Parent, f.URL, f.In = parent, url, t
 }
 
 // forget forgets a frame and those in it.
 func (fs Frames) forget(f *pageFrame) {
 	delete(fs, f.id)
 	for _, child := range fs {
-		if child.parent == f.id {
+		if child.Parent == f.id {
 			fs.forget(child)
 		}
 	}

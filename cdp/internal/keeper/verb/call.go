@@ -146,9 +146,9 @@ func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) 
 	return r
 }
 
-// claim gives a page without an owner to the caller's session, and rejects a target that has no document for what it
+// Claim gives a page without an owner to the caller's session, and rejects a target that has no document for what it
 // lacks then.
-func (e *Verbs) claim(by api.Caller, t *target.Target, lacks string) *api.Error {
+func (e *Verbs) Claim(by api.Caller, t *target.Target, lacks string) *api.Error {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
 	e.Owners.Claim(by, t)

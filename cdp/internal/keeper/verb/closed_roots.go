@@ -10,21 +10,29 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // maxHosts limits the elements that one call asks for closed shadow roots.
 const maxHosts = 100
 
-// adoptRoots calls the function adopt of a script for each element of an array that has a closed shadow root. It
-// returns how many have one.
+// AdoptRoots returns what uses an array of elements: it calls the function adopt of a script for each that has a closed
+// shadow root. The value is how many have one.
+func (e *Verbs) AdoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript) func(string) (
+	json.RawMessage, *api.Error,
+) {
+	return func(array string) (json.RawMessage, *api.Error) {
+		adopted, err := e.adoptRoots(ctx, t, frame, s, array)
+		return scan.Marshal(adopted), err
+	}
+}
+
 func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript, array string) (
 	int, *api.Error,
 ) {
 	const group = "parley-closed-roots"
 	defer post(e.sender, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
-	defer post(e.sender, t, runtime.ReleaseObject,
-		runtime.ReleaseObjectParams{ObjectID: runtime.RemoteObjectID(array)})
 	var world struct{ ID runtime.ExecutionContextID }
 	if json.Unmarshal(e.scriptContext(t, frame, s), &world) != nil {
 		return 0, nil // the document has been replaced

@@ -30,9 +30,15 @@ func inputCommand(kind string) string {
 	return ""
 }
 
-// sendInput serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
-// between them.
+// sendInput serves an InputRequest.
 func sendInput(ctx context.Context, e *Verbs, by api.Caller, o api.VerbOptions, q api.InputRequest) (
+	api.InputSent, *api.Error,
+) {
+	return e.SendInput(ctx, by, o, q)
+}
+
+// SendInput sends input events. All are sent before the first one is answered, so that nothing else gets between them.
+func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions, q api.InputRequest) (
 	api.InputSent, *api.Error,
 ) {
 	if err := cmp.Or(api.CheckOnDialog(o.OnDialog), api.CheckWait(o.Wait)); err != nil {
@@ -71,7 +77,7 @@ func sendInput(ctx context.Context, e *Verbs, by api.Caller, o api.VerbOptions, 
 	if err != nil {
 		return api.InputSent{}, err
 	}
-	if err := e.claim(by, t, "takes no input"); err != nil {
+	if err := e.Claim(by, t, "takes no input"); err != nil {
 		return api.InputSent{}, err
 	}
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {

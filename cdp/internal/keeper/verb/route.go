@@ -14,6 +14,11 @@ import (
 func setRoutes(_ context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, q api.RouteRequest) (
 	api.Routed, *api.Error,
 ) {
+	return e.Routes(by, q)
+}
+
+// Routes changes the rules for requests of the caller's session, and returns them.
+func (e *Verbs) Routes(by api.Caller, q api.RouteRequest) (api.Routed, *api.Error) {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
 	if err := e.changeRules(by.SessionKey(), q); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
@@ -53,10 +54,10 @@ func (e *Verbs) Script(ctx context.Context, by api.Caller, _ *tenant.Scope, q ap
 	}
 	e.Mux.Lock()
 	script, err := e.knownScript(q.Script)
-	if err == nil && q.DocumentStart {
-		err = e.registerScript(by, script)
-	}
 	e.Mux.Unlock()
+	if err == nil && q.DocumentStart {
+		err = e.RegisterScript(by, script)
+	}
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
@@ -67,20 +68,34 @@ func (e *Verbs) Script(ctx context.Context, by api.Caller, _ *tenant.Scope, q ap
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
-	if err := e.claim(by, t, "has no document"); err != nil {
+	if err := e.Claim(by, t, "has no document"); err != nil {
 		return api.ScriptResult{}, err
 	}
 	e.Mux.Lock()
 	done := api.ScriptResult{Target: t.ID, Frame: frame, LastSeq: e.Events.Journals.LastSeqOf(t.Owner)}
 	e.Mux.Unlock()
-	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
-		return api.ScriptResult{}, err
-	}
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
 		return api.ScriptResult{}, err
 	}
-	done.Value, done.Exception, err = e.callScript(ctx, t, frame, script, q)
+	call := ScriptCall{Function: q.Function, Args: q.Args, OnDialog: q.OnDialog}
+	switch {
+	case len(q.Files) > 0:
+		call.Class, call.Use = "Element", e.GiveFiles(ctx, by, t, q.Files)
+	case q.ClosedRoots:
+		call.Class, call.Use = "Array", e.AdoptRoots(ctx, t, frame, script)
+	}
+	done.Value, done.Exception, err = e.CallScript(ctx, t, frame, script, call)
 	return done, err
+}
+
+// ScriptCall is a call of a function of a script. The function returns JSON, or an object of a class.
+type ScriptCall struct {
+	Function string
+	Args     []json.RawMessage
+	OnDialog string
+	Class    string // "Element" or "Array"; "" for JSON
+	// Use takes the object, by its id, and returns the value of the call instead.
+	Use func(object string) (json.RawMessage, *api.Error)
 }
 
 // knownScript returns a script with its text, which it keeps for later requests. The mux is locked.
@@ -102,8 +117,10 @@ func (e *Verbs) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	return s, nil
 }
 
-// registerScript makes the script run at the start of each document of the caller's session. The mux is locked.
-func (e *Verbs) registerScript(by api.Caller, s api.PageScript) *api.Error {
+// RegisterScript makes the script run at the start of each document of the caller's session.
+func (e *Verbs) RegisterScript(by api.Caller, s api.PageScript) *api.Error {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
 	set := e.Owners.Setups.Of(by.SessionKey())
 	for _, other := range set.Scripts {
 		if other.World() == s.World() {
@@ -119,9 +136,9 @@ func (e *Verbs) registerScript(by api.Caller, s api.PageScript) *api.Error {
 	return nil
 }
 
-// callScript calls a function of a script in a frame. The document may change meanwhile; a call that has not begun is
+// CallScript calls a function of a script in a frame. The document may change meanwhile; a call that has not begun is
 // repeated in the new one.
-func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, s api.PageScript, q api.ScriptRequest) (
+func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, s api.PageScript, q ScriptCall) (
 	value, exception json.RawMessage, err *api.Error,
 ) {
 	for range maxScriptAttempts {
@@ -135,11 +152,8 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 		}
 		call := map[string]any{"functionDeclaration": callExport(), "arguments": args, "returnByValue": true,
 			"awaitPromise": true, "silent": true, "userGesture": true}
-		switch {
-		case len(q.Files) > 0:
-			call["functionDeclaration"], call["returnByValue"] = callByReference("Element"), false
-		case q.ClosedRoots:
-			call["functionDeclaration"], call["returnByValue"] = callByReference("Array"), false
+		if q.Class != "" {
+			call["functionDeclaration"], call["returnByValue"] = callByReference(q.Class), false
 		}
 		for name, id := range world {
 			call[name] = id
@@ -156,11 +170,10 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 			return nil, exception, nil
 		}
 		if object := scan.Text(raw, "result", "objectId"); object != "" {
-			if q.ClosedRoots {
-				adopted, err := e.adoptRoots(ctx, t, frame, s, object)
-				return scan.Marshal(adopted), nil, err
-			}
-			return nil, nil, setFiles(ctx, e.sender, t, object, q.Files)
+			defer post(e.sender, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{
+				ObjectID: runtime.RemoteObjectID(object)})
+			value, err := q.Use(object)
+			return value, nil, err
 		}
 		switch scan.Text(raw, "result", "value", "state") {
 		case "called":

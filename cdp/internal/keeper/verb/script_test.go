@@ -38,8 +38,8 @@ func TestDocumentNumbers(t *testing.T) {
 // TestObjectsOfScriptsAreReleased checks that the page may free what a script has returned, once its files are set or
 // its closed shadow roots are adopted.
 func TestObjectsOfScriptsAreReleased(t *testing.T) {
-	for _, answers := range [][]string{{"DOM.setFileInputFiles", "Runtime.releaseObject"},
-		{"Runtime.getProperties", "Runtime.releaseObject", "Runtime.releaseObjectGroup"}} {
+	for _, answers := range [][]string{{"DOM.setFileInputFiles"},
+		{"Runtime.getProperties", "Runtime.releaseObjectGroup"}} {
 		withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
 			page, err := e.Owners.Resolve(api.CommandLine, "")
 			if err != nil {
@@ -50,7 +50,7 @@ func TestObjectsOfScriptsAreReleased(t *testing.T) {
 				"name": script.World(), "uniqueId": "u7", "auxData": map[string]any{"frameId": "T"}}})
 			synctest.Wait()
 			if answers[0] == "DOM.setFileInputFiles" {
-				go setFiles(t.Context(), e.sender, page, "1", []string{"/file"})
+				go e.GiveFiles(t.Context(), api.CommandLine, page, nil)("1")
 			} else {
 				go e.adoptRoots(t.Context(), page, "T", script, "1")
 			}

@@ -22,7 +22,7 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.
 	if err != nil {
 		return api.Typed{}, err
 	}
-	if err := e.claim(by, t, "has no field to type into"); err != nil {
+	if err := e.Claim(by, t, "has no field to type into"); err != nil {
 		return api.Typed{}, err
 	}
 	e.Mux.Lock()

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 
@@ -54,12 +55,18 @@ func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]str
 	return paths, nil
 }
 
-// setFiles gives files to the file input that a script has returned.
-func setFiles(ctx context.Context, s *target.Sender, t *target.Target, object string, files []string) *api.Error {
-	_, err := target.Execute(ctx, s, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files,
-		ObjectID: runtime.RemoteObjectID(object)})
-	post(s, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{ObjectID: runtime.RemoteObjectID(object)})
-	return err
+// GiveFiles returns what uses a file input: it gives files to it, as far as the caller may use them in the target.
+func (e *Verbs) GiveFiles(ctx context.Context, by api.Caller, t *target.Target, files []string) func(string) (
+	json.RawMessage, *api.Error,
+) {
+	return func(object string) (json.RawMessage, *api.Error) {
+		paths, err := e.filesFor(by, t, files)
+		if err == nil {
+			_, err = target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths,
+				ObjectID: runtime.RemoteObjectID(object)})
+		}
+		return nil, err
+	}
 }
 
 // post is [target.Post] for a caller that has not locked the mux.

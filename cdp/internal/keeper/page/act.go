@@ -1,0 +1,544 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
+)
+
+func init() {
+	act("click", (*visit).click)
+	act("drag", (*visit).drag)
+	act("hover", (*visit).hover)
+	act("upload", (*visit).upload)
+	act("fill", (*visit).fill)
+	act("type", (*visit).typeText)
+	act("press", (*visit).press)
+	act("select", (*visit).selectOptions)
+	act("check", (*visit).check)
+	act("scroll", (*visit).scroll)
+}
+
+// how says how an element must be and what begins with it, for the function begin of page.js.
+type how struct {
+	Guarded bool  `json:"guarded,omitempty"`
+	Focused bool  `json:"focused,omitempty"`
+	All     bool  `json:"all"`
+	Covered *bool `json:"covered,omitempty"` // false: the element may be covered
+	Edit    bool  `json:"edit,omitempty"`
+	// A point of the element, in pixels from its upper left corner; nil for its middle.
+	Offset  []float64 `json:"offset,omitempty"`
+	To      any       `json:"to,omitempty"`    // of a drag: where it ends
+	Files   int       `json:"files,omitempty"` // how many the file input is to get; it may be invisible
+	Timeout int64     `json:"timeout"`         // milliseconds; set by begin
+
+	verb   string // for the ledger
+	settle *int   // milliseconds; nil: the rule
+}
+
+var no = new(bool)
+
+// begin waits for the element of an act, in whatever frame it is, and starts the act. Word is "" for the element that
+// has the focus.
+func (v *visit) begin(word string, h how) (*begun, *api.Error) {
+	return v.beginUntil(word, h, time.Now().Add(v.patience()))
+}
+
+func (v *visit) beginUntil(word string, h how, until time.Time) (*begun, *api.Error) {
+	var where any
+	if word != "" {
+		where = parseLocator(word)
+	}
+	v.ledger().acts++
+	for turn := 0; ; turn++ {
+		start := &begun{seq: v.lastSeq(), verb: h.verb, settle: h.settle}
+		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
+		if turn == 0 { // the element may be in a frame, which the next turn shows
+			h.Timeout = min(h.Timeout, 150)
+		}
+		err := v.script("", start, "begin", where, h)
+		if time.Now().Before(until) && v.canRetry("", err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if start.Failure == nil {
+			return start, nil
+		}
+		mine := start.Failure
+		if mine.Hosts && v.openClosedRoots("", true) {
+			continue
+		}
+		if mine.elsewhere() {
+			h.Timeout = 1
+			for _, child := range v.frames() {
+				start := &begun{in: child.id, seq: start.seq, verb: h.verb, settle: h.settle}
+				f, err := v.opened(child.id, func() (*failure, *api.Error) {
+					start.Failure = nil
+					err := v.script(start.in, start, "begin", where, h)
+					return start.Failure, err
+				})
+				switch {
+				case err != nil: // it is being replaced
+				case f == nil:
+					return v.throughFrames(start, word)
+				case !f.elsewhere() && f.Code != "not_ready":
+					return nil, f.error(word)
+				case !f.elsewhere():
+					mine = f
+				}
+			}
+		}
+		if mine.Code != "no_match" && mine.Code != "not_ready" || time.Now().After(until) || v.ctx.Err() != nil {
+			return nil, mine.error(word)
+		}
+	}
+}
+
+// throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it. It
+// begins again where a frame had to be scrolled into view.
+func (v *visit) throughFrames(start *begun, word string) (*begun, *api.Error) {
+	what := fmt.Sprintf("%q is in a frame that", word)
+	inner := *start
+	for range maxScrolls {
+		moved := false
+		*start = inner
+		err := v.outward(start.in, what, func(in frame, of place, toView func(x, y float64) (float64, float64)) *api.Error {
+			start.X, start.Y = toView(start.X, start.Y)
+			start.To.X, start.To.Y = toView(start.To.X, start.To.Y)
+			var held struct {
+				Failure *failure
+				Moved   bool
+			}
+			err := v.script(in, &held, "hold", of, start.X, start.Y)
+			if err == nil && held.Failure != nil {
+				return held.Failure.error(what)
+			}
+			moved = moved || held.Moved
+			start.around = append(start.around, in)
+			return err
+		})
+		if err != nil || !moved {
+			return start, err
+		}
+	}
+	return nil, exit("not_ready", what+" moves", nil)
+}
+
+// maxScrolls is how often frames around an element are scrolled.
+const maxScrolls = 4
+
+// act begins an act on an element, sends its input, and waits until what it caused is over.
+func (v *visit) act(word string, h how, send func(*begun) *api.Error) (*Effects, *api.Error) {
+	start, err := v.begin(word, h)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := v.finish(start, send(start))
+	return e, err
+}
+
+// pointAt sends pointer events to an element, such as a click. What the element does not receive is swallowed and tried
+// again, until the time is up.
+func (v *visit) pointAt(word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
+	h.Guarded, h.All = true, true
+	for until := time.Now().Add(v.patience()); ; {
+		start, err := v.beginUntil(word, h, until)
+		if err != nil {
+			return nil, nil, err
+		}
+		e, last, err := v.finish(start, send(start))
+		for _, in := range start.around {
+			var outer ended
+			if v.script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
+				last.Missed = outer.Missed
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case last.Missed != nil && time.Now().Before(until):
+			continue
+		case last.Missed != nil:
+			return nil, nil, exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
+				start.element, h.verb, last.Missed), object{"by": last.Missed})
+		case !last.Received && !last.Changed && e.quiet():
+			meant := start.element
+			if start.To.Ref != "" {
+				meant = start.To.element
+			}
+			return nil, nil, exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
+		case !last.Received && last.Pressed:
+			e.addNote("it moved while it was pressed: the press reached it, the click did not")
+		}
+		return e, last, nil
+	}
+}
+
+type clickParams struct {
+	Element   string    `json:"element"`
+	At        []float64 `json:"at"`
+	Button    string    `json:"button"`
+	Count     int       `json:"count"`
+	Modifiers []string  `json:"modifiers"`
+	Settle    *int      `json:"settle"`
+}
+
+// click clicks an element or a point.
+func (v *visit) click(p clickParams) (*Effects, *api.Error) {
+	modifiers, err := modifierBits(p.Modifiers)
+	h := how{Offset: p.At, verb: "click", settle: p.Settle}
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Element == "" && len(p.At) == 2:
+		h.Offset = nil
+		return v.act("", h, func(*begun) *api.Error { return v.input(clicks(p.At[0], p.At[1], p, modifiers)...) })
+	case p.Element == "":
+		return nil, invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
+	}
+	e, _, err := v.pointAt(p.Element, h, func(start *begun) *api.Error {
+		return v.input(clicks(start.X, start.Y, p, modifiers)...)
+	})
+	return e, err
+}
+
+// clicks returns the events of clicks at a point.
+func clicks(x, y float64, p clickParams, modifiers int) (all []object) {
+	at := object{"x": x, "y": y, "modifiers": modifiers}
+	all = append(all, with(at, "type", "mouseMoved"))
+	for i := range max(p.Count, 1) {
+		press := with(with(at, "button", cmp.Or(p.Button, "left")), "clickCount", i+1)
+		all = append(all, with(press, "type", "mousePressed"), with(press, "type", "mouseReleased"))
+	}
+	return all
+}
+
+// with returns a copy of an event with one more field.
+func with(event object, name string, value any) object {
+	more := maps.Clone(event)
+	more[name] = value
+	return more
+}
+
+type dragParams struct {
+	Element string    `json:"element"`
+	To      string    `json:"to"`
+	By      []float64 `json:"by"`
+	Settle  *int      `json:"settle"`
+}
+
+// drag drags an element to another one of its document, or by some pixels.
+func (v *visit) drag(p dragParams) (*Effects, *api.Error) {
+	h := how{verb: "drag", settle: p.Settle}
+	switch {
+	case p.To != "":
+		h.To = parseLocator(p.To)
+	case len(p.By) == 2:
+		h.To = locator{"by": p.By}
+	default:
+		return nil, invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
+	}
+	var sent api.InputSent
+	e, last, err := v.pointAt(p.Element, h, func(start *begun) (err *api.Error) {
+		sent, err = v.sendInput([]object{{"type": "drag", "x": start.X, "y": start.Y, "toX": start.To.X, "toY": start.To.Y}})
+		return err
+	})
+	if err == nil && sent.Dragged && !last.Received {
+		return nil, exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
+	}
+	return e, err
+}
+
+type elementParams struct {
+	Element string `json:"element"`
+	Settle  *int   `json:"settle"`
+}
+
+// hover moves the mouse to an element.
+func (v *visit) hover(p elementParams) (*Effects, *api.Error) {
+	return v.act(p.Element, how{verb: "hover", settle: p.Settle}, func(start *begun) *api.Error {
+		return v.input(object{"type": "mouseMoved", "x": start.X, "y": start.Y})
+	})
+}
+
+type uploadParams struct {
+	Element   string   `json:"element"`
+	Files     []string `json:"files"` // paths, which the host has copied for the page
+	Downloads []string `json:"downloads"`
+	Settle    *int     `json:"settle"`
+}
+
+// uploaded is the result of upload.
+type uploaded struct {
+	Effects
+	Files []uploadedFile `json:"files"`
+}
+
+// uploadedFile is a file that the page has.
+type uploadedFile struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// upload gives files to a file input, or to the one that belongs to a label or a button.
+func (v *visit) upload(p uploadParams) (*uploaded, *api.Error) {
+	r, paths := &uploaded{}, p.Files
+	for _, path := range p.Files {
+		size := int64(0)
+		if info, err := os.Stat(path); err == nil {
+			size = info.Size()
+		}
+		r.Files = append(r.Files, uploadedFile{filepath.Base(path), size})
+	}
+	for _, name := range p.Downloads {
+		list, _ := v.downloadList()
+		at := slices.IndexFunc(list, func(d download) bool { return d.Name == name && d.State == "done" })
+		if at < 0 {
+			return nil, exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
+		}
+		paths = append(paths, list[at].Path)
+		r.Files = append(r.Files, uploadedFile{name, list[at].Bytes})
+	}
+	if len(paths) == 0 {
+		return nil, invalid("/files", "files, or downloads of the session", "none", "")
+	}
+	start, err := v.begin(p.Element, how{Files: len(paths), verb: "upload", settle: p.Settle})
+	if err != nil {
+		return nil, err
+	}
+	t, _, err := v.at(start.in)
+	if err == nil {
+		_, err = v.call(start.in, verb.ScriptCall{Function: "chosen", Class: "Element",
+			Use: v.verbs.GiveFiles(v.ctx, v.by, t, paths)})
+	}
+	if err != nil && !isDialog(err) {
+		return nil, err
+	}
+	e, _, err := v.finish(start, err)
+	if err != nil {
+		return nil, err
+	}
+	r.Effects = *e
+	return r, nil
+}
+
+type fillParams struct {
+	Element string `json:"element"`
+	Value   string `json:"value"`
+	Secret  string `json:"secret"`
+	Submit  bool   `json:"submit"`
+	Settle  *int   `json:"settle"`
+}
+
+// filled is the result of fill.
+type filled struct {
+	Effects
+	Value string `json:"value,omitempty"` // what the field holds now, if that is not the given value
+}
+
+// fill replaces the text of a field.
+func (v *visit) fill(p fillParams) (*filled, *api.Error) {
+	start, err := v.begin(p.Element, how{Focused: true, All: true, Covered: no, Edit: true, verb: "fill", settle: p.Settle})
+	if err != nil {
+		return nil, err
+	}
+	note := ""
+	switch {
+	case p.Secret != "":
+		secret := v.secrets[p.Secret]
+		_, err = v.verbs.Type(v.ctx, v.by, v.scope, api.TypeRequest{Target: v.page.ID, Text: secret.Text, Origins: secret.Origins})
+	case start.Picker:
+		note = "set by value: this field has a picker of the browser"
+		err = v.put(start, "assign", p.Value)
+	case start.Select:
+		err = v.put(start, "choose", []string{p.Value})
+	case !start.Editable:
+		return nil, exit("not_ready", start.element.String()+" is not a field; page.click presses it", nil)
+	case p.Value == "":
+		err = v.input(key("Delete", 0)...)
+	default:
+		err = v.input(object{"type": "insertText", "text": p.Value})
+	}
+	if err == nil && p.Submit {
+		err = v.input(key("Enter", 0)...)
+	}
+	if err != nil && err.Code == api.CodeExit {
+		return nil, err
+	}
+	e, last, err := v.finish(start, err)
+	if err != nil {
+		return nil, err
+	}
+	e.addNote(note)
+	r := &filled{Effects: *e}
+	if last.Value != nil && p.Secret == "" && !p.Submit && !same(*last.Value, p.Value) && !start.Select {
+		r.Value = *last.Value
+		r.addNote("the field has another value than was given")
+	} else if !p.Submit && r.quiet() {
+		r.Note = strings.Trim(noChange.ReplaceAllString(r.Note, ""), "; ")
+	}
+	return r, nil
+}
+
+// same reports whether a field has the text that was given: it may have been shortened, or be that of a password.
+func same(now, wanted string) bool {
+	if strings.Trim(now, "•") == "" {
+		return (now == "") == (wanted == "")
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	now = strings.TrimSuffix(flat(now), "…")
+	return now == flat(wanted) || len(now) > 150 && strings.HasPrefix(flat(wanted), now)
+}
+
+// put calls a function of page.js that sets a value of the element of an act, which can fail.
+func (v *visit) put(start *begun, function string, value any) *api.Error {
+	var done struct{ Failure *failure }
+	if err := v.script(start.in, &done, function, start.Ref, value); err != nil {
+		return err
+	}
+	if done.Failure != nil {
+		return done.Failure.error(start.Ref)
+	}
+	return nil
+}
+
+type typeParams struct {
+	Text    string `json:"text"`
+	Element string `json:"element"`
+	Submit  bool   `json:"submit"`
+	Settle  *int   `json:"settle"`
+}
+
+// typeText types a text, key by key, at the end of what is there.
+func (v *visit) typeText(p typeParams) (*Effects, *api.Error) {
+	var events []object
+	for _, r := range p.Text {
+		switch r {
+		case '\n', '\r':
+			events = append(events, key("Enter", 0)...)
+		case '\t':
+			events = append(events, key("Tab", 0)...)
+		default:
+			events = append(events, key(string(r), 0)...)
+		}
+	}
+	if p.Submit {
+		events = append(events, key("Enter", 0)...)
+	}
+	return v.act(p.Element, how{Focused: true, Covered: no, verb: "type", settle: p.Settle}, func(*begun) (err *api.Error) {
+		for part := range slices.Chunk(events, 1000) {
+			if err = v.input(part...); err != nil {
+				break
+			}
+		}
+		return err
+	})
+}
+
+type pressParams struct {
+	Key     string `json:"key"`
+	Element string `json:"element"`
+	Count   int    `json:"count"`
+	Settle  *int   `json:"settle"`
+}
+
+// press presses a key or a combination.
+func (v *visit) press(p pressParams) (*Effects, *api.Error) {
+	one, err := combination(p.Key)
+	if err != nil {
+		return nil, err
+	}
+	h := how{Focused: true, Covered: no, verb: "press " + clip(p.Key, 40), settle: p.Settle}
+	return v.act(p.Element, h, func(*begun) *api.Error { return v.input(slices.Repeat(one, max(p.Count, 1))...) })
+}
+
+type selectParams struct {
+	Element string   `json:"element"`
+	Options []string `json:"options"`
+	Settle  *int     `json:"settle"`
+}
+
+// selectOptions selects options of a native select.
+func (v *visit) selectOptions(p selectParams) (*Effects, *api.Error) {
+	start, err := v.begin(p.Element, how{Focused: true, Covered: no, verb: "select", settle: p.Settle})
+	if err != nil {
+		return nil, err
+	}
+	if err = v.put(start, "choose", p.Options); err != nil && !isDialog(err) {
+		return nil, err
+	}
+	e, _, err := v.finish(start, err)
+	return e, err
+}
+
+type checkParams struct {
+	Element string `json:"element"`
+	Off     bool   `json:"off"`
+	Settle  *int   `json:"settle"`
+}
+
+// check checks or unchecks a box by a click, if it is not so already.
+func (v *visit) check(p checkParams) (*Effects, *api.Error) {
+	start, err := v.begin(p.Element, how{verb: "check"})
+	if err != nil {
+		return nil, err
+	}
+	if start.Checked == !p.Off {
+		return &Effects{On: start.element.String(), Note: "it is so already"}, nil
+	}
+	e, last, err := v.pointAt(p.Element, how{verb: "click", settle: p.Settle}, func(start *begun) *api.Error {
+		return v.input(clicks(start.X, start.Y, clickParams{}, 0)...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if last.Document == start.Document && last.Value != nil && last.Checked == p.Off {
+		return nil, exit("not_accepted", start.element.String()+" received the click and did not change", nil)
+	}
+	return e, nil
+}
+
+type scrollParams struct {
+	Element string    `json:"element"`
+	By      []float64 `json:"by"`
+	To      string    `json:"to"`
+	Settle  *int      `json:"settle"`
+}
+
+// scroll scrolls the page or an element.
+func (v *visit) scroll(p scrollParams) (*Effects, *api.Error) {
+	start, err := v.begin(p.Element, how{Covered: no, verb: "scroll", settle: p.Settle})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.To != "":
+		var ref any
+		if start.Ref != "" {
+			ref = start.Ref
+		}
+		err = v.script(start.in, nil, "scrollEnd", ref, p.To)
+	case len(p.By) == 2:
+		x, y := start.X, start.Y
+		if p.Element == "" {
+			x, y = 20, 20
+		}
+		err = v.input(object{"type": "mouseWheel", "x": x, "y": y, "deltaX": p.By[0], "deltaY": p.By[1]})
+	case p.Element == "":
+		err = v.input(object{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
+	default: // aiming at it has scrolled it into view
+		return &Effects{On: start.element.String()}, nil
+	}
+	e, _, err := v.finish(start, err)
+	return e, err
+}

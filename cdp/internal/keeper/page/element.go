@@ -1,0 +1,125 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
+
+// element is what page.js says of an element.
+type element struct {
+	Ref   string `json:"ref"`
+	Role  string `json:"role"`
+	Name  string `json:"name"`
+	State string `json:"state,omitempty"`
+	Value string `json:"value,omitempty"`
+	CSS   string `json:"css,omitempty"`
+}
+
+func (e element) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, quote(e.Name), e.Ref))
+}
+
+// quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown
+// is escaped, but for the joiners and selectors that scripts and emoji need.
+func quote(s string) string {
+	b := []byte{'"'}
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == 0x200c || r == 0x200d || r == 0xfe0e || r == 0xfe0f || !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl,
+			unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			b = utf8.AppendRune(b, r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				b = fmt.Appendf(b, `\u%04x`, unit)
+			}
+		}
+	}
+	return string(append(b, '"'))
+}
+
+// failure is why page.js did not do what was asked.
+type failure struct {
+	element
+	Code    string // no_match, many, stale, not_ready, not_accepted, or invalid: not a CSS selector
+	Why     string
+	Foreign bool // the reference is not of this document
+	Hosts   bool // elements may have closed shadow roots, which were not looked into
+	Total   int
+	Near    []element
+	By      *element // what covers the element
+}
+
+// error returns the failure as the error of a verb. Wanted is the locator as the caller gave it.
+func (f *failure) error(wanted string) *api.Error {
+	var near []string
+	for _, e := range f.Near {
+		near = append(near, e.String())
+	}
+	list := strings.Join(near, ", ")
+	details := object{"candidates": f.Near}
+	if len(f.Near) == 0 {
+		details = nil
+	}
+	switch f.Code {
+	case "invalid":
+		return invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
+	case "many":
+		return exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", quote(clip(wanted, 200)), f.Total, list), details)
+	case "stale":
+		if list != "" {
+			list = ", or use " + list
+		}
+		return exit("stale", f.Why+list, details)
+	case "not_ready", "not_accepted":
+		why := f.Why
+		if f.By != nil {
+			why += " by " + f.By.String()
+			if f.By.CSS != "" {
+				why += " (css=" + quote(clip(f.By.CSS, 80)) + ")"
+			}
+			details = object{"by": f.By}
+		}
+		if f.Ref != "" {
+			why = f.element.String() + ": " + why
+		}
+		if advice := adviceFor[f.Why]; advice != "" {
+			why += " (" + advice + ")"
+		}
+		return exit(f.Code, why, details)
+	}
+	if list != "" {
+		list = "; nearest: " + list
+	}
+	if f.Why != "" {
+		return exit("no_match", f.Why+list, details)
+	}
+	return exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)", quote(clip(wanted, 200)), list),
+		details)
+}
+
+// adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it
+// itself, or about which nothing can be done, has none.
+var adviceFor = map[string]string{
+	"it is covered":                   "deal with what covers it",
+	"its frame is covered":            "deal with what covers it",
+	"it is disabled":                  "fill in or choose first what enables it",
+	"it is read-only":                 "act on what sets it",
+	"it is moving":                    "wait until it stands, and act again",
+	"it is not visible":               "open what contains it; page.snapshot shows what is visible",
+	"its frame is not visible":        "open what contains the frame",
+	"it has no size":                  "act on its label, or on what is drawn for it",
+	"it is not a select":              "page.click opens it, and page.snapshot shows its options",
+	"it is no longer in the document": "look again with page.snapshot",
+}
+
+// elsewhere reports whether the element may be in another frame.
+func (f *failure) elsewhere() bool { return f.Code == "no_match" || f.Foreign }

@@ -1,0 +1,121 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+)
+
+// locator is an element as page.js understands it.
+type locator map[string]any
+
+var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
+	"testid": "test_id", "role": "role", "xpath": "xpath"}
+
+// parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
+// of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
+// name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
+// text="Sign in", button:has-text("Sign in"), xpath=//button, getByRole('button', { name: 'Sign in' }).
+func parseLocator(word string) locator {
+	word = strings.TrimSpace(word)
+	if ref := strings.TrimPrefix(word, "@"); isRef(ref) {
+		return locator{"ref": ref}
+	}
+	if css, text, ok := strings.Cut(strings.TrimPrefix(word, "css="), ":has-text("); ok && strings.HasSuffix(text, ")") {
+		return locator{"css": cmp.Or(strings.TrimSpace(css), "*"), "has": unquote(strings.TrimSuffix(text, ")"))}
+	}
+	if strings.HasPrefix(word, "//") {
+		return locator{"xpath": word}
+	}
+	if function, rest, ok := strings.Cut(word, "("); ok && functions[function] != "" {
+		if first, rest, ok := cutQuoted(rest); ok {
+			l := locator{functions[function]: first}
+			if rest == ")" {
+				return l
+			}
+			_, rest, _ = strings.Cut(rest, "name:")
+			if l["name"], rest, ok = cutQuoted(rest); ok && strings.Trim(rest, " })") == "" && function == "getByRole" {
+				return l
+			}
+		}
+	}
+	if kind, rest, ok := strings.Cut(word, "="); ok && prefixes[kind] != "" && rest != "" {
+		role, named, ok := strings.Cut(rest, "[name=")
+		switch {
+		case kind == "role" && ok && strings.HasSuffix(named, "]"):
+			named = strings.TrimSuffix(named, "]")
+			for _, flag := range []string{`"i`, `"s`} { // how case is compared
+				if strings.HasSuffix(named, flag) {
+					named = named[:len(named)-1]
+				}
+			}
+			return locator{"role": role, "name": unquote(named)}
+		case kind == "text":
+			rest = unquote(rest)
+		}
+		return locator{prefixes[kind]: rest}
+	}
+	if fields := strings.Fields(word); len(fields) > 1 && isWord(fields[0]) && isRef(fields[1]) &&
+		(len(fields) == 2 || fields[2][0] == '[') {
+		return locator{"ref": fields[1]} // of an element without a name
+	}
+	role, rest, ok := strings.Cut(word, ` "`)
+	if name, ref, quoted := readQuoted(rest); ok && quoted && isWord(role) {
+		if isRef(ref) {
+			return locator{"ref": ref}
+		}
+		return locator{"role": role, "name": name}
+	}
+	return locator{"word": word}
+}
+
+// functions are those of Playwright that make a locator.
+var functions = map[string]string{"getByRole": "role", "getByText": "text", "getByLabel": "label",
+	"getByPlaceholder": "placeholder", "getByTestId": "test_id", "locator": "css"}
+
+// cutQuoted returns a text in quotation marks without escapes, and what follows it.
+func cutQuoted(text string) (inner, rest string, ok bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || !strings.ContainsAny(text[:1], "'\"`") {
+		return "", text, false
+	}
+	inner, rest, ok = strings.Cut(text[1:], text[:1])
+	return inner, strings.TrimSpace(rest), ok && !strings.Contains(inner, `\`)
+}
+
+// readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A
+// caller may write a name without escapes.
+func readQuoted(text string) (name, next string, ok bool) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			rest := strings.TrimSpace(text[i+1:])
+			next, _, _ = strings.Cut(rest, " ")
+			if (rest == "" || isRef(next) || rest[0] == '[') && json.Unmarshal([]byte(`"`+text[:i]+`"`), &name) == nil {
+				return name, next, true
+			}
+		}
+	}
+	end := strings.LastIndexByte(text, '"')
+	return text[:max(end, 0)], "", end >= 0
+}
+
+// unquote returns a text without the quotation marks around it.
+func unquote(text string) string {
+	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
+}
+
+// isRef reports whether a word looks like a reference: the three letters of a document, and a number.
+func isRef(word string) bool {
+	letters := strings.TrimRight(word, "0123456789")
+	return len(letters) == 3 && len(word) > 3 && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+func isWord(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}

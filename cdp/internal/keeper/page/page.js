@@ -1,0 +1,1645 @@
+// What the verbs of the plugin page do in a document. It runs in an isolated world of each frame: it sees the document,
+// and nothing that the page's own scripts have replaced. It leaves no trace in the page, except where a function says so.
+// All that leaves a function is JSON and bounded.
+
+// ---- The DOM
+//
+// A form, a document and a window have properties that a page can name after its elements: form.getAttribute may be an
+// input. So members of all elements are called through the prototypes, which no page can reach in this world.
+
+const bound = Function.prototype.call;
+const method = (of, name) => bound.bind(of.prototype[name]);
+const getter = (of, name) => bound.bind(Object.getOwnPropertyDescriptor(of.prototype, name).get);
+
+const nodeType = getter(Node, "nodeType"), parentNode = getter(Node, "parentNode");
+const firstChild = getter(Node, "firstChild"), nextSibling = getter(Node, "nextSibling");
+const childNodes = getter(Node, "childNodes"), textContent = getter(Node, "textContent");
+const isConnected = getter(Node, "isConnected");
+const rootNode = method(Node, "getRootNode"), contains = method(Node, "contains");
+const data = getter(CharacterData, "data");
+const tag = getter(Element, "localName"), namespace = getter(Element, "namespaceURI");
+const attribute = method(Element, "getAttribute"), has = method(Element, "hasAttribute");
+const matches = method(Element, "matches"), closest = method(Element, "closest");
+const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
+const openRoot = getter(Element, "shadowRoot");
+const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
+const rectOf = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
+const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
+const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
+const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
+const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
+const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
+const evaluateXPath = method(Document, "evaluate");
+const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
+const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
+const queryShadow = method(DocumentFragment, "querySelectorAll");
+const byIdInShadow = method(ShadowRoot, "getElementById"), pointInShadow = method(ShadowRoot, "elementFromPoint");
+const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(Text, "assignedSlot");
+const readyState = getter(Document, "readyState"), dispatch = method(EventTarget, "dispatchEvent");
+const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
+const scrollingElement = getter(Document, "scrollingElement");
+
+const isElement = (node) => nodeType(node) === 1;
+const isHTML = (el) => el instanceof HTMLElement;
+const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
+const editable = (el) => isHTML(el) && isEditable(el);
+const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
+
+// What one call has read. Reading it again costs more than remembering.
+let styles, labels, exclusions, kindsHere;
+const readAgain = () => { styles = new Map(); labels = new Map(); exclusions = new Map(); kindsHere = null; };
+readAgain();
+function style(el) {
+	let s = styles.get(el);
+	if (!s) styles.set(el, s = getComputedStyle(el));
+	return s;
+}
+
+// closedRoots are the closed shadow roots that the keeper has handed over, since no script can get them; askedFor are
+// the elements that it was asked about.
+const closedRoots = new WeakMap(), askedFor = new WeakSet();
+const shadowRoot = (el) => openRoot(el) || closedRoots.get(el) || null;
+const adopt = (el, root) => void closedRoots.set(el, root);
+
+// The flat tree: with shadow roots, and what their slots show.
+function parent(node) {
+	const slot = isElement(node) ? assignedSlot(node) : nodeType(node) === 3 ? slotOfText(node) : null;
+	if (slot) return slot;
+	const up = parentNode(node);
+	return up instanceof ShadowRoot ? up.host : up && nodeType(up) === 1 ? up : null;
+}
+
+function children(el) {
+	const root = shadowRoot(el);
+	if (!root && tag(el) === "slot") {
+		const assigned = el.assignedNodes({flatten: true});
+		if (assigned.length) return assigned;
+	}
+	const all = []; // much faster than to iterate over childNodes
+	for (let node = firstChild(root || el); node; node = nextSibling(node)) all.push(node);
+	return all;
+}
+
+function within(el, inner) {
+	for (let at = inner; at; at = parent(at)) if (at === el) return true;
+	return false;
+}
+
+function byIds(el, name) {
+	const ids = attribute(el, name);
+	if (!ids) return [];
+	const root = rootNode(el);
+	const find = root instanceof ShadowRoot ? (x) => byIdInShadow(root, x) : (x) => elementById(document, x);
+	return ids.split(/\s+/).filter(Boolean).map(find).filter(Boolean);
+}
+
+const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
+const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
+const set = (words) => new Set(words.split(" "));
+
+// quoted writes what a page says as one value that nothing in it can end, as quote of element.go does. What is not shown
+// is escaped, but for the joiners and selectors that scripts and emoji need.
+const unseen = /(?![\u200c\u200d\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const quoted = (text) => JSON.stringify(text).replace(unseen, (all) => all.split("")
+	.map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
+
+// ---- Roles, as Chrome's accessibility tree names them
+
+const unrendered = set("script style template noscript head meta link title base param source track datalist " +
+	"col colgroup");
+const interactive = set("button link textbox searchbox combobox listbox checkbox radio switch slider " +
+	"spinbutton tab menuitem menuitemcheckbox menuitemradio option treeitem scrollbar DisclosureTriangle " +
+	"ColorWell Date DateTime InputTime");
+const known = set("alert alertdialog application article banner blockquote button caption cell checkbox code " +
+	"columnheader combobox comment complementary contentinfo definition deletion dialog directory document " +
+	"emphasis feed figure form generic grid gridcell group heading img image insertion link list listbox " +
+	"listitem log main mark marquee math menu menubar menuitem menuitemcheckbox menuitemradio meter navigation " +
+	"none note option paragraph presentation progressbar radio radiogroup region row rowgroup rowheader " +
+	"scrollbar search searchbox separator slider spinbutton status strong subscript suggestion superscript " +
+	"switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem");
+const namedByContent = set("button cell gridcell checkbox columnheader rowheader heading link menuitem " +
+	"menuitemcheckbox menuitemradio option radio row switch tab tooltip treeitem DisclosureTriangle LabelText " +
+	"legend comment");
+const globalStates = ["atomic", "busy", "controls", "current", "describedby", "details", "dropeffect", "flowto",
+	"keyshortcuts", "label", "labelledby", "live", "owns", "relevant", "roledescription"];
+const sectioning = "article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]," +
+	"[role=region]";
+
+const plainRoles = {button: "button", ul: "list", ol: "list", menu: "list", li: "listitem", nav: "navigation",
+	main: "main", aside: "complementary", article: "article", table: "table", tr: "row", td: "cell", thead: "rowgroup",
+	tbody: "rowgroup", tfoot: "rowgroup", dialog: "dialog", fieldset: "group", details: "group", optgroup: "group",
+	legend: "legend",
+	label: "LabelText", progress: "progressbar", meter: "meter", output: "status", hr: "separator", iframe: "Iframe",
+	frame: "Iframe", p: "paragraph", figure: "figure", search: "search", textarea: "textbox", option: "option",
+	h1: "heading", h2: "heading", h3: "heading", h4: "heading", h5: "heading", h6: "heading", svg: "image",
+	canvas: "Canvas", video: "Video", audio: "Audio"};
+const inputRoles = {hidden: "none", button: "button", submit: "button", reset: "button", image: "button",
+	file: "button", checkbox: "checkbox", radio: "radio", range: "slider", number: "spinbutton", color: "ColorWell",
+	date: "Date", "datetime-local": "DateTime", month: "DateTime", week: "DateTime", time: "InputTime"};
+
+const focusable = (el) => !el.disabled && (tabIndex(el) >= 0 || has(el, "tabindex") || editingHost(el));
+function editingHost(el) {
+	const up = editable(el) && parent(el);
+	return editable(el) && !(up && editable(up));
+}
+
+function role(el) {
+	const words = attribute(el, "role");
+	if (!words) return ownRole(el);
+	for (const word of words.toLowerCase().split(/\s+/)) {
+		if (!known.has(word)) continue;
+		if (word === "none" || word === "presentation") {
+			if (focusable(el) || globalStates.some((s) => has(el, "aria-" + s))) break;
+			return "none";
+		}
+		return word === "img" ? "image" : word === "directory" ? "list" : word;
+	}
+	return ownRole(el);
+}
+
+function ownRole(el) {
+	const named = () => has(el, "aria-label") || has(el, "aria-labelledby") || has(el, "title");
+	const name = tag(el);
+	switch (name) {
+	case "a": case "area":
+		return has(el, "href") || has(el, "onclick") || el.href && el.href.baseVal ? "link" : "generic";
+	case "summary": {
+		const up = parentNode(el);
+		return up && nodeType(up) === 1 && tag(up) === "details" && query(up, ":scope>summary") === el ?
+			"DisclosureTriangle" : "generic";
+	}
+	case "input": {
+		const own = inputRoles[el.type];
+		return own || (has(el, "list") ? "combobox" : el.type === "search" ? "searchbox" : "textbox");
+	}
+	case "select": return el.multiple || el.size > 1 ? "listbox" : "combobox";
+	case "img": return attribute(el, "alt") === "" && !has(el, "title") ? "none" : "image";
+	case "header": return closest(el, sectioning) ? "generic" : "banner";
+	case "footer": return closest(el, sectioning) ? "generic" : "contentinfo";
+	case "section": return named() ? "region" : "generic";
+	case "form": return named() ? "form" : "generic";
+	case "th": return attribute(el, "scope") === "row" ? "rowheader" : "columnheader";
+	}
+	return Object.hasOwn(plainRoles, name) ? plainRoles[name] : editingHost(el) ? "textbox" : "generic";
+}
+
+// ---- Names, by the rules of accessible names as Chrome applies them
+
+function hiddenInNames(el) {
+	const s = style(el);
+	return unrendered.has(tag(el)) || s.display === "none" || s.visibility !== "visible" ||
+		attribute(el, "aria-hidden") === "true";
+}
+
+// generated returns the text of a pseudo-element.
+function generated(el, which) {
+	const s = getComputedStyle(el, which), text = s.content;
+	if (!text || text === "none" || text === "normal" || s.display === "none" || s.visibility === "hidden") return "";
+	const alternative = text.match(/\/\s*(["'])(.*)\1\s*$/);
+	if (alternative) return ` ${alternative[2]} `;
+	let out = "";
+	for (const [, quoted, attr] of text.replace(/url\("(?:[^"\\]|\\.)*"\)/g, "")
+		.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([^)]+)\)/g)) {
+		out += quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : attribute(el, attr) || "";
+	}
+	return s.display.startsWith("inline") ? out : ` ${out} `;
+}
+
+function shownText(node, el) {
+	const text = data(node);
+	switch (style(parent(node) || el).textTransform) {
+	case "uppercase": return text.toUpperCase();
+	case "lowercase": return text.toLowerCase();
+	case "capitalize":
+		return text.replace(/(^|[^\p{L}\p{N}'’])(\p{L})/gu, (all, before, letter) => before + letter.toUpperCase());
+	}
+	return text;
+}
+
+function contentName(el, seen, how) {
+	if (role(el) === "treeitem") how = {...how, tree: true};
+	let out = how.svg ? "" : generated(el, "::before");
+	for (const node of [...children(el), ...byIds(el, "aria-owns")]) {
+		if (nodeType(node) === 3) out += shownText(node, el);
+		if (!isElement(node) || seen.has(node)) continue;
+		if (tag(node) === "br" || tag(node) === "wbr") {
+			out += " ";
+			continue;
+		}
+		if (how.hidden ? unrendered.has(tag(node)) : hiddenInNames(node) || how.tree && role(node) === "group") continue;
+		const text = nameOf(node, seen, {...how, inside: true}), display = style(node).display;
+		out += display === "inline" || display === "contents" ? text : ` ${text} `;
+	}
+	return how.svg ? out : out + generated(el, "::after");
+}
+
+// nameOf computes the name of an element. seen are the elements that are being named; how says on whose behalf: inside
+// the content of another one, by a reference of it (of a hidden element, if hidden), or as a label of a control.
+function nameOf(el, seen, how) {
+	if (seen.has(el)) return "";
+	seen.add(el);
+	if (!how.reference) {
+		const others = byIds(el, "aria-labelledby").map((other) => nameOf(other, other === el ? new Set() : new Set([el]),
+			{reference: true, hidden: hiddenInNames(other) || !rendered(other)}));
+		if (clean(others.join(" "))) return others.join(" ");
+	}
+	const own = role(el);
+	if (how.inside && how.label !== el) {
+		const embedded = embeddedValue(el, own, seen);
+		if (embedded !== null) return embedded;
+	}
+	const label = attribute(el, "aria-label");
+	if (clean(label)) return label;
+	const native = nativeName(el, seen, how);
+	if (clean(native)) return native;
+	const fromContent = namedByContent.has(own) || how.inside || how.reference;
+	const field = own === "textbox" && editable(el) && !how.inside && !how.reference;
+	if (fromContent && !["select", "textarea", "iframe"].includes(tag(el)) && !field) {
+		const text = contentName(el, seen, how);
+		if (clean(text)) return text;
+	}
+	const title = attribute(el, "title");
+	if (clean(title)) return title;
+	return how.inside ? "" : ["textbox", "searchbox", "spinbutton", "combobox"].includes(own) &&
+		(el.placeholder || attribute(el, "aria-placeholder")) || "";
+}
+
+// embeddedValue returns what a control inside the content of another element adds to its name, null if it is no field.
+function embeddedValue(el, own, seen) {
+	if (!["textbox", "searchbox", "combobox", "spinbutton", "slider", "listbox"].includes(own)) return null;
+	if (tag(el) === "select") return value(el);
+	if (own === "combobox" || own === "listbox") {
+		const chosen = [...queryAll(el, "[aria-selected=true]")];
+		if (chosen.length) return chosen.map((x) => nameOf(x, new Set(seen), {inside: true})).join(" ");
+	}
+	const text = value(el);
+	return text || !clean(attribute(el, "aria-label")) ? text : null;
+}
+
+function nativeName(el, seen, how) {
+	const byLabel = () => labelText(el, how), first = (selector) => query(el, selector);
+	switch (tag(el)) {
+	case "input":
+		switch (el.type) {
+		case "submit": case "reset": case "button":
+			return byLabel() || clean(el.value) && el.value || attribute(el, "title") ||
+				{submit: "Submit", reset: "Reset"}[el.type] || "";
+		case "image": return byLabel() || el.alt || el.value || attribute(el, "title") || "Submit";
+		case "file": return byLabel() || (el.multiple ? "Choose Files" : "Choose File");
+		}
+		return byLabel();
+	case "select": case "textarea": case "button": case "meter": case "progress": case "output": return byLabel();
+	case "img": case "area": return attribute(el, "alt");
+	case "svg": case "a": {
+		if (namespace(el) === "http://www.w3.org/1999/xhtml") return "";
+		const title = [...childNodes(el)].find((node) => isElement(node) && tag(node) === "title");
+		return title ? textContent(title) : tag(el) === "svg" && how.inside ? contentName(el, seen, {...how, svg: true}) : "";
+	}
+	case "fieldset": case "table": case "figure": {
+		const by = first({fieldset: ":scope>legend", table: ":scope>caption", figure: ":scope>figcaption"}[tag(el)]);
+		return by ? nameOf(by, seen, {...how, inside: true}) : "";
+	}
+	case "option": case "optgroup": return el.label;
+	case "iframe": return attribute(el, "title");
+	}
+	return "";
+}
+
+const labelable = set("button input meter output progress select textarea");
+
+// labelsOf returns the labels of a control. The property labels searches the document each time.
+function labelsOf(el) {
+	const root = rootNode(el);
+	if (!labelable.has(tag(el)) || isElement(root)) return [];
+	let all = labels.get(root);
+	if (!all) {
+		labels.set(root, all = new Map());
+		for (const label of root instanceof ShadowRoot ? queryShadow(root, "label") : queryDocument(root, "label")) {
+			const control = label.control;
+			if (control) all.set(control, [...all.get(control) || [], label]);
+		}
+	}
+	return all.get(el) || [];
+}
+
+function labelText(el, how) {
+	if (how.reference && how.inside) return "";
+	return clean(labelsOf(el).map((label) => nameOf(label, new Set([el]),
+		{inside: true, label: el, hidden: !rendered(label)})).join(" "));
+}
+
+const name = (el) => clean(nameOf(el, new Set(), {}));
+
+// value returns what a control holds. That of a password is never shown.
+function value(el) {
+	const own = role(el);
+	if (tag(el) === "select") return [...el.selectedOptions].map((o) => o.label).join(", ");
+	if (tag(el) === "input" || tag(el) === "textarea") {
+		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
+		if (["checkbox", "radio", "button"].includes(own) || el.type === "hidden") return "";
+		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
+	}
+	if (own === "slider" || own === "spinbutton" || own === "progressbar" || own === "meter") {
+		return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") ||
+			(el.value === undefined ? "" : `${el.value}`);
+	}
+	return (own === "textbox" || own === "combobox") && editable(el) ? clean(innerText(el)) : "";
+}
+
+function states(el, own) {
+	const out = [], aria = (word) => attribute(el, "aria-" + word);
+	const when = (holds, word) => holds && out.push(word);
+	when(disabled(el), "disabled");
+	when(/checkbox|radio|switch/.test(own) && el.checked === true || aria("checked") === "true", "checked");
+	when(el.indeterminate === true || aria("checked") === "mixed", "mixed");
+	const open = aria("expanded") === "true" || parent(el)?.open === true;
+	when(aria("expanded") || own === "DisclosureTriangle", open ? "open" : "closed");
+	when(aria("selected") === "true", "selected");
+	when(aria("pressed") === "true", "pressed");
+	when(el.required === true || aria("required") === "true", "required");
+	when(el.readOnly === true || aria("readonly") === "true", "readonly");
+	when(aria("invalid") === "true", "invalid");
+	when(aria("current") && aria("current") !== "false", "current");
+	when(focused() === el, "focused");
+	return out.join(" ");
+}
+
+function disabled(el) {
+	return matches(el, ":disabled") || closest(el, "[aria-disabled=true]") !== null;
+}
+
+function focused() {
+	let at = activeIn(document);
+	for (let root; at && (root = shadowRoot(at)) && activeInShadow(root);) at = activeInShadow(root);
+	return at;
+}
+
+// ---- Closed shadow roots
+
+const hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
+
+// mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element or, to be
+// thorough, an element with nothing in it that has a size all the same.
+function mayHost(el, thorough) {
+	if (askedFor.has(el) || shadowRoot(el)) return false;
+	if (tag(el).includes("-")) return true;
+	if (!thorough || !hostTags.has(tag(el)) || childNodes(el).length) return false;
+	const box = rectOf(el);
+	return box.width >= 16 && box.height >= 16;
+}
+
+// hosts returns elements that may have a closed shadow root, at most 100, each once.
+function hosts(thorough) {
+	const found = [];
+	for (const el of allElements()) {
+		if (!mayHost(el, thorough)) continue;
+		askedFor.add(el);
+		if (found.push(el) === 100) break;
+	}
+	return found;
+}
+
+const hasHosts = (thorough) => (thorough || kinds().custom) && allElements().some((el) => mayHost(el, thorough));
+
+// kinds returns which kinds of elements there are, hidden or not: {custom, frames}, the latter in their order. It costs
+// much less than to read which are shown.
+function kinds() {
+	const look = (all) => {
+		for (const el of all) {
+			const name = tag(el), inside = shadowRoot(el);
+			kindsHere.custom ||= name.includes("-");
+			if (name === "iframe" || name === "frame") kindsHere.frames.push(el);
+			if (inside) look(queryShadow(inside, "*"));
+		}
+	};
+	if (!kindsHere) {
+		kindsHere = {custom: false, frames: []};
+		look(queryDocument(document, "*"));
+	}
+	return kindsHere;
+}
+
+// ---- The tree that a person could see
+
+// rendered reports whether an element has a place in the page, whatever its visibility is.
+function rendered(el) {
+	if (unrendered.has(tag(el))) return false;
+	if (["option", "optgroup", "area"].includes(tag(el)) || style(el).display === "contents") return true;
+	return checkVisibility(el, {contentVisibilityAuto: false});
+}
+
+function excluded(el) {
+	let out = exclusions.get(el);
+	if (out === undefined) exclusions.set(el, out = isExcluded(el));
+	return out;
+}
+
+function isExcluded(el) {
+	if (unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el)) return true;
+	const s = style(el);
+	return s.display === "none" || s.contentVisibility === "hidden";
+}
+
+const visible = (el) => style(el).visibility === "visible";
+const withoutChildren = set("textbox searchbox slider spinbutton progressbar meter scrollbar Canvas Video " +
+	"Audio Iframe");
+
+// shownChildren returns the nodes in an element that the tree has.
+function shownChildren(el) {
+	if (withoutChildren.has(role(el)) || tag(el) === "select") return [];
+	if (tag(el) === "details" && !el.open) {
+		const summary = query(el, ":scope>summary");
+		return summary ? [summary] : [];
+	}
+	return children(el);
+}
+
+// elements returns all elements of the tree below a node, in its order.
+function elements(from, out = []) {
+	if (excluded(from)) return out;
+	out.push(from);
+	for (const node of shownChildren(from)) if (isElement(node)) elements(node, out);
+	return out;
+}
+const allElements = () => elements(documentElement(document));
+
+// clickable reports whether an element without a role of its own looks as if it could be clicked.
+function clickable(el) {
+	if (has(el, "onclick")) return true;
+	const up = parent(el);
+	return style(el).cursor === "pointer" && !(up && style(up).cursor === "pointer");
+}
+
+// ---- References
+//
+// A reference is three letters that stand for the document, and a number: kqz12. The keeper numbers the documents so that
+// no reference of one can mean an element of another, and no page can foresee its letters.
+
+const refs = new Map(), refOf = new WeakMap();
+let documentLetters = "";
+
+function letters(number) {
+	let out = "";
+	for (let turn = 0, left = number; turn < 3; turn++, left = Math.floor(left / 26)) {
+		out = String.fromCharCode(97 + left % 26) + out;
+	}
+	return out;
+}
+
+// refer returns the reference of an element, and keeps what its caller shows of it: role and name.
+function refer(el, own = role(el), named = shownName(el, own)) {
+	let ref = refOf.get(el);
+	if (!ref) refOf.set(el, ref = `${documentLetters}${refs.size + 1}`);
+	refs.set(ref, {el: new WeakRef(el), role: own, name: named, around: ancestors(el)});
+	return ref;
+}
+
+// shownName returns the name of an element, or the text that stands for it where an element has no name but that.
+const namedByText = set("generic none listitem paragraph article");
+const shownName = (el, own = role(el)) => name(el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
+
+// ancestors describes where an element is, by the roles around it and the names of those that have one.
+function ancestors(el) {
+	const out = [];
+	for (let at = parent(el); at && out.length < 5; at = parent(at)) {
+		const own = role(at);
+		if (own === "generic" || own === "none") continue;
+		const item = own === "listitem" || own === "row";
+		const named = item ? clean(clip(textContent(at), 300)).slice(0, 80) : attribute(at, "aria-label");
+		out.push(own + (named ? ":" + named : ""));
+	}
+	return out.join(" ");
+}
+
+const describe = (el) => {
+	const own = role(el), named = shownName(el, own);
+	return {ref: refer(el, own, named), role: own, name: clip(named || clean(textIn(el)), 60)};
+};
+
+// ---- Locators
+
+// locate returns the elements that a locator means: {elements}, or {failure}. A locator has one of ref, css (with has, a
+// text in it), xpath, role (with name), label, text, placeholder, test_id, and word, which tries a selector, name, label,
+// placeholder and text in this order.
+function locate(locator) {
+	readAgain();
+	if (locator.ref) return byRef(locator.ref);
+	try {
+		if (locator.css !== undefined) matches(documentElement(document), locator.css);
+		if (locator.xpath !== undefined) xpathSearch(locator.xpath);
+	} catch {
+		return {failure: {code: "invalid", near: []}};
+	}
+	let found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	if (locator.has !== undefined) {
+		const part = clean(locator.has).toLowerCase();
+		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
+	}
+	return found.length ? {elements: found} :
+		{failure: {code: "no_match", near: nearest(locator), ...hasHosts(true) && {hosts: true}}};
+}
+
+function byRef(ref) {
+	const kept = refs.get(ref);
+	if (!kept) { // a word may look like a reference
+		const named = wordSearch(ref);
+		return named.length ? {elements: named} :
+			{failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now; look again with page.snapshot`, near: []}};
+	}
+	const el = kept.el.deref();
+	if (el && isConnected(el)) return {elements: [el]};
+	const same = allElements().filter((x) => role(x) === kept.role && shownName(x) === kept.name);
+	const placed = same.filter((x) => ancestors(x) === kept.around);
+	if (placed.length === 1) {
+		refs.set(ref, {...kept, el: new WeakRef(placed[0])});
+		refOf.set(placed[0], ref);
+		return {elements: placed,
+			resolved: `${ref} was rendered again: it is now another element with the same role, name and place`};
+	}
+	return {failure: {code: "stale", why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document; ` +
+		`look again with page.snapshot`, near: same.slice(0, 2).map(describe)}};
+}
+
+// changed returns what was shown of a reference's element, if its role and name are others now.
+function changed(ref) {
+	const kept = refs.get(ref), el = kept?.el.deref();
+	return el && isConnected(el) && (role(el) !== kept.role || shownName(el) !== kept.name) ? kept : null;
+}
+
+// checkShown returns the failure of an action on a reference whose element is not what its caller was shown.
+function checkShown({ref}) {
+	const kept = ref && changed(ref);
+	if (!kept) return null;
+	const {role: own, name: named} = describe(kept.el.deref());
+	return {failure: {code: "stale", near: [], why: `${ref} was shown as ${kept.role} ${quoted(clip(kept.name, 60))} and ` +
+		`is now ${own} ${quoted(named)}, so nothing was done`}};
+}
+
+const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
+const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider spinbutton listbox ColorWell " +
+	"Date DateTime InputTime");
+
+function search(locator) {
+	if (locator.css !== undefined) {
+		const found = allElements().filter((el) => matches(el, locator.css));
+		if (found.length) return found; // otherwise a box that is hidden, whose label is shown in its place
+		return [...queryDocument(document, locator.css)].filter((el) => isBox(el) && labelsOf(el).some(shown));
+	}
+	if (locator.text !== undefined) return textSearch(locator.text);
+	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
+	const fits = {
+		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
+		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
+		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
+		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
+	};
+	const by = Object.keys(fits).find((key) => locator[key] !== undefined);
+	const found = by ? allElements().filter((el) => visible(el) && fits[by](el)) : [];
+	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
+	const part = clean(locator.name).toLowerCase();
+	return allElements().filter((el) => visible(el) && role(el) === locator.role &&
+		name(el).toLowerCase().includes(part));
+}
+
+// textSearch returns the innermost elements that show exactly a text.
+function textSearch(text) {
+	return innermost(allElements().filter((el) => visible(el) && equal(textContent(el), text) && rendered(el)));
+}
+
+function xpathSearch(path) {
+	const found = evaluateXPath(document, path, document, null, 7, null);
+	return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(isElement);
+}
+
+const innermost = (all) => all.filter((el) => !all.some((other) => other !== el && contains(el, other)));
+
+function wordSearch(word) {
+	if (/[#.[>:]/.test(word)) {
+		try {
+			const found = search({css: word});
+			if (found.length) return found;
+		} catch { /* it is no selector */ }
+	}
+	const all = allElements().filter(visible);
+	for (const fits of [
+		(el) => interactive.has(role(el)) && equal(name(el), word),
+		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
+		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el),
+		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
+	]) {
+		const found = all.filter(fits);
+		if (found.length) return found;
+	}
+	return textSearch(word);
+}
+
+// nearest returns the two interactive elements whose names have most words in common with what was not found.
+function nearest(locator) {
+	const wanted = new Set(clean(Object.values(locator).join(" ")).toLowerCase().split(/\W+/));
+	return allElements().filter((el) => visible(el) && interactive.has(role(el)))
+		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
+		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
+}
+
+// one returns the only element that a locator means: {el}, or {failure} with the first candidates.
+function one(locator) {
+	const found = locate(locator);
+	if (found.failure) return found;
+	// Lists that are there twice have one without a size, for assistive technology.
+	const first = found.elements[0];
+	if (locator.word !== undefined && ["option", "menuitem"].includes(role(first)) && !found.elements.some(hasSize)) {
+		const other = textSearch(locator.word).filter(hasSize);
+		if (other.length === 1) return {el: other[0]};
+	}
+	if (found.elements.length > 1) {
+		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3).map(describe)}};
+	}
+	return {el: found.elements[0], resolved: found.resolved};
+}
+
+// ---- The snapshot
+
+const containers = set("heading navigation main complementary banner contentinfo form search region dialog " +
+	"alertdialog alert status table row list listitem group tablist tabpanel toolbar menu menubar tree treegrid " +
+	"grid radiogroup progressbar meter article Iframe Canvas image figure listbox");
+const leaves = set("button link textbox searchbox combobox checkbox radio switch slider spinbutton tab " +
+	"menuitem menuitemcheckbox menuitemradio option treeitem DisclosureTriangle ColorWell Date DateTime " +
+	"InputTime heading");
+const unnamed = set("row listitem list table main paragraph");
+
+const inView = (el) => {
+	const r = rectOf(el);
+	return r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth;
+};
+
+// tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
+// are left out; those that hold several things stay, without a role, to keep them together. The names of controls cost
+// most, and few are shown of a long list, so nameIn reads them when they are needed.
+function tree(el) {
+	if (excluded(el)) return [];
+	const own = role(el), shown = visible(el);
+	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
+	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
+	if (shown && leaves.has(own)) {
+		if (own !== "heading" && own !== "treeitem") return [control([])];
+		const kids = treeOf(el).filter((kid) => interactive.has(kid.role)), itself = control(kids);
+		if (own !== "heading") return [itself];
+		if (kids.length === 1 && (isAll(el, kids[0].el) || nameIn(kids[0]) === nameIn(itself))) {
+			return [{...kids[0], state: `heading ${kids[0].state}`.trim()}];
+		}
+		return [{...itself, name: nameIn(itself), value: "", el: undefined}];
+	}
+	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
+	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
+	const labelled = controlOf(el); // which has the text as its name
+	if (shown && labelled !== el && excluded(labelled) && isBox(labelled)) {
+		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
+	}
+	const kids = labelled !== el ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
+	if (shown && interactive.has(own)) return [control(kids)];
+	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
+		return [node([], {role: "clickable", name: shownName(el, own), el})];
+	}
+	if (containers.has(own)) {
+		if (!kids.length && own !== "Canvas" && own !== "progressbar" && own !== "meter") return [];
+		if (kids.length === 1 && ["listitem", "group", "figure", "article"].includes(own)) return kids;
+		return [node(kids, {name: unnamed.has(own) ? clean(attribute(el, "aria-label")) : name(el),
+			value: own === "progressbar" || own === "meter" ? value(el) : "", el: own === "Canvas" ? el : undefined, box: el})];
+	}
+	const inline = style(el).display === "inline" || style(el).display === "contents";
+	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
+}
+
+// nameIn returns the name of a node.
+const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : node.name;
+
+// isAll reports whether an element has nothing in it but another one, so that it has the same name.
+const isAll = (el, inner) => !has(el, "aria-label") && !has(el, "aria-labelledby") &&
+	children(el).every((node) => nodeType(node) === 3 ? !clean(data(node)) : !isElement(node) || node === inner);
+
+function treeOf(el) {
+	const out = [];
+	for (const child of shownChildren(el)) {
+		if (nodeType(child) === 3) {
+			const text = clean(data(child));
+			if (!text || !visible(parent(child) || el)) continue;
+			join(out, {role: "text", name: text, value: "", state: "", kids: [], box: el});
+		} else if (isElement(child)) {
+			for (const node of tree(child)) join(out, node);
+		}
+	}
+	return out;
+}
+
+// join appends a node, a text to the text before it.
+function join(out, node) {
+	const last = out[out.length - 1];
+	if (node.role === "text" && last && last.role === "text") {
+		out[out.length - 1] = {...last, name: `${last.name} ${node.name}`};
+	} else out.push(node);
+}
+
+// shape describes a node without its names; nodes of one shape are a group.
+function shape(node) {
+	if (node.shape === undefined) {
+		const kids = node.kids.filter((kid) => kid.role !== "text").map(shape);
+		const parts = kids.filter((kid, i) => kid !== kids[i - 1]).join(" ");
+		node.shape = clip(`${roleName(node.role)}${parts ? `(${parts})` : ""}`, 200);
+	}
+	return node.shape;
+}
+
+const roleName = (own) => own === "DisclosureTriangle" ? "summary" : own;
+const label = (node) => nameIn(node) || node.kids.map(label).find(Boolean) || "";
+const withState = (kids) => kids.flatMap((kid) => [...kid.state ? [kid] : [], ...withState(kid.kids)]);
+const stateIn = (node) => [node.state, ...node.kids.map(stateIn)].join("|").replace("focused", "");
+
+// controls returns how many nodes have a reference.
+const controls = (nodes) => nodes.reduce((sum, node) => sum + (node.el ? 1 : 0) + controls(node.kids), 0);
+
+const minGroup = 4;
+let groups = [];
+
+// levels say what is given up, one after the other, until the snapshot fits: prose outside the view, prose, repeated
+// groups, and what is nested outside the view.
+const levels = [
+	{text: 400, name: 120},
+	{text: 200, name: 100, proseInView: true},
+	{text: 100, name: 80, noProse: true},
+	{text: 100, name: 60, noProse: true, fold: true},
+	{text: 100, name: 40, noProse: true, fold: true, closed: true},
+];
+
+// render returns the lines of nodes: {lines, left}, and how many of each kind were left out.
+function render(nodes, level, only) {
+	const lines = [], left = {prose: 0, grouped: 0, closed: 0};
+	groups = [];
+	const line = (node, refers) => {
+		if (node.role === "text") return quoted(clip(node.name, level.text));
+		const states = node.state ? [node.state] : [];
+		if (node.value) states.push("value=" + quoted(clip(node.value, 40)));
+		if (node.isClosed) states.push("…");
+		let out = roleName(node.role);
+		if (nameIn(node)) out += " " + quoted(clip(nameIn(node), level.name));
+		if (node.el) out += " " + (refers ? refer(node.el, ...asShown(node)) : `${documentLetters}0000`);
+		return states.length ? `${out} [${states.join(" ")}]` : out;
+	};
+	const asShown = (node) => role(node.el) === node.role && node.role !== "Iframe" ?
+		[node.role, nameIn(node) || undefined] : [];
+	const put = (depth, make) => lines.push((refers) => "  ".repeat(depth) + make(refers));
+	const prose = (node) => node.role === "text" ?
+		level.noProse || only || level.proseInView && !(node.box && inView(node.box)) :
+		!node.el && node.kids.length > 0 && node.kids.every(prose) && !nameIn(node);
+	const texts = (node) => node.role === "text" ? 1 : node.kids.reduce((sum, kid) => sum + texts(kid), 0);
+	const show = (all, depth) => {
+		const kept = all.filter((node) => !prose(node) || !(left.prose += texts(node)));
+		for (let i = 0, end = 0; i < kept.length; i++) {
+			if (i >= end) { // a run of one role begins
+				for (end = i + 1; end < kept.length && kept[end].role === kept[i].role && kept[i].role !== "text";) end++;
+				if (level.fold && end - i >= minGroup && group(kept.slice(i, end), depth)) {
+					i = end - 1;
+					continue;
+				}
+			}
+			single(kept[i], depth);
+		}
+	};
+	const single = (node, depth) => {
+		const opaque = only && !interactive.has(node.role) || node.role === "";
+		if (node.kids.length && opaque) return show(node.kids, depth);
+		if (node.kids.length && level.closed && depth > 1 && node.box && !inView(node.box)) {
+			left.closed++;
+			return put(depth, (refers) => line({...node, el: node.el || node.box, isClosed: true}, refers));
+		}
+		put(depth, (refers) => line(node, refers));
+		show(node.kids, depth + 1);
+	};
+	// group shows a run of like nodes as one line, and those that differ from most of them.
+	const group = (run, depth) => {
+		const counts = new Map(), key = (node) => shape(node) + stateIn(node);
+		for (const node of run) counts.set(key(node), (counts.get(key(node)) || 0) + 1);
+		const [usual, times] = [...counts].sort((a, b) => b[1] - a[1])[0];
+		const odd = run.map((node, i) => [node, i]).filter(([node]) => key(node) !== usual);
+		if (times < minGroup || odd.length > run.length / 4) return false;
+		groups.push(run);
+		const handle = `g${groups.length}`, typical = run.find((node) => key(node) === usual);
+		left.grouped += times;
+		const first = clip(label(run[0]), 40), last = clip(label(run[run.length - 1]), 40);
+		put(depth, () => `${run.length} x ${clip(shape(typical), 100)} ${quoted(first)} … ${quoted(last)} ${handle}`);
+		for (const [node, i] of odd.slice(0, 8)) {
+			put(depth + 1, (refers) => `${handle}[${i}] ${line({...node, name: label(node)}, refers)}`);
+			for (const part of withState(node.kids)) put(depth + 2, (refers) => line(part, refers));
+		}
+		return true;
+	};
+	show(nodes, 0);
+	return {lines, left};
+}
+
+const encoder = new TextEncoder();
+const bytes = (text) => /^[\0-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
+const bytesPerToken = 4; // less than it is, so that the promise holds
+
+// lastLines are those of the last snapshot of the whole document.
+let lastLines = [];
+
+// changes returns the lines that are new, with "+", and those that are gone, with "-".
+function changes(before, now) {
+	const old = new Set(before), fresh = new Set(now);
+	return [...before.filter((line) => !fresh.has(line)).map((line) => "- " + line.trim()),
+		...now.filter((line) => !old.has(line)).map((line) => "+ " + line.trim())];
+}
+
+// unnamedControls returns a line for each control without a name.
+const unnamedControls = (top) => elements(top)
+	.filter((el) => visible(el) && interactive.has(role(el)) && !name(el))
+	.map((el) => `${roleName(role(el))} ${refer(el)} [css=${quoted(clip(path(el), 80))}]`);
+
+// framesIn returns the frames that an element shows, as find does elements.
+const framesIn = (top) => kinds().frames.filter((el) => within(top, el) && inTree(el)).map(describe);
+
+function inTree(el) {
+	for (let at = el; at; at = parent(at)) if (excluded(at)) return false;
+	return rendered(el) && visible(el);
+}
+
+// placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
+function placeOf(around, inner) {
+	for (let i = 0; i < around.length; i++) if (around[i] === inner) return i;
+	return -1;
+}
+
+// place returns what tells this document from those of other frames in the one around it: {index, url}. The document
+// around it knows the same index, and the address that a frame was opened with.
+// The size is that of the view.
+const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window), url: location.href,
+	width: innerWidth, height: innerHeight});
+
+// frameAt returns the element of a frame by its place.
+function frameAt({index, url}) {
+	const like = kinds().frames.filter((el) => placeOf(window, el.contentWindow) === index);
+	return like.find((el) => el.src === url) || like[0];
+}
+
+// frames returns the references of frames by their places, "" for one that is not shown.
+const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(el) ? refer(el) : "")});
+
+// snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since only
+// what has changed since the last one is shown, with audit only controls without a name. Unless it is final it returns
+// only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
+function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
+	audit = false, final = false} = {}) {
+	if (!final && !group && hasHosts(false)) return {hosts: true};
+	let top = documentElement(document), nodes;
+	if (group) {
+		const run = groups[Number(group.slice(1)) - 1];
+		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot; take one with page.snapshot`, near: []}};
+		nodes = run.slice(from, from + count);
+	} else {
+		if (focus) {
+			const found = one({ref: focus});
+			if (found.failure) return found;
+			top = found.el;
+		}
+		nodes = tree(top);
+	}
+	const keptGroups = groups, budget = Math.max(200, max_tokens * bytesPerToken - 240);
+	const head = {title: clip(titleOf(document), 100), url: clip(location.href, 200)};
+	// part returns the first lines that fit into the budget.
+	const part = (lines) => {
+		let size = 0, end = 0;
+		while (end < lines.length && (size += bytes(lines[end]) + 1) <= budget) end++;
+		return {text: lines.slice(0, end).join("\n"), cut: lines.length - end};
+	};
+	if (audit) {
+		const {text, cut} = part(unnamedControls(top));
+		return {...head, text, frames: framesIn(top), left_out: {prose: 0, grouped: 0, closed: 0, cut}};
+	}
+	let best, used = 0, lines = [];
+	const least = group ? 0 : controls(nodes) * `link ${documentLetters}1 `.length;
+	for (const level of levels) {
+		if (!level.fold && least > budget) continue; // it cannot fit, whatever the names are
+		best = render(nodes, level, roles === "interactive");
+		lines = best.lines.map((make) => make(false));
+		used = lines.reduce((sum, text) => sum + bytes(text) + 1, 0);
+		if (used <= budget || group) break;
+	}
+	let shown = lines.length;
+	while (used > budget) used -= bytes(lines[--shown]) + 1;
+	if (group) groups = keptGroups;
+	const result = {...head, frames: group ? [] : framesIn(top), left_out: {...best.left, cut: lines.length - shown}};
+	lines = best.lines.slice(0, shown).map((make) => make(true));
+	if (group || focus) return {...result, text: lines.join("\n")};
+	const before = lastLines;
+	lastLines = lines;
+	if (!since) return {...result, text: lines.join("\n")};
+	const {text, cut} = part(changes(before, lines));
+	return {...result, text, left_out: {...best.left, cut}};
+}
+
+// ---- Text
+
+const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
+	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
+
+// text returns what the page says, as Markdown: {text, cut, frames}, cut being the number of characters that are left out.
+function text({max_tokens = 2000, focus = ""} = {}) {
+	let top = documentElement(document);
+	if (focus) {
+		const found = one({ref: focus});
+		if (found.failure) return found;
+		top = found.el;
+	}
+	let out = "";
+	const line = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n"; };
+	const paragraph = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n\n"; };
+	const write = (el) => {
+		if (excluded(el) || !visible(el) && !children(el).length) return;
+		const name = tag(el);
+		if (name === "br") return void (out += "\n");
+		if (name === "tr") {
+			const cells = [...childNodes(el)].filter((cell) => isElement(cell) && !excluded(cell))
+				.map((cell) => clean(textIn(cell)));
+			line();
+			out += `| ${cells.join(" | ")} |\n`;
+			if (query(el, ":scope>th") && !query(el, ":scope>td")) out += `|${" --- |".repeat(cells.length)}\n`;
+			return;
+		}
+		if (name === "img") return void (out += attribute(el, "alt") ? `[image: ${clean(attribute(el, "alt"))}]` : "");
+		if (["select", "textarea", "input"].includes(name)) {
+			if (value(el)) out += (/\s$/.test(out) ? "" : " ") + value(el);
+			return;
+		}
+		if (name === "pre") {
+			paragraph();
+			out += "```\n" + textIn(el).trimEnd() + "\n```\n\n";
+			return;
+		}
+		const block = blocks.has(name) || ["block", "flex", "grid", "table", "list-item"].includes(style(el).display);
+		if (block) {
+			if (name !== "li") paragraph();
+			else {
+				line();
+				out += "- ";
+			}
+		}
+		if (/^h[1-6]$/.test(name)) out += "#".repeat(Number(name[1])) + " ";
+		for (const node of shownChildren(el)) {
+			if (nodeType(node) === 3) {
+				if (!visible(parent(node) || el)) continue;
+				out += (/\s$/.test(out) ? data(node).replace(/^\s+/, "") : data(node)).replace(/\s+/g, " ");
+			} else if (isElement(node)) write(node);
+		}
+		if (block && name !== "li") paragraph();
+	};
+	write(top);
+	out = out.replace(/\n{3,}/g, "\n\n").trim();
+	let size = max_tokens * bytesPerToken, end = out.length;
+	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
+	return {text: out.slice(0, end), cut: out.length - end, frames: framesIn(top)};
+}
+
+// ---- What a locator finds
+
+function find(locator, {limit = 5, acting = false} = {}) {
+	const found = acting && checkShown(locator) || locate(locator), {frames} = kinds();
+	if (found.failure) return {...found, frames: frames.length};
+	return {frames: frames.length, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+		const own = role(el), value_ = value(el), state = states(el, own);
+		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
+			...found.elements.length < 3 && {css: path(el)}};
+	}), ...found.resolved && {resolved: found.resolved}};
+}
+
+// cover describes what covers an element. One without a role is hard to find by its name.
+const cover = (el) => ({...describe(el), ...role(el) === "generic" && {css: path(el)}});
+
+// path returns a short CSS selector that finds the element alone, "" in a shadow root.
+function path(el) {
+	if (rootNode(el) !== document) return "";
+	const only = (selector) => queryDocument(document, selector).length === 1;
+	const testId = attribute(el, "data-testid");
+	if (testId && only(`[data-testid=${CSS.escape(testId)}]`)) return `[data-testid=${CSS.escape(testId)}]`;
+	const parts = [];
+	for (let at = el; at && nodeType(at) === 1; at = parentNode(at)) {
+		const own = attribute(at, "id");
+		if (own && only("#" + CSS.escape(own))) return ["#" + CSS.escape(own), ...parts].join(">");
+		const like = [...childNodes(parentNode(at))].filter((x) => isElement(x) && tag(x) === tag(at));
+		parts.unshift(CSS.escape(tag(at)) + (like.length > 1 ? `:nth-of-type(${like.indexOf(at) + 1})` : ""));
+	}
+	return parts.join(">");
+}
+
+// get returns a property of the only element that a locator means.
+function get(locator, what, of = "") {
+	const found = one(locator);
+	if (found.failure) return found;
+	const el = found.el, box = rectOf(el);
+	const read = {
+		value: () => value(el), text: () => clean(textIn(el)), html: () => clip(innerHTML(el), 20000),
+		attribute: () => attribute(el, of), name: () => name(el), role: () => role(el), state: () => states(el, role(el)),
+		box: () => ({x: box.x, y: box.y, width: box.width, height: box.height}),
+		style: () => getComputedStyle(el).getPropertyValue(of), visible: () => rendered(el) && visible(el),
+	}[what];
+	return {value: read(), ref: refer(el)};
+}
+
+// ---- Actions
+
+const frame = () => new Promise((done) => {
+	requestAnimationFrame(done);
+	setTimeout(done, document.hidden ? 100 : 300); // a page in the background has no frames, and a busy one late ones
+});
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+function pointedAt(x, y) {
+	let el = pointInDocument(document, x, y);
+	for (let root; el && (root = shadowRoot(el));) {
+		const inner = pointInShadow(root, x, y);
+		if (!inner || inner === el) break;
+		el = inner;
+	}
+	return el;
+}
+
+// takes reports whether an event at an element reaches the one that is meant: in it, or in what stands in for it. That is
+// a label of it, the control of a label, the host whose text it shows in a slot, and what is drawn for a control.
+const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
+	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
+	drawn.has(role(el)) && within(drawing(el), hit);
+
+// controlOf returns the control of a label, and any other element itself.
+const controlOf = (el) => tag(el) === "label" && el.control || el;
+
+// showsTextOf reports whether an element shows text of a shadow host in a slot. Chrome reports the host as hit.
+const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)].some((node) =>
+	nodeType(node) === 3 && slotOfText(node) && within(el, slotOfText(node)));
+
+const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
+const isBox = (el) => tag(el) === "input" && ["checkbox", "radio"].includes(el.type);
+const hasSize = (el) => boxOf(el).width > 0 && boxOf(el).height > 0;
+const shown = (el) => rendered(el) && visible(el) && hasSize(el);
+
+// drawing returns the largest element around a control that has no other control in it: it holds what is drawn for the
+// control, such as a switch beside an input without a size, or a placeholder on top of a field.
+function drawing(el) {
+	const most = 3 * Math.max(rectOf(el).height, 24);
+	let all = el, up = parent(el);
+	for (let turn = 0; up && turn < 4 && !["body", "form", "fieldset"].includes(tag(up)); turn++, up = parent(up)) {
+		const others = [...queryAll(up, "input,select,textarea,button,a[href],[tabindex],label")];
+		if (rectOf(up).height > most || others.some((other) => other !== el && !contains(other, el))) break;
+		all = up;
+	}
+	return all;
+}
+
+// standIn returns what a person clicks for a checkbox or radio button that is not shown: its label, or its drawing.
+const standIn = (el) => !isBox(el) || shown(el) ? el :
+	labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
+
+function boxOf(el) {
+	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
+}
+
+// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}.
+async function ready(el, {covered = true, edit = false, scroll = true, offset} = {}) {
+	readAgain();
+	if (!isConnected(el)) return {why: "it is no longer in the document"};
+	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
+	el = standIn(el);
+	if (edit && (el.readOnly === true || attribute(el, "aria-readonly") === "true")) return {why: "it is read-only"};
+	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
+	let box = boxOf(el);
+	if (!box.width || !box.height) return {why: "it has no size"};
+	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth)) {
+		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+	}
+	box = boxOf(el);
+	await frame();
+	const now = boxOf(el);
+	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
+	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
+	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
+	if (offset) {
+		[x, y] = [now.x + offset[0], now.y + offset[1]];
+		if (offset.some((n) => n < 0) || offset[0] >= now.width || offset[1] >= now.height) {
+			return {why: `it has ${now.width} x ${now.height} pixels, and the point is outside`};
+		}
+	}
+	const hit = pointedAt(x, y);
+	if (covered && !(hit && takes(el, hit))) {
+		const label = isBox(el) && !offset && labelsOf(el).find(shown);
+		if (label) return ready(label, {scroll});
+		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
+	}
+	return {x, y};
+}
+
+// aim waits until the only element that a locator means can be acted on: {ref, role, name, x, y}, or {failure}.
+async function aim(locator, {timeout = 5000, ...how} = {}) {
+	const until = performance.now() + timeout;
+	for (let turn = 0; ; turn++) {
+		const found = one(locator);
+		let failure = found.failure;
+		if (failure && failure.code !== "no_match") return found;
+		if (!failure) {
+			const at = await ready(found.el, how), other = checkShown(locator);
+			if (other) return other;
+			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
+			failure = {code: "not_ready", ...describe(found.el), ...at};
+		}
+		if (performance.now() > until) return {failure};
+		await pause(turn < 3 ? 20 : 80);
+	}
+}
+
+// guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
+// the page and the event, anything can move under the pointer.
+const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu",
+	"dragstart", "drop"];
+let guarded = null;
+
+// In a drag, what comes after the press may reach another element.
+const released = set("pointerup mouseup click drop");
+
+function onPointer(event) {
+	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
+	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
+	if (guarded.dragging && event.type !== "drop") return;
+	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);
+	const over = guarded.to && released.has(event.type);
+	if (over && event.type === "click") return; // on what holds both elements
+	let hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
+	if (isElement(hit) && closedRoots.has(hit)) hit = pointedAt(event.clientX, event.clientY) || hit; // the path ends there
+	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || over && takes(guarded.to, hit));
+	// What follows a press that has arrived is the page's business: the press may open what covers the element, and the
+	// click that a label hands on to its control cannot be told from that of a pointer.
+	if (guarded.pressed && !guarded.to && !guarded.missed && !press) {
+		guarded.received ||= right && clicks;
+		return;
+	}
+	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
+	if (guarded.missed) {
+		event.preventDefault();
+		event.stopImmediatePropagation();
+	} else if (over || clicks) guarded.received = true;
+	if (right && press && !guarded.to) guarded.pressed = {x: event.clientX, y: event.clientY};
+}
+
+// These listeners come before those of the page where the script runs at document start.
+for (const type of pointer) listen(window, type, onPointer, {capture: true});
+
+// guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
+const guardTime = 3000;
+
+function guard(ref, to) {
+	const found = one({ref});
+	if (found.failure) return found;
+	guarded = {el: found.el, to, received: false, missed: null, until: performance.now() + guardTime};
+	return {};
+}
+
+// landed ends guard: {received}, and what was hit instead, {missed}. A press on an element that has moved away since then
+// is not received, since the click went elsewhere, but it has reached the page.
+function landed() {
+	const {el, received = false, missed = null, pressed = null} = guarded || {};
+	guarded = null;
+	const held = () => {
+		const box = boxOf(standIn(el));
+		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
+			pressed.y <= box.bottom;
+	};
+	return {received: !missed && (received || pressed !== null && held()), pressed: pressed !== null && !missed,
+		...missed && {missed}};
+}
+
+// hold swallows pointer events during an act in a frame, since they are meant for the frame. The point is where they
+// will be in this view. If the frame had to be scrolled into view for it, the point is another one: {moved}.
+async function hold(of, x, y) {
+	const el = frameAt(of);
+	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
+	if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) {
+		const before = rectOf(el);
+		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+		await frame();
+		const after = rectOf(el);
+		if (before.x !== after.x || before.y !== after.y) return {moved: true};
+	}
+	const hit = pointedAt(x, y);
+	if (hit !== el) return {failure: {code: "not_ready", ...describe(el), why: "its frame is covered",
+		...hit && {by: cover(hit)}}};
+	guarded = {el: null, received: false, missed: null, until: performance.now() + guardTime};
+	return {};
+}
+
+// ---- An action: begin, the input, end
+
+let action = null;
+
+const isChecked = (el) => controlOf(el).checked === true || attribute(el, "aria-checked") === "true";
+
+// watch observes what changes in the document and calls seen with the changes of a moment, until stop is called.
+function watch(seen) {
+	const observer = new MutationObserver(seen), all = {subtree: true, childList: true, attributes: true, characterData: true};
+	const into = (root) => {
+		observer.observe(root, all);
+		for (const host of root === document ? queryDocument(root, "*") : queryShadow(root, "*")) {
+			if (shadowRoot(host)) into(shadowRoot(host));
+		}
+	};
+	into(document);
+	return () => observer.disconnect();
+}
+
+// What an act shows at once is trivial: that its element has changed, is focused, or has other things in it. It does not
+// tell that the act is over. Anything else is an effect.
+const watchTime = 30_000;
+
+// prepare starts to watch what an act changes.
+function prepare(el) {
+	action?.stop();
+	const own = el ? [el, controlOf(el), ...labelsOf(controlOf(el))] : [];
+	const now = {el, own, trivial: 0, effects: 0, told: 0, effectsTold: 0, last: performance.now(), before: looks(el), fields: fieldsLook()};
+	const note = (trivial) => {
+		now.last = performance.now();
+		if (trivial) now.trivial++;
+		else if (now.effects++ === now.effectsTold) now.wake?.();
+	};
+	const isOwn = (node) => own.some((x) => within(x, node));
+	const stop = watch((changes) => note(changes.every((change) => isOwn(change.target))));
+	const onEvent = (event) => {
+		const at = event.composedPath()[0];
+		note(isElement(at) && isOwn(at));
+	};
+	const events = ["focusin", "input", "change", "scroll"];
+	for (const type of events) listen(window, type, onEvent, {capture: true, passive: true});
+	now.stop = () => {
+		stop();
+		for (const type of events) unlisten(window, type, onEvent, {capture: true});
+	};
+	setTimeout(now.stop, watchTime);
+	action = now;
+}
+
+// fieldsLook sums up what the fields of the document hold, which no observer reports.
+function fieldsLook() {
+	const all = queryDocument(document, "input,select,textarea"), out = [];
+	for (let i = 0; i < all.length && i < 1000; i++) out.push(all[i].type === "file" ? all[i].files.length : all[i].value, all[i].checked);
+	return out.join("\0");
+}
+
+// calm waits until nothing has changed for a while: quiet milliseconds after an effect, still ones while there was none.
+// It returns false when the time is up before.
+const calm = (now, {quiet, still, timeout}) => new Promise((done) => {
+	const until = performance.now() + timeout;
+	let timer = 0;
+	const look = () => {
+		clearTimeout(timer);
+		const time = performance.now(), due = now.last + (now.effects > now.effectsTold ? quiet : still);
+		if (time >= due || time >= until) {
+			now.wake = null;
+			done(time >= due);
+		} else timer = setTimeout(look, Math.min(due, until) - time);
+	};
+	now.wake = look;
+	look();
+});
+
+// looks sums up what an action can change besides the document: URL, scroll positions, and the state of its element.
+function looks(el) {
+	readAgain();
+	const own = el && role(el), state = el ? states(el, own) : "";
+	const files = el && isFileInput(el) ? [...el.files].map((file) => file.name) : [];
+	return JSON.stringify([location.href, scrollX, scrollY, files, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
+		editable(el) || /input|textarea|select/.test(tag(el)) ? state : state.replace(/ ?focused/, "")]]);
+}
+
+// begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
+// it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
+// focused element is meant.
+async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, ...how} = {}) {
+	if (!locator) {
+		prepare(focused());
+		return {document: documentLetters, url: location.href};
+	}
+	if (how.files) return beginFiles(locator, how.files);
+	const at = await aim(locator, how);
+	if (at.failure) return at;
+	const el = one({ref: at.ref}).el;
+	let other = null, toward = {};
+	if (to) { // another element, to which this one is dragged
+		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
+		if (end.failure) return end;
+		other = end.el;
+		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
+		else {
+			const there = await ready(other);
+			if (there.x === undefined) return {failure: {code: "not_ready", ...describe(other), ...there}};
+			const again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
+			if (again.x === undefined) return {failure: {code: "not_ready", ...describe(el), ...again}};
+			Object.assign(at, again);
+			toward = {to: {x: there.x, y: there.y, ...describe(other)}};
+		}
+	}
+	const field = focuses ? focusOn(at.ref, {all}) : {checked: isChecked(el)};
+	prepare(el);
+	if (guards) guard(at.ref, other);
+	return {...at, ...toward, ...field, document: documentLetters, url: location.href};
+}
+
+// fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
+let fileInput = null;
+const chosen = () => fileInput;
+const isFileInput = (el) => tag(el) === "input" && el.type === "file";
+
+// beginFiles begins an action on the file input that a locator means: itself, that of a label, or the only one in what
+// is close around the element. File inputs are often invisible.
+function beginFiles(locator, count) {
+	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
+	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
+	if (found.failure) return found;
+	let el = found.el;
+	el = controlOf(el);
+	for (let up = el, turn = 0; !isFileInput(el) && up && tag(up) !== "body" && turn < 4; turn++, up = parent(up)) {
+		const inside = [...queryAll(up, "input[type=file]")];
+		if (inside.length === 1) el = inside[0];
+		if (inside.length > 1) break;
+	}
+	const why = !isFileInput(el) ? "it is not a file input, and none belongs to it" : disabled(el) ? "it is disabled" :
+		count > 1 && !el.multiple ? "it takes one file" : "";
+	if (why) return {failure: {code: "not_ready", ...describe(el), why}};
+	fileInput = el;
+	prepare(el);
+	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
+}
+
+// end ends an act, as soon as the document is calm: {received, missed, changed, settled, url, title, value}. It may be
+// called again. In another document than that of begin there is nothing but what it shows.
+async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
+	const done = guarded ? landed() : {}, here = {document: documentLetters};
+	if (done.missed) return done;
+	const now = action;
+	if (!now) {
+		const {settled} = await settle({quiet, timeout});
+		return {...here, settled, url: location.href, title: clip(titleOf(document), 100)};
+	}
+	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
+	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
+	remember(now);
+	return {...done, ...here, changed: altered, settled, url: location.href, title: clip(titleOf(document), 100),
+		...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el)}};
+}
+
+// remember notes what was told of an act.
+function remember(now) {
+	now.told = now.trivial + now.effects;
+	now.effectsTold = now.effects;
+	now.fields = fieldsLook();
+}
+
+// late returns what this document shows, and whether it has changed since the last act was told: {changed, document,
+// url, title}. It is told once.
+function late() {
+	const now = action, changed = Boolean(now) && (now.trivial + now.effects > now.told || fieldsLook() !== now.fields);
+	if (now) remember(now);
+	return {changed, document: documentLetters, url: location.href, title: clip(titleOf(document), 100)};
+}
+
+// painted waits for a frame and returns whether the document shows anything. A hidden one never does.
+async function painted() {
+	await frame();
+	return document.hidden || performance.getEntriesByName("first-contentful-paint").length > 0 ||
+		performance.getEntriesByName("first-paint").length > 0;
+}
+
+// focusOn focuses a field and selects what it holds, so that text that is typed replaces it.
+function focusOn(ref, {all = true} = {}) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	if (isHTML(el)) focusHTML(el);
+	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
+	else if (all && editable(el)) getSelection().selectAllChildren(el);
+	return {picker: ["Date", "DateTime", "InputTime", "ColorWell", "slider"].includes(role(el)),
+		select: tag(el) === "select", editable: editable(el) || ["textarea", "input"].includes(tag(el)), value: value(el)};
+}
+
+// scroller returns the element that scrolls with the document: the body, in a document without a doctype.
+const scroller = () => scrollingElement(document) || documentElement(document);
+
+// scrollEnd scrolls an element, or without one the document, to its top or bottom.
+function scrollEnd(ref, end) {
+	const found = ref ? one({ref}) : {el: scroller()};
+	if (found.failure) return found;
+	found.el.scrollTop = end === "top" ? 0 : found.el.scrollHeight;
+	return {};
+}
+
+// area returns the box of an element in the document; without a reference that of the document, which is bounded.
+function area(ref) {
+	const scroll = {x: scrollX, y: scrollY};
+	if (!ref) {
+		const root = scroller();
+		return {x: 0, y: 0, width: Math.max(root.clientWidth, 1), height: Math.min(root.scrollHeight, 16000), scroll};
+	}
+	const found = one({ref});
+	if (found.failure) return found;
+	const box = rectOf(found.el);
+	if (!box.width || !box.height) return {failure: {code: "not_ready", ...describe(found.el), why: "it has no size"}};
+	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll};
+}
+
+// marks returns the boxes of controls, in pixels of the view: those in it, or all.
+function marks({all = false, limit = 300} = {}) {
+	const found = [];
+	for (const el of allElements()) {
+		if (!visible(el) || !(interactive.has(role(el)) || clickable(el)) || !rendered(el)) continue;
+		const {x, y, width, height} = boxOf(el);
+		if (!width || !height || !all && !inView(el)) continue;
+		if (found.push({ref: refer(el), x, y, width, height}) === limit) break;
+	}
+	return {marks: found, scroll: {x: scrollX, y: scrollY}, width: innerWidth};
+}
+
+const announce = (el) => {
+	for (const type of ["input", "change"]) dispatch(el, new Event(type, {bubbles: true, composed: type === "input"}));
+};
+
+// choose selects the options of a select by label or value. The events are not trusted: no input opens the list.
+function choose(ref, wanted) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	if (tag(el) !== "select") return {failure: {code: "not_ready", ...describe(el), why: "it is not a select"}};
+	const options = [...el.options], pick = wanted.map((word) => options.find((o) => o.value === word) ||
+		options.find((o) => equal(o.label, word)));
+	if (pick.includes(undefined)) {
+		return {failure: {code: "no_match", why: `it has no option ${quoted(clip(wanted[pick.indexOf(undefined)], 40))}`,
+			near: options.slice(0, 10).map((o) => ({role: "option", name: clip(o.label, 40)}))}};
+	}
+	for (const o of options) o.selected = pick.includes(o);
+	announce(el);
+	return {value: value(el)};
+}
+
+// assign sets the value of a native picker (date, colour, range), which no typing can. A value that the browser replaces
+// is not accepted.
+function assign(ref, text) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	if (tag(el) !== "input") {
+		return {failure: {code: "not_ready", ...describe(el), why: "it takes no value: press arrow keys on it, or drag it"}};
+	}
+	const write = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.bind(el), before = el.value;
+	write(text);
+	if (text && !el.value || el.type === "range" && Number(el.value) !== Number(text) ||
+		el.type === "color" && el.value !== text.toLowerCase()) {
+		write(before);
+		return {failure: {code: "not_accepted", ...describe(el), why: `it takes no ${quoted(clip(text, 40))}, but ${example(el)}`}};
+	}
+	announce(el);
+	return {value: el.value};
+}
+
+// example says what a native picker takes.
+const example = (el) => ({date: "a date such as 2026-01-31", month: "a month such as 2026-01", week: "a week such as 2026-W05",
+	time: "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45", color: "a colour such as #ff8800",
+	range: `a number from ${el.min || 0} to ${el.max || 100}${el.step ? ` in steps of ${el.step}` : ""}`})[el.type] || "another value";
+
+// settle waits until the document has not changed for a while: {settled}, false when the time is up before.
+async function settle({quiet = 100, timeout = 2000} = {}) {
+	const now = {last: performance.now(), effects: 0, effectsTold: 0}, stop = watch(() => { now.last = performance.now(); });
+	try {
+		return {settled: await calm(now, {quiet, still: quiet, timeout})};
+	} finally {
+		stop();
+	}
+}
+
+// until waits for a text, or for what a locator means: {found}, false when the time is up before. line is where the text
+// is, if it says more than the text.
+async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
+	const end = performance.now() + timeout;
+	for (;;) {
+		readAgain();
+		const found = locator && locate(locator);
+		if (found?.failure?.code === "invalid") return found;
+		const text = wanted !== undefined && pageText();
+		const there = wanted !== undefined ? says(text, wanted) :
+			url !== undefined ? location.href.includes(url) :
+			(found.elements || []).some((el) => rendered(el) && visible(el));
+		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
+		if (performance.now() >= end) return {found: false, url: location.href, title: clip(titleOf(document), 100),
+			near: wanted === undefined ? [] : nearTexts(wanted)};
+		await pause(50);
+	}
+}
+
+// says reports whether a text includes another one, without regard to case and white space.
+function says(text, part) { return clean(text).toLowerCase().includes(clean(part).toLowerCase()); }
+
+// lineWith returns the line of a text that includes a part of it and more, from the part on if it is long.
+function lineWith(text, part) {
+	const line = clean(text.split("\n").find((line) => says(line, part)) || "");
+	if (line.length <= clean(part).length) return "";
+	return line.length > 90 ? clip(line.slice(line.toLowerCase().indexOf(clean(part).toLowerCase())), 90) : line;
+}
+
+// pageText returns what the page says, in shadow roots, too.
+function pageText() {
+	const parts = [textIn(documentElement(document))];
+	const addRoots = (all) => {
+		for (const el of all) {
+			const root = shadowRoot(el);
+			if (!root || excluded(el)) continue;
+			for (const node of childNodes(root)) {
+				parts.push(nodeType(node) === 3 ? data(node) : isElement(node) && !excluded(node) ? textIn(node) : "");
+			}
+			addRoots(queryShadow(root, "*"));
+		}
+	};
+	addRoots(queryDocument(document, "*"));
+	return parts.join("\n");
+}
+
+// nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
+// if none has any, what the page reports in headings and alerts.
+function nearTexts(wanted) {
+	const words = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean), asked = new Set(words(wanted));
+	const lines = pageText().split("\n").map(clean).filter(Boolean);
+	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
+		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
+	const reports = allElements().filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
+		.map((el) => clean(textIn(el))).filter(Boolean);
+	return (near.length ? near : reports).slice(0, 2).map((line) => clip(line, 100));
+}
+
+// ---- What a page stores, and how fast it was
+
+// stored returns entries of a storage of the document's origin, and sets one if it has a value.
+function stored({area = "local", key = "", value: text} = {}) {
+	const here = {url: location.href, now: Date.now() / 1000, entries: []};
+	try {
+		const store = area === "session" ? sessionStorage : localStorage, most = key ? 100000 : 60;
+		if (typeof text === "string") store.setItem(key, text);
+		const keys = key ? [key] : Array.from({length: Math.min(store.length, 200)}, (_, i) => store.key(i));
+		here.entries = keys.map((name) => [name, store.getItem(name)]).filter(([, text]) => text !== null)
+			.map(([name, text]) => ({key: clip(name, 200), value: clip(text, most),
+				...text.length > most && {length: text.length}}));
+	} catch (error) {
+		here.error = error.message;
+	}
+	return here;
+}
+
+// vitals returns how fast the document was, as the browser has recorded it.
+async function vitals() {
+	const read = (type) => new Promise((done) => {
+		const all = [], observer = new PerformanceObserver((list) => all.push(...list.getEntries()));
+		observer.observe({type, buffered: true});
+		setTimeout(() => {
+			all.push(...observer.takeRecords());
+			observer.disconnect();
+			done(all);
+		}, 60);
+	});
+	const [paints, largest, shifts, tasks] = await Promise.all(
+		["paint", "largest-contentful-paint", "layout-shift", "longtask"].map(read));
+	const [navigation] = performance.getEntriesByType("navigation"), last = largest[largest.length - 1];
+	// Shifts count in windows of at most 5 s, with less than 1 s between them; the worst window is the figure.
+	let cls = 0, sum = 0, first = 0, before = -Infinity;
+	for (const {startTime, value, hadRecentInput} of shifts) {
+		if (hadRecentInput) continue;
+		if (startTime - before > 1000 || startTime - first > 5000) [sum, first] = [0, startTime];
+		cls = Math.max(cls, sum += value);
+		before = startTime;
+	}
+	const ms = (time) => Math.round(time || 0);
+	return {ttfb: ms(navigation?.responseStart), fcp: ms(paints.find((p) => p.name === "first-contentful-paint")?.startTime),
+		lcp: ms(last?.startTime), ...last?.element && {lcp_element: describeLine(last.element)},
+		cls: Math.round(cls * 1000) / 1000, long_tasks: tasks.length,
+		longest_task: ms(Math.max(0, ...tasks.map((task) => task.duration))), load: ms(navigation?.loadEventEnd)};
+}
+
+function describeLine(el) {
+	const {role: own, name: named, ref} = describe(el);
+	return `${own} ${quoted(named)} ${ref}`;
+}
+
+// nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
+// element that can be edited has no role of its own.
+function nodes() {
+	return allElements().filter((el) => visible(el) && interactive.has(role(el)) &&
+		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
+}
+
+for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
+	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, late, painted, chosen, scrollEnd, area, hosts,
+	adopt, marks})) {
+	exports[key] = function (...args) {
+		documentLetters = letters(this.number - 1);
+		readAgain();
+		return f(...args);
+	};
+}

@@ -1,0 +1,359 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+func init() { look("requests", (*visit).requests) }
+
+// exchange is a request with what became of it, as the recorded events say.
+type exchange struct {
+	seq             int64 // of the record of the request, which is the exchange's id
+	requestID       string
+	target          string
+	document        bool // it is for the document of the page itself
+	kind            string
+	sent            request
+	began, ended    float64 // seconds, on the browser's clock
+	wall            float64 // when it began, in seconds since the Unix epoch
+	answer                  // so far
+	err             string
+	cancelled, over bool
+}
+
+// failed reports whether a page misses something. The icon that a browser asks for by itself is not missed.
+func (x *exchange) failed() bool {
+	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !isOwnIcon(x.sent.URL)
+}
+
+func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
+
+func (x *exchange) milliseconds() int64 {
+	if x.ended <= x.began {
+		return 0
+	}
+	return int64(math.Round((x.ended - x.began) * 1000))
+}
+
+// outcome is the status with a text, or why there is none.
+func (x *exchange) outcome(text string) string {
+	switch {
+	case x.err != "":
+		return x.err
+	case x.Status == 0:
+		return "pending"
+	}
+	return strings.TrimSpace(strconv.Itoa(x.Status) + " " + text)
+}
+
+// line describes an exchange in few tokens.
+func (x *exchange) line() string {
+	text := fmt.Sprintf("%s %s %s %s %s", x.id(), x.outcome(""), x.sent.Method, clip(x.sent.URL, 200),
+		strings.ToLower(x.kind))
+	if x.over {
+		text += fmt.Sprintf(" %d ms", x.milliseconds())
+	}
+	if x.Length > 0 {
+		text += fmt.Sprintf(" %d B", int64(x.Length))
+	}
+	return text
+}
+
+// networkParams are the parameters of an event of the domain Network, as far as exchanges show them.
+type networkParams struct {
+	RequestID string
+	FrameID   string
+	Type      string
+	Timestamp float64
+	WallTime  float64
+	Canceled  bool
+	ErrorText string
+	Blocked   string  `json:"blockedReason"`
+	Length    float64 `json:"encodedDataLength"`
+	Redirect  *answer `json:"redirectResponse"`
+	Response  answer
+	Request   request
+}
+
+type request struct {
+	URL, Method string
+	Headers     map[string]string
+	HasPostData bool
+}
+
+// answer is the response of a server.
+type answer struct {
+	Status               int
+	StatusText, Protocol string
+	MimeType             string
+	Headers              map[string]string
+	Length               float64 `json:"encodedDataLength"`
+}
+
+// historyLimit bounds the records that a call reads.
+const historyLimit = 4000
+
+// history returns the newest records of the page and its frames, the oldest first.
+func (v *visit) history(methods []string) []event.Recorded {
+	records, _ := v.verbs.Events.Records(v.by, v.page.Owner, 0, methods)
+	ours := map[string]bool{}
+	v.verbs.Mux.Lock()
+	for _, t := range v.verbs.Tracker.All {
+		ours[t.ID] = t.Within(v.page)
+	}
+	v.verbs.Mux.Unlock()
+	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !ours[r.Target] })
+	return records[max(0, len(records)-historyLimit):]
+}
+
+var networkEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
+	"Network.loadingFailed"}
+
+// exchanges reads the requests of the page, the oldest first: of its present document, or all that are known.
+func (v *visit) exchanges(all bool) []*exchange {
+	var found []*exchange
+	open := map[string]*exchange{}
+	for _, e := range v.history(networkEvents) {
+		var p networkParams
+		_ = json.Unmarshal(e.Params, &p)
+		key := e.Target + " " + p.RequestID
+		x := open[key]
+		if e.Method == "Network.requestWillBeSent" {
+			if x != nil && p.Redirect != nil {
+				x.answer, x.ended, x.over = *p.Redirect, p.Timestamp, true
+			}
+			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
+				began: p.Timestamp, wall: p.WallTime, document: p.Type == "Document" && p.FrameID == v.page.ID}
+			open[key], found = x, append(found, x)
+		} else if x != nil { // otherwise its beginning is no longer known
+			x.follow(e.Method, &p)
+		}
+	}
+	if all {
+		return found
+	}
+	for i, x := range slices.Backward(found) {
+		if x.document && (x.Status != 0 || x.err != "") && !x.cancelled && !isRedirect(x.Status) {
+			for i > 0 && found[i-1].document && found[i-1].requestID == x.requestID {
+				i--
+			}
+			return found[i:]
+		}
+	}
+	return found
+}
+
+func isRedirect(status int) bool { return status >= 300 && status < 400 && status != 304 }
+
+// follow adds what a later record says of an exchange.
+func (x *exchange) follow(method string, p *networkParams) {
+	x.ended = p.Timestamp
+	switch method {
+	case "Network.responseReceived":
+		x.answer, x.kind = p.Response, cmp.Or(p.Type, x.kind)
+	case "Network.loadingFinished":
+		x.over, x.Length = true, p.Length
+	case "Network.loadingFailed":
+		x.over, x.err, x.cancelled = true, cmp.Or(p.ErrorText, p.Blocked, "failed"), p.Canceled
+		if p.Canceled {
+			x.err = "cancelled"
+		}
+	}
+}
+
+type requestsParams struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Failed  bool   `json:"failed"`
+	All     bool   `json:"all"`
+	Limit   int    `json:"limit"`
+	Format  string `json:"format"` // har, or ""
+}
+
+// requestList is the result of requests.
+type requestList struct {
+	Total   int             `json:"total"`
+	Failed  int             `json:"failed,omitempty"`
+	Text    string          `json:"text,omitempty"` // a line for each, failed ones first
+	Request *requestDetails `json:"request,omitempty"`
+	HAR     any             `json:"har,omitempty"`
+}
+
+// requestDetails are one request.
+type requestDetails struct {
+	Request  string            `json:"request"`
+	Outcome  string            `json:"outcome"`
+	Sent     map[string]string `json:"sent,omitempty"` // headers
+	SentBody string            `json:"sent_body,omitempty"`
+	Received map[string]string `json:"received,omitempty"`
+	Body     string            `json:"body,omitempty"` // base64 if it is not text
+	Note     string            `json:"note,omitempty"` // what is missing
+}
+
+// requests shows which requests the page has made.
+func (v *visit) requests(p requestsParams) (*requestList, *api.Error) {
+	found := v.exchanges(p.All || p.ID != "")
+	if p.ID != "" {
+		at := slices.IndexFunc(found, func(x *exchange) bool { return x.id() == p.ID })
+		if at < 0 {
+			return nil, exit("no_match", p.ID+" is not a request that is known; page.requests lists them", nil)
+		}
+		return &requestList{Total: 1, Request: v.details(found[at])}, nil
+	}
+	found = slices.DeleteFunc(found, func(x *exchange) bool {
+		return !strings.Contains(x.sent.URL, p.Address) || p.Failed && !x.failed()
+	})
+	r := &requestList{Total: len(found)}
+	for _, x := range found {
+		if x.failed() {
+			r.Failed++
+		}
+	}
+	if p.Format == "har" {
+		r.HAR = harOf(found)
+		return r, nil
+	}
+	slices.Reverse(found)
+	slices.SortStableFunc(found, func(x, y *exchange) int { return cmp.Compare(rank(x), rank(y)) })
+	var lines []string
+	for _, x := range found[:min(len(found), p.Limit)] {
+		lines = append(lines, x.line())
+	}
+	r.Text = strings.Join(lines, "\n")
+	return r, nil
+}
+
+func rank(x *exchange) int {
+	if x.failed() {
+		return 0
+	}
+	return 1
+}
+
+// maxBody bounds a body in an answer, in bytes.
+const maxBody = 20_000
+
+// details adds the bodies to an exchange, as far as the browser still has them.
+func (v *visit) details(x *exchange) *requestDetails {
+	d := &requestDetails{Request: x.sent.Method + " " + x.sent.URL, Outcome: x.outcome(x.StatusText), Sent: x.sent.Headers,
+		Received: x.Headers}
+	ask := func(method string, into any) *api.Error {
+		return v.send(api.CallRequest{Target: x.target, Method: method,
+			Params: scan.Marshal(object{"requestId": x.requestID})}, into)
+	}
+	if x.sent.HasPostData {
+		var sent struct{ PostData string }
+		if err := ask("Network.getRequestPostData", &sent); err != nil {
+			d.Note = "the browser no longer has the body that was sent"
+		}
+		d.SentBody = clip(sent.PostData, maxBody)
+	}
+	if !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
+		return d
+	}
+	var body struct{ Body string }
+	if err := ask("Network.getResponseBody", &body); err != nil {
+		d.Note = strings.TrimPrefix(d.Note+"; the browser no longer has the body of the response", "; ")
+	}
+	if d.Body = clip(body.Body, maxBody); len(body.Body) > maxBody {
+		d.Note = strings.TrimPrefix(fmt.Sprintf("%s; the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} "+
+			"returns all", d.Note, len(body.Body), x.requestID), "; ")
+	}
+	return d
+}
+
+// secretName matches names of headers and query parameters whose values open something.
+var secretName = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
+	`credential|^code$|^key$`)
+
+const redacted = "[redacted]"
+
+// redactURL returns a URL without credentials and without the values of parameters that open something.
+func redactURL(given string) string {
+	u, err := url.Parse(given)
+	if err != nil {
+		return redacted
+	}
+	if u.User != nil {
+		u.User = url.User(redacted)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	parts := strings.Split(u.RawQuery, "&")
+	for i, part := range parts {
+		if name, _, ok := strings.Cut(part, "="); ok && secretName.MatchString(name) {
+			parts[i] = name + "=" + redacted
+		}
+	}
+	u.RawQuery = strings.Join(parts, "&")
+	return u.String()
+}
+
+// pair is a header or a parameter in a HAR.
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func pairsOf(headers map[string]string) []pair {
+	all := []pair{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		if secretName.MatchString(name) {
+			value = redacted
+		}
+		if name = strings.ToLower(name); name == "referer" || name == "location" {
+			value = redactURL(value)
+		}
+		all = append(all, pair{name, value})
+	}
+	return all
+}
+
+func queryOf(address string) []pair {
+	all := []pair{}
+	_, query, _ := strings.Cut(address, "?")
+	for part := range strings.SplitSeq(query, "&") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			all = append(all, pair{name, value})
+		}
+	}
+	return all
+}
+
+// harOf returns exchanges in the format HAR 1.2, without bodies, cookies and what else opens something.
+func harOf(all []*exchange) any {
+	entries := []object{}
+	for _, x := range all {
+		address, version := redactURL(x.sent.URL), cmp.Or(x.Protocol, "unknown")
+		entry := object{
+			"startedDateTime": time.UnixMilli(int64(x.wall * 1000)).UTC().Format(time.RFC3339Nano), "time": x.milliseconds(),
+			"request": object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.sent.Headers), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
+			"response": object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.Headers), "content": object{"size": int64(x.Length), "mimeType": x.MimeType},
+				"redirectURL": "", "headersSize": -1, "bodySize": int64(x.Length)},
+			"cache": object{}, "timings": object{"send": 0, "wait": x.milliseconds(), "receive": 0},
+			"_resourceType": strings.ToLower(x.kind),
+		}
+		if x.err != "" {
+			entry["_error"] = x.err
+		}
+		entries = append(entries, entry)
+	}
+	return object{"log": object{"version": "1.2", "creator": object{"name": "parley page", "version": "1"},
+		"entries": entries}}
+}

@@ -1,0 +1,220 @@
+package page
+
+import (
+	"bytes"
+	"encoding/base64"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"math"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/basicfont"
+	"golang.org/x/image/math/fixed"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
+
+func init() { look("screenshot", (*visit).screenshot) }
+
+type screenshotParams struct {
+	Element string `json:"element"`
+	Full    bool   `json:"full"`
+	Refs    bool   `json:"refs"`
+}
+
+// picture is a PNG file in Base64.
+type picture struct {
+	Data string `json:"data"`
+}
+
+// area is a part of the page, in pixels of CSS.
+type area struct{ X, Y, Width, Height float64 }
+
+// screenshot takes a picture.
+func (v *visit) screenshot(p screenshotParams) (picture, *api.Error) {
+	params := object{"format": "png", "optimizeForSpeed": !p.Full}
+	var r picture
+	var part area
+	if p.Element != "" || p.Full {
+		var err *api.Error
+		if part, err = v.areaOf(p.Element); err != nil {
+			return r, err
+		}
+		params["clip"] = object{"x": part.X, "y": part.Y, "width": part.Width, "height": part.Height, "scale": 1}
+		params["captureBeyondViewport"] = true
+	}
+	var marks []mark
+	if p.Refs {
+		all, view, err := v.marks(p.Full || p.Element != "")
+		if err != nil {
+			return r, err
+		}
+		if part.Width == 0 {
+			part = view
+		}
+		marks = all
+	}
+	if err := v.cdp("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
+		return r, err
+	}
+	drawn, err := drawMarks(r.Data, marks, part)
+	if err != nil {
+		return r, api.Errorf(api.CodeInternal, "the picture cannot be drawn on: %v", err)
+	}
+	return picture{drawn}, nil
+}
+
+// areaOf returns the area of an element in the page, of "" the whole page.
+func (v *visit) areaOf(word string) (area, *api.Error) {
+	var found, page struct {
+		area
+		Scroll  struct{ X, Y float64 }
+		Failure *failure
+	}
+	in, e, err := v.focus(word)
+	if err != nil {
+		return area{}, err
+	}
+	if err := v.script(in, &found, "area", e.Ref); err != nil {
+		return area{}, err
+	}
+	if found.Failure != nil {
+		return area{}, found.Failure.error(word)
+	}
+	if in == "" {
+		return found.area, nil
+	}
+	// In a frame the area is one of its document, which may be scrolled.
+	if err := v.script("", &page, "area", ""); err != nil {
+		return area{}, err
+	}
+	toPage, err := v.viewOf(in)
+	if err != nil {
+		return area{}, err
+	}
+	box := area{found.X - found.Scroll.X, found.Y - found.Scroll.Y, found.Width, found.Height}.through(toPage)
+	box.X += page.Scroll.X
+	box.Y += page.Scroll.Y
+	return box, nil
+}
+
+// viewOf returns what maps a point of a frame's view to the view of the page.
+func (v *visit) viewOf(in frame) (func(x, y float64) (float64, float64), *api.Error) {
+	toPage := func(x, y float64) (float64, float64) { return x, y }
+	err := v.outward(in, "the frame", func(_ frame, _ place, toView func(x, y float64) (float64, float64)) *api.Error {
+		inner := toPage
+		toPage = func(x, y float64) (float64, float64) { return toView(inner(x, y)) }
+		return nil
+	})
+	return toPage, err
+}
+
+// through returns the box around what an area becomes by a map of points.
+func (a area) through(move func(x, y float64) (float64, float64)) area {
+	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
+	for _, c := range [][2]float64{{0, 0}, {1, 0}, {1, 1}, {0, 1}} {
+		x, y := move(a.X+c[0]*a.Width, a.Y+c[1]*a.Height)
+		low, high = [2]float64{min(low[0], x), min(low[1], y)}, [2]float64{max(high[0], x), max(high[1], y)}
+	}
+	return area{low[0], low[1], high[0] - low[0], high[1] - low[1]}
+}
+
+// mark is a control in a picture: its ref, and where it is in the page.
+type mark struct {
+	Ref string
+	area
+}
+
+// marks returns the controls of the page and its frames, those in the view or all, and the part of the page that is in
+// the view. Its height is not known.
+func (v *visit) marks(all bool) ([]mark, area, *api.Error) {
+	found, view, err := v.marksIn("", all)
+	if err != nil {
+		return nil, view, err
+	}
+	for _, f := range v.frames() {
+		inner, scrolled, err := v.marksIn(f.id, all)
+		if err != nil {
+			continue // it is being replaced
+		}
+		toPage, err := v.viewOf(f.id)
+		if err != nil {
+			continue // it is not visible
+		}
+		for _, m := range inner {
+			box := area{m.X - scrolled.X, m.Y - scrolled.Y, m.Width, m.Height}.through(toPage)
+			box.X += view.X
+			box.Y += view.Y
+			found = append(found, mark{m.Ref, box})
+		}
+	}
+	return found, view, nil
+}
+
+// marksIn is marks for one frame, with places in its document.
+func (v *visit) marksIn(in frame, all bool) ([]mark, area, *api.Error) {
+	var r struct {
+		Marks  []mark
+		Scroll struct{ X, Y float64 }
+		Width  float64
+	}
+	if err := v.script(in, &r, "marks", object{"all": all}); err != nil {
+		return nil, area{}, err
+	}
+	for i := range r.Marks {
+		r.Marks[i].X += r.Scroll.X
+		r.Marks[i].Y += r.Scroll.Y
+	}
+	return r.Marks, area{X: r.Scroll.X, Y: r.Scroll.Y, Width: r.Width}, nil
+}
+
+// markColors are those of boxes and labels, which differ from one control to the next.
+var markColors = []color.RGBA{{200, 0, 0, 255}, {0, 90, 200, 255}, {0, 120, 40, 255}, {150, 0, 150, 255},
+	{170, 80, 0, 255}}
+
+// drawMarks draws boxes and refs on a picture of a part of the page, both in Base64.
+func drawMarks(picture string, marks []mark, part area) (string, error) {
+	data, err := base64.StdEncoding.DecodeString(picture)
+	if err != nil {
+		return "", err
+	}
+	decoded, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return "", err
+	}
+	on := image.NewRGBA(decoded.Bounds())
+	draw.Draw(on, on.Bounds(), decoded, decoded.Bounds().Min, draw.Src)
+	scale := float64(on.Bounds().Dx()) / max(part.Width, 1) // pixels of the picture for one of CSS
+	fill := func(r image.Rectangle, c color.RGBA) { draw.Draw(on, r, image.NewUniform(c), image.Point{}, draw.Src) }
+	face := basicfont.Face7x13
+	for i, m := range marks {
+		x, y := int((m.X-part.X)*scale), int((m.Y-part.Y)*scale)
+		box := image.Rect(x, y, x+int(m.Width*scale), y+int(m.Height*scale))
+		if !box.Overlaps(on.Bounds()) {
+			continue
+		}
+		c := markColors[i%len(markColors)]
+		const line = 2
+		fill(image.Rect(box.Min.X, box.Min.Y, box.Max.X, box.Min.Y+line), c)
+		fill(image.Rect(box.Min.X, box.Max.Y-line, box.Max.X, box.Max.Y), c)
+		fill(image.Rect(box.Min.X, box.Min.Y, box.Min.X+line, box.Max.Y), c)
+		fill(image.Rect(box.Max.X-line, box.Min.Y, box.Max.X, box.Max.Y), c)
+		// The label is above the box if there is room, and in the picture in any case.
+		width := len(m.Ref)*face.Advance + 4
+		left := max(min(box.Min.X, on.Bounds().Dx()-width), 0)
+		top := box.Min.Y - face.Height
+		if top < 0 {
+			top = box.Min.Y
+		}
+		fill(image.Rect(left, top, left+width, top+face.Height), c)
+		text := font.Drawer{Dst: on, Src: image.White, Face: face, Dot: fixed.P(left+2, top+face.Ascent)}
+		text.DrawString(m.Ref)
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, on); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
+}

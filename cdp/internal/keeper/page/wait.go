@@ -1,0 +1,316 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
+
+func init() {
+	look("wait", (*visit).wait)
+	look("expect", (*visit).expect)
+}
+
+type waitParams struct {
+	Text       string `json:"text"`
+	Element    string `json:"element"`
+	URL        string `json:"address"`
+	Request    string `json:"request"`
+	Expression string `json:"expression"`
+	Idle       bool   `json:"idle"`
+	Gone       bool   `json:"gone"`
+	Timeout    int64  `json:"timeout"`
+}
+
+// waited says how long it took, and the line with the text, if it says more than that.
+type waited struct {
+	MS   int64  `json:"ms"`
+	Line string `json:"line,omitempty"`
+}
+
+// seen is what a condition met, or else what is there instead.
+type seen struct {
+	Found      bool
+	URL, Title string
+	Near       []string
+	Line       string
+	Failure    *failure
+}
+
+// wait waits for a condition.
+func (v *visit) wait(p waitParams) (waited, *api.Error) {
+	began := time.Now()
+	w := waiting{v, began.Add(time.Duration(p.Timeout) * time.Millisecond)}
+	var what string
+	var last seen
+	var err *api.Error
+	condition := object{"gone": p.Gone}
+	switch {
+	case p.Text != "":
+		condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
+	case p.Element != "":
+		condition["locator"], what = parseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
+	case p.URL != "":
+		condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
+	case p.Request != "":
+		what = fmt.Sprintf("a response from %q", p.Request)
+		last.Found = w.response(p.Request)
+	case p.Expression != "":
+		what = "the expression"
+		last.Found, err = w.isTrue(p.Expression)
+	case p.Idle:
+		what = "an idle page"
+		last.Found, err = w.idle()
+	default:
+		return waited{}, invalid("/text", "a condition: text, element, url, request, expression or idle", "none", "")
+	}
+	if len(condition) > 1 {
+		last, err = w.until(condition)
+	}
+	if err != nil {
+		return waited{}, err
+	}
+	if !last.Found {
+		if p.Gone {
+			what += " to go"
+		}
+		return waited{}, exit("not_met", fmt.Sprintf("waited %d ms for %s%s", time.Since(began).Milliseconds(), what,
+			last.instead()), nil)
+	}
+	return waited{time.Since(began).Milliseconds(), last.Line}, nil
+}
+
+// instead says what the page shows instead of what was asked for.
+func (s seen) instead() string {
+	if s.URL == "" {
+		return ""
+	}
+	text := fmt.Sprintf("; the page is %s at %s", quote(s.Title), quote(clip(s.URL, 200)))
+	for _, line := range s.Near {
+		text += ", it shows " + quote(line)
+	}
+	return text
+}
+
+// waiting waits for something in the page of a call, until its time is up.
+type waiting struct {
+	v   *visit
+	end time.Time
+}
+
+// until waits in the page for a condition, through changes of the document. Elements and texts may be in a frame.
+func (w waiting) until(condition object) (last seen, err *api.Error) {
+	for turn := 0; ; turn++ {
+		left := time.Until(w.end)
+		condition["timeout"] = max(min(left.Milliseconds(), 2000), 0)
+		if turn == 0 {
+			condition["timeout"] = min(left.Milliseconds(), 300)
+		}
+		var now seen
+		if err = w.v.script("", &now, "until", condition); err != nil && !w.v.canRetry("", err) {
+			return last, err
+		}
+		if err == nil {
+			last = now
+		}
+		if last.Failure != nil {
+			return last, last.Failure.error(fmt.Sprint(condition["locator"].(locator)["css"]))
+		}
+		if last.Found {
+			return last, nil
+		}
+		if condition["url"] == nil && condition["gone"] != true {
+			condition["timeout"] = 0
+			for _, f := range w.v.frames() {
+				if err := w.v.script(f.id, &now, "until", condition); err == nil && now.Found {
+					return now, nil
+				}
+			}
+		}
+		if time.Now().After(w.end) {
+			return last, nil
+		}
+	}
+}
+
+// response waits for a response from an address. One that has come since the session began counts.
+func (w waiting) response(part string) bool {
+	ctx, cancel := withDeadline(w.v.ctx, w.end)
+	defer cancel()
+	return w.v.verbs.Events.AwaitRecords(ctx, func() bool {
+		records, _ := w.v.verbs.Events.Records(w.v.by, w.v.page.Owner, 0, []string{"Network.responseReceived"})
+		for _, r := range records {
+			if r.Target == w.v.page.ID && strings.Contains(r.URL, part) {
+				return true
+			}
+		}
+		return false
+	}) == nil
+}
+
+// pollTime is the pause between two looks at what no event tells.
+const pollTime = 50 * time.Millisecond
+
+// poll tries something again and again until it is done, fails, or the time is up.
+func (w waiting) poll(try func() (done bool, err *api.Error)) (bool, *api.Error) {
+	for {
+		done, err := try()
+		if err != nil || done || time.Now().After(w.end) || !w.v.pause(pollTime) {
+			return err == nil && done, err
+		}
+	}
+}
+
+// isTrue waits until an expression is true. Chrome stops one that would change something.
+func (w waiting) isTrue(expression string) (bool, *api.Error) {
+	return w.poll(func() (bool, *api.Error) {
+		value, err := w.v.evaluateIn("", object{"expression": "!!(" + expression + "\n)", "returnByValue": true,
+			"throwOnSideEffect": true})
+		switch {
+		case err != nil && err.Exit == "script_error" && strings.Contains(err.Message, "side-effect"):
+			return false, exit("script_error", "the expression changes something; page.evaluate runs it", nil)
+		case err != nil && err.Exit == "script_error" && !time.Now().After(w.end):
+			return false, nil
+		case err != nil && w.v.canRetry("", err):
+			return false, nil
+		}
+		return err == nil && string(value.Value) == "true", err
+	})
+}
+
+// idleTime is how long an idle page has not changed and made no request, in milliseconds.
+const idleTime = 200
+
+// idle waits until the document is quiet and no request of it is under way.
+func (w waiting) idle() (bool, *api.Error) {
+	a := newActivity(w.v.page.ID, 0)
+	for {
+		var now struct{ Settled bool }
+		left := max(min(time.Until(w.end).Milliseconds(), 2000), 1)
+		if err := w.v.script("", &now, "settle", object{"quiet": idleTime, "timeout": left}); err != nil &&
+			!w.v.canRetry("", err) {
+			return false, err
+		}
+		if a.read(w.v); now.Settled && len(a.pending) == 0 {
+			return true, nil
+		}
+		if time.Now().After(w.end) || !w.v.awaitRequests(a, w.end) {
+			return false, nil
+		}
+	}
+}
+
+type expectParams struct {
+	Text    string  `json:"text"`
+	Element string  `json:"element"`
+	State   string  `json:"state"`
+	Value   *string `json:"value"`
+	Count   *int    `json:"count"`
+	URL     string  `json:"address"`
+	Timeout int64   `json:"timeout"`
+}
+
+// expected is the result where the page is as expected.
+type expected struct {
+	Met bool `json:"met"`
+}
+
+// expect checks the page.
+func (v *visit) expect(p expectParams) (expected, *api.Error) {
+	w := waiting{v, time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)}
+	if p.Text == "" && p.Element == "" && p.URL == "" {
+		return expected{}, invalid("/text", "a condition: text, element or url", "none", "")
+	}
+	fail := func(format string, args ...any) (expected, *api.Error) {
+		return expected{}, exit("not_met", fmt.Sprintf(format, args...), nil)
+	}
+	for _, c := range []struct{ kind, value, name string }{
+		{"url", p.URL, "an address with"}, {"text", p.Text, "the text"},
+	} {
+		if c.value == "" {
+			continue
+		}
+		s, err := w.until(object{c.kind: c.value})
+		if err != nil {
+			return expected{}, err
+		}
+		if !s.Found {
+			return fail("expected %s %q%s", c.name, c.value, s.instead())
+		}
+	}
+	if p.Element == "" {
+		return expected{true}, nil
+	}
+	problem := ""
+	met, err := w.poll(func() (_ bool, err *api.Error) {
+		problem, err = v.differs(p)
+		if err != nil && err.Code == api.CodeExit {
+			problem, err = err.Message, nil
+		}
+		return problem == "", err
+	})
+	if err == nil && !met {
+		return fail("%q: %s", p.Element, problem)
+	}
+	return expected{met}, err
+}
+
+// differs returns how an element is not as expected, "" if it is.
+func (v *visit) differs(p expectParams) (string, *api.Error) {
+	get := func(what string) (json.RawMessage, *api.Error) {
+		r, err := v.get(getParams{Element: p.Element, What: what})
+		return r.Value, err
+	}
+	if p.Count != nil {
+		n, err := get("count")
+		if err != nil || string(n) == strconv.Itoa(*p.Count) {
+			return "", err
+		}
+		return fmt.Sprintf("expected %d elements, %s match", *p.Count, n), nil
+	}
+	visible, err := get("visible")
+	var missing *api.Error
+	if err != nil && (err.Exit == "no_match" || err.Exit == "stale") {
+		missing, err = err, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	shown := string(visible) == "true"
+	switch {
+	case p.State == "hidden":
+		if shown {
+			return "expected hidden, it is visible", nil
+		}
+		return "", nil
+	case missing != nil:
+		return missing.Message, nil
+	case !shown:
+		return "it is not visible", nil
+	}
+	if p.Value != nil {
+		raw, err := get("value")
+		var now string
+		if err == nil && (json.Unmarshal(raw, &now) != nil || now != *p.Value) {
+			return fmt.Sprintf("expected the value %s, it has %s", quote(*p.Value), quote(now)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if p.State == "" || p.State == "visible" {
+		return "", nil
+	}
+	raw, err := get("state")
+	words := " " + strings.Trim(string(raw), `"`) + " "
+	has := func(word string) bool { return strings.Contains(words, " "+word+" ") }
+	if err != nil || map[string]bool{"enabled": !has("disabled"), "disabled": has("disabled"), "checked": has("checked"),
+		"unchecked": !has("checked")}[p.State] {
+		return "", err
+	}
+	return fmt.Sprintf("expected %s, it is [%s]", p.State, strings.TrimSpace(words)), nil
+}
