@@ -157,8 +157,13 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/protocol",
 		"manifest",
 	},
+	"cdp/internal/keeper/page": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/scan", "cdp/internal/keeper/target",
+		"cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
+	},
 	"cdp/internal/keeper": {
 		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
+		"cdp/internal/keeper/page",
 		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant",
 		"cdp/internal/keeper/verb", "host", "host/protect", "internal/wire", "manifest",
 	},

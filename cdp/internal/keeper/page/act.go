@@ -61,8 +61,8 @@ func (v *visit) beginUntil(word string, h how, until time.Time) (*begun, *api.Er
 	for turn := 0; ; turn++ {
 		start := &begun{seq: v.lastSeq(), verb: h.verb, settle: h.settle}
 		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
-		if turn == 0 { // the element may be in a frame, which the next turn shows
-			h.Timeout = min(h.Timeout, 150)
+		if turn == 0 && len(v.frames()) > 0 { // the element may be in one of them
+			h.Timeout = 1
 		}
 		err := v.script("", start, "begin", where, h)
 		if time.Now().Before(until) && v.canRetry("", err) {

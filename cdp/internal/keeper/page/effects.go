@@ -58,6 +58,7 @@ type ledger struct {
 	acts     int    // so far
 	of       string // the last one
 	seq      int64  // the newest event that was told
+	in       frame  // where its element was
 	document string // the letters of the document that it ended in, and its URL
 	url      string
 	told     map[string]bool // ids of pages that it opened, and of finished downloads
@@ -190,8 +191,8 @@ func (a *activity) note(method, url string, p *actionParams) {
 		delete(a.pending, p.FrameID)
 	case "Page.frameNavigated":
 		if p.Frame.ID == a.page {
-			a.navigated, a.parsed = true, false
-		} else if p.Frame.URL != api.BlankURL {
+			a.navigated, a.parsed, a.frames = true, false, nil
+		} else if !a.navigated && p.Frame.URL != api.BlankURL {
 			a.frames = append(a.frames, clip(p.Frame.URL, 160))
 		}
 	case "Page.domContentEventFired":
@@ -373,7 +374,8 @@ func (v *visit) describe(e *Effects, caused *Caused, start *begun, a *activity, 
 	if last.Now != nil {
 		e.addNote("it is now " + last.Now.String())
 	}
-	l.of, l.seq, l.document, l.url = strings.TrimSpace(start.verb+" "+e.On), a.seq, last.Document, last.URL
+	l.of, l.in, l.seq = strings.TrimSpace(start.verb+" "+e.On), start.in, a.seq
+	l.document, l.url = last.Document, last.URL
 	e.Act = l.acts
 }
 
@@ -448,7 +450,7 @@ func (v *visit) late() *Before {
 		Changed              bool
 		Document, URL, Title string
 	}
-	if v.script("", &now, "late") == nil && l.document != "" {
+	if v.script(l.in, &now, "late") == nil && l.document != "" {
 		b.Changed = now.Changed
 		if now.Document != l.document || now.URL != l.url {
 			b.URL, b.Title, l.document, l.url = clip(now.URL, 200), now.Title, now.Document, now.URL

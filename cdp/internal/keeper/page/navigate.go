@@ -98,6 +98,7 @@ func (v *visit) navigate(name, url string, move func() *api.Error) (*opened, *ap
 		return nil, login
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.status}
+	a.frames = nil // they belong to the document
 	v.causes(l, caused, a, start.seq)
 	if caused.Dialog != nil && r.URL == "" {
 		r.URL = v.url()
@@ -113,7 +114,7 @@ func (v *visit) navigate(name, url string, move func() *api.Error) (*opened, *ap
 		r.Caused = caused
 	}
 	v.subject = "document at " + clip(cmp.Or(r.URL, url), 200)
-	l.of, l.seq, l.document, l.url = start.verb, a.seq, last.Document, last.URL
+	l.of, l.in, l.seq, l.document, l.url = start.verb, "", a.seq, last.Document, last.URL
 	return r, nil
 }
 

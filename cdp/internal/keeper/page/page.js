@@ -1268,8 +1268,8 @@ function prepare(el) {
 	const isOwn = (node) => own.some((x) => within(x, node));
 	const stop = watch((changes) => note(changes.every((change) => isOwn(change.target))));
 	const onEvent = (event) => {
-		const at = event.composedPath()[0];
-		note(isElement(at) && isOwn(at));
+		const at = event.composedPath()[0], trivial = isElement(at) && isOwn(at);
+		if (!trivial || event.type !== "focusin") note(trivial); // a click focuses its element
 	};
 	const events = ["focusin", "input", "change", "scroll"];
 	for (const type of events) listen(window, type, onEvent, {capture: true, passive: true});
