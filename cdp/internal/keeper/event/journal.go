@@ -120,14 +120,12 @@ func (js *Journals) since(session string, seq int64) (records []*Record, last in
 	if j == nil {
 		return nil, 0
 	}
+	bySeq := func(r *Record, seq int64) int { return cmp.Compare(r.seq, seq) }
 	for i := range j.rings {
-		for _, r := range j.rings[i].records {
-			if r.seq > seq {
-				records = append(records, r)
-			}
-		}
+		first, _ := slices.BinarySearchFunc(j.rings[i].records, seq+1, bySeq)
+		records = append(records, j.rings[i].records[first:]...)
 	}
-	slices.SortFunc(records, func(a, b *Record) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(records, func(a, b *Record) int { return bySeq(a, b.seq) })
 	return records, j.lastSeq
 }
 

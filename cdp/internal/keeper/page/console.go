@@ -13,9 +13,9 @@ import (
 )
 
 func init() {
-	look("console", (*visit).console)
+	list("console", (*visit).console)
 	manage("dialog", (*visit).answerDialog)
-	look("downloads", (*visit).downloads)
+	list("downloads", (*visit).downloads)
 }
 
 type consoleFilter struct {

@@ -55,11 +55,12 @@ type Before struct {
 
 // ledger has what was told of a page. The last act that began is the one to which later effects are attributed.
 type ledger struct {
-	acts     int    // so far
-	of       string // the last one
-	seq      int64  // the newest event that was told
-	in       frame  // where its element was
-	document string // the letters of the document that it ended in, and its URL
+	turn     chan struct{} // holds one while an act is under way: one comes after the other
+	acts     int           // so far
+	of       string        // the last one
+	seq      int64         // the newest event that was told
+	in       frame         // where its element was
+	document string        // the letters of the document that it ended in, and its URL
 	url      string
 	told     map[string]bool // ids of pages that it opened, and of finished downloads
 	names    map[string]string
@@ -427,18 +428,15 @@ func (v *visit) ledger() *ledger {
 				delete(v.ledgers, t)
 			}
 		}
-		l = &ledger{told: map[string]bool{}, names: map[string]string{}}
+		l = &ledger{turn: make(chan struct{}, 1), told: map[string]bool{}, names: map[string]string{}}
 		v.ledgers[v.page] = l
 	}
 	return l
 }
 
 // late returns what came after the last answer on the page, nil if nothing did. It is told once.
-func (v *visit) late() *Before {
-	v.mu.Lock()
-	l := v.ledgers[v.page]
-	v.mu.Unlock()
-	if l == nil || l.of == "" || v.dialog() != nil {
+func (v *visit) late(l *ledger) *Before {
+	if l.of == "" || v.dialog() != nil {
 		return nil
 	}
 	a := newActivity(v.page.ID, l.seq)

@@ -51,8 +51,9 @@ type visit struct {
 	scope *tenant.Scope
 	api.VerbOptions
 	page     *target.Target // nil before findPage
-	writes   bool           // the verb may change something
+	kind                    // of the verb
 	inner    bool           // it is a step of do that another one follows
+	turn     *ledger        // of the page whose turn the visit has
 	unseen   int            // frames that the last call of frames left out
 	secrets  map[string]api.PageSecret
 	warnings []string
@@ -62,25 +63,36 @@ type visit struct {
 
 // operation runs a verb with its parameters.
 type operation struct {
-	writes bool // may change something; its page has page.js from the start of each document
-	paged  bool // acts on a page, which must exist
-	run    func(v *visit, params json.RawMessage) (any, *api.Error)
+	kind
+	run func(v *visit, params json.RawMessage) (any, *api.Error)
+}
+
+// kind says how a verb uses a page.
+type kind struct {
+	writes bool // it may change something: the page has page.js from the start of each document
+	paged  bool // the page must exist
+	reads  bool // its document is looked at
 }
 
 // operations are the verbs by name. Each file adds its own.
 var operations = map[string]operation{}
 
-// look adds a verb that only looks at a page, act one that may change it, and manage one that finds its page itself.
+// look adds a verb that looks at a document, act one that may change it, list one that looks at what was recorded of
+// the page, and manage one that finds its page itself.
 func look[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{paged: true, run: decoded(run)}
+	operations[name] = operation{kind{paged: true, reads: true}, decoded(run)}
 }
 
 func act[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{paged: true, writes: true, run: decoded(run)}
+	operations[name] = operation{kind{paged: true, writes: true}, decoded(run)}
+}
+
+func list[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
+	operations[name] = operation{kind{paged: true}, decoded(run)}
 }
 
 func manage[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{writes: true, run: decoded(run)}
+	operations[name] = operation{kind{writes: true}, decoded(run)}
 }
 
 func decoded[P, R any](run func(*visit, P) (R, *api.Error)) func(*visit, json.RawMessage) (any, *api.Error) {
@@ -112,6 +124,7 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	}
 	defer release()
 	v := &visit{Pages: p, ctx: ctx, by: by, scope: scope, VerbOptions: q.VerbOptions, secrets: q.Secrets}
+	defer v.leave()
 	done, err := v.run(o, q.Params)
 	if err != nil {
 		return nil, err
@@ -128,7 +141,7 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 
 // run runs a verb on the page of the visit.
 func (v *visit) run(o operation, params json.RawMessage) (any, *api.Error) {
-	v.writes = o.writes
+	v.kind = o.kind
 	if o.writes {
 		if err := v.verbs.RegisterScript(v.by, script()); err != nil {
 			return nil, err
@@ -161,10 +174,38 @@ func (v *visit) use(t *target.Target) *api.Error {
 	if err := v.verbs.Tracker.Attach(v.ctx, t, ""); err != nil {
 		return err
 	}
-	if late := v.late(); late != nil {
+	l := v.ledger()
+	if v.turn == l || !v.writes && !v.reads {
+		return nil
+	}
+	if !v.writes { // an act under way tells what it caused itself
+		select {
+		case l.turn <- struct{}{}:
+			v.before = v.late(l)
+			<-l.turn
+		default:
+		}
+		return nil
+	}
+	v.leave()
+	select {
+	case l.turn <- struct{}{}:
+		v.turn = l
+	case <-v.ctx.Done():
+		return api.ContextError(v.ctx, "waiting for another act on the page")
+	}
+	if late := v.late(l); late != nil {
 		v.before = late
 	}
 	return nil
+}
+
+// leave ends the turn of the visit.
+func (v *visit) leave() {
+	if v.turn != nil {
+		<-v.turn.turn
+		v.turn = nil
+	}
 }
 
 // frame is a document: the id of its frame, "" for that of the page.

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-func init() { look("requests", (*visit).requests) }
+func init() { list("requests", (*visit).requests) }
 
 // exchange is a request with what became of it, as the recorded events say.
 type exchange struct {
