@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // TestMain also runs the child processes that a host starts from the test binary.
@@ -95,6 +96,21 @@ func TestRemoveBuiltin(t *testing.T) {
 		"nothing": host.NotFound} {
 		if _, err := p.Admission().Remove(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// TestBuiltinNames checks that the names of the built-in plugins, and only those, are known as such without a catalog.
+func TestBuiltinNames(t *testing.T) {
+	p := parley.New(parley.Config{Home: t.TempDir()})
+	defer p.Close()
+	catalog, err := p.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range catalog.Providers() {
+		if info := of.Info(); manifest.Builtin(info.Name) != (info.Kind == manifest.KindBuiltin) {
+			t.Errorf("%s, of kind %s: Builtin is %v", info.Name, info.Kind, manifest.Builtin(info.Name))
 		}
 	}
 }

@@ -360,8 +360,11 @@ func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
 	}
 	for _, e := range entries {
 		switch {
-		case manifest.Reserved(e.Name) && list.has(e.Name):
-			notice("the installed plugin " + e.Name + " has a reserved name and is ignored")
+		case manifest.Builtin(e.Name):
+			if e.Info().Owner != host.OwnerShipped { // which is an earlier form of the built-in plugin
+				notice("the installed plugin " + e.Name + " has the name of a built-in plugin and is ignored; remove it: " +
+					"parley plugin remove " + e.Name)
+			}
 			continue
 		case manifest.Reserved(e.Name):
 			notice("the installed plugin " + e.Name + " has a name that Parley reserves for a command: its tools are " +

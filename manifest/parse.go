@@ -483,13 +483,20 @@ func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
 // reserved are the host's commands, present and planned: a plugin with such a name could not be reached.
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
-	"audit", "doctor", "completion", "help", "version", "list", "cdp", "serve", "console", "fleet", "page-tools",
+	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools",
 	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals",
 }
 
-// Reserved reports whether a plugin cannot have a name, ignoring case.
+// builtin are the plugins that are part of the host.
+var builtin = []string{"cdp"}
+
+// Builtin reports whether a name is that of a plugin of [KindBuiltin], ignoring case.
+func Builtin(name string) bool { return slices.Contains(builtin, strings.ToLower(name)) }
+
+// Reserved reports whether an installed plugin cannot have a name, ignoring case: that of a command or of a built-in
+// plugin.
 func Reserved(name string) bool {
-	return slices.Contains(reserved, strings.ToLower(name))
+	return Builtin(name) || slices.Contains(reserved, strings.ToLower(name))
 }
 
 // CompactJSON returns JSON on one line, and invalid JSON as it is.

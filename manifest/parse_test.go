@@ -440,8 +440,8 @@ func TestReserved(t *testing.T) {
 			t.Errorf("%s is not reserved", name)
 		}
 	}
-	if len(strings.Fields(design)) != len(reserved) {
-		t.Errorf("%d names are reserved, expected %d", len(reserved), len(strings.Fields(design)))
+	if n := len(reserved) + len(builtin); len(strings.Fields(design)) != n {
+		t.Errorf("%d names are reserved, expected %d", n, len(strings.Fields(design)))
 	}
 	for _, name := range []string{"text", "json", "page", "", "calls"} {
 		if Reserved(name) {

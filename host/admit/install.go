@@ -336,8 +336,11 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	if errors.Is(err, host.NotFound) {
 		if all, failed := in.cfg.Providers(); failed == nil {
 			if slices.ContainsFunc(all, func(o host.Provider) bool { return strings.EqualFold(o.Info().Name, name) }) {
-				return Installed{}, host.Errorf(host.InvalidArgs, "%s is part of this binary and cannot be removed; "+
-					"an installed plugin of its name takes its place", manifest.CleanLine(name)).
+				text := "%s is part of this binary and cannot be removed; an installed plugin of its name takes its place"
+				if manifest.Builtin(name) {
+					text = "%s is built in and cannot be removed"
+				}
+				return Installed{}, host.Errorf(host.InvalidArgs, text, manifest.CleanLine(name)).
 					WithSteps(host.OperatorStep(host.OpPluginList))
 			}
 		}

@@ -54,7 +54,7 @@
 //
 // A plugin has the rights that its manifest requests and the policy grants, never more. Grants and settings apply to
 // the digest or signer beside them and to no other plugin of the same name; limits and isolate apply to every version.
-// Plugins that are compiled in have no grants.
+// To plugins that are built in, only limits.timeout and the rules of callers apply.
 //
 // A plugin that policy.toml binds to another digest or signer does not run at all. Neither does, under require_signer,
 // an installed plugin without a signature of a trusted key. A signer that policy.toml names is trusted for that plugin;

@@ -74,6 +74,17 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 	}
 	e := s.entry(info.Name)
 	l := e.limits(s.timeout())
+	if info.Kind == manifest.KindBuiltin {
+		l = limits{Limits: host.Limits{Timeout: l.Timeout}}
+		x.Notes = append(x.Notes, x.Plugin+" is built in: it is part of Parley, runs without a sandbox, and needs no rights")
+		for _, p := range e.parts() {
+			for _, k := range p.guestKeys {
+				x.Notes = append(x.Notes, fmt.Sprintf("%s (%s) has no effect: %s", k.text, k.pos, p.builtinReason()))
+			}
+		}
+	} else {
+		x.Settings = string(e.settings(info.Digest, p.env))
+	}
 	if l.Timeout > 0 {
 		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
 	}
@@ -85,7 +96,6 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 			x.Limits = append(x.Limits, fmt.Sprintf(b.text, n))
 		}
 	}
-	x.Settings = string(e.settings(info.Digest, p.env))
 	if by, err := p.env.signer(info.Name, info.Digest); err == nil {
 		x.Signer = by.Key
 	}
@@ -181,7 +191,8 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 			patterns = append(patterns, c.pattern)
 		}
 		for _, p := range f.plugins {
-			if slices.ContainsFunc(p.grants, func(g locatedGrant) bool { return g.Kind == Tool }) {
+			callsTools := slices.ContainsFunc(p.grants, func(g locatedGrant) bool { return g.Kind == Tool })
+			if callsTools && !manifest.Builtin(p.name) {
 				patterns = append(patterns, "plugin:"+p.name)
 			}
 		}

@@ -49,6 +49,7 @@ type plugin struct {
 	limits      limits
 	settings    json.RawMessage
 	settingsPos position
+	guestKeys   []element // which have no effect on a built-in plugin
 }
 
 // limits are those that a file sets for a plugin and its module.
@@ -201,6 +202,11 @@ func (f *file) addPlugin(all table, name string) {
 	}
 	f.plugins[strings.ToLower(name)] = p
 	t.allowKeys("digest", "signer", "grants", "owners", "isolate", "limits", "settings")
+	for _, key := range t.names() {
+		if key != "limits" {
+			p.guestKeys = append(p.guestKeys, element{key, t.keyPos(key)})
+		}
+	}
 	if p.digest, ok = t.text("digest"); ok {
 		p.boundPos = t.valuePos("digest")
 		if !isDigest(p.digest) {
@@ -227,7 +233,13 @@ func (f *file) addPlugin(all table, name string) {
 		for _, b := range bounds {
 			*b.of(&p.limits) = l.integer(b.key, b.most)
 		}
+		for _, key := range l.names() {
+			if key != "timeout" {
+				p.guestKeys = append(p.guestKeys, element{"limits." + key, l.keyPos(key)})
+			}
+		}
 	}
+	slices.SortFunc(p.guestKeys, func(a, b element) int { return a.pos.compare(b.pos, a.text, b.text) })
 	if s, ok := t.subtable("settings"); ok {
 		p.settingsPos = t.keyPos("settings")
 		p.settings = s.json()

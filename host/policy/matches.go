@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,7 +16,8 @@ type Match struct {
 	Where      string          `json:"where"` // FILE:LINE
 	Rule       string          `json:"rule"`
 	Matches    int             `json:"matches"`
-	First      []string        `json:"first"` // at most three of them
+	First      []string        `json:"first"`               // at most three of them
+	NoEffect   string          `json:"no_effect,omitempty"` // why it can apply to nothing, and what to do
 	DidYouMean []host.NearName `json:"did_you_mean,omitempty"`
 }
 
@@ -32,6 +34,11 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 	}
 	for _, f := range s.files() {
 		for _, c := range f.callers {
+			if plugin, ok := strings.CutPrefix(c.pattern, kindPlugin+":"); ok && manifest.Builtin(plugin) {
+				found.list = append(found.list, Match{c.pos.String(), "[callers." + quote(c.pattern) + "]", 0, []string{},
+					plugin + " is built in and calls no tools; remove it", nil})
+				continue
+			}
 			for v, list := range c.lists {
 				if list != nil {
 					found.addRules(c.pattern, verb(v), list)
@@ -53,6 +60,15 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 		}
 	}
 	return found.list, nil
+}
+
+// builtinReason says why only limits.timeout applies to a built-in plugin, and what to do about the rest.
+func (p *plugin) builtinReason() string {
+	text := p.name + " is built in, without a sandbox and rights of its own; remove it"
+	if filepath.Base(p.pos.file) == GrantsFile {
+		text += ": parley policy revoke " + p.name
+	}
+	return text
 }
 
 type matches struct {
@@ -103,13 +119,20 @@ func (m *matches) addRules(caller string, v verb, list *rules) {
 }
 
 func (m *matches) addPlugin(p *plugin) {
-	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, p.name) })
-	if i < 0 || len(p.grants) == 0 {
-		var to []string
-		if i >= 0 {
-			to = m.plugins[i : i+1]
+	if manifest.Builtin(p.name) {
+		if p.limits.Timeout > 0 {
+			m.add(p.pos, "[plugin."+p.name+"] limits.timeout", []string{p.name}, "")
 		}
-		m.add(p.pos, "[plugin."+p.name+"]", to, p.name)
+		for _, k := range p.guestKeys {
+			m.list = append(m.list, Match{k.pos.String(), "[plugin." + p.name + "] " + k.text, 0, []string{},
+				p.builtinReason(), nil})
+		}
+		return
+	}
+	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, p.name) })
+	own := m.plugins[max(i, 0) : i+1]
+	if i < 0 || len(p.grants) == 0 {
+		m.add(p.pos, "[plugin."+p.name+"]", own, p.name)
 	}
 	for _, g := range p.grants {
 		var to []string
@@ -123,7 +146,7 @@ func (m *matches) addPlugin(p *plugin) {
 				}
 			}
 		} else if i >= 0 && g.RequestedBy(m.asks[m.plugins[i]]) {
-			to = m.plugins[i : i+1]
+			to = own
 		}
 		m.add(g.pos, p.name+" grant "+g.String(), to, typed)
 	}

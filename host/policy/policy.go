@@ -151,11 +151,12 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	if err := s.approve(ask.Plugin, ask.Digest, p.env); err != nil {
 		return d, s.describeRefusal(err, ask.Plugin, ask.Digest, p.env)
 	}
-	d.Limits, d.Settings = e.limits(s.timeout()).Limits, e.settings(ask.Digest, p.env)
-	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
-	if ask.Digest == "" {
+	if d.Limits = e.limits(s.timeout()).Limits; ask.Digest == "" { // built in
+		d.Limits = host.Limits{Timeout: d.Limits.Timeout}
 		return d, nil
 	}
+	d.Settings = e.settings(ask.Digest, p.env)
+	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
 	d.Isolate = s.isolate(ask.Plugin)
 	allowed, err := parseAllowed(ask.Allowed, ask.Plugin)
 	if err != nil {
@@ -208,11 +209,6 @@ func ask[T any](p *Policy, say func(*state) T) (said T, err error) {
 		return said, err
 	}
 	return say(s), nil
-}
-
-// Isolate returns how calls of a plugin are isolated: "none", "process" or "call", or "" if the files do not say.
-func (p *Policy) Isolate(plugin string) (string, error) {
-	return ask(p, func(s *state) string { return s.isolate(plugin) })
 }
 
 // Egress returns what the operator allows for the network as a whole.

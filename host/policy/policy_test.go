@@ -490,12 +490,11 @@ func TestTwoFiles(t *testing.T) {
 	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"",
 		"[operator]\nallow_yes = true\n[defaults]\ntimeout = \"5s\"\nisolate = \"none\"\n[plugin.q]\nisolate = \"process\"")
 	for name, want := range map[string]string{"p": "process", "Q": "none"} {
-		if got, err := p.Isolate(name); got != want || err != nil {
-			t.Errorf("isolate of %s is %s, %v", name, got, err)
+		ask := call("cli", name+".t", "read", false)
+		ask.Digest = digestA
+		if got, none := decide(t, p, ask).Isolate, decide(t, Default(), ask).Isolate; got != want || none != "" {
+			t.Errorf("isolate of %s is %q, and without files %q", name, got, none)
 		}
-	}
-	if got, err := Default().Isolate("p"); got != "" || err != nil {
-		t.Errorf("isolate without files is %q, %v", got, err)
 	}
 	if yes, err := p.AllowYes(); !yes || err != nil {
 		t.Errorf("allow_yes is %v, %v", yes, err)
@@ -529,7 +528,9 @@ concurrent_calls = 6`
 	if hosts, err := p.AttachHosts(); fmt.Sprint(hosts) != "[build-host 10.0.0.5]" || err != nil {
 		t.Errorf("%v, %v", hosts, err)
 	}
-	d := decide(t, p, call("cli", "p.t", "read", false))
+	ask := call("cli", "p.t", "read", false)
+	ask.Digest = digestA
+	d := decide(t, p, ask)
 	want := host.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5,
 		ConcurrentCalls: 6}
 	if d.Limits != want {

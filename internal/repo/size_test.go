@@ -21,15 +21,15 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                   770, // imports host/overlay
-	"manifest":            10099,
-	"host/call":           2795, // rules for the parts of a call
-	"host/overlay":        541,  // the edits themselves, from host
+	".":                   773,   // an installed plugin that is built in by now; imports host/overlay
+	"manifest":            10101, // names of built-in plugins
+	"host/call":           2795,  // rules for the parts of a call
+	"host/overlay":        541,   // the edits themselves, from host
 	"host/search":         182,
 	"host/redact":         586,  // blocks of content, from host
 	"host/session":        488,  // names of sessions and media types of results, from host
 	"host":                1922, // what a call acted on
-	"host/policy":         3169, // positions of keys, which settings read too
+	"host/policy":         3211, // what has no effect on built-in plugins; positions of keys, which settings read too
 	"host/egress":         868,
 	"host/protect":        804,   // times of files, from host
 	"host/internal/index": 3336,  // the file of merged segments, which host had
@@ -51,9 +51,9 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper": 9170, // a table of the verbs that need no host
 	"plugins":             5913, // as plugins/page below
 	"sdk":                 1787,
-	"cmd":                 13597, // what a call acted on; addresses of calls; imports; signals of servers; values of files
+	"cmd":                 13599, // what a call acted on; addresses of calls; imports; signals of servers; values of files
 	"internal":            1194,  // plugins for tests
-	"host/admit":          1413,  // reports have their name in full; imports
+	"host/admit":          1416,  // reports have their name in full; imports
 	"internal/durable":    102,   // writing a file, which four rooms did themselves
 	"host/commandline":    142,
 	"host/origin":         342,

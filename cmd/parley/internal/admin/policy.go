@@ -40,7 +40,10 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	data := checkPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
 	var warnings []string
 	for _, m := range matches {
-		if m.Matches == 0 {
+		switch {
+		case m.NoEffect != "":
+			warnings = append(warnings, fmt.Sprintf("%s: %s has no effect: %s", m.Where, m.Rule, m.NoEffect))
+		case m.Matches == 0:
 			text := fmt.Sprintf("%s: %s matches nothing today", m.Where, m.Rule)
 			if len(m.DidYouMean) > 0 {
 				text += "; did you mean " + m.DidYouMean[0].Name + "?"
@@ -56,7 +59,7 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 		}
 		for _, m := range data.Rules {
 			names := strings.Join(m.First, ", ")
-			names += command.When(m.Matches > len(m.First), ", ..")
+			names += command.When(m.Matches > len(m.First), ", ..") + command.When(m.NoEffect != "", "no effect")
 			fmt.Fprintf(w, "  %s: %s: %d %s\n", m.Where, m.Rule, m.Matches, names)
 		}
 	})

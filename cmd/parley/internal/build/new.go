@@ -59,7 +59,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
 	}
 	if manifest.Reserved(opts.Name) {
-		return host.Errorf(host.AlreadyExists, "%s is the name of a command, which no plugin can have", opts.Name).
+		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", opts.Name).
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
 	}
 	if err := os.Mkdir(opts.Name, 0o755); errors.Is(err, fs.ErrExist) {

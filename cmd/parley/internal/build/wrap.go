@@ -57,8 +57,9 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	name := cmp.Or(opts.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
 	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
 		return host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
-			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and not the name of a command; "+
-				"choose a name with --name NAME", manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and no name that Parley "+
+				"reserves; choose one with --name NAME", manifest.CleanLine(name)).
+			WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
 	}
 	out := cmp.Or(opts.Out, filepath.Join(filepath.Dir(opts.Path), stem+".manifest.json"))
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {

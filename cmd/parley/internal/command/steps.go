@@ -24,7 +24,7 @@ func (a *App) Command(s host.Step) string {
 	if s.Op == host.OpPlan {
 		words, plugin, local = append(words, "plan", s.Tool), "", ""
 	}
-	isReserved := manifest.Reserved(plugin) && plugin != cdp.Name // a plugin that had the name before
+	isReserved := manifest.Reserved(plugin) && !manifest.Builtin(plugin) // a plugin that had the name before
 	switch {
 	case isReserved && s.Op == host.OpList:
 		words = append(words, "list", QuoteWord(plugin))

@@ -51,6 +51,7 @@ func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions)
 			entries = append(entries, entry)
 		}
 	}
+	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return manifest.Builtin(e.Name) }) // superseded
 	if len(entries) == 0 {
 		return host.Errorf(host.NotFound, "no plugins are installed, so there is nothing to pin").
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
@@ -201,8 +202,9 @@ func parsePins(data []byte) ([]pin, error) {
 	}
 	pins := make([]pin, 0, len(file.Plugins))
 	for name, pin := range file.Plugins {
-		pin.Name = name
-		pins = append(pins, pin)
+		if pin.Name = name; !manifest.Builtin(name) { // it was pinned before it was built in
+			pins = append(pins, pin)
+		}
 	}
 	slices.SortFunc(pins, func(a, b pin) int { return strings.Compare(a.Name, b.Name) })
 	return pins, nil

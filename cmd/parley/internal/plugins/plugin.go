@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley"
-	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
@@ -101,9 +100,6 @@ func installed(app *command.App, _ *cobra.Command) []string {
 
 // runPluginRemove removes an installed plugin and revokes its grants.
 func runPluginRemove(_ context.Context, app *command.App, name string) error {
-	if strings.EqualFold(name, cdp.Name) {
-		return host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
-	}
 	removed, err := app.Parley().Admission().Remove(name)
 	if err != nil {
 		return err
