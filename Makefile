@@ -39,7 +39,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench tokens \
+.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts soak tokens \
 	hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
@@ -92,6 +92,12 @@ lint: ## gofmt, go vet, staticcheck
 
 bench: build ## medians of whole processes against baselines of the same run
 	$(GO) -C bench run .
+
+acts: programs ## verbs of page beside agent-browser, what a click costs, and whether its effects are told
+	$(GO) -C bench run ./acts
+
+soak: programs ## random verbs on component pages for two hours: memory, faults, processes that are left
+	$(GO) -C bench run ./acts -part soak -v
 
 tokens: build programs ## what tools/list costs, of parley and of third-party servers
 	$(GO) -C bench run ./tokens

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // peerSource is the smallest program that evaluates an expression in a page: it dials, sends and exits. For each
@@ -61,13 +63,13 @@ const (
 // browser times calls in a browser: first in one with a port, so that other programs can use the same one, then in one
 // that the keeper starts.
 func (b *bench) browser() error {
-	chrome, err := b.chrome()
+	chrome, err := tree.Chrome(b.parley, b.env("own"))
+	if errors.Is(err, tree.ErrNoChrome) {
+		fmt.Fprintln(b.out, "\nNo browser was found; its figures are left out:", err)
+		return nil
+	}
 	if err != nil {
 		return err
-	}
-	if chrome == "" {
-		fmt.Fprintln(b.out, "\nNo browser was found; its figures are left out.")
-		return nil
 	}
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -101,26 +103,6 @@ func (b *bench) keeperAlone() error {
 		}
 	}
 	return nil
-}
-
-// chrome returns the browser that Parley finds, or "".
-func (b *bench) chrome() (string, error) {
-	var answer struct {
-		Data struct {
-			Checks []struct{ Name, Status, Detail string }
-		}
-	}
-	raw, err := b.output("own", "doctor", "--json")
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	for _, c := range answer.Data.Checks {
-		if c.Name == "chrome" && c.Status == "ok" {
-			path, _, _ := strings.Cut(c.Detail, ": ")
-			return path, nil
-		}
-	}
-	return "", err
 }
 
 // compareEvaluate times an evaluation by Parley, the bare round trip and the smallest program in the same page of one

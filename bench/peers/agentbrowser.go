@@ -1,18 +1,13 @@
 package main
 
-import (
-	"path/filepath"
-	"strings"
-)
+import "strings"
 
 // newAgentBrowser returns the native binary of agent-browser. Its log of requests is of the whole session and would
 // grow from task to task.
-func newAgentBrowser(home, modules, chrome string) tool {
+func newAgentBrowser(env []string) tool {
 	return &commandLine{
 		title: "agent-browser",
-		env: []string{"HOME=" + home, "AGENT_BROWSER_SESSION=$SESSION", "AGENT_BROWSER_EXECUTABLE_PATH=" + chrome,
-			"AGENT_BROWSER_ARGS=--no-sandbox",
-			"AGENT_BROWSER_SKILLS_DIR=" + filepath.Join(modules, "agent-browser", "skill-data")},
+		env:   append(env, "AGENT_BROWSER_SESSION=$SESSION"),
 		start: "agent-browser open about:blank",
 		clear: `agent-browser batch --bail "open about:blank" "network requests --clear" "console --clear" "errors --clear"`,
 		close: "agent-browser close", closeAll: "agent-browser close --all",

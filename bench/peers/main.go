@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,12 +15,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/internal/foreign"
 
+	"github.com/parley-tools/parley/bench/internal/npm"
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
@@ -102,7 +101,7 @@ func choose[T any](all []T, name func(*T) string, wanted string) ([]T, error) {
 
 // install builds Parley, fetches the other tools and puts the commands of all into one folder of PATH.
 func (b *bench) install(ctx context.Context) error {
-	modules, err := fetch(ctx)
+	modules, err := npm.Fetch(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,74 +120,27 @@ func (b *bench) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-	native, err := os.ReadFile(filepath.Join(modules, "agent-browser", "bin", "agent-browser-"+platform))
-	if err != nil {
-		return err
-	}
 	err = errors.Join(
 		os.Symlink(parley, filepath.Join(bin, "parley")),
 		os.Symlink(node, filepath.Join(bin, "node")),
 		os.Symlink(filepath.Join(modules, "@playwright", "cli", "playwright-cli.js"), filepath.Join(bin, "playwright-cli")),
-		os.WriteFile(filepath.Join(bin, "agent-browser"), native, 0o700),
 		os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")))
 	if err != nil {
 		return err
 	}
-	chrome, err := findChrome(parley, b.work)
+	chrome, err := tree.Chrome(parley, append(os.Environ(), "PARLEY_HOME="+filepath.Join(b.work, "parley")))
 	if err != nil {
 		return err
 	}
-	b.tools = []tool{newParley(b.work), newAgentBrowser(b.work, modules, chrome), newPlaywright(b.work, modules, chrome),
+	_, env, err := npm.AgentBrowser(modules, bin, b.work, chrome)
+	if err != nil {
+		return err
+	}
+	b.tools = []tool{newParley(b.work), newAgentBrowser(env), newPlaywright(b.work, modules, chrome),
 		newDevtools(node, modules, chrome)}
 	b.scripts = map[string]map[string]script{}
 	for i, scripts := range []map[string]script{parleyScripts, agentBrowserScripts, playwrightScripts, devtoolsScripts} {
 		b.scripts[b.tools[i].name()] = scripts
 	}
 	return nil
-}
-
-// fetch returns the folder of the npm packages, and installs them first if they are missing or not those of the lock.
-func fetch(ctx context.Context) (modules string, err error) {
-	folder, err := filepath.Abs(filepath.Join("bench", "peers"))
-	if err != nil {
-		return "", err
-	}
-	modules = filepath.Join(folder, "node_modules")
-	lock, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
-	if err != nil {
-		return "", err
-	}
-	mark := filepath.Join(modules, ".fetched")
-	if fetched, err := os.ReadFile(mark); err == nil && slices.Equal(fetched, lock) {
-		return modules, nil
-	}
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts")
-	cmd.Dir = folder
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm ci in %s: %w\n%s", folder, err, out)
-	}
-	return modules, os.WriteFile(mark, lock, 0o644)
-}
-
-// findChrome returns the browser that Parley finds, which all tools use.
-func findChrome(parley, home string) (string, error) {
-	cmd := exec.Command(parley, "doctor", "--json")
-	cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(home, "parley"))
-	raw, err := cmd.Output()
-	var answer struct {
-		Data struct {
-			Checks []struct{ Name, Status, Detail string }
-		}
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	for _, c := range answer.Data.Checks {
-		if c.Name == "chrome" && c.Status == "ok" {
-			path, _, _ := strings.Cut(c.Detail, ": ")
-			return path, nil
-		}
-	}
-	return "", errors.Join(errors.New("parley doctor finds no browser"), err)
 }
