@@ -38,7 +38,8 @@ type how struct {
 	Offset  []float64 `json:"offset,omitempty"`
 	To      any       `json:"to,omitempty"`    // of a drag: where it ends
 	Files   int       `json:"files,omitempty"` // how many the file input is to get; it may be invisible
-	Timeout int64     `json:"timeout"`         // milliseconds; set by begin
+	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as the next
+	Time    int64     `json:"time"`
 
 	verb   string // for the ledger
 	settle *int   // milliseconds; nil: the rule
@@ -64,6 +65,7 @@ func (v *visit) beginUntil(word string, h how, until time.Time) (*begun, *api.Er
 		if turn == 0 && len(v.frames()) > 0 { // the element may be in one of them
 			h.Timeout = 1
 		}
+		h.Time = v.time()
 		err := v.script("", start, "begin", where, h)
 		if time.Now().Before(until) && v.canRetry("", err) {
 			continue

@@ -43,8 +43,9 @@ type snapshotText struct {
 	Frames  []element
 	missing []element // frames that are not in the text
 	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
-	Hosts bool
-	Left  struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
+	Hosts   bool
+	Partial bool                                      // there was no time for the rest
+	Left    struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
 }
 
 // snapshot shows the page as a tree of what a person could see, with refs.
@@ -52,7 +53,7 @@ func (v *visit) snapshot(p snapshotParams) (shot, *api.Error) {
 	group, from, _ := strings.Cut(strings.TrimSuffix(p.Group, "]"), "[")
 	first, _ := strconv.Atoi(from)
 	args := object{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
-		"audit": p.Audit}
+		"audit": p.Audit, "time": v.time()}
 	in, ref, err := v.focusInside(p.Focus)
 	if err != nil {
 		return shot{}, err
@@ -136,7 +137,8 @@ func (v *visit) addFrames(s *snapshotText, in frame, args object, all []pageFram
 			s.missing = append(s.missing, of)
 			continue
 		}
-		more := object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"]}
+		more := object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"],
+			"time": v.time()}
 		inner, err := v.snapshotOf(shown[at].id, more)
 		if err == nil && len(inner.Frames) > 0 {
 			err = v.addFrames(&inner, shown[at].id, more, all)
@@ -146,6 +148,7 @@ func (v *visit) addFrames(s *snapshotText, in frame, args object, all []pageFram
 			continue
 		}
 		s.missing = append(s.missing, inner.missing...)
+		s.Partial = s.Partial || inner.Partial
 		s.Left.Prose += inner.Left.Prose
 		s.Left.Cut += inner.Left.Cut
 		s.Left.Grouped += inner.Left.Grouped
@@ -177,12 +180,18 @@ func (s *snapshotText) insert(ref, text string, partial bool) bool {
 	return true
 }
 
+// notAll says that an answer has only a part of the page.
+const notAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
+
 // leftOut says what the text lacks, and the calls that show it.
 func (s *snapshotText) leftOut() (parts []string) {
 	add := func(n int, what, way string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, what, way))
 		}
+	}
+	if s.Partial {
+		parts = append(parts, notAll)
 	}
 	add(s.Left.Prose, "texts", "page.text")
 	add(s.Left.Grouped, "items in groups", "group g1, or page.find")
@@ -211,9 +220,9 @@ func (v *visit) text(p textParams) (pageText, *api.Error) {
 	}
 	var all []pageFrame
 	missing := []element{}
-	r, err := v.textOf(in, object{"max_tokens": p.MaxTokens, "focus": ref}, &all, &missing, p.Element)
+	r, err := v.textOf(in, object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.time()}, &all, &missing, p.Element)
 	if err == nil {
-		r.LeftOut = v.framesLeftOut(missing, "page.text with their refs")
+		r.LeftOut = strings.Trim(r.LeftOut+", "+v.framesLeftOut(missing, "page.text with their refs"), ", ")
 	}
 	return r, err
 }
@@ -224,9 +233,13 @@ func (v *visit) textOf(in frame, args object, all *[]pageFrame, missing *[]eleme
 		pageText
 		Failure *failure
 		Frames  []element
+		Partial bool
 	}
 	if err := v.script(in, &r, "text", args); err != nil {
 		return r.pageText, err
+	}
+	if r.Partial {
+		r.LeftOut = notAll
 	}
 	if r.Failure != nil {
 		return r.pageText, r.Failure.error(wanted)
@@ -248,7 +261,7 @@ func (v *visit) textOf(in frame, args object, all *[]pageFrame, missing *[]eleme
 			*missing = append(*missing, of)
 			continue
 		}
-		inner, err := v.textOf(shown[at].id, object{"max_tokens": left}, all, missing, wanted)
+		inner, err := v.textOf(shown[at].id, object{"max_tokens": left, "time": v.time()}, all, missing, wanted)
 		if err != nil {
 			*missing = append(*missing, of)
 			continue
@@ -280,6 +293,7 @@ type found struct {
 	Resolved string
 	Failure  *failure
 	Frames   int // how many frames the document has
+	Partial  bool
 }
 
 // findElements finds elements, in the page and all its frames.
@@ -295,12 +309,13 @@ func (v *visit) findAll(word string, limit int) (all found, err *api.Error) {
 		var f found
 		_, err := v.opened(in, func() (*failure, *api.Error) {
 			f = found{}
-			err := v.script(in, &f, "find", where, object{"limit": limit})
+			err := v.script(in, &f, "find", where, object{"limit": limit, "time": v.time()})
 			return f.Failure, err
 		})
 		all.Total += f.Total
 		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
 		all.Note = cmp.Or(all.Note, f.Resolved)
+		all.Partial = all.Partial || f.Partial
 		return f, err
 	}
 	mine, err := search("")
@@ -321,6 +336,9 @@ func (v *visit) findAll(word string, limit int) (all found, err *api.Error) {
 	if v.unseen += unread; v.unseen > 0 {
 		all.LeftOut = v.framesLeftOut(nil, "page.snapshot shows refs of frames")
 	}
+	if all.Partial {
+		all.LeftOut = strings.Trim(all.LeftOut+", "+notAll, ", ")
+	}
 	if all.Total == 0 {
 		return all, mine.Failure.error(word)
 	}
@@ -332,7 +350,7 @@ func (v *visit) find(word string, limit int) (frame, *matches, *api.Error) {
 	var mine found
 	in, err := v.anywhere(word, func(in frame) (*failure, *api.Error) {
 		mine = found{}
-		err := v.script(in, &mine, "find", parseLocator(word), object{"limit": max(limit, 3), "acting": v.writes})
+		err := v.script(in, &mine, "find", parseLocator(word), object{"limit": max(limit, 3), "acting": v.writes, "time": v.time()})
 		return mine.Failure, err
 	})
 	return in, &mine.matches, err

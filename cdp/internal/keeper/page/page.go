@@ -341,6 +341,15 @@ func (v *visit) patience() time.Duration {
 	return most
 }
 
+// time is how long page.js may look, in milliseconds: there is time left to say what it has seen.
+func (v *visit) time() int64 {
+	deadline, ok := v.ctx.Deadline()
+	if !ok {
+		return time.Minute.Milliseconds()
+	}
+	return max(time.Until(deadline).Milliseconds()*2/3, 1)
+}
+
 func (v *visit) warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
 }

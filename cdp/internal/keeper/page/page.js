@@ -93,6 +93,16 @@ function byIds(el, name) {
 	return ids.split(/\s+/).filter(Boolean).map(find).filter(Boolean);
 }
 
+// A call has a time and a depth, so that no page can hold it up. What is beyond them is left out, and the answer says so.
+const maxDepth = 1000;
+let deadline = Infinity, partial = false, steps = 0;
+
+// beyond reports whether what is so deep in the document, or comes so late, is left out.
+function beyond(depth) {
+	if (depth > maxDepth || ++steps % 64 === 0 && performance.now() > deadline) partial = true;
+	return depth > maxDepth || partial && performance.now() > deadline;
+}
+
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
 const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
 const set = (words) => new Set(words.split(" "));
@@ -328,7 +338,14 @@ function labelText(el, how) {
 		{inside: true, label: el, hidden: !rendered(label)})).join(" "));
 }
 
-const name = (el) => clean(nameOf(el, new Set(), {}));
+function name(el) {
+	try {
+		return clean(nameOf(el, new Set(), {}));
+	} catch (error) {
+		if (!(error instanceof RangeError)) throw error; // it is too deep for the stack
+		return clean(clip(textContent(el), 1000));
+	}
+}
 
 // value returns what a control holds. That of a password is never shown.
 function value(el) {
@@ -455,10 +472,15 @@ function shownChildren(el) {
 }
 
 // elements returns all elements of the tree below a node, in its order.
-function elements(from, out = []) {
-	if (excluded(from)) return out;
-	out.push(from);
-	for (const node of shownChildren(from)) if (isElement(node)) elements(node, out);
+function elements(from) {
+	const out = [], left = [from];
+	while (left.length && !beyond(0)) {
+		const el = left.pop();
+		if (excluded(el)) continue;
+		out.push(el);
+		const inner = shownChildren(el);
+		for (let i = inner.length - 1; i >= 0; i--) if (isElement(inner[i])) left.push(inner[i]);
+	}
 	return out;
 }
 const allElements = () => elements(documentElement(document));
@@ -536,8 +558,10 @@ function locate(locator) {
 		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
 	}
 	return found.length ? {elements: found} :
-		{failure: {code: "no_match", near: nearest(locator), ...hasHosts(true) && {hosts: true}}};
+		{failure: {code: "no_match", near: nearest(locator), ...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
+
+const notAll = "there was no time to look at all of the page: give the call a larger timeout, or name the element by css=";
 
 function byRef(ref) {
 	const kept = refs.get(ref);
@@ -675,14 +699,14 @@ const inView = (el) => {
 // tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
 // are left out; those that hold several things stay, without a role, to keep them together. The names of controls cost
 // most, and few are shown of a long list, so nameIn reads them when they are needed.
-function tree(el) {
-	if (excluded(el)) return [];
+function tree(el, depth = 0) {
+	if (beyond(depth) || excluded(el)) return [];
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
 	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
 	if (shown && leaves.has(own)) {
 		if (own !== "heading" && own !== "treeitem") return [control([])];
-		const kids = treeOf(el).filter((kid) => interactive.has(kid.role)), itself = control(kids);
+		const kids = treeOf(el, depth).filter((kid) => interactive.has(kid.role)), itself = control(kids);
 		if (own !== "heading") return [itself];
 		if (kids.length === 1 && (isAll(el, kids[0].el) || nameIn(kids[0]) === nameIn(itself))) {
 			return [{...kids[0], state: `heading ${kids[0].state}`.trim()}];
@@ -695,7 +719,7 @@ function tree(el) {
 	if (shown && labelled !== el && excluded(labelled) && isBox(labelled)) {
 		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
 	}
-	const kids = labelled !== el ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
+	const kids = labelled !== el ? treeOf(el, depth).filter((kid) => kid.role !== "text") : treeOf(el, depth);
 	if (shown && interactive.has(own)) return [control(kids)];
 	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
 		return [node([], {role: "clickable", name: shownName(el, own), el})];
@@ -717,7 +741,7 @@ const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : n
 const isAll = (el, inner) => !has(el, "aria-label") && !has(el, "aria-labelledby") &&
 	children(el).every((node) => nodeType(node) === 3 ? !clean(data(node)) : !isElement(node) || node === inner);
 
-function treeOf(el) {
+function treeOf(el, depth) {
 	const out = [];
 	for (const child of shownChildren(el)) {
 		if (nodeType(child) === 3) {
@@ -725,7 +749,7 @@ function treeOf(el) {
 			if (!text || !visible(parent(child) || el)) continue;
 			join(out, {role: "text", name: text, value: "", state: "", kids: [], box: el});
 		} else if (isElement(child)) {
-			for (const node of tree(child)) join(out, node);
+			for (const node of tree(child, depth + 1)) join(out, node);
 		}
 	}
 	return out;
@@ -927,7 +951,8 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	let shown = lines.length;
 	while (used > budget) used -= bytes(lines[--shown]) + 1;
 	if (group) groups = keptGroups;
-	const result = {...head, frames: group ? [] : framesIn(top), left_out: {...best.left, cut: lines.length - shown}};
+	const result = {...head, partial, frames: group ? [] : framesIn(top),
+		left_out: {...best.left, cut: lines.length - shown}};
 	lines = best.lines.slice(0, shown).map((make) => make(true));
 	if (group || focus) return {...result, text: lines.join("\n")};
 	const before = lastLines;
@@ -950,11 +975,19 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 		if (found.failure) return found;
 		top = found.el;
 	}
+	// The end of the text is kept apart, since what comes next depends on it.
+	const parts = [];
 	let out = "";
+	const fold = () => {
+		if (out.length < 16384) return;
+		parts.push(out.slice(0, -4096));
+		out = out.slice(-4096);
+	};
 	const line = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n"; };
 	const paragraph = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n\n"; };
-	const write = (el) => {
-		if (excluded(el) || !visible(el) && !children(el).length) return;
+	const write = (el, depth) => {
+		fold();
+		if (beyond(depth) || excluded(el) || !visible(el) && !children(el).length) return;
 		const name = tag(el);
 		if (name === "br") return void (out += "\n");
 		if (name === "tr") {
@@ -988,15 +1021,15 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 			if (nodeType(node) === 3) {
 				if (!visible(parent(node) || el)) continue;
 				out += (/\s$/.test(out) ? data(node).replace(/^\s+/, "") : data(node)).replace(/\s+/g, " ");
-			} else if (isElement(node)) write(node);
+			} else if (isElement(node)) write(node, depth + 1);
 		}
 		if (block && name !== "li") paragraph();
 	};
-	write(top);
-	out = out.replace(/\n{3,}/g, "\n\n").trim();
+	write(top, 0);
+	out = (parts.join("") + out).replace(/\n{3,}/g, "\n\n").trim();
 	let size = max_tokens * bytesPerToken, end = out.length;
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
-	return {text: out.slice(0, end), cut: out.length - end, frames: framesIn(top)};
+	return {text: out.slice(0, end), cut: out.length - end, partial, frames: framesIn(top)};
 }
 
 // ---- What a locator finds
@@ -1004,7 +1037,7 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 function find(locator, {limit = 5, acting = false} = {}) {
 	const found = acting && checkShown(locator) || locate(locator), {frames} = kinds();
 	if (found.failure) return {...found, frames: frames.length};
-	return {frames: frames.length, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+	return {frames: frames.length, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
 		const own = role(el), value_ = value(el), state = states(el, own);
 		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
 			...found.elements.length < 3 && {css: path(el)}};
@@ -1640,6 +1673,8 @@ for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, la
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);
 		readAgain();
+		partial = false;
+		deadline = performance.now() + (args.find((arg) => arg?.time)?.time ?? 20_000);
 		return f(...args);
 	};
 }
