@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -262,7 +263,7 @@ type download struct {
 
 // downloads lists the downloads of the session.
 func (v *visit) downloads(p downloadsParams) (*downloadsResult, *api.Error) {
-	ctx, cancel := withDeadline(v.ctx, time.Now().Add(time.Duration(p.Wait)*time.Millisecond))
+	ctx, cancel := context.WithDeadline(v.ctx, time.Now().Add(time.Duration(p.Wait)*time.Millisecond))
 	defer cancel()
 	r := &downloadsResult{}
 	_ = v.verbs.Events.AwaitRecords(ctx, func() (done bool) {

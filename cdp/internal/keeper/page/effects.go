@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -326,7 +327,7 @@ func (v *visit) finish(start *begun, fault *api.Error) (*Effects, *ended, *api.E
 
 // awaitRequests waits until no request is pending, or a dialog blocks the page. It returns false if the time is up.
 func (v *visit) awaitRequests(a *activity, until time.Time) bool {
-	ctx, cancel := withDeadline(v.ctx, until)
+	ctx, cancel := context.WithDeadline(v.ctx, until)
 	defer cancel()
 	err := v.verbs.Events.AwaitRecords(ctx, func() bool {
 		a.read(v)

@@ -1,12 +1,10 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/runtime"
@@ -253,9 +251,4 @@ func (v *visit) framesLeftOut(missing []element, way string) string {
 		names = append(names, "…")
 	}
 	return fmt.Sprintf("frames, %d: %s (%s)", n, strings.Join(names, ", "), way)
-}
-
-// withDeadline is context.WithDeadline for a deadline that bounds only a part of a call.
-func withDeadline(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, until)
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -139,7 +140,7 @@ func (w waiting) until(condition object) (last seen, err *api.Error) {
 
 // response waits for a response from an address. One that has come since the session began counts.
 func (w waiting) response(part string) bool {
-	ctx, cancel := withDeadline(w.v.ctx, w.end)
+	ctx, cancel := context.WithDeadline(w.v.ctx, w.end)
 	defer cancel()
 	return w.v.verbs.Events.AwaitRecords(ctx, func() bool {
 		records, _ := w.v.verbs.Events.Records(w.v.by, w.v.page.Owner, 0, []string{"Network.responseReceived"})
