@@ -387,7 +387,7 @@ func (v *visit) fill(p fillParams) (*filled, *api.Error) {
 		r.Value = *last.Value
 		r.addNote("the field has another value than was given")
 	} else if !p.Submit && r.quiet() {
-		r.Note = strings.Trim(noChange.ReplaceAllString(r.Note, ""), "; ")
+		r.Note = strings.Trim(noChange().ReplaceAllString(r.Note, ""), "; ")
 	}
 	return r, nil
 }

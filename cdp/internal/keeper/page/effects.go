@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -468,7 +467,7 @@ func (v *visit) late(l *ledger) *Before {
 func (e *Effects) quiet() bool { return e.URL == "" && e.Caused == nil }
 
 // noChange matches the note of an act that nothing was seen of.
-var noChange = regexp.MustCompile(`no change seen( in \d+ ms; what comes later is in the next answer)?`)
+var noChange = pattern(`no change seen( in \d+ ms; what comes later is in the next answer)?`)
 
 func (e *Effects) addNote(note string) { e.Note = strings.Trim(e.Note+"; "+note, "; ") }
 

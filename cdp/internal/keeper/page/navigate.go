@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -303,7 +302,7 @@ func (v *visit) evaluate(p evaluateParams) (value, *api.Error) {
 	var err *api.Error
 	switch {
 	case p.Element != "":
-	case functionText.MatchString(expression):
+	case functionText().MatchString(expression):
 		// A program that only begins with a function stays as it is.
 		call, err = v.callOf("(", expression, "\n)")
 	case strings.Contains(expression, "await"):
@@ -364,7 +363,7 @@ func thrown(raw json.RawMessage) *api.Error {
 }
 
 // functionText matches how the text of a function begins. Callers used to other tools pass a function.
-var functionText = regexp.MustCompile(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
+var functionText = pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
 
 // callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
 func (v *visit) callOf(before, program, after string) (string, *api.Error) {

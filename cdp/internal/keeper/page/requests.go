@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -276,8 +277,14 @@ func (v *visit) details(x *exchange) *requestDetails {
 	return d
 }
 
+// pattern is a regular expression that is compiled on first use: this package is also linked into commands, which run
+// for milliseconds.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // secretName matches names of headers and query parameters whose values open something.
-var secretName = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
+var secretName = pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
 	`credential|^code$|^key$`)
 
 const redacted = "[redacted]"
@@ -294,7 +301,7 @@ func redactURL(given string) string {
 	u.Fragment, u.RawFragment = "", ""
 	parts := strings.Split(u.RawQuery, "&")
 	for i, part := range parts {
-		if name, _, ok := strings.Cut(part, "="); ok && secretName.MatchString(name) {
+		if name, _, ok := strings.Cut(part, "="); ok && secretName().MatchString(name) {
 			parts[i] = name + "=" + redacted
 		}
 	}
@@ -312,7 +319,7 @@ func pairsOf(headers map[string]string) []pair {
 	all := []pair{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			value = redacted
 		}
 		if name = strings.ToLower(name); name == "referer" || name == "location" {

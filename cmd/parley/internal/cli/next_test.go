@@ -43,7 +43,7 @@ func TestNextCommandsExist(t *testing.T) {
 			return
 		}
 		for _, w := range words {
-			if placeholder.MatchString(w) {
+			if placeholder().MatchString(w) {
 				return
 			}
 		}
@@ -180,7 +180,7 @@ func TestInstallTips(t *testing.T) {
 		}
 		for _, line := range next {
 			words, ok := commandline.Words(line)
-			if ok && len(words) > 1 && words[0] == "parley" && !slices.ContainsFunc(words, placeholder.MatchString) {
+			if ok && len(words) > 1 && words[0] == "parley" && !slices.ContainsFunc(words, placeholder().MatchString) {
 				followed++
 				follow(t, words[1:], append(slices.Clone(seen), message))
 			} else if !ok || words[0] == "parley" {

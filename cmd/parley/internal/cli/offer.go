@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 )
 
 // placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
-var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
+var placeholder = pattern(`(^|[=./])[A-Z]{3,}$`)
 
 // front is the command line as it checks what it offers.
 type front struct {
@@ -164,7 +163,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	if advice.NamesOf(catalog).Conflicts(at, rest) {
 		return p, false
 	}
-	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder.MatchString) {
+	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder().MatchString) {
 		return p, true
 	}
 	value, err := jsontext.Decode([]byte(cmp.Or(string(params), "{}")), jsontext.Limits{Bytes: host.MaxParams})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,7 +39,7 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			l.own = append(l.own, "--session", session)
 			continue
 		}
-		if letter.MatchString(word) {
+		if letter().MatchString(word) {
 			name, isOption = word[1:], true
 		}
 		name, value, given := strings.Cut(name, "=")
@@ -65,9 +66,9 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			switch {
 			case name != "param" && name != "params" || isFile:
 				l.own = append(l.own, taken...)
-			case name == "param" && isPair && paramKey.MatchString(key):
+			case name == "param" && isPair && paramKey().MatchString(key):
 				l.params = append(l.params, [2]string{key, text})
-			case name == "param" && paramKey.MatchString(value) && len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
+			case name == "param" && paramKey().MatchString(value) && len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
 				l.params, rest = append(l.params, [2]string{value, rest[0]}), rest[1:] // --param KEY VALUE
 			default:
 				l.objects = append(l.objects, [2]string{name, value})
@@ -86,10 +87,15 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 	return l
 }
 
+// pattern is a regular expression that is compiled on first use: most commands use none of these.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 var (
-	letter   = regexp.MustCompile(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
-	paramKey = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
-	pair     = regexp.MustCompile(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
+	letter   = pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
+	paramKey = pattern(`^[A-Za-z_][\w.-]*$`)
+	pair     = pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
 )
 
 // objectOf returns the parameters that a text holds: an object, also in quotation marks that a shell was to remove, or
@@ -106,7 +112,7 @@ func objectOf(text string) (object map[string]any, isJSON bool) {
 	for _, parts := range [][]string{strings.Split(text, ","), {text}} {
 		object = map[string]any{}
 		for _, part := range parts {
-			if found := pair.FindStringSubmatch(part); found != nil {
+			if found := pair().FindStringSubmatch(part); found != nil {
 				object[found[1]] = found[2]
 			}
 		}
@@ -126,9 +132,9 @@ type retyped struct {
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Address, words, rest []string) {
 	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
-	for len(words) > 1 && lead.MatchString(words[0]) {
+	for len(words) > 1 && slices.Contains(lead, words[0]) {
 		_, isPlugin := names.Catalog().Provider(words[1])
-		if !isPlugin && !lead.MatchString(words[1]) && !names.Knows(words[1]) {
+		if !isPlugin && !slices.Contains(lead, words[1]) && !names.Knows(words[1]) {
 			break
 		}
 		words = words[1:]
@@ -144,7 +150,7 @@ func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Ad
 }
 
 // lead are words that stand before the name of a tool elsewhere.
-var lead = regexp.MustCompile(`^(parley|mcp|tools?|call|call_tool|tools/call|run|exec|invoke|use)$`)
+var lead = []string{"parley", "mcp", "tool", "tools", "call", "call_tool", "tools/call", "run", "exec", "invoke", "use"}
 
 // retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
 // be a parameter of the tool; with foreign, any name can be: the host says what it means.
@@ -182,7 +188,7 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 }
 
 // identifier matches a word that may be a part of a tool's name.
-var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var identifier = pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // carried are the options of Parley's that the call in place of another one has, too.
 var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",
@@ -264,7 +270,7 @@ func candidates(names *advice.Names, at host.Address, words, rest []string) (all
 		prefix, ahead = words[0]+".", words[1:]
 	}
 	n := least
-	for n < min(len(ahead), 4) && identifier.MatchString(ahead[n]) {
+	for n < min(len(ahead), 4) && identifier().MatchString(ahead[n]) {
 		n++
 	}
 	for ; n >= least; n-- {
@@ -274,7 +280,7 @@ func candidates(names *advice.Names, at host.Address, words, rest []string) (all
 			break
 		}
 	}
-	if at.Tool == nil && len(words) > 1 && identifier.MatchString(words[0]) {
+	if at.Tool == nil && len(words) > 1 && identifier().MatchString(words[0]) {
 		if _, isPlugin := names.Catalog().Provider(words[1]); isPlugin && names.Knows(words[1]+"."+words[0]) {
 			swapped := candidate{words[1] + "." + words[0], 2}
 			if _, see := names.Meant(words[0], map[string]any{}, nil); see == swapped.means {
