@@ -96,7 +96,9 @@ func (b *bench) run(ctx context.Context, part string, asJSON bool) (err error) {
 	if b.parley == "" {
 		b.parley, err = tree.Build(ctx, b.work, "-trimpath", "-ldflags=-s -w")
 	} else {
-		b.parley, err = filepath.Abs(b.parley)
+		given := b.parley
+		b.parley = filepath.Join(b.work, "parley.exe")
+		err = tree.Install(given, b.parley)
 	}
 	if err == nil {
 		b.chrome, err = tree.Chrome(b.parley, tree.Environment(b.home("doctor")))
