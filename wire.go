@@ -542,8 +542,12 @@ func (p *Parley) checkRecords() error {
 	return nil
 }
 
+// compilePause is how long a server answers before it begins to compile.
+const compilePause = time.Second
+
 // MCP returns a server of the Model Context Protocol over the host: on stdio by [mcp.Server.Stdio], or in any mux by
-// [mcp.Server.Handler]. Host, Version and Sessions of cfg are set here; an empty mode means [mcp.Progressive].
+// [mcp.Server.Handler]. Host, Version and Sessions of cfg are set here; an empty mode means [mcp.Progressive]. It
+// begins to compile the shipped plugins in the background, so that a first call seldom waits; [Parley.Close] ends that.
 func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	h, err := p.Host()
 	if err != nil {
@@ -552,6 +556,11 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = mcp.Progressive
 	}
+	shipped, err := p.shippedProviders()
+	if err != nil {
+		return nil, err
+	}
+	p.Engine().CompileAhead(compilePause, shipped)
 	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
 	return mcp.New(cfg)
 }

@@ -81,6 +81,7 @@ type compilation struct {
 	CPU    time.Duration
 	Memory uint64 // bytes
 	Image  *guest.ImageOrder
+	Low    bool // with low priority
 }
 
 // CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
@@ -97,6 +98,9 @@ func CompileMain() int {
 	if b.cpu <= 0 || b.memory == 0 {
 		fmt.Fprintln(os.Stderr, "parley starts the compiler itself; it cannot be started by hand")
 		return compileMisused
+	}
+	if job.Low {
+		lowerPriority()
 	}
 	// The kernel's bounds are for the case that the process fails to end itself.
 	contain.Process(contain.Rights{Folders: []contain.Folder{{Path: dir, Writable: true}}},
@@ -223,9 +227,8 @@ func onlyEntry(dir string) (string, error) {
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. An error that is not a
 // *host.Error means that compiled code could not be written.
-func (e *Engine) runCompiler(name string, module *instrument.Module, l host.ModuleLimits, order *guest.ImageOrder,
-	dir string,
-) error {
+func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string) error {
+	name, module := j.manifest.Name, j.module
 	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
 	if err != nil {
 		return closedError()
@@ -240,8 +243,8 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 		return e.compileError(name, err)
 	}
 	start := time.Now()
-	b := e.budgetWithin(l, module.CodeBytes)
-	cmd := e.childCommand(CompileJob, string(guest.Marshal(compilation{dir, b.cpu, b.memory, order})))
+	b := e.budgetWithin(j.limits, module.CodeBytes)
+	cmd := e.childCommand(CompileJob, string(guest.Marshal(compilation{dir, b.cpu, b.memory, order, j.low})))
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := contain.Start(cmd); err != nil {

@@ -6,6 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// lowerPriority lets other processes run before this one.
+func lowerPriority() {
+	_ = windows.SetPriorityClass(windows.CurrentProcess(), windows.BELOW_NORMAL_PRIORITY_CLASS)
+}
+
 // cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var created, ended, kernel, user windows.Filetime

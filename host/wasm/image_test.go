@@ -129,7 +129,7 @@ func TestNoImage(t *testing.T) {
 			p, said := imageGuest(t, e, tt.mode, tt.change)
 			r := requestFor(t, p, "show", `{}`)
 			if tt.code == host.Timeout {
-				_, err := p.load(t.Context()) // compiling takes longer than the call may
+				_, err := p.load(t.Context(), waiter{}) // compiling takes longer than the call may
 				must(t, err)
 				r.Options.Timeout = 50 * time.Millisecond
 			}

@@ -204,7 +204,7 @@ func TestIsolatedProcessDies(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := testGuest(t, e, "echo", "echo")
-	_, err := p.load(t.Context())
+	_, err := p.load(t.Context(), waiter{})
 	must(t, err)
 	r := requestFor(t, p, "spin", "{}")
 	r.Options.Timeout = time.Hour

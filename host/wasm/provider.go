@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
@@ -46,10 +47,17 @@ type pluginParts struct {
 
 // loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
 type loading struct {
+	ahead     bool // of calls: see [Engine.CompileAhead]
 	compiling atomic.Bool
 	done      chan struct{} // closed when plugin or err is set
 	plugin    *compiledPlugin
 	err       error
+}
+
+// waiter is who waits for a loading. Its zero value gets no progress.
+type waiter struct {
+	call  *host.Request
+	ahead bool // as in loading
 }
 
 var _ host.Provider = (*Provider)(nil)
@@ -144,27 +152,29 @@ func (p *Provider) pageScript(name string) ([]byte, error) {
 // a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
 // error is timeout or interrupted, and the compilation goes on for later calls, until the engine is closed.
 func (p *Provider) Prepare(ctx context.Context) error {
-	_, err := p.load(ctx)
+	_, err := p.load(ctx, waiter{})
 	return err
 }
 
-// prepareFor is Prepare for a call. If that runs in a runner, the compiled code is not opened here.
+// prepareFor is Prepare for a call, which gets progress. If that runs in a runner, the compiled code is not opened
+// here.
 func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
 	level, err := p.engine.isolation(p.info.Name, r)
 	if err != nil {
 		return err
 	}
 	if level != isolateNone {
-		if err := p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
+		if err := p.ensureCompiled(ctx, waiter{call: r}); !errors.Is(err, errNoRunner) {
 			return err
 		}
 	}
-	return p.Prepare(ctx)
+	_, err = p.load(ctx, waiter{call: r})
+	return err
 }
 
 // ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does. The error
 // is errNoRunner if it is not, because the cache cannot be written.
-func (p *Provider) ensureCompiled(ctx context.Context) error {
+func (p *Provider) ensureCompiled(ctx context.Context, w waiter) error {
 	key, err := p.moduleKey()
 	if err != nil {
 		return err
@@ -173,13 +183,13 @@ func (p *Provider) ensureCompiled(ctx context.Context) error {
 		p.engine.cfg.Child != nil && p.engine.cfg.CacheDir != "" {
 		return nil
 	}
-	return p.loadKept(ctx)
+	return p.loadKept(ctx, w)
 }
 
 // loadKept loads the plugin, and so verifies its compiled code or makes it again. The error is errNoRunner if that is
 // where no other process can open it.
-func (p *Provider) loadKept(ctx context.Context) error {
-	plugin, err := p.load(ctx)
+func (p *Provider) loadKept(ctx context.Context, w waiter) error {
+	plugin, err := p.load(ctx, w)
 	if err == nil && (p.engine.cfg.Child == nil || plugin.slot.dir == "") {
 		return errNoRunner
 	}
@@ -206,23 +216,17 @@ func (p *Provider) moduleKey() (string, error) {
 	return p.key, nil
 }
 
-func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
+func (p *Provider) load(ctx context.Context, w waiter) (*compiledPlugin, error) {
 	p, err := p.runsOn()
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.startLoading()
+	l, err := p.startLoading(w.ahead)
+	if err == nil {
+		err = p.await(ctx, l, w.call)
+	}
 	if err != nil {
 		return nil, err
-	}
-	select {
-	case <-l.done: // also if ctx has ended: the plugin is not being compiled
-	default:
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return nil, l.waitError(ctx, p.info.Name)
-		}
 	}
 	if known := (*host.Error)(nil); errors.As(l.err, &known) {
 		copied := *known // callers add to errors
@@ -231,17 +235,45 @@ func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
 	return l.plugin, l.err
 }
 
+// await waits until the plugin is loaded. If it is compiled meanwhile, the call, which may be nil, gets progress.
+func (p *Provider) await(ctx context.Context, l *loading, call *host.Request) error {
+	select {
+	case <-l.done: // also if ctx has ended: the plugin is not being compiled
+		return nil
+	default:
+	}
+	began, pause := time.Now(), p.engine.report
+	due := time.NewTimer(pause)
+	defer due.Stop()
+	for {
+		select {
+		case <-l.done:
+			return nil
+		case <-ctx.Done():
+			return l.waitError(ctx, p.info.Name)
+		case <-due.C:
+		}
+		if waited := time.Since(began); call != nil && l.compiling.Load() {
+			// Nothing of the call is done: what it reports itself has to be more.
+			call.Progress(waited.Seconds()/1e6, 0, fmt.Sprintf("compiling %s, %s so far", p.info.Name,
+				waited.Round(time.Second)))
+		}
+		pause *= 2
+		due.Reset(pause)
+	}
+}
+
 // startLoading returns the loading of the plugin. It begins one if there is none yet, or if the last one failed.
-func (p *Provider) startLoading() (*loading, error) {
+func (p *Provider) startLoading(ahead bool) (*loading, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.loading != nil {
 		return p.loading, nil
 	}
-	l := &loading{done: make(chan struct{})}
+	l := &loading{ahead: ahead, done: make(chan struct{})}
 	err := p.engine.inBackground(func() {
 		defer close(l.done)
-		if l.plugin, l.err = p.loadNow(&l.compiling); l.err != nil {
+		if l.plugin, l.err = p.loadNow(l); l.err != nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.loading = nil
@@ -254,7 +286,7 @@ func (p *Provider) startLoading() (*loading, error) {
 	return l, nil
 }
 
-func (p *Provider) loadNow(compiling *atomic.Bool) (plugin *compiledPlugin, err error) {
+func (p *Provider) loadNow(l *loading) (plugin *compiledPlugin, err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // the caller of the plugin cannot recover it in this goroutine
 			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
@@ -264,7 +296,7 @@ func (p *Provider) loadNow(compiling *atomic.Bool) (plugin *compiledPlugin, err 
 	if err != nil {
 		return nil, err
 	}
-	return p.engine.load(p.loadParts().src, m, compiling)
+	return p.engine.load(p.loadParts().src, m, l)
 }
 
 // waitError returns the error of a call that ended before the plugin was loaded.
@@ -319,9 +351,9 @@ func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host
 	var plugin *compiledPlugin
 	var err error
 	if level == isolateNone {
-		plugin, err = p.load(ctx)
+		plugin, err = p.load(ctx, waiter{})
 	} else {
-		err = p.ensureCompiled(ctx)
+		err = p.ensureCompiled(ctx, waiter{})
 	}
 	if err != nil {
 		return nil, err

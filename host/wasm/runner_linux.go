@@ -358,13 +358,13 @@ func (l *lease) isConnected() bool {
 // start starts the runner of a lease and connects to it. The error is errNotShared if there can be no shared one, such
 // as where the kernel has no more watches.
 func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
-	if err := spec.code.ensureCompiled(ctx); err != nil {
+	if err := spec.code.ensureCompiled(ctx, waiter{}); err != nil {
 		return err
 	}
 	failure, err := p.startProcess(ctx, l, spec)
 	if failure != nil && failure.Code == host.Unavailable {
 		// The compiled code is missing or damaged. Loading it here compiles it again.
-		if err := spec.code.loadKept(ctx); err != nil {
+		if err := spec.code.loadKept(ctx, waiter{}); err != nil {
 			return err
 		}
 		failure, err = p.startProcess(ctx, l, spec)

@@ -435,7 +435,7 @@ func TestPreparedInstances(t *testing.T) {
 		{testGuest(t, e, "rev", "rev"), "word", false},        // a program
 		{testGuest(t, e, "init-spin", "echo"), "echo", false}, // its initialization does not end
 	} {
-		plugin, err := c.p.load(t.Context())
+		plugin, err := c.p.load(t.Context(), waiter{})
 		must(t, err)
 		m, err := c.p.Manifest()
 		must(t, err)
@@ -463,7 +463,7 @@ func TestPreparedInstances(t *testing.T) {
 func TestWarmInstances(t *testing.T) {
 	e := testEngine(t)
 	p := testGuest(t, e, "echo", "echo")
-	plugin, err := p.load(t.Context())
+	plugin, err := p.load(t.Context(), waiter{})
 	must(t, err)
 	for _, tt := range []struct {
 		name, tool string
@@ -500,7 +500,7 @@ func TestWarmInstances(t *testing.T) {
 // TestCallsDoNotWaitForExamples checks that an example that does not end is given up soon when a call arrives.
 func TestCallsDoNotWaitForExamples(t *testing.T) {
 	e := testEngine(t)
-	plugin, err := testGuest(t, e, "echo", "echo").load(t.Context())
+	plugin, err := testGuest(t, e, "echo", "echo").load(t.Context(), waiter{})
 	must(t, err)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json")))
 	for i := range m.Tools {

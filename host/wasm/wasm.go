@@ -103,6 +103,7 @@ type Engine struct {
 	stop       context.CancelFunc
 	loads      sync.WaitGroup
 	budget     func(codeBytes int) budget
+	report     time.Duration               // after which a waiting call gets progress, and then after twice as long
 	missing    func(folders bool) []string // MissingIsolation, but for tests
 
 	shared slots.Pool // calls of one plugin and compilations, of all processes
@@ -115,6 +116,7 @@ type Engine struct {
 // Names of slots that no plugin has: plugins' names begin with a letter.
 const (
 	compileSlots = "_compile"
+	aheadSlots   = "_ahead"
 	callSlots    = "_calls"
 	runnerSlots  = "_runners"
 )
@@ -134,7 +136,8 @@ func New(cfg Config) *Engine {
 		cfg.Debug = func(string) {}
 	}
 	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
-		opening: map[string]chan struct{}{}, budget: compileBudget, missing: MissingIsolation}
+		opening: map[string]chan struct{}{}, budget: compileBudget, report: time.Second,
+		missing: MissingIsolation}
 	e.shared.Dir = cfg.SlotDir
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
@@ -190,10 +193,36 @@ func (p *compiledPlugin) close(ctx context.Context) error {
 	return err
 }
 
-// load returns a compiled plugin, from the cache if possible. It sets compiling when it compiles, or waits for another
-// load of the module.
-func (e *Engine) load(src store.Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
-	p, err := e.findOrCompile(src, m, compiling)
+// CompileAhead compiles plugins that are not compiled yet, before a call needs them: in the background, after a pause,
+// one at a time over all processes, and with low priority. A call of one that is being compiled joins in. It ends with
+// the engine, and does nothing without [Config].Child.
+func (e *Engine) CompileAhead(pause time.Duration, plugins []*Provider) {
+	if e.cfg.Child == nil {
+		return
+	}
+	_ = e.inBackground(func() {
+		select {
+		case <-time.After(pause):
+		case <-e.background.Done():
+			return
+		}
+		for _, p := range plugins {
+			release, err := e.shared.Acquire(e.background, aheadSlots, 1, true)
+			if err != nil {
+				return // the engine is closed
+			}
+			if err := p.ensureCompiled(e.background, waiter{ahead: true}); err != nil {
+				e.cfg.Debug(fmt.Sprintf("%s is not compiled ahead: %v", p.info.Name, err))
+			}
+			release()
+		}
+	})
+}
+
+// load returns a compiled plugin, from the cache if possible. It sets l.compiling when it compiles, or waits for
+// another load of the module.
+func (e *Engine) load(src store.Source, m *manifest.Manifest, l *loading) (*compiledPlugin, error) {
+	p, err := e.findOrCompile(src, m, l)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -250,8 +279,7 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
-func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin,
-	error) {
+func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loading) (*compiledPlugin, error) {
 	dir := e.cacheDir()
 	key, wasm, err := moduleKey(&src, dir)
 	if err != nil {
@@ -259,7 +287,7 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling
 	}
 	s := slot{filepath.Join(dir, key), key}
 	if dir != "" {
-		unlock, err := e.lockModule(key, compiling)
+		unlock, err := e.lockModule(key, &l.compiling)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +304,7 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling
 	if err := e.knownRefusal(dir, key, limits); err != nil {
 		return nil, err
 	}
-	compiling.Store(true)
+	l.compiling.Store(true)
 	if wasm == nil {
 		if wasm, err = src.Wasm(); err != nil {
 			return nil, err
@@ -294,8 +322,12 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling
 	if dir != "" {
 		suffix = " (happens once)"
 	}
-	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
-	p, err := e.compile(m, built, limits, assets, s, dir)
+	say := e.cfg.Notice
+	if l.ahead {
+		say = e.cfg.Debug
+	}
+	say(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
+	p, err := e.compile(&compileJob{m, built, limits, assets, l.ahead}, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
 		e.rememberRefusal(dir, key, limits, known)
 	}
@@ -328,16 +360,24 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 	return nil, fs.ErrNotExist
 }
 
+// compileJob is a module to compile.
+type compileJob struct {
+	manifest *manifest.Manifest
+	module   *instrument.Module
+	limits   host.ModuleLimits
+	assets   []byte
+	low      bool // with low priority
+}
+
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
 // cannot be written, a temporary folder is used and removed.
-func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
-	dir string) (*compiledPlugin, error) {
+func (e *Engine) compile(j *compileJob, s slot, dir string) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+store.TempSuffix)
 		if err == nil {
 			var p *compiledPlugin
-			p, err = e.compileIn(m, module, l, assets, slot{temp, s.key})
+			p, err = e.compileIn(j, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
 				p.slot = s
 				e.evict(dir, s.key)
@@ -357,26 +397,25 @@ func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, l host
 		lastErr = err
 	}
 	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", m.Name, world.Line(lastErr.Error(), 300))}
+		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", j.manifest.Name, world.Line(lastErr.Error(), 300))}
 }
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
 // folder.
-func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
-) (*compiledPlugin, error) {
-	if assets != nil {
-		if err := os.WriteFile(filepath.Join(s.dir, world.AssetsName), assets, 0o600); err != nil {
+func (e *Engine) compileIn(j *compileJob, s slot) (*compiledPlugin, error) {
+	if j.assets != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, world.AssetsName), j.assets, 0o600); err != nil {
 			return nil, err
 		}
 	}
-	order := guest.OrderImage(module, m)
+	order := guest.OrderImage(j.module, j.manifest)
 	if e.cfg.Fresh {
 		order = nil
 	}
-	if err := e.runCompiler(m.Name, module, l, order, s.dir); err != nil {
+	if err := e.runCompiler(j, order, s.dir); err != nil {
 		return nil, err
 	}
-	sums, err := s.writeChecksums(module, assets != nil)
+	sums, err := s.writeChecksums(j.module, j.assets != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,12 @@ func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	go func() {
 		_, _ = io.Copy(io.Discard, read)
 		s.stopped <- s.cmd.Wait()
+		close(s.stopped)
 	}()
+	t.Cleanup(func() { // with what it compiles
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		<-s.stopped
+	})
 	return s
 }
 
@@ -142,6 +147,40 @@ func TestServeHTTP(t *testing.T) {
 	s = serveHTTP(t, t.TempDir(), 1, "--no-token")
 	if got := s.ask(t, ""); got != 200 {
 		t.Errorf("--no-token: %d", got)
+	}
+}
+
+// TestServersCompileAhead checks that a server compiles a shipped plugin that nobody calls.
+func TestServersCompileAhead(t *testing.T) {
+	for name, start := range map[string]func(home string){
+		"stdio": func(home string) {
+			cmd := exec.Command("parley", "mcp")
+			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
+			in, err := cmd.StdinPipe()
+			if err := errors.Join(err, cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = in.Close()
+				_ = cmd.Wait()
+			})
+		},
+		"http": func(home string) { serveHTTP(t, home, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			start(home)
+			for {
+				compiled, err := filepath.Glob(filepath.Join(home, "cache", "wasm", "*", "checksums.json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(compiled) > 0 {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
 	}
 }
 
