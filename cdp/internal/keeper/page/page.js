@@ -46,8 +46,14 @@ const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
 
 // What one call has read. Reading it again costs more than remembering.
-let styles, labels, exclusions, kindsHere;
-const readAgain = () => { styles = new Map(); labels = new Map(); exclusions = new Map(); kindsHere = null; };
+let styles, labels, exclusions, listed, kindsHere;
+const readAgain = () => {
+	styles = new Map();
+	labels = new Map();
+	exclusions = new Map();
+	listed = new Map();
+	kindsHere = null;
+};
 readAgain();
 function style(el) {
 	let s = styles.get(el);
@@ -418,19 +424,21 @@ function hosts(thorough) {
 
 const hasHosts = (thorough) => (thorough || kinds().custom) && allElements().some((el) => mayHost(el, thorough));
 
-// kinds returns which kinds of elements there are, hidden or not: {custom, frames}, the latter in their order. It costs
-// much less than to read which are shown.
+// kinds returns which kinds of elements there are, hidden or not: {custom, roots, frames}, the last in their order. It
+// costs much less than to read which are shown.
 function kinds() {
 	const look = (all) => {
 		for (const el of all) {
 			const name = tag(el), inside = shadowRoot(el);
 			kindsHere.custom ||= name.includes("-");
 			if (name === "iframe" || name === "frame") kindsHere.frames.push(el);
-			if (inside) look(queryShadow(inside, "*"));
+			if (!inside) continue;
+			kindsHere.roots = true;
+			look(queryShadow(inside, "*"));
 		}
 	};
 	if (!kindsHere) {
-		kindsHere = {custom: false, frames: []};
+		kindsHere = {custom: false, roots: false, frames: []};
 		look(queryDocument(document, "*"));
 	}
 	return kindsHere;
@@ -461,14 +469,14 @@ const visible = (el) => style(el).visibility === "visible";
 const withoutChildren = set("textbox searchbox slider spinbutton progressbar meter scrollbar Canvas Video " +
 	"Audio Iframe");
 
+const isLeaf = (el) => withoutChildren.has(role(el)) || tag(el) === "select";
+const isClosed = (el) => tag(el) === "details" && !el.open;
+const summaryOf = (el) => query(el, ":scope>summary");
+
 // shownChildren returns the nodes in an element that the tree has.
 function shownChildren(el) {
-	if (withoutChildren.has(role(el)) || tag(el) === "select") return [];
-	if (tag(el) === "details" && !el.open) {
-		const summary = query(el, ":scope>summary");
-		return summary ? [summary] : [];
-	}
-	return children(el);
+	if (isLeaf(el)) return [];
+	return isClosed(el) ? [summaryOf(el)].filter(Boolean) : children(el);
 }
 
 // elements returns all elements of the tree below a node, in its order.
@@ -484,6 +492,25 @@ function elements(from) {
 	return out;
 }
 const allElements = () => elements(documentElement(document));
+
+// isListed reports whether allElements has an element.
+function isListed(el) {
+	const below = [];
+	let at = el, is = true; // of what is above all elements
+	for (; at && !listed.has(at); at = parent(at)) below.push(at);
+	if (at) is = listed.get(at);
+	for (const inner of below.reverse()) {
+		is &&= !(at && (isLeaf(at) || isClosed(at) && inner !== summaryOf(at))) && !excluded(inner);
+		listed.set(inner, is);
+		at = inner;
+	}
+	return is;
+}
+
+// selected returns the elements of the tree that a selector matches, in its order. Without shadow roots the browser finds
+// them, much faster.
+const selected = (css) => kinds().roots ? allElements().filter((el) => matches(el, css)) :
+	[...queryDocument(document, css)].filter(isListed);
 
 // clickable reports whether an element without a role of its own looks as if it could be clicked.
 function clickable(el) {
@@ -605,7 +632,7 @@ const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider 
 
 function search(locator) {
 	if (locator.css !== undefined) {
-		const found = allElements().filter((el) => matches(el, locator.css));
+		const found = selected(locator.css);
 		if (found.length) return found; // otherwise a box that is hidden, whose label is shown in its place
 		return [...queryDocument(document, locator.css)].filter((el) => isBox(el) && labelsOf(el).some(shown));
 	}
@@ -979,9 +1006,9 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 	const parts = [];
 	let out = "";
 	const fold = () => {
-		if (out.length < 16384) return;
-		parts.push(out.slice(0, -4096));
-		out = out.slice(-4096);
+		if (out.length < 2048) return; // the end of a text is looked at often, and costs by its length
+		parts.push(out.slice(0, -256));
+		out = out.slice(-256);
 	};
 	const line = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n"; };
 	const paragraph = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n\n"; };
