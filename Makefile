@@ -57,7 +57,7 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	exit $$status
 
 # What test-fast leaves out needs Chrome, a network, or minutes.
-SLOW = parley|cdp|cdp/internal/browser|cdp/internal/keeper|cmd/parley/internal/cli|host/admit|host/mcp|host/wasm|internal/repo|plugins/page
+SLOW = parley|cdp|cdp/internal/browser|cdp/internal/keeper|cdp/page|cmd/parley/internal/cli|host/admit|host/mcp|host/wasm|internal/repo
 
 test-fast: ## run what needs neither Chrome nor a network nor minutes, for the inner loop
 	@$(GO) test $$($(GO) list ./... | grep -vE '/($(SLOW))$$')

@@ -87,9 +87,9 @@ func ExampleParley_List() {
 	}
 	// Output:
 	// cdp
+	// page
 	// js
 	// json
-	// page
 	// text
 }
 

@@ -106,7 +106,6 @@ func TestContracts(t *testing.T) {
 	calls := map[string]providertest.Case{
 		"text": {Tool: "hash", Params: `{"text":"hello"}`, Want: `{"hex":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}`},
 		"js":   {Tool: "run", Params: `{"source":"return 1"}`, Want: `1`},
-		"page": {Tool: "expect", Params: `{}`, Code: host.InvalidArgs}, // all that needs no browser
 		"json": {Tool: "query", Params: `{"data":{"a":1},"filter":".a"}`, Want: `{"results":[1]}`},
 	}
 	for _, f := range shipped {
@@ -136,7 +135,7 @@ func TestShippedExamplesAreVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"js", "json", "page", "text"} {
+	for _, name := range []string{"js", "json", "text"} {
 		provider, _ := catalog.Provider(name)
 		m, err := provider.Manifest()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
@@ -40,7 +41,8 @@ func valuesHost(t *testing.T) *call.Host {
 		}
 		providers = append(providers, engine.Provider(fixture.Source()))
 	}
-	catalog, err := host.NewCatalog(append(providers, cdp.New(cdp.Config{}))...)
+	chrome := cdp.New(cdp.Config{})
+	catalog, err := host.NewCatalog(append(providers, chrome, page.New(chrome))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
@@ -36,6 +37,7 @@ type parts struct {
 	mu       sync.Mutex
 	engine   *wasm.Engine
 	chrome   *cdp.Provider
+	pages    *page.Provider // made with chrome
 	rules    *policy.Policy
 	log      *audit.Log
 	sessions *session.Store
@@ -202,6 +204,7 @@ func (p *Parley) Chrome() *cdp.Provider {
 				return rules.AttachHosts()
 			},
 		})
+		p.parts.pages = page.New(p.parts.chrome)
 	}
 	return p.parts.chrome
 }
@@ -355,6 +358,7 @@ func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
 	}
 	list := &providerList{index: make(map[string]int, len(entries))}
 	list.add(p.Chrome())
+	list.add(p.parts.pages)
 	for _, s := range shipped {
 		list.add(s)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
@@ -22,43 +21,11 @@ type scriptParams struct {
 	ClosedRoots   bool              `json:"closed_roots"`
 }
 
-// readFunctions are the functions of scripts of shipped plugins that were reviewed to change nothing that a page or its
-// user can see, as PLUGIN/SCRIPT.FUNCTION.
-var readFunctions = []string{
-	"page/page.snapshot", "page/page.text", "page/page.find", "page/page.get", "page/page.until", "page/page.settle",
-	"page/page.place", "page/page.frames", "page/page.area", "page/page.vitals", "page/page.hosts", "page/page.marks",
-	"page/page.origin",
-}
-
-// effectOf returns the effect of a call: that of a script is read where a shipped plugin calls a reviewed function,
-// that of an expression where a shipped plugin lets Chrome stop it before it changes anything, and that of route where
-// it only lists the rules.
+// effectOf returns the effect of a call: that of route is read where it only lists the rules.
 func effectOf(j *host.Job) string {
-	switch j.Tool {
-	case "script":
-		var q scriptParams
-		if json.Unmarshal(j.Params, &q) != nil || q.DocumentStart || len(q.Files) > 0 || !j.Trusted {
-			return manifest.EffectWrite
-		}
-		plugin := strings.TrimPrefix(j.Caller, "plugin:")
-		if slices.Contains(readFunctions, plugin+"/"+q.Script+"."+q.Call) {
-			return manifest.EffectRead
-		}
-		return manifest.EffectWrite
-	case "Runtime.evaluate":
-		var q struct {
-			Pure bool `json:"throwOnSideEffect"`
-		}
-		if j.Trusted && json.Unmarshal(j.Params, &q) == nil && q.Pure {
-			return manifest.EffectRead
-		}
-		return manifest.EffectWrite
-	case "route":
-		var q api.RouteRequest
-		if json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
-			return manifest.EffectRead
-		}
-		return manifest.EffectWrite
+	var q api.RouteRequest
+	if j.Tool == "route" && json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
+		return manifest.EffectRead
 	}
 	return manifest.EffectDestructive // not less than that of the tool
 }

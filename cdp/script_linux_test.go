@@ -94,35 +94,20 @@ func TestScriptWithText(t *testing.T) {
 	}
 }
 
-// TestEffectOfScript checks which calls of script and route only read.
-func TestEffectOfScript(t *testing.T) {
-	defer func(before []string) { readFunctions = before }(readFunctions)
-	readFunctions = []string{"page/page.find"}
-	for _, c := range []struct {
-		tool, params, caller string
-		trusted              bool
-		want                 string
-	}{
-		{"script", `{"script":"page","call":"find"}`, "plugin:page", true, manifest.EffectRead},
-		{"script", `{"script":"page","call":"find"}`, "plugin:page", false, manifest.EffectWrite},
-		{"script", `{"script":"page","call":"find"}`, "plugin:other", true, manifest.EffectWrite},
-		{"script", `{"script":"other","call":"find"}`, "plugin:page", true, manifest.EffectWrite},
-		{"script", `{"script":"page","call":"click"}`, "plugin:page", true, manifest.EffectWrite},
-		{"script", `{"script":"page","call":"find","files":["x"]}`, "plugin:page", true, manifest.EffectWrite},
-		{"script", `{"script":"page","call":"find","document_start":true}`, "plugin:page", true, manifest.EffectWrite},
-		{"script", `{"script":"page"}`, "plugin:page", true, manifest.EffectWrite},
-		{"route", `{}`, "mcp:some", false, manifest.EffectRead},
-		{"route", `{"add":[{"url":"*","action":"block"}]}`, "mcp:some", false, manifest.EffectWrite},
-		{"route", `{"remove":["*"]}`, "mcp:some", false, manifest.EffectWrite},
-		{"route", `{"rules":[]}`, "mcp:some", false, manifest.EffectWrite},
-		{"route", `{"rules":[{"url":"*","action":"block"}]}`, "plugin:page", true, manifest.EffectWrite},
-		{"input", `{"events":[{"type":"mouseMoved"}]}`, "plugin:page", true, manifest.EffectDestructive},
-		{"Page.reload", `{}`, "plugin:page", true, manifest.EffectDestructive},
+// TestEffect checks which calls of a verb that writes only read.
+func TestEffect(t *testing.T) {
+	for _, c := range []struct{ tool, params, want string }{
+		{"script", `{"script":"page","call":"find"}`, manifest.EffectDestructive},
+		{"Runtime.evaluate", `{"expression":"1","throwOnSideEffect":true}`, manifest.EffectDestructive},
+		{"route", `{}`, manifest.EffectRead},
+		{"route", `{"add":[{"url":"*","action":"block"}]}`, manifest.EffectDestructive},
+		{"route", `{"remove":["*"]}`, manifest.EffectDestructive},
+		{"route", `{"rules":[]}`, manifest.EffectDestructive},
+		{"route", `{"rules":[{"url":"*","action":"block"}]}`, manifest.EffectDestructive},
+		{"Page.reload", `{}`, manifest.EffectDestructive},
 	} {
-		got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: c.caller,
-			Trusted: c.trusted})
-		if got != c.want {
-			t.Errorf("%s %s of %s: %s, want %s", c.tool, c.params, c.caller, got, c.want)
+		if got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.tool, c.params, got, c.want)
 		}
 	}
 }

@@ -23,8 +23,6 @@ type Job struct {
 	Grant   Grant
 	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
 	CallerGrant Grant
-	// Trusted means that the caller is a shipped plugin.
-	Trusted bool
 	// ForCLI means that it makes the call in the browser context of the command line, and for nobody else.
 	ForCLI  bool
 	Limits  Limits

@@ -152,8 +152,7 @@ type Features struct {
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
 	// no tool can have the name.
 	Pass func(name string) *manifest.Tool
-	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params, Caller and
-	// Trusted.
+	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params and Caller.
 	Effect func(j *Job) string
 	// Includes returns the tools of other plugins, by their qualified names, that do a part of what a call does. A rule
 	// that denies one of them to a caller by its name denies the call, too. The job is that of Effect.

@@ -488,7 +488,7 @@ var reserved = []string{
 }
 
 // builtin are the plugins that are part of the host.
-var builtin = []string{"cdp"}
+var builtin = []string{"cdp", "page"}
 
 // Builtin reports whether a name is that of a plugin of [KindBuiltin], ignoring case.
 func Builtin(name string) bool { return slices.Contains(builtin, strings.ToLower(name)) }

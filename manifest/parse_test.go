@@ -434,7 +434,8 @@ func TestNewer(t *testing.T) {
 
 func TestReserved(t *testing.T) {
 	design := "call search batch plugin policy secret config mcp docs learn stats trace audit doctor completion " +
-		"help version list cdp serve console fleet page-tools code plan runner result score session tools mount approvals"
+		"help version list cdp page serve console fleet page-tools code plan runner result score session tools mount " +
+		"approvals"
 	for _, name := range strings.Fields(design) {
 		if !Reserved(name) || !Reserved(strings.ToUpper(name)) {
 			t.Errorf("%s is not reserved", name)
@@ -443,7 +444,7 @@ func TestReserved(t *testing.T) {
 	if n := len(reserved) + len(builtin); len(strings.Fields(design)) != n {
 		t.Errorf("%d names are reserved, expected %d", n, len(strings.Fields(design)))
 	}
-	for _, name := range []string{"text", "json", "page", "", "calls"} {
+	for _, name := range []string{"text", "json", "pages", "", "calls"} {
 		if Reserved(name) {
 			t.Errorf("%q is reserved", name)
 		}

@@ -39,15 +39,6 @@ var (
 	//go:embed json/segment
 	jsonSegment []byte
 
-	//go:embed page/plugin.wasm.gz
-	pageGzip []byte
-	//go:embed page/manifest.json
-	pageManifest []byte
-	//go:embed page/digest
-	pageDigest string
-	//go:embed page/segment
-	pageSegment []byte
-
 	//go:embed text/plugin.wasm.gz
 	textGzip []byte
 	//go:embed text/manifest.json
@@ -74,7 +65,6 @@ func Shipped() ([]File, error) {
 	files := []File{
 		{host.Info{Name: "js", Digest: strings.TrimSpace(jsDigest)}, jsManifest, jsSegment, jsGzip},
 		{host.Info{Name: "json", Digest: strings.TrimSpace(jsonDigest)}, jsonManifest, jsonSegment, jsonGzip},
-		{host.Info{Name: "page", Digest: strings.TrimSpace(pageDigest)}, pageManifest, pageSegment, pageGzip},
 		{host.Info{Name: "text", Digest: strings.TrimSpace(textDigest)}, textManifest, textSegment, textGzip},
 	}
 	var infos []host.Info

@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,14 +49,13 @@ func TestAdviceFitsEachReason(t *testing.T) {
 
 type reason struct{ code, text string }
 
-// reasonsOf returns the reasons in the sources of a plugin: the arguments of sdk.Exit, and what page.js says.
+// reasonsOf returns the reasons in the sources of a plugin: the arguments of sdk.Exit.
 func reasonsOf(t *testing.T, dir string) (reasons []reason) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	advice := map[string]string{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -67,45 +65,13 @@ func reasonsOf(t *testing.T, dir string) (reasons []reason) {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Exit" && len(n.Args) == 3 {
+			if n, ok := n.(*ast.CallExpr); ok && len(n.Args) == 3 {
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Exit" {
 					reasons = append(reasons, reason{textOf(n.Args[0]), textOf(n.Args[1])})
-				}
-			case *ast.ValueSpec:
-				if n.Names[0].Name == "adviceFor" {
-					for _, e := range n.Values[0].(*ast.CompositeLit).Elts {
-						pair := e.(*ast.KeyValueExpr)
-						advice[textOf(pair.Key)] = textOf(pair.Value)
-					}
 				}
 			}
 			return true
 		})
-	}
-	script, err := os.ReadFile(filepath.Join(dir, dir+".js"))
-	if err != nil {
-		return reasons
-	}
-	used := map[string]bool{}
-	said := regexp.MustCompile("(?:code: \"(\\w+)\"[^{}]*?)?\\bwhy(?:: | = )([^{}]*?[\"`](?:[^\"`]*)[\"`])")
-	for _, m := range said.FindAllStringSubmatch(string(script), -1) {
-		for _, text := range regexp.MustCompile("\"([^\"]+)\"|`([^`]+)`").FindAllStringSubmatch(m[2], -1) {
-			r := reason{m[1], text[1] + text[2]}
-			if r.code == "" {
-				r.code = "not_ready"
-			}
-			if a := advice[r.text]; a != "" && r.code == "not_ready" {
-				used[r.text] = true
-				r.text += " (" + a + ")"
-			}
-			reasons = append(reasons, r)
-		}
-	}
-	for text := range advice {
-		if !used[text] {
-			t.Errorf("nothing ends with %q, for which there is advice", text)
-		}
 	}
 	return reasons
 }

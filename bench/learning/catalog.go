@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -68,24 +70,46 @@ func (c *catalog) wanted() []*tool {
 
 // Sources, from the root of the tree.
 var (
-	// shipped are manifests with tasks, examples and complete schemas.
-	shipped = []string{"plugins/json/manifest.json", "plugins/page/manifest.json", "plugins/text/manifest.json"}
+	// shipped are plugins with tasks, examples and complete schemas.
+	shipped = []string{"json", page.Name, "text"}
 	// others are tools as servers of third parties describe them: names, descriptions, names of parameters. Queries are
 	// by people who look for one of them. Both were written to evaluate search.
 	others  = "testdata/search/others_tools.jsonl"
 	queries = []string{"testdata/search/others.jsonl", "testdata/search/others_later.jsonl"}
 )
 
+// shippedManifest returns the manifest of a plugin with its tools.
+func shippedManifest(root, name string) (*manifest.Manifest, error) {
+	if name != page.Name {
+		data, err := os.ReadFile(filepath.Join(root, "plugins", name, "manifest.json"))
+		if err != nil {
+			return nil, err
+		}
+		return manifest.Load(data)
+	}
+	p := page.New(cdp.New(cdp.Config{}))
+	m, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	all := *m
+	names, err := p.Names()
+	for _, name := range names {
+		t, err := p.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		all.Tools = append(all.Tools, *t)
+	}
+	return &all, err
+}
+
 // loadCatalog reads the tools below the root of the tree, and completes those whose documentation lacks what other
 // tools have: see complete and relate. It takes each stride-th plugin of the third parties.
 func loadCatalog(root string, stride, first int) (*catalog, error) {
 	c := &catalog{}
-	for _, path := range shipped {
-		data, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			return nil, err
-		}
-		m, err := manifest.Load(data)
+	for _, name := range shipped {
+		m, err := shippedManifest(root, name)
 		if err != nil {
 			return nil, err
 		}

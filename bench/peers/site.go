@@ -25,7 +25,7 @@ var embedded embed.FS
 // of the tree has to be the current folder for the last two.
 var (
 	own, _   = fs.Sub(embedded, "testdata")
-	plugin   = os.DirFS(filepath.Join("plugins", "page", "testdata"))
+	plugin   = os.DirFS(filepath.Join("cdp", "page", "testdata"))
 	packages = os.DirFS(filepath.Join("testdata", "programs", "node_modules"))
 )
 

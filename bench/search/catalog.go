@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
@@ -126,37 +127,53 @@ func loadSets() ([]set, error) {
 	return sets, nil
 }
 
-func shippedPlugins() ([]plugin, error) {
-	p := cdp.New(cdp.Config{})
+func shippedPlugins() (list []plugin, err error) {
+	chrome := cdp.New(cdp.Config{})
+	natives := map[string]host.Provider{"cdp": chrome, "page": page.New(chrome)}
+	for _, name := range []string{"cdp", "js", "json", "page", "text"} {
+		read := func() (plugin, error) { return wasmPlugin(name) }
+		if native := natives[name]; native != nil {
+			read = func() (plugin, error) { return nativePlugin(native) }
+		}
+		p, err := read()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func nativePlugin(p host.Provider) (plugin, error) {
 	m, err := p.Manifest()
 	if err != nil {
-		return nil, err
+		return plugin{}, err
 	}
 	names, err := p.Names()
 	if err != nil {
-		return nil, err
+		return plugin{}, err
 	}
 	known := manifest.Manifest{Name: m.Name, Kind: m.Kind}
 	for _, name := range names {
 		t, err := p.Tool(name)
 		if err != nil {
-			return nil, err
+			return plugin{}, err
 		}
 		known.Tools = append(known.Tools, manifest.Tool{Name: t.Name, Deprecated: t.Deprecated})
 	}
-	list := []plugin{{&known, host.SearchPluginOf(m), p.Features().SearchDocs()}}
-	for _, name := range []string{"js", "json", "page", "text"} {
-		data, err := os.ReadFile("plugins/" + name + "/manifest.json")
-		if err != nil {
-			return nil, err
-		}
-		m, err := manifest.Load(data)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, plugin{m, host.SearchPluginOf(m), host.SearchDocs(m)})
+	return plugin{&known, host.SearchPluginOf(m), p.Features().SearchDocs()}, nil
+}
+
+func wasmPlugin(name string) (plugin, error) {
+	data, err := os.ReadFile("plugins/" + name + "/manifest.json")
+	if err != nil {
+		return plugin{}, err
 	}
-	return list, nil
+	m, err := manifest.Load(data)
+	if err != nil {
+		return plugin{}, err
+	}
+	return plugin{m, host.SearchPluginOf(m), host.SearchDocs(m)}, nil
 }
 
 // maxBrief is the limit of a brief in a manifest; longer texts go into the documentation.

@@ -90,7 +90,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, file := range []string{"cdp/segment.bin", "plugins/js/segment", "plugins/json/segment",
-		"plugins/page/segment", "plugins/text/segment"} {
+		"cdp/page/segment", "plugins/text/segment"} {
 		if shipped, err := os.ReadFile(file); err != nil || !bytes.Equal(sets[0].plugins[i].segment(part{}), shipped) {
 			t.Errorf("%s is not what is measured (%v)", file, err)
 		}

@@ -191,7 +191,7 @@ type stepResult struct {
 func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (done api.PageResult, err error) {
 	q := map[string]json.RawMessage{}
 	var steps []step
-	if err := json.Unmarshal(params, &q); err == nil {
+	if err = json.Unmarshal(params, &q); err == nil {
 		err = json.Unmarshal(q["steps"], &steps)
 	}
 	if err != nil {

@@ -236,9 +236,6 @@ func (n *Names) PeersOf(p host.Provider) (table peers.Table) {
 	if known, ok := n.peers.Load(p); ok {
 		return known.(peers.Table)
 	}
-	if p.Info().Kind == manifest.KindBuiltin {
-		return table // it knows none, and its manifest takes long
-	}
 	if m, err := p.Manifest(); err == nil {
 		table = peers.Read(m.Peers)
 	}

@@ -62,8 +62,7 @@ func (a *authorization) effect() string {
 
 // job returns the call as a provider is asked about it before it runs.
 func (a *authorization) job() *host.Job {
-	return &host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
-		Trusted: a.behalf.trusted}
+	return &host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name}
 }
 
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls

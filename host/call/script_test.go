@@ -65,11 +65,10 @@ func TestScripts(t *testing.T) {
 
 // TestEffectOfCall checks that a provider can say that a call has less effect than its tool, and not more.
 func TestEffectOfCall(t *testing.T) {
-	effect, trusted := "", false
+	effect := ""
 	inner := newFake(t, shopNamed("inner"), nil)
 	inner.features.Effect = func(j *host.Job) string {
 		if j.Caller == "plugin:outer" {
-			trusted = trusted || j.Trusted
 			return effect
 		}
 		return manifest.EffectDestructive
@@ -96,9 +95,6 @@ func TestEffectOfCall(t *testing.T) {
 		if a.Err == nil != c.ok || c.ok && (len(decided) == 0 || decided[0] != manifest.EffectRead) {
 			t.Errorf("%s: %v, decided as %q", c.effect, a.Err, decided)
 		}
-	}
-	if trusted {
-		t.Error("a plugin that is not shipped is trusted")
 	}
 	decided = nil
 	if a := makeCall(t, h, "inner.add", `{"title":"a"}`); a.Err != nil || len(decided) == 0 ||

@@ -171,10 +171,10 @@ var layers = map[string][]string{
 	"sdk/go":       {},
 	"plugins":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"plugins/json": {"sdk/go"},
-	"plugins/page": {"sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay", "host/policy",
+		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay",
+		"host/policy",
 		"host/protect", "host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/wire", "manifest", "plugins",
 	},
@@ -222,11 +222,12 @@ var layers = map[string][]string{
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {
-		"bench", "host", "host/call", "host/learn", "host/overlay", "host/record", "manifest", "manifest/jsontext",
+		"bench", "cdp", "cdp/page", "host", "host/call", "host/learn", "host/overlay", "host/record", "manifest",
+		"manifest/jsontext",
 		"manifest/schema",
 	},
 	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
-	"bench/search":         {"bench", "cdp", "host", "host/call", "host/learn/eval", "manifest"},
+	"bench/search":         {"bench", "cdp", "cdp/page", "host", "host/call", "host/learn/eval", "manifest"},
 	"bench/trial":          {"bench", "cdp", "host", "host/advice", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
@@ -251,7 +252,9 @@ var testsMayImport = map[string][]string{
 	"cdp": {
 		"cdp/internal/keeper/verb", "host/call", "host/providertest", "host/learn/eval", "internal/schemafacts",
 	},
-	"cdp/page":   {"host/call", "host/providertest", "internal/schemafacts", "manifest/lint", "manifest/schema"},
+	"cdp/page": {
+		"host/call", "host/providertest", "internal/schemafacts", "manifest/jsontext", "manifest/lint", "manifest/schema",
+	},
 	"host/docs":  {"internal/schemafacts"},
 	"host/mcp":   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
@@ -259,8 +262,6 @@ var testsMayImport = map[string][]string{
 	".": {
 		"host/providertest", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/jsontext",
 	},
-	// the script of the plugin runs in a browser
-	"plugins/page": {"cdp", "host", "host/call", "manifest"},
 	"cmd": {
 		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/policy", "host/providertest",
 		"host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "internal/foreign",
@@ -303,7 +304,7 @@ var dependencies = map[string][]string{
 	},
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
-	"golang.org/x/image":              {"plugins/page"},
+	"golang.org/x/image":              {"cdp/internal/keeper/page"},
 	"golang.org/x/sys": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",
 		"host/wasm", "host/wasm/internal/world", "host/wasm/store",

@@ -21,14 +21,14 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                   779,   // compilations ahead of calls; installed plugins that are built in by now; imports
+	".":                   783,   // the plugin page
 	"manifest":            10101, // names of built-in plugins
-	"host/call":           2795,  // rules for the parts of a call
+	"host/call":           2794,  // rules for the parts of a call
 	"host/overlay":        541,   // the edits themselves, from host
 	"host/search":         182,
 	"host/redact":         586,  // blocks of content, from host
 	"host/session":        488,  // names of sessions and media types of results, from host
-	"host":                1922, // what a call acted on
+	"host":                1921, // what a call acted on
 	"host/policy":         3211, // what has no effect on built-in plugins; positions of keys, which settings read too
 	"host/egress":         868,
 	"host/protect":        804,   // times of files, from host
@@ -41,17 +41,17 @@ var maxLines = map[string]int{
 	"host/signature":      352,
 	"host/oci":            1021,
 	"host/jq":             306,  // the filter that runs in the sandbox
-	"host/advice":         1683, // what validates parameters also corrects them; documentation, from host
+	"host/advice":         1680, // what validates parameters also corrects them; documentation, from host
 	"host/providertest":   291,
 	"internal/contain":    282,
 	"internal/slots":      212,
 	"internal/wire":       370,  // a command that starts this binary, from host
-	"cdp":                 6562, // what the plugin page uses of it
+	"cdp":                 6534, // what the plugin page uses of it
 	"cdp/page":            536,
 	"cdp/internal/keeper": 9170, // a table of the verbs that need no host
-	"plugins":             5913, // as plugins/page below
+	"plugins":             1786,
 	"sdk":                 1787,
-	"cmd":                 13599, // what a call acted on; addresses of calls; imports; signals of servers; values of files
+	"cmd":                 13602, // what a call acted on; addresses of calls; imports; signals of servers; values of files
 	"internal":            1194,  // plugins for tests
 	"host/admit":          1416,  // reports have their name in full; imports
 	"internal/durable":    102,   // writing a file, which four rooms did themselves
@@ -77,7 +77,6 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"plugins/page": {4122, 18}, // locators as Playwright writes them
 }
 
 // longest has the functions with more lines than maxFunction.

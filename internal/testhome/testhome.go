@@ -66,7 +66,6 @@ var calls = []struct {
 	{[]string{"text", "hash", "a"}, 0},
 	{[]string{"json", "merge", "--params", `{"data":1,"patch":2}`}, 0},
 	{[]string{"js", "run", "--params", `{"source":"return 1"}`}, 0},
-	{[]string{"page", "vitals"}, 101}, // no browser is open
 }
 
 // builds are the go commands that build parley as users have it, and as tests have it in their own process: the build

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
@@ -41,7 +43,7 @@ func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
 			return nil, err
 		}
 	}
-	r, opened := &doneSteps{}, ""
+	r, opened, acted := &doneSteps{}, "", 0
 	for i, s := range p.Steps {
 		o, known := operations[s.Tool]
 		if !known || s.Tool == "do" {
@@ -58,6 +60,18 @@ func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
 			return nil, r.failed(i, s.Tool, err)
 		}
 		r.Done++
+		switch found := result.(type) {
+		case *Effects:
+			acted = i + 1
+			v.dropNote(found)
+		case *filled:
+			acted = i + 1
+			v.dropNote(&found.Effects)
+		default:
+			if acted > 0 {
+				r.addLate(acted, v.late(v.ledger()))
+			}
+		}
 		r.add(i, result)
 	}
 	if r.URL == opened {
@@ -71,6 +85,24 @@ func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
 		r.Diff = s.Text
 	}
 	return r, nil
+}
+
+// dropNote leaves out that nothing was seen of an act that another step follows: what comes later is in the result.
+func (v *visit) dropNote(e *Effects) {
+	if v.inner {
+		e.Note = strings.Trim(noChange().ReplaceAllString(e.Note, ""), "; ")
+	}
+}
+
+// addLate keeps what an act caused after its step.
+func (r *doneSteps) addLate(step int, late *Before) {
+	if late == nil {
+		return
+	}
+	r.URL = cmp.Or(late.URL, r.URL)
+	if late.Caused != nil {
+		r.Results = append(r.Results, stepResult{step, object{"caused": late.Caused}})
+	}
 }
 
 // add keeps what a step has to tell: not that it acted on what it was told to act on.

@@ -26,15 +26,15 @@ type Effects struct {
 
 // Caused is what happened besides a change of the page.
 type Caused struct {
-	Failed     []string    `json:"failed,omitempty"`   // requests
-	Errors     []string    `json:"errors,omitempty"`   // of the console
-	Dialog     *api.Dialog `json:"dialog,omitempty"`   // that is open now
-	Answered   []string    `json:"answered,omitempty"` // dialogs
-	Downloads  []string    `json:"downloads,omitempty"`
-	NewPages   []NewPage   `json:"new_pages,omitempty"`
-	Frames     []string    `json:"frames,omitempty"` // addresses to which frames went
-	Pending    []string    `json:"pending,omitempty"`
-	NotSettled string      `json:"not_settled,omitempty"` // why the page is still busy
+	Failed     []string     `json:"failed,omitempty"`   // requests
+	Errors     []string     `json:"errors,omitempty"`   // of the console
+	Dialog     *shownDialog `json:"dialog,omitempty"`   // that is open now
+	Answered   []string     `json:"answered,omitempty"` // dialogs
+	Downloads  []string     `json:"downloads,omitempty"`
+	NewPages   []NewPage    `json:"new_pages,omitempty"`
+	Frames     []string     `json:"frames,omitempty"` // addresses to which frames went
+	Pending    []string     `json:"pending,omitempty"`
+	NotSettled string       `json:"not_settled,omitempty"` // why the page is still busy
 }
 
 // NewPage is a page that the act opened. It is not the current one.
@@ -383,7 +383,9 @@ func (v *visit) describe(e *Effects, caused *Caused, start *begun, a *activity, 
 // causes collects what the events and the list of targets say, but for what was told.
 func (v *visit) causes(l *ledger, caused *Caused, a *activity, since int64) {
 	v.verbs.Mux.Lock()
-	caused.Dialog = v.page.Root().Dialog
+	if open := v.page.Root().Dialog; open != nil {
+		caused.Dialog = &shownDialog{open.Type, open.Message}
+	}
 	windows := a.windows
 	for _, t := range v.verbs.Tracker.All {
 		if t.Kind != "page" || t.Opener != v.page.ID || t.Appeared < since || l.told[t.ID] || !v.verbs.Owners.CanUse(v.by, t) {

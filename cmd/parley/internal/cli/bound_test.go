@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Bounds of what a failed call prints, in bytes without documentation.
@@ -71,28 +72,21 @@ func sample(t *testing.T, n int) func() bool {
 func shippedParams(t *testing.T) map[string][]string {
 	t.Helper()
 	tools := map[string][]string{}
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "plugins", "*", "manifest.json"))
-	if err != nil || len(files) < 4 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		var m struct {
-			Name  string
-			Tools []struct {
-				Name   string
-				Params struct{ Properties map[string]json.RawMessage }
-			}
+	for _, provider := range shippedHost(t).Catalog().Providers() {
+		names, err := provider.Names()
+		if provider.Info().Name == "cdp" || err != nil {
+			continue
 		}
-		raw, err := os.ReadFile(file)
-		if err != nil || json.Unmarshal(raw, &m) != nil {
-			t.Fatal(file, err)
-		}
-		for _, tool := range m.Tools {
-			names := []string{}
-			for name := range tool.Params.Properties {
-				names = append(names, name)
+		for _, name := range names {
+			tool, err := provider.Tool(name)
+			if err != nil {
+				t.Fatal(name, err)
 			}
-			tools[m.Name+"."+tool.Name] = names
+			params := []string{}
+			for _, p := range manifest.Params(tool.Params) {
+				params = append(params, p.Name)
+			}
+			tools[provider.Info().Name+"."+name] = params
 		}
 	}
 	return tools

@@ -1,7 +1,8 @@
-package main
+package page_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +18,12 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func TestMain(m *testing.M) {
@@ -32,16 +37,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// chrome is a browser with the script, and a site of the pages in testdata.
+// scriptPath is where page.js is, which runs in each document.
+var scriptPath = filepath.Join("..", "internal", "keeper", "page", "page.js")
+
+// chrome is a browser, and a site of the pages in testdata.
 type chrome struct {
 	p        *cdp.Provider
+	pages    *page.Provider
 	dir      string
 	script   []byte
 	site     *httptest.Server
 	given    atomic.Pointer[string] // the document at /given
 	target   string                 // of the next calls; "" for the current page
 	wait     string                 // as target
-	deadline time.Duration          // as wait
+	deadline time.Duration          // of the next call of a verb; 0: none
 }
 
 // shared is the browser of all tests.
@@ -52,7 +61,7 @@ func startChrome(t *testing.T) *chrome {
 	if shared != nil {
 		return shared
 	}
-	script, err := os.ReadFile("page.js")
+	script, err := os.ReadFile(scriptPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +72,7 @@ func startChrome(t *testing.T) *chrome {
 	c := &chrome{dir: dir, script: script,
 		p: cdp.New(cdp.Config{RunDir: filepath.Join(dir, "run"), Env: os.Getenv, Version: "test",
 			StateDir: filepath.Join(dir, "state")})}
+	c.pages = page.New(c.p)
 	c.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if foreign, ok := strings.CutPrefix(r.URL.Path, "/foreign/"); ok {
 			http.ServeFile(w, r, filepath.Join(packages, filepath.FromSlash(foreign)))
@@ -93,13 +103,23 @@ func (c *chrome) stop() {
 	_ = os.RemoveAll(c.dir)
 }
 
+// invoke calls a tool of the plugin cdp.
 func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessage, error) {
+	result, err := c.send(ctx, c.p, tool, params)
+	if err != nil {
+		return nil, err
+	}
+	return result.Data, nil
+}
+
+// send calls a tool with what a host would serve.
+func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string) (*host.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	r := &host.Request{Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
 		Options: host.Options{Target: c.target, Wait: c.wait}}}
 	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
-		s := host.Script{Plugin: "page", SHA256: strings.Repeat("0", 64)}
+		s := host.Script{Plugin: "page", SHA256: fmt.Sprintf("%x", sha256.Sum256(c.script))}
 		if withText {
 			s.Text = string(c.script)
 		}
@@ -108,20 +128,63 @@ func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessa
 		own, err := os.MkdirTemp(folder, "")
 		path := filepath.Join(own, filepath.Base(text))
 		return path, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+	}, BoundSecret: func(context.Context, string) (host.BoundSecret, error) {
+		return host.BoundSecret{Value: "the secret", Origins: []string{c.site.URL}}, nil
 	}}).Ask
-	result, err := c.p.Invoke(ctx, r)
-	if err != nil {
-		return nil, err
+	return p.Invoke(ctx, r)
+}
+
+// run calls a verb with parameters that have their defaults. Its result is as its manifest says.
+func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err error) {
+	t.Helper()
+	ctx := t.Context()
+	if c.deadline > 0 {
+		limited, cancel := context.WithTimeout(ctx, c.deadline)
+		defer cancel()
+		ctx, c.deadline = limited, 0
 	}
-	return result.Data, nil
+	done, err := c.send(ctx, c.pages, string(v), string(must(json.Marshal(p))))
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(done.Data, &result); err != nil {
+		t.Fatalf("%s: %s: %v", v, done.Data, err)
+	}
+	tool := must(c.pages.Tool(string(v)))
+	value := must(jsontext.Decode(done.Data, jsontext.Limits{Bytes: len(done.Data), ReplaceSurrogates: true}))
+	if wrong := must(must(schema.CompileTrusted(tool.Returns)).Validate(value)); len(wrong) > 0 {
+		t.Errorf("%s returned %s: %+v", v, manifest.Clip(string(done.Data), 300), wrong)
+	}
+	return result, nil
+}
+
+// hurried gives the next call little time.
+func (c *chrome) hurried() *chrome {
+	c.deadline = 1500 * time.Millisecond
+	return c
+}
+
+// exit returns the name of the exit code of an error, and its message; of a wrong parameter, what was expected.
+func exit(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	e := host.AsError(err)
+	switch {
+	case e.Tool != nil:
+		return e.Tool.Name + ": " + e.Message
+	case len(e.Details) > 0:
+		return e.Message + ": " + e.Details[0].Parameter + " is to be " + e.Details[0].Expected
+	}
+	return string(e.Code) + ": " + e.Message
 }
 
 // open shows a page of testdata, or a document given as HTML.
-func (c *chrome) open(t *testing.T, page string) {
+func (c *chrome) open(t *testing.T, shown string) {
 	t.Helper()
-	path := page
-	if strings.HasPrefix(page, "<") {
-		c.given.Store(&page)
+	path := shown
+	if strings.HasPrefix(shown, "<") {
+		c.given.Store(&shown)
 		path = "given"
 	}
 	if _, err := c.invoke(t.Context(), "open", string(must(json.Marshal(map[string]string{
@@ -605,25 +668,4 @@ func cards(n int) string {
 	}
 	b.WriteString(`</ul></main><footer><a href="#t">Terms</a></footer>`)
 	return b.String()
-}
-
-// TestSelectors checks how selectors that callers know from other products are read.
-func TestSelectors(t *testing.T) {
-	for word, want := range map[string]string{
-		"@kqz12":                       `{"ref":"kqz12"}`,
-		`role=button[name="Save"]`:     `{"name":"Save","role":"button"}`,
-		`role=button[name="Save"i]`:    `{"name":"Save","role":"button"}`,
-		`role=button[name=Options]`:    `{"name":"Options","role":"button"}`,
-		`text="Sign in"`:               `{"text":"Sign in"}`,
-		`button:has-text("Go")`:        `{"css":"button","has":"Go"}`,
-		`css=button:has-text('Go on')`: `{"css":"button","has":"Go on"}`,
-		`:has-text("Go")`:              `{"css":"*","has":"Go"}`,
-		"xpath=//a[1]":                 `{"xpath":"//a[1]"}`,
-		"//a[1]":                       `{"xpath":"//a[1]"}`,
-		"#b":                           `{"word":"#b"}`,
-	} {
-		if got := string(must(json.Marshal(parseLocator(word)))); got != want {
-			t.Errorf("%s: %s, want %s", word, got, want)
-		}
-	}
 }

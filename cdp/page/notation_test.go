@@ -1,4 +1,4 @@
-package main
+package page_test
 
 import (
 	"encoding/json"
@@ -142,29 +142,4 @@ func TestNoForgery(t *testing.T) {
 			t.Fatal(page)
 		}
 	}
-}
-
-// FuzzLocator reads lines that were copied from a snapshot, and whatever a caller writes.
-func FuzzLocator(f *testing.F) {
-	for _, piece := range pieces {
-		f.Add(piece, true)
-	}
-	f.Fuzz(func(t *testing.T, name string, checked bool) {
-		line := element{Role: "button", Name: name}.String()
-		if checked {
-			line += ` [checked value="a b"]`
-		}
-		if strings.ToValidUTF8(name, "") == name && name != "" {
-			if l := parseLocator(line); l["role"] != "button" || l["name"] != name {
-				t.Errorf("%s is read as %v", line, l)
-			}
-			if l := parseLocator(element{Role: "button", Name: name, Ref: "kqz12"}.String()); l["ref"] != "kqz12" {
-				t.Errorf("%s with a ref is read as %v", line, l)
-			}
-			if !isTold(strings.ReplaceAll(line, "ZQ", "")) {
-				t.Errorf("%q holds what is not shown", line)
-			}
-		}
-		parseLocator(name)
-	})
 }

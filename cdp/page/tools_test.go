@@ -1,8 +1,7 @@
-package main
+package page_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,51 +17,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/parley-tools/parley/host"
-	sdk "github.com/parley-tools/parley/sdk/go"
 )
-
-// direct is a host for the tools of the plugin, which run natively: their calls go to cdp without a policy.
-type direct struct {
-	sdk.Host
-	c   *chrome
-	ctx context.Context
-}
-
-func (d direct) CallTool(tool string, params json.RawMessage, o sdk.Options) (json.RawMessage, error) {
-	target := d.c.target
-	defer func() { d.c.target, d.c.wait = target, "" }()
-	d.c.target, d.c.wait = o.Target, o.Wait
-	raw, err := d.c.invoke(d.ctx, strings.TrimPrefix(tool, "cdp."), string(params))
-	if err != nil {
-		e := host.AsError(err)
-		return nil, &sdk.HostError{Code: string(e.Code), ExitCode: e.ExitCode(), Message: e.Message}
-	}
-	return raw, nil
-}
-
-// run runs a tool with parameters that have their defaults.
-func run[P, R any](t *testing.T, c *chrome, tool func(*sdk.Call, P) (R, error), p P) (R, error) {
-	t.Helper()
-	deadline := c.deadline
-	c.deadline = 0
-	return tool(&sdk.Call{Host: direct{c: c, ctx: t.Context()}, Deadline: deadline}, p)
-}
-
-// hurried gives the next call little time.
-func (c *chrome) hurried() *chrome {
-	c.deadline = 400 * time.Millisecond
-	return c
-}
-
-// exit returns the name of the exit code of an error, and its message.
-func exit(err error) string {
-	if e, ok := err.(*sdk.ExitError); ok {
-		return e.Name + ": " + e.Message
-	}
-	return fmt.Sprint(err)
-}
 
 func effects(e any) string {
 	raw, _ := json.Marshal(e)
@@ -121,9 +76,9 @@ func TestEffects(t *testing.T) {
 		name string
 		want []string // parts of the effects
 	}{
-		{"Nothing", []string{`"on":"button \"Nothing\" `, `"note":"no change seen"}`}},
+		{"Nothing", []string{`"on":"button \"Nothing\" `, `"note":"no change seen in 150 ms; what comes later is in the next answer"}`}},
 		{"Change", []string{`"on":"button \"Change\"`}},
-		{"Slow", []string{`{"on":"button \"Slow\"`}},
+		{"Slow", []string{`"on":"button \"Slow\"`}},
 		{"Broken", []string{`"failed":["500 GET ` + url + `/broken"]`}},
 		{"Throw", []string{`"errors":["\"Error: oops\""]`}},
 		{"Log", []string{`"errors":["\"bad 7\""]`}},
@@ -144,6 +99,9 @@ func TestEffects(t *testing.T) {
 		}
 		if test.name == "Slow" && c.evaluate(t, "out.textContent") != `"late"` {
 			t.Error("a click ended before the response that it caused was there")
+		}
+		if e.Before != nil {
+			t.Errorf("%s: all of the act before was told: %s", test.name, effects(e))
 		}
 		if test.name == "Change" && e.Note != "" {
 			t.Errorf("a change: %s", effects(e))

@@ -1,4 +1,4 @@
-package main
+package page_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
-const maxMinified = 40_000
+const maxMinified = 41_000
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";
@@ -25,7 +25,7 @@ console.log(code.length);`
 
 // TestScriptSize measures page.js as a minifier leaves it.
 func TestScriptSize(t *testing.T) {
-	if text := must(os.ReadFile("page.js")); len(text) > manifest.MaxScript {
+	if text := must(os.ReadFile(scriptPath)); len(text) > manifest.MaxScript {
 		t.Errorf("page.js has %d bytes, at most %d are allowed", len(text), manifest.MaxScript)
 	}
 	if _, err := os.Stat(filepath.Join(packages, "rolldown")); errors.Is(err, os.ErrNotExist) {
@@ -34,7 +34,7 @@ func TestScriptSize(t *testing.T) {
 		}
 		t.Skip("needs the programs of testdata: make programs")
 	}
-	script, err := os.Open("page.js")
+	script, err := os.Open(scriptPath)
 	if err != nil {
 		t.Fatal(err)
 	}

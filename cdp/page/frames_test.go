@@ -1,4 +1,4 @@
-package main
+package page_test
 
 import (
 	"fmt"
@@ -93,16 +93,17 @@ func TestMixesOfFrames(t *testing.T) {
 	}
 }
 
-// TestTextOfFrames checks that a text names the frames that it leaves out, and that a ref of a frame shows what it has.
+// TestTextOfFrames checks that a text has that of each frame below its line, that a ref of a frame shows what it has,
+// and that a small answer names the frames that it leaves out.
 func TestTextOfFrames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
 	c.show(t, url+"/", `<p>Outer</p><iframe title="Near" srcdoc="<p>Inner</p>"></iframe><iframe title="Far" src="`+
 		strings.Replace(url, "127.0.0.1", "localhost", 1)+`/next"></iframe><iframe hidden srcdoc="x"></iframe>`)
 	r, err := run(t, c, Text, TextParams{MaxTokens: 2000})
-	named := regexp.MustCompile(`^frames, 2: Iframe "Near" (\w+), Iframe "Far" (\w+) \(page\.text with their refs\)$`).
-		FindStringSubmatch(r.LeftOut)
-	if err != nil || r.Text != "Outer" || named == nil {
+	named := regexp.MustCompile(`^Outer\n\n\[Iframe "Near" (\w+)\]\n\nInner\n\n\[Iframe "Far" (\w+)\]\n\n# Next page$`).
+		FindStringSubmatch(r.Text)
+	if err != nil || r.LeftOut != "" || named == nil {
 		t.Fatalf("%+v, %s", r, exit(err))
 	}
 	for i, want := range []string{"Inner", "# Next page"} {

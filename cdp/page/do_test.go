@@ -1,0 +1,92 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func steps(list ...string) (p DoParams) {
+	for _, step := range list {
+		tool, params, _ := strings.Cut(step, " ")
+		p.Steps = append(p.Steps, json.RawMessage(fmt.Sprintf(`{"tool":%q,"params":%s}`, tool, params)))
+	}
+	return p
+}
+
+// TestStepsTellLateEffects does something that has effects after its step. They are in the answer, once.
+func TestStepsTellLateEffects(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Late</title><button onclick="setTimeout(() => { history.pushState({}, '', '#late');
+		console.error('late'); out.textContent = 'Done' }, 200)">Go</button><p id=out></p>`)
+	r, err := run(t, c, Do, steps(`click {"element":"Go"}`, `wait {"text":"Done","timeout":5000}`, `get {"element":"css=h9","what":"count"}`))
+	if err != nil || r.URL != url+"/#late" || r.Done != 3 || len(r.Results) != 2 || r.Results[0].Step != 1 ||
+		!strings.Contains(effects(r.Results[0]), `"errors":["\"late\""]`) {
+		t.Errorf("%s, %s", effects(r), exit(err))
+	}
+	if e, err := run(t, c, Hover, ElementParams{Element: "Go"}); err != nil || e.Before != nil {
+		t.Errorf("told again: %s, %s", effects(e), exit(err))
+	}
+}
+
+// TestStatesAmongSteps saves and loads a login between other steps, which the host does itself. The steps have their
+// numbers, also in errors.
+func TestStatesAmongSteps(t *testing.T) {
+	c := startChrome(t)
+	url := server(t, c)
+	c.show(t, url+"/", `<title>States</title><button>Go</button>`)
+	save, load := `state {"action":"save","name":"steps"}`, `state {"action":"load","name":"steps"}`
+	set := `cookies {"name":"a","value":"1"}`
+	r, err := run(t, c, Do, steps(set, save, `get {"element":"css=button","what":"text"}`, load, save))
+	if err != nil || r.Done != 5 || len(r.Results) != 5 {
+		t.Fatalf("%s, %s", effects(r), exit(err))
+	}
+	for i, one := range r.Results {
+		if one.Step != i+1 {
+			t.Errorf("result %d is of step %d", i, one.Step)
+		}
+	}
+	if got := effects(r.Results[1].Result) + effects(r.Results[2].Result); !strings.Contains(got, `"cookies":1`) ||
+		!strings.Contains(got, `{"value":"Go"}`) {
+		t.Error(got)
+	}
+	for _, test := range []struct {
+		last, want string
+	}{
+		{`get {"element":"None","what":"text"}`, `no_match: step 3, get: `},
+		{`route {"action":"mock"}`, `/steps/2/params/address`},
+		{`state {"action":"load","name":"none"}`, `not_found: step 3, state: `},
+	} {
+		if _, err := run(t, c, Do, steps(set, save, test.last)); !strings.Contains(exit(err), test.want) {
+			t.Errorf("%s: %s", test.last, exit(err))
+		}
+	}
+	c.evaluate(t, `document.cookie = "a=; max-age=0; path=/"`)
+	if _, err := run(t, c, State, StateParams{Action: "delete", Name: "steps"}); err != nil {
+		t.Error(exit(err))
+	}
+}
+
+// TestSecretsAndFilesOfSteps fills in a secret and gives a file in steps, as the verbs do alone.
+func TestSecretsAndFilesOfSteps(t *testing.T) {
+	c := startChrome(t)
+	const html = `<label>Password <input type=password id=pass></label><label>Photo <input type=file id=photo></label>`
+	c.open(t, html)
+	r, err := run(t, c, Do, steps(`fill {"element":"Password","secret":"PASSWORD"}`,
+		`upload {"element":"Photo","files":["handed:a1/3/one.txt"]}`))
+	if got := c.evaluate(t, "pass.value + photo.files[0].name"); err != nil || got != `"the secretone.txt"` {
+		t.Errorf("%s, %s, %s", effects(r), exit(err), got)
+	}
+	c.open(t, html)
+	if _, err := run(t, c, Fill, FillParams{Element: "Password", Secret: "PASSWORD"}); err != nil ||
+		c.evaluate(t, "pass.value") != `"the secret"` {
+		t.Errorf("%s, %s", exit(err), c.evaluate(t, "pass.value"))
+	}
+	c.show(t, site(t, c)+"/", html) // to whose origin the secret is not bound
+	if _, err := run(t, c, Fill, FillParams{Element: "Password", Secret: "PASSWORD"}); err == nil ||
+		c.evaluate(t, "pass.value") != `""` {
+		t.Errorf("a secret of another origin: %s, %s", exit(err), c.evaluate(t, "pass.value"))
+	}
+}
