@@ -24,7 +24,7 @@ var effectScripts = map[string]string{
 	"slow":     "fetch('/api?d=AFTER').then(done)",
 	"nav":      "location.href = '/next'",
 	"dialog":   "alert('hello from the page')",
-	"tab":      "window.open('/next')",
+	"tab":      "const tab = window.open('/next'); addEventListener('pagehide', () => tab.close())",
 	"download": "location.href = '/file'",
 	"nothing":  "",
 }
@@ -73,6 +73,19 @@ func (b *bench) effects(ctx context.Context) error {
 	if _, err := agent.must(ctx, "page.open", map[string]any{"url": s.URL + "/next"}); err != nil {
 		return err
 	}
+	// Before the cases: a tab that one of them opens may leave this page hidden, where timers are slow.
+	var took []string
+	for _, kind := range []string{"dom", "nav", "nothing"} {
+		var ms []float64
+		for range b.n {
+			one := effect{Kind: kind}
+			if err := b.effect(ctx, agent, s, &one); err != nil {
+				return err
+			}
+			ms = append(ms, one.MS)
+		}
+		took = append(took, fmt.Sprintf("%.0f", median(ms)))
+	}
 	right, byNext := 0, 0
 	var wrong []string
 	for _, one := range effectCases() {
@@ -89,18 +102,6 @@ func (b *bench) effects(ctx context.Context) error {
 	b.add(fmt.Sprintf("right effects of %d, at return", all), "51", ">= 55", strconv.Itoa(right), right >= 55)
 	b.add("... by the next answer", "-", "60", strings.TrimSpace(fmt.Sprint(byNext, " ", strings.Join(wrong, " "))),
 		byNext == all)
-	var took []string
-	for _, kind := range []string{"dom", "nav", "nothing"} {
-		var ms []float64
-		for range b.n {
-			one := effect{Kind: kind}
-			if err := b.effect(ctx, agent, s, &one); err != nil {
-				return err
-			}
-			ms = append(ms, one.MS)
-		}
-		took = append(took, fmt.Sprintf("%.0f", median(ms)))
-	}
 	b.tell("... median return for a DOM change, a navigation, nothing", "-", strings.Join(took, ", ")+" ms")
 	return nil
 }
