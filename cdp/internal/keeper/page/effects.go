@@ -450,7 +450,8 @@ func (v *visit) late(l *ledger) *Before {
 		Changed              bool
 		Document, URL, Title string
 	}
-	if v.script(l.in, &now, "late") == nil && l.document != "" {
+	// A page that is left, or whose script never ends, is not asked.
+	if v.reads && l.document != "" && v.script(l.in, &now, "late") == nil {
 		b.Changed = now.Changed
 		if now.Document != l.document || now.URL != l.url {
 			b.URL, b.Title, l.document, l.url = clip(now.URL, 200), now.Title, now.Document, now.URL

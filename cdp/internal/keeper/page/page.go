@@ -84,7 +84,7 @@ func look[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
 }
 
 func act[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{kind{paged: true, writes: true}, decoded(run)}
+	operations[name] = operation{kind{paged: true, writes: true, reads: true}, decoded(run)}
 }
 
 func list[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
