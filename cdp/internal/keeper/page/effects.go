@@ -279,6 +279,9 @@ func (v *visit) finish(start *begun, fault *api.Error) (*Effects, *ended, *api.E
 		rest["still"] = quiet
 	}
 	err := fault
+	if err == nil && !(start.settle != nil && *start.settle == 0) {
+		defer v.hasten(in, start.seq)()
+	}
 	for turn := 0; err == nil; turn++ {
 		now := ended{}
 		rest["timeout"] = max(min(time.Until(until), quietTime).Milliseconds(), 50)
@@ -322,6 +325,29 @@ func (v *visit) finish(start *begun, fault *api.Error) (*Effects, *ended, *api.E
 	}
 	v.describe(e, caused, start, a, last)
 	return e, last, nil
+}
+
+// hasten lets page.js know of the first effect that its document does not show, such as a request or a new page, until
+// the function that it returns is called.
+func (v *visit) hasten(in frame, since int64) (stop func()) {
+	ctx, cancel := context.WithCancel(v.ctx)
+	done := make(chan struct{})
+	a := newActivity(v.page.ID, since)
+	go func() {
+		defer close(done)
+		if v.verbs.Events.AwaitRecords(ctx, func() bool { a.read(v); return a.seen() }) == nil && v.dialog() == nil {
+			_ = v.script(in, nil, "effect")
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// seen reports whether anything happened.
+func (a *activity) seen() bool {
+	return a.asked || a.navigated || len(a.pending)+len(a.windows)+len(a.order)+len(a.dialogs)+len(a.errors)+len(a.frames) > 0
 }
 
 // awaitRequests waits until no request is pending, or a dialog blocks the page. It returns false if the time is up.

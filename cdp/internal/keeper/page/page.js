@@ -1320,7 +1320,7 @@ function prepare(el) {
 	action?.stop();
 	const own = el ? [el, controlOf(el), ...labelsOf(controlOf(el))] : [];
 	const now = {el, own, trivial: 0, effects: 0, told: 0, effectsTold: 0, last: performance.now(), before: looks(el), fields: fieldsLook()};
-	const note = (trivial) => {
+	const note = now.note = (trivial) => {
 		now.last = performance.now();
 		if (trivial) now.trivial++;
 		else if (now.effects++ === now.effectsTold) now.wake?.();
@@ -1347,6 +1347,9 @@ function fieldsLook() {
 	for (let i = 0; i < all.length && i < 1000; i++) out.push(all[i].type === "file" ? all[i].files.length : all[i].value, all[i].checked);
 	return out.join("\0");
 }
+
+// effect says that the act has an effect which this document does not show.
+const effect = () => action?.note(false);
 
 // calm waits until nothing has changed for a while: quiet milliseconds after an effect, still ones while there was none.
 // It returns false when the time is up before.
@@ -1443,6 +1446,8 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 		const {settled} = await settle({quiet, timeout});
 		return {...here, settled, url: location.href, title: clip(titleOf(document), 100)};
 	}
+	if (!now.ended && now.trivial + now.effects === 0) now.last = performance.now(); // the input has just arrived
+	now.ended = true;
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
@@ -1695,7 +1700,7 @@ function nodes() {
 }
 
 for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
-	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, late, painted, chosen, scrollEnd, area, hosts,
+	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, effect, late, painted, chosen, scrollEnd, area, hosts,
 	adopt, marks})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);
