@@ -29,11 +29,12 @@ func init() {
 
 // how says how an element must be and what begins with it, for the function begin of page.js.
 type how struct {
-	Guarded bool  `json:"guarded,omitempty"`
-	Focused bool  `json:"focused,omitempty"`
-	All     bool  `json:"all"`
-	Covered *bool `json:"covered,omitempty"` // false: the element may be covered
-	Edit    bool  `json:"edit,omitempty"`
+	Guarded bool   `json:"guarded,omitempty"`
+	Focused bool   `json:"focused,omitempty"`
+	All     bool   `json:"all"`
+	Covered *bool  `json:"covered,omitempty"` // false: the element may be covered
+	Edit    bool   `json:"edit,omitempty"`
+	Value   string `json:"value,omitempty"` // that a field is to hold
 	// A point of the element, in pixels from its upper left corner; nil for its middle.
 	Offset  []float64 `json:"offset,omitempty"`
 	To      any       `json:"to,omitempty"`    // of a drag: where it ends
@@ -350,7 +351,8 @@ type filled struct {
 
 // fill replaces the text of a field.
 func (v *visit) fill(p fillParams) (*filled, *api.Error) {
-	start, err := v.begin(p.Element, how{Focused: true, All: true, Covered: no, Edit: true, verb: "fill", settle: p.Settle})
+	start, err := v.begin(p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill",
+		settle: p.Settle})
 	if err != nil {
 		return nil, err
 	}

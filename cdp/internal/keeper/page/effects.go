@@ -398,6 +398,9 @@ func (v *visit) describe(e *Effects, caused *Caused, start *begun, a *activity, 
 		}
 		e.addNote(note)
 	}
+	for _, page := range caused.NewPages {
+		e.addNote("page.tabs activate " + page.Target[:min(len(page.Target), 8)] + " follows the new page")
+	}
 	if last.Now != nil {
 		e.addNote("it is now " + last.Now.String())
 	}

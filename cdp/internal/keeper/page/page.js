@@ -1380,7 +1380,8 @@ function looks(el) {
 // begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
 // it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
 // focused element is meant.
-async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, ...how} = {}) {
+async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, value: given,
+	...how} = {}) {
 	if (!locator) {
 		prepare(focused());
 		return {document: documentLetters, url: location.href};
@@ -1388,7 +1389,8 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	if (how.files) return beginFiles(locator, how.files);
 	const at = await aim(locator, how);
 	if (at.failure) return at;
-	const el = one({ref: at.ref}).el;
+	const el = one({ref: at.ref}).el, refused = refusal(el, given);
+	if (refused) return refused;
 	let other = null, toward = {};
 	if (to) { // another element, to which this one is dragged
 		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
@@ -1547,8 +1549,7 @@ function choose(ref, wanted) {
 	return {value: value(el)};
 }
 
-// assign sets the value of a native picker (date, colour, range), which no typing can. A value that the browser replaces
-// is not accepted.
+// assign sets the value of a native picker (date, colour, range), which no typing can.
 function assign(ref, text) {
 	const found = one({ref});
 	if (found.failure) return found;
@@ -1556,21 +1557,28 @@ function assign(ref, text) {
 	if (tag(el) !== "input") {
 		return {failure: {code: "not_ready", ...describe(el), why: "it takes no value: press arrow keys on it, or drag it"}};
 	}
-	const write = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.bind(el), before = el.value;
-	write(text);
-	if (text && !el.value || el.type === "range" && Number(el.value) !== Number(text) ||
-		el.type === "color" && el.value !== text.toLowerCase()) {
-		write(before);
-		return {failure: {code: "not_accepted", ...describe(el), why: `it takes no ${quoted(clip(text, 40))}, but ${example(el)}`}};
-	}
+	Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(el, text);
 	announce(el);
 	return {value: el.value};
 }
 
-// example says what a native picker takes.
-const example = (el) => ({date: "a date such as 2026-01-31", month: "a month such as 2026-01", week: "a week such as 2026-W05",
-	time: "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45", color: "a colour such as #ff8800",
-	range: `a number from ${el.min || 0} to ${el.max || 100}${el.step ? ` in steps of ${el.step}` : ""}`})[el.type] || "another value";
+// refusal returns the failure of a field that would hold another value than is given, which it is tried on first: a
+// number field drops letters, and a date field what is not a date. Null means that the field takes it.
+const forms = {number: "a number", date: "a date such as 2026-01-31", month: "a month such as 2026-01",
+	week: "a week such as 2026-W05", time: "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45",
+	color: "a colour such as #ff8800", range: "a number"};
+
+function refusal(el, text) {
+	if (tag(el) !== "input" || !Object.hasOwn(forms, el.type) || !text) return null;
+	const probe = document.createElement("input"), bounds = ["min", "max", "step"].filter((name) => has(el, name));
+	probe.type = el.type;
+	for (const name of bounds) probe.setAttribute(name, attribute(el, name));
+	probe.value = text;
+	const same = probe.value && (el.type === "range" ? Number(probe.value) === Number(text) : el.type !== "color" ||
+		probe.value === text.toLowerCase());
+	return same ? null : {failure: {code: "not_accepted", ...describe(el), why: `it takes ${forms[el.type]}` +
+		bounds.map((name) => `, ${name} ${attribute(el, name)}`).join("") + `, not ${quoted(clip(text, 40))}; it was left as it is`}};
+}
 
 // settle waits until the document has not changed for a while: {settled}, false when the time is up before.
 async function settle({quiet = 100, timeout = 2000} = {}) {
