@@ -84,8 +84,9 @@ type actionParams struct {
 	ExceptionDetails exceptionText
 	Entry            logEntry
 	Response         struct {
-		URL    string
-		Status int
+		URL     string
+		Status  int
+		Headers map[string]string
 	}
 	Frame struct {
 		ID, ParentID, URL string
@@ -116,8 +117,8 @@ type activity struct {
 	pending   map[string]string // URLs of requests that the page waits for, by id, or of the next document, by frame
 	loading   map[string]string // URLs of all requests under way
 	methods   map[string]string
-	status    int // of the last document of the page itself
-	login     bool
+	status    int  // of the last document of the page itself
+	login     bool // its server asked for one
 	failed    []string
 	errors    []string
 	frames    []string          // addresses of frames that have a new document
@@ -174,7 +175,10 @@ func (a *activity) note(method, url string, p *actionParams) {
 		}
 	case "Network.responseReceived":
 		if p.Type == "Document" && p.FrameID == a.page {
-			a.status = p.Response.Status
+			a.status, a.login = p.Response.Status, false
+			for name := range p.Response.Headers {
+				a.login = a.login || strings.EqualFold(name, "WWW-Authenticate")
+			}
 		}
 		if p.Response.Status >= 400 && !isOwnIcon(p.Response.URL) {
 			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))

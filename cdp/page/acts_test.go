@@ -1,0 +1,366 @@
+package page_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Tabs and its types are of this file alone.
+const Tabs verb[TabsParams, TabsResult] = "tabs"
+
+type TabsParams struct {
+	Action string `json:"action,omitempty"`
+	Target string `json:"target,omitempty"`
+}
+
+type TabsResult struct {
+	Tabs []struct {
+		Target, URL, Title, Opener string
+		Current                    bool
+	}
+}
+
+// TestFramesUnderTransforms clicks a button in a frame that the page has moved, scaled, turned or tilted, of its own
+// origin and of another one, and in a frame in that.
+func TestFramesUnderTransforms(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	nested := func(origin string) string {
+		inner := fmt.Sprintf(`<style>body{margin:0}</style><iframe style="transform:rotate(-20deg) scale(.8);border:3px solid" `+
+			`src="%s/inner" width=200 height=90></iframe>`, url)
+		return origin + "/echo?" + strings.ReplaceAll(strings.ReplaceAll(inner, "%", "%25"), "#", "%23")
+	}
+	for _, style := range []string{
+		"transform: scale(.5)", "transform: scale(1.7, .8); transform-origin: 0 0", "transform: rotate(35deg)",
+		"transform: skewX(25deg)", "transform: perspective(500px) rotateY(40deg)",
+		"transform: perspective(400px) rotateX(35deg) rotateZ(20deg); padding: 12px; border: 7px solid",
+		"zoom: 1.4", "position: absolute; top: 900px; left: 200px; transform: matrix(.7,.3,-.2,.9,10,10)",
+	} {
+		for _, src := range []string{url + "/inner", other + "/inner", nested(url), nested(other)} {
+			c.show(t, url+"/", fmt.Sprintf(`<!doctype html><div style="height:60px"></div><iframe style="%s" src="%s" width=300
+				height=150></iframe>`, style, html.EscapeString(src)))
+			e, err := run(t, c, Click, ClickParams{Element: `button "Inside"`})
+			if err != nil || !strings.Contains(e.Note, `"Done"`) {
+				t.Errorf("%s, %s: %s, %s", style, src, effects(e), exit(err))
+			}
+		}
+	}
+}
+
+// TestLateEffects checks that what comes after the answer of an act is in the next answer on the document, and in none
+// after that.
+func TestLateEffects(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for _, test := range []struct{ name, does, want string }{
+		{"a change", `out.textContent = 'late'`, `"changed":true`},
+		{"a field", `field.value = 'late'`, `"changed":true`},
+		{"a request that fails", `fetch('/broken')`, `"failed":["500 GET ` + url + `/broken"]`},
+		{"an error", `console.error('late')`, `"errors":["\"late\""]`},
+		{"a page", `window.open('/next')`, `"new_pages":[{"target":`},
+		{"a download", `location.href = '/file'`, `"downloads":["\"report.csv\"`},
+		{"an address", `history.pushState({}, '', '#late')`, `#late","title":"Late"`},
+		{"a document", `location.href = '/next'`, `/next","title":"Next"`},
+	} {
+		c.show(t, url+"/", `<title>Late</title><button onclick="setTimeout(() => { `+html.EscapeString(test.does)+
+			` }, 600)">Go</button><p id=out></p><input id=field>`)
+		e, err := run(t, c, Click, ClickParams{Element: "Go"})
+		if err != nil || !strings.Contains(e.Note, "no change seen") {
+			t.Errorf("%s: %s, %s", test.name, effects(e), exit(err))
+		}
+		act := e.Act
+		var told json.RawMessage
+		waitUntil(t, test.name, func() bool { // the browser reports some of it a little later
+			raw, err := c.raw(t, "evaluate", `{"expression":"1"}`)
+			if err != nil {
+				t.Fatal(exit(err))
+			}
+			var found struct{ Before json.RawMessage }
+			_ = json.Unmarshal(raw, &found)
+			if len(found.Before) > 0 {
+				told = append(told, found.Before...)
+			}
+			return strings.Contains(string(told), test.want)
+		})
+		if !strings.Contains(string(told), fmt.Sprintf(`"act":%d,"of":"click button \"Go\"`, act)) {
+			t.Errorf("%s is attributed by %s", test.name, told)
+		}
+		c.closeOthers(t)
+		if raw, err := c.raw(t, "evaluate", `{"expression":"1"}`); err != nil || strings.Contains(string(raw), test.want) {
+			t.Errorf("%s is told again: %s, %s", test.name, raw, exit(err))
+		}
+	}
+}
+
+// waitUntil calls done until it returns true, for some seconds.
+func waitUntil(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: it does not come", what)
+		}
+	}
+}
+
+// raw calls a verb and returns its result as it is.
+func (c *chrome) raw(t *testing.T, tool, params string) (json.RawMessage, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.deadline, time.Minute))
+	defer cancel()
+	done, err := c.send(ctx, c.pages, tool, params)
+	if err != nil {
+		return nil, err
+	}
+	return done.Data, nil
+}
+
+// closeOthers closes all pages but the current one.
+func (c *chrome) closeOthers(t *testing.T) {
+	t.Helper()
+	tabs, err := run(t, c, Tabs, TabsParams{})
+	if err != nil {
+		t.Fatal(exit(err))
+	}
+	for _, tab := range tabs.Tabs {
+		if !tab.Current {
+			if _, err := run(t, c, Tabs, TabsParams{Action: "close", Target: tab.Target}); err != nil {
+				t.Error(exit(err))
+			}
+		}
+	}
+}
+
+// TestTabs follows a page that a click has opened, and closes it.
+func TestTabs(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>First</title><a href="/next" target=_blank>Tab</a>`)
+	c.closeOthers(t)
+	e, err := run(t, c, Click, ClickParams{Element: "Tab"})
+	if err != nil || e.Caused == nil || len(e.Caused.NewPages) != 1 || e.Caused.NewPages[0].URL != url+"/next" ||
+		!strings.Contains(e.Note, "page.tabs activate "+e.Caused.NewPages[0].Target[:8]) {
+		t.Fatalf("%s, %s", effects(e), exit(err))
+	}
+	target := e.Caused.NewPages[0].Target
+	if r, err := run(t, c, Get, GetParams{Element: "css=a", What: "text"}); err != nil || string(r.Value) != `"Tab"` {
+		t.Errorf("the first page is no longer the current one: %s, %s", r.Value, exit(err))
+	}
+	tabs, err := run(t, c, Tabs, TabsParams{Action: "activate", Target: target[:8]})
+	if err != nil || len(tabs.Tabs) != 2 || !tabs.Tabs[1].Current || tabs.Tabs[1].Opener != tabs.Tabs[0].Target {
+		t.Fatalf("%+v, %s", tabs, exit(err))
+	}
+	if r, err := run(t, c, Get, GetParams{Element: "css=h1", What: "text"}); err != nil || string(r.Value) != `"Next page"` {
+		t.Errorf("in the new page: %s, %s", r.Value, exit(err))
+	}
+	if tabs, err = run(t, c, Tabs, TabsParams{Action: "close", Target: target}); err != nil || len(tabs.Tabs) != 1 {
+		t.Errorf("%+v, %s", tabs, exit(err))
+	}
+	if _, err := run(t, c, Tabs, TabsParams{Action: "activate", Target: target}); host.AsError(err).Code != host.NotFound {
+		t.Error("a closed page can be followed: ", exit(err))
+	}
+	before := len(tabs.Tabs)
+	if _, err := run(t, c, Open, OpenParams{URL: url + "/next"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	if tabs, err = run(t, c, Tabs, TabsParams{}); err != nil || len(tabs.Tabs) != before {
+		t.Errorf("open made another page: %+v, %s", tabs, exit(err))
+	}
+}
+
+// TestLoadingFailures checks that each kind of failure of loading has a code of its own, and that the page stays usable.
+func TestLoadingFailures(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="a"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, "log in")
+	}))
+	defer login.Close()
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close()
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	free := must(net.Listen("tcp", "127.0.0.1:0"))
+	_ = free.Close()
+	for _, test := range []struct{ url, want string }{
+		{"http://" + free.Addr().String() + "/", "refused: "},
+		{secure.URL, "tls: "},
+		{strings.Replace(secure.URL, "https", "http", 1), "failed: "},
+		{strings.Replace(url, "http:", "https:", 1), "tls: "},
+		{login.URL, "login_required: "},
+		{"http://" + silent.Addr().String() + "/", "failed: "},
+		{"http://no-such-host.invalid/", "failed: "},
+	} {
+		if _, err := run(t, c, Open, OpenParams{URL: test.url}); !strings.HasPrefix(exit(err), test.want) {
+			t.Errorf("%s: %s, want %s", test.url, exit(err), test.want)
+		}
+	}
+	c.show(t, url+"/", "<p>Still here</p>")
+	if r, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || r.Text != "Still here" {
+		t.Errorf("%+v, %s", r, exit(err))
+	}
+}
+
+// TestLoading opens pages that are usable before they have loaded, and one that asks something first.
+func TestLoading(t *testing.T) {
+	c := startChrome(t)
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/hang":
+			<-hang
+		case "/image":
+			_, _ = io.WriteString(w, `<title>Image</title><button>Go</button><img src=/hang>`)
+		case "/dialog":
+			_, _ = io.WriteString(w, `<title>Dialog</title><script>alert("First")</script><button>Go</button>`)
+		case "/script":
+			_, _ = io.WriteString(w, `<title>Script</title><p id=out></p><script src=/late.js></script>`)
+		case "/late.js":
+			time.Sleep(300 * time.Millisecond) // a slow server
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = io.WriteString(w, `out.textContent = "ran"`)
+		}
+	}))
+	defer s.Close()
+	defer close(hang)
+	r, err := run(t, c, Open, OpenParams{URL: s.URL + "/image"})
+	if err != nil || r.Title != "Image" || r.Caused == nil || len(r.Caused.Pending) != 1 ||
+		r.Caused.Pending[0] != s.URL+"/hang" {
+		t.Errorf("a page with an image that does not come: %s, %s", effects(r), exit(err))
+	}
+	if _, err := run(t, c, Click, ClickParams{Element: "Go"}); err != nil {
+		t.Error("a click while an image is loading: ", exit(err))
+	}
+	r, err = run(t, c, Open, OpenParams{URL: s.URL + "/dialog"})
+	if err != nil || r.Caused == nil || r.Caused.Dialog == nil || r.Caused.Dialog.Message != "First" {
+		t.Errorf("a page with a dialog: %s, %s", effects(r), exit(err))
+	}
+	if d, err := run(t, c, AnswerDialog, DialogParams{Action: "accept"}); err != nil || d.Dialog.Message != "First" {
+		t.Errorf("its answer: %s, %s", effects(d), exit(err))
+	}
+	if r, err := run(t, c, Find, FindParams{Element: "Go", Limit: 1}); err != nil || r.Total != 1 {
+		t.Errorf("after the answer: %+v, %s", r, exit(err))
+	}
+	if _, err = run(t, c, Open, OpenParams{URL: s.URL + "/script"}); err != nil {
+		t.Error(exit(err))
+	}
+	if got := c.evaluate(t, "out.textContent"); got != `"ran"` {
+		t.Error("open returned before a script had run: ", got)
+	}
+}
+
+// TestValuesThatFieldsRefuse fills in what fields do not take: they keep what they hold.
+func TestValuesThatFieldsRefuse(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for _, test := range []struct{ kind, had, given string }{
+		{"number", "5", "many"}, {"date", "2026-01-31", "tomorrow"}, {"time", "10:00", "25:00"},
+		{"month", "2026-01", "January"}, {"week", "2026-W05", "5"}, {"datetime-local", "2026-01-31T10:00", "2026-01-31"},
+		{"color", "#112233", "reddish"}, {"range", "30", "500"}, {"range", "30", "x"},
+	} {
+		c.show(t, url+"/", fmt.Sprintf(`<label>Field <input id=f type=%s value=%s></label>`, test.kind, test.had))
+		_, err := run(t, c, Fill, FillParams{Element: "Field", Value: test.given})
+		if got := c.evaluate(t, "f.value"); !strings.HasPrefix(exit(err), "not_accepted: ") || got != `"`+test.had+`"` {
+			t.Errorf("%s with %s: %s; it holds %s", test.kind, test.given, exit(err), got)
+		}
+	}
+	for _, test := range []struct{ kind, given string }{
+		{"number", "-1.5e3"}, {"date", "2026-02-28"}, {"time", "23:59"}, {"color", "#FF8800"}, {"range", "50"}, {"number", ""},
+	} {
+		c.show(t, url+"/", fmt.Sprintf(`<label>Field <input id=f type=%s></label>`, test.kind))
+		_, err := run(t, c, Fill, FillParams{Element: "Field", Value: test.given})
+		if got := c.evaluate(t, "f.value"); err != nil || !strings.EqualFold(got, `"`+test.given+`"`) {
+			t.Errorf("%s with %s: %s; it holds %s", test.kind, test.given, exit(err), got)
+		}
+	}
+}
+
+// TestRestlessPages calls each verb while the page goes to another document all the time, throws its elements away, and
+// opens pages and dialogs. A verb ends, and what it returns is a result or a reason.
+func TestRestlessPages(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const body = `<title>Restless</title><button>Go</button><input aria-label=Field><select aria-label=List><option>A<option>B
+		</select><iframe src="/inner"></iframe><p>Text</p>`
+	calls := []string{`snapshot {}`, `text {}`, `find {"element":"Go"}`, `get {"element":"Go","what":"text"}`,
+		`click {"element":"Go"}`, `click {"element":"Inside"}`, `fill {"element":"Field","value":"x"}`,
+		`type {"text":"x","element":"Field"}`, `press {"key":"Escape"}`, `select {"element":"List","options":["B"]}`,
+		`hover {"element":"Go"}`, `scroll {"to":"bottom"}`, `wait {"text":"Text","timeout":500}`,
+		`expect {"element":"Go","timeout":500}`, `screenshot {}`, `evaluate {"expression":"1"}`, `requests {"limit":5}`,
+		`console {"limit":5}`, `vitals {}`, `storage {}`, `cookies {}`, `go {"to":"reload"}`,
+		`do {"steps":[{"tool":"click","params":{"element":"Go"}},{"tool":"snapshot","params":{}}]}`, `tabs {}`}
+	for _, unrest := range []struct{ name, script string }{
+		{"navigations", `setTimeout(() => location.href = '/?' + Math.random(), 40)`},
+		{"mutations", `setInterval(() => { const old = document.querySelector('button'); old.replaceWith(old.cloneNode(true)) }, 1)`},
+		{"messages", `setInterval(() => { for (let i = 0; i < 50; i++) console.error('x' + i) }, 5)`},
+		{"requests", `setInterval(() => fetch('/next'), 10)`},
+	} {
+		page := body + "<script>" + unrest.script + "</script>"
+		c.given.Store(&page)
+		if _, err := run(t, c, Open, OpenParams{URL: url + "/"}); err != nil && host.AsError(err).Tool == nil {
+			t.Errorf("%s: open: %s", unrest.name, exit(err))
+		}
+		for _, call := range calls {
+			tool, params, _ := strings.Cut(call, " ")
+			c.deadline = 20 * time.Second
+			_, err := c.raw(t, tool, params)
+			c.deadline = 0
+			if err == nil {
+				continue
+			}
+			if e := host.AsError(err); e.Code == host.Internal || e.Code == host.Timeout {
+				t.Errorf("%s: %s: %s", unrest.name, call, exit(err))
+			}
+		}
+	}
+	c.show(t, url+"/", "<p>Calm</p>")
+}
+
+// TestTwoAgents lets two agents click on one page at the same time. Each click is received once.
+func TestTwoAgents(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<button onclick="n++">One</button><button onclick="n++">Two</button><script>n = 0</script>`)
+	const clicks = 10
+	var wait sync.WaitGroup
+	for _, name := range []string{"One", "Two"} {
+		wait.Go(func() {
+			for range clicks {
+				if _, err := c.raw(t, "click", `{"element":"`+name+`","settle":0}`); err != nil {
+					t.Errorf("%s: %s", name, exit(err))
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := c.evaluate(t, "n"); n != fmt.Sprint(2*clicks) {
+		t.Errorf("the page was clicked %s times, want %d", n, 2*clicks)
+	}
+}
