@@ -62,7 +62,8 @@ type ledger struct {
 	in       frame         // where its element was
 	document string        // the letters of the document that it ended in, and its URL
 	url      string
-	told     map[string]bool // ids of pages that it opened, and of finished downloads
+	methods  map[string]string // of requests under way, by id
+	told     map[string]bool   // ids of pages that it opened, and of finished downloads
 	names    map[string]string
 }
 
@@ -127,9 +128,10 @@ type activity struct {
 	order     []string          // of downloads
 }
 
-func newActivity(page string, seq int64) *activity {
+// newActivity returns that of a page since an event. methods are those of the requests that were under way.
+func newActivity(page string, seq int64, methods map[string]string) *activity {
 	return &activity{page: page, seq: seq, pending: map[string]string{}, loading: map[string]string{},
-		methods: map[string]string{}, downloads: map[string]string{}}
+		methods: methods, downloads: map[string]string{}}
 }
 
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
@@ -160,6 +162,7 @@ func (a *activity) read(v *visit) {
 func (a *activity) over(request string) {
 	delete(a.pending, request)
 	delete(a.loading, request)
+	delete(a.methods, request)
 }
 
 func (a *activity) note(method, url string, p *actionParams) {
@@ -186,10 +189,10 @@ func (a *activity) note(method, url string, p *actionParams) {
 	case "Network.loadingFinished":
 		a.over(p.RequestID)
 	case "Network.loadingFailed":
-		a.over(p.RequestID)
 		if !p.Canceled {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
 		}
+		a.over(p.RequestID)
 	case "Page.frameScheduledNavigation":
 		a.pending[p.FrameID] = p.URL
 	case "Page.frameClearedScheduledNavigation": // its request was sent, or it is given up
@@ -272,7 +275,7 @@ func (v *visit) finish(start *begun, fault *api.Error) (*Effects, *ended, *api.E
 		v.subject = fmt.Sprintf("%s %s at %s", start.Role, quote(clip(start.Name, 80)), clip(start.URL, 200))
 	}
 	caused := &Caused{}
-	a, last := newActivity(v.page.ID, start.seq), &ended{Document: start.Document, URL: start.URL}
+	a, last := newActivity(v.page.ID, start.seq, v.ledger().methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
 	until, in := began.Add(settleTime), start.in
 	rest := map[string]any{"quiet": quiet, "still": still}
@@ -336,7 +339,7 @@ func (v *visit) finish(start *begun, fault *api.Error) (*Effects, *ended, *api.E
 func (v *visit) hasten(in frame, since int64) (stop func()) {
 	ctx, cancel := context.WithCancel(v.ctx)
 	done := make(chan struct{})
-	a := newActivity(v.page.ID, since)
+	a := newActivity(v.page.ID, since, map[string]string{})
 	go func() {
 		defer close(done)
 		if v.verbs.Events.AwaitRecords(ctx, func() bool { a.read(v); return a.seen() }) == nil && v.dialog() == nil {
@@ -463,7 +466,7 @@ func (v *visit) ledger() *ledger {
 				delete(v.ledgers, t)
 			}
 		}
-		l = &ledger{turn: make(chan struct{}, 1), told: map[string]bool{}, names: map[string]string{}}
+		l = &ledger{turn: make(chan struct{}, 1), methods: map[string]string{}, told: map[string]bool{}, names: map[string]string{}}
 		v.ledgers[v.page] = l
 	}
 	return l
@@ -474,7 +477,7 @@ func (v *visit) late(l *ledger) *Before {
 	if l.of == "" || v.dialog() != nil {
 		return nil
 	}
-	a := newActivity(v.page.ID, l.seq)
+	a := newActivity(v.page.ID, l.seq, l.methods)
 	a.read(v)
 	b := &Before{Act: l.acts, Of: l.of, Caused: &Caused{}}
 	v.causes(l, b.Caused, a, l.seq)

@@ -36,7 +36,7 @@ func TestNavigationIsPending(t *testing.T) {
 		{"frame", []string{inner}, []bool{false}, false, 1},
 		{"frame of a new document", []string{navigated, inner}, []bool{false, false}, true, 0},
 	} {
-		a, pending := newActivity("F", 0), []bool(nil)
+		a, pending := newActivity("F", 0, map[string]string{}), []bool(nil)
 		for _, text := range test.events {
 			var e struct {
 				Method string

@@ -76,7 +76,7 @@ func (v *visit) navigate(name, url string, move func() *api.Error) (*opened, *ap
 	if err != nil && !isDialog(err) {
 		return nil, loadingError(err)
 	}
-	a, caused := newActivity(v.page.ID, start.seq), &Caused{}
+	a, caused := newActivity(v.page.ID, start.seq, l.methods), &Caused{}
 	if err == nil {
 		if err := v.awaitUsable(a, commits); err != nil {
 			return nil, err

@@ -188,7 +188,7 @@ const idleTime = 200
 
 // idle waits until the document is quiet and no request of it is under way.
 func (w waiting) idle() (bool, *api.Error) {
-	a := newActivity(w.v.page.ID, 0)
+	a := newActivity(w.v.page.ID, 0, map[string]string{})
 	for {
 		var now struct{ Settled bool }
 		left := max(min(time.Until(w.end).Milliseconds(), 2000), 1)
