@@ -77,7 +77,7 @@ func TestLateEffects(t *testing.T) {
 		{"a request that fails", `fetch('/broken')`, `"failed":["500 GET ` + url + `/broken"]`},
 		{"an error", `console.error('late')`, `"errors":["\"late\""]`},
 		{"a page", `window.open('/next')`, `"new_pages":[{"target":`},
-		{"a download", `location.href = '/file'`, `"downloads":["\"report.csv\"`},
+		{"a download", `location.href = '/file'`, `"downloads":["\"report.csv\": /`},
 		{"an address", `history.pushState({}, '', '#late')`, `#late","title":"Late"`},
 		{"a document", `location.href = '/next'`, `/next","title":"Next"`},
 	} {
