@@ -205,6 +205,7 @@ type Effects struct {
 
 type Caused struct {
 	Failed     []string  `json:"failed,omitempty"`
+	Pending    []string  `json:"pending,omitempty"`
 	Errors     []string  `json:"errors,omitempty"`
 	Dialog     *Dialog   `json:"dialog,omitempty"`
 	Answered   []string  `json:"answered,omitempty"`

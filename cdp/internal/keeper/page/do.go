@@ -54,6 +54,9 @@ func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
 			_ = json.Unmarshal(s.Params, &to)
 			opened = to.URL
 		}
+		if acted > 0 {
+			r.addLate(acted, v.late(v.ledger()))
+		}
 		v.inner = i+1 < len(p.Steps)
 		result, err := v.run(o, s.Params)
 		if err != nil {
@@ -67,10 +70,6 @@ func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
 		case *filled:
 			acted = i + 1
 			v.dropNote(&found.Effects)
-		default:
-			if acted > 0 {
-				r.addLate(acted, v.late(v.ledger()))
-			}
 		}
 		r.add(i, result)
 	}
