@@ -2,6 +2,8 @@ package record
 
 import (
 	"math"
+	"regexp"
+	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -20,14 +22,23 @@ func Name(s string) string { return Text(s, MaxName) }
 // Text returns a text clean, on one line, and cut to a number of bytes.
 func Text(s string, limit int) string { return manifest.Clip(manifest.CleanLine(s), limit) }
 
-// Named returns an event whose names and ids have the form of [Name], and whose subject has that of [Text].
+// address matches an address in a subject. Its groups are what records keep: neither credentials nor a query, a
+// fragment or data, which may be secrets and are parameters of the document.
+var address = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)(?:[^/\s"?#]*@)?([^\s"?#]*)[^\s"]*|\b(data:)[^\s"]*`)
+})
+
+// Named returns an event whose names and ids have the form of [Name], and whose subject has that of [Text], and
+// addresses without what follows their path.
 func Named(e host.Event) host.Event {
 	for _, s := range []*string{
 		&e.CallID, &e.Within, &e.Session, &e.Caller, &e.Peer, &e.Token, &e.Tool, &e.Digest, &e.RetryOf, &e.By, &e.Question,
 	} {
 		*s = Name(*s)
 	}
-	e.Subject = Text(e.Subject, maxSubject)
+	if e.Subject != "" {
+		e.Subject = Text(address().ReplaceAllString(e.Subject, "$1$2$3"), maxSubject)
+	}
 	return e
 }
 

@@ -41,6 +41,16 @@ func TestNamed(t *testing.T) {
 	if got := named.Subject; len(got) > maxSubject || manifest.CleanLine(got) != got || !strings.HasSuffix(got, "…") {
 		t.Errorf("Subject is %q", got)
 	}
+	for given, want := range map[string]string{
+		`button "Why? #1" at https://u:p@a.example:8/b/c?token=s3#k`: `button "Why? #1" at https://a.example:8/b/c`,
+		`document at http://a.example/d?next=http://b.example/?x`:    `document at http://a.example/d`,
+		`link "HTTPS://a.example?s3" at data:text/html,<p>s3`:        `link "HTTPS://a.example" at data:`,
+		`document at about:blank`:                                    `document at about:blank`,
+	} {
+		if got := Named(host.Event{Subject: given}).Subject; got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
 	if got := Name("text.hash"); got != "text.hash" {
 		t.Error(got)
 	}
