@@ -77,6 +77,7 @@ func TestMixesOfFrames(t *testing.T) {
 			top.inner = append(top.inner, randomMix(random, fmt.Sprint("f", i), 2, origins))
 		}
 		c.show(t, url+"/", top.html(url))
+		c.evaluate(t, `new Promise(done => document.readyState == "complete" ? done() : addEventListener("load", done))`)
 		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 6000})
 		if err != nil {
 			t.Fatal(exit(err))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -80,7 +81,7 @@ func (p *Provider) Lines(group string) ([]host.Line, error) {
 
 // Names returns the names of all tools, sorted.
 func (p *Provider) Names() ([]string, error) {
-	return host.NamesOf(&manifest.Manifest{Tools: tools.All()}), nil
+	return slices.Sorted(slices.Values(tools.Names())), nil
 }
 
 // Tool returns a tool by its name without regard to case, nil if there is none.
