@@ -56,8 +56,8 @@ func TestRequests(t *testing.T) {
 	}
 	r := list(RequestsParams{})
 	want := regexp.MustCompile(`^r\d+ net::ERR_EMPTY_RESPONSE GET ` + url + `/cut fetch \d+ ms\nr\d+ 404 GET ` + url +
-		`/gone fetch( \d+ ms)? \d+ B\n(r\d+ .*favicon.*\n)?r\d+ 200 POST ` + url + `/data\?token=abc&a=1 fetch \d+ ms \d+ B\n` +
-		`(r\d+ .*favicon.*\n)?r\d+ 200 GET ` + url + `/ document \d+ ms \d+ B$`)
+		`/gone fetch( \d+ ms)? \d+ B\n(r\d+ .*favicon.*\n)?r\d+ 200 POST ` + url + `/data\?token=abc&a=1 fetch( \d+ ms)? \d+ B\n` +
+		`(r\d+ .*favicon.*\n)?r\d+ 200 GET ` + url + `/ document( \d+ ms)? \d+ B$`)
 	if !want.MatchString(r.Text) || r.Failed != 2 || strings.Contains(r.Text, "before") {
 		t.Errorf("%d requests, %d failed:\n%s", r.Total, r.Failed, r.Text)
 	}

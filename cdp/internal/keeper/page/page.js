@@ -1351,22 +1351,27 @@ function fieldsLook() {
 // effect says that the act has an effect which this document does not show.
 const effect = () => action?.note(false);
 
+// idle tells for how many milliseconds nothing is due in this thread, at most longestIdle. After an input the browser is
+// idle only once it has drawn a frame.
+const longestIdle = 50;
+async function idle() {
+	await frame();
+	return (await new Promise((done) => requestIdleCallback(done, {timeout: longestIdle}))).timeRemaining();
+}
+
 // calm waits until nothing has changed for a while: quiet milliseconds after an effect, still ones while there was none.
-// It returns false when the time is up before.
-const calm = (now, {quiet, still, timeout}) => new Promise((done) => {
+// What is left of it is not waited for when nothing is due in that time. It returns false when the time is up before.
+async function calm(now, {quiet, still, timeout}) {
 	const until = performance.now() + timeout;
-	let timer = 0;
-	const look = () => {
-		clearTimeout(timer);
-		const time = performance.now(), due = now.last + (now.effects > now.effectsTold ? quiet : still);
-		if (time >= due || time >= until) {
-			now.wake = null;
-			done(time >= due);
-		} else timer = setTimeout(look, Math.min(due, until) - time);
-	};
-	now.wake = look;
-	look();
-});
+	for (let free = 0; ; ) {
+		const time = performance.now(), left = now.last + (now.effects > now.effectsTold ? quiet : still) - time;
+		if (left <= free) return true;
+		if (time >= until) return false;
+		const wait = free || Math.min(left - longestIdle, until - time);
+		if (wait > 0) await Promise.race([pause(wait), new Promise((done) => now.wake = done)]);
+		free = wait > 0 ? 0 : await idle();
+	}
+}
 
 // looks sums up what an action can change besides the document: URL, scroll positions, and the state of its element.
 function looks(el) {
