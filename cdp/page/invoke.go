@@ -197,7 +197,7 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 	if err != nil {
 		return done, err
 	}
-	c.opens = steps[0].Tool == "open"
+	c.opens = len(steps) > 0 && steps[0].Tool == "open"
 	for i := range steps {
 		if steps[i].Params, err = c.prepare(ctx, steps[i].Tool, steps[i].Params); err != nil {
 			return done, inStep(err, i, steps[i].Tool)

@@ -31,6 +31,7 @@ func TestContract(t *testing.T) {
 		Calls: []providertest.Case{
 			{Tool: "click", Params: `{"element":"Go"}`, Code: host.ChromeConnection},
 			{Tool: "do", Params: `{"steps":[{"tool":"click","params":{"element":"Go"}}]}`, Code: host.ChromeConnection},
+			{Tool: "do", Params: `{"steps":[]}`, Want: `{"done":0}`},             // which a caller that skips validation can send
 			{Tool: "state", Params: `{"action":"list"}`, Code: host.Unavailable}, // it has no folder
 			{Tool: "state", Params: `{"action":"load"}`, Code: host.InvalidArgs},
 		},
