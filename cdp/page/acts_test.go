@@ -186,7 +186,8 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// TestLoadingFailures checks that each kind of failure of loading has a code of its own, and that the page stays usable.
+// TestLoadingFailures checks that each kind of failure of loading has a code of its own, and that the page stays
+// usable.
 func TestLoadingFailures(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -296,7 +297,8 @@ func TestValuesThatFieldsRefuse(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ kind, given string }{
-		{"number", "-1.5e3"}, {"date", "2026-02-28"}, {"time", "23:59"}, {"color", "#FF8800"}, {"range", "50"}, {"number", ""},
+		{"number", "-1.5e3"}, {"date", "2026-02-28"}, {"time", "23:59"}, {"color", "#FF8800"},
+		{"range", "50"}, {"number", ""},
 	} {
 		c.show(t, url+"/", fmt.Sprintf(`<label>Field <input id=f type=%s></label>`, test.kind))
 		_, err := run(t, c, Fill, FillParams{Element: "Field", Value: test.given})

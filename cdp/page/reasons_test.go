@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// acts is the package whose reasons to end callers are told.
+// acts is the package whose reasons, and those of the packages in it, to end callers are told.
 const acts = "../internal/keeper/page"
 
 // TestAdviceFitsEachReason compares what the verbs advise for each reason to end with an exit code with
@@ -49,13 +49,15 @@ func TestAdviceFitsEachReason(t *testing.T) {
 
 type reason struct{ code, text string }
 
-// reasonsOf returns the reasons in the sources of a package: the arguments of exit, and what page.js says.
+// reasonsOf returns the reasons in the sources of packages: the arguments of Exit, and what page.js says.
 func reasonsOf(t *testing.T, dir string) (reasons []reason) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	inner, _ := filepath.Glob(filepath.Join(dir, "*", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, inner...)
 	advice := map[string]string{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -68,7 +70,11 @@ func reasonsOf(t *testing.T, dir string) (reasons []reason) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "exit" && len(n.Args) == 3 {
+				name := n.Fun
+				if of, ok := name.(*ast.SelectorExpr); ok {
+					name = of.Sel
+				}
+				if f, ok := name.(*ast.Ident); ok && f.Name == "Exit" && len(n.Args) == 3 {
 					reasons = append(reasons, reason{textOf(n.Args[0]), textOf(n.Args[1])})
 				}
 			case *ast.ValueSpec:

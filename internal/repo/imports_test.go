@@ -161,9 +161,18 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/scan", "cdp/internal/keeper/target",
 		"cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
+	"cdp/internal/keeper/page/act": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan", "cdp/internal/keeper/target",
+		"cdp/internal/keeper/verb",
+	},
+	"cdp/internal/keeper/page/look": {"cdp/internal/keeper/api", "cdp/internal/keeper/page"},
+	"cdp/internal/keeper/page/environment": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/page", "cdp/internal/keeper/scan",
+	},
 	"cdp/internal/keeper": {
 		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
-		"cdp/internal/keeper/page",
+		"cdp/internal/keeper/page", "cdp/internal/keeper/page/act", "cdp/internal/keeper/page/environment",
+		"cdp/internal/keeper/page/look",
 		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant",
 		"cdp/internal/keeper/verb", "host", "host/protect", "internal/wire", "manifest",
 	},
@@ -304,7 +313,7 @@ var dependencies = map[string][]string{
 	},
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
-	"golang.org/x/image":              {"cdp/internal/keeper/page"},
+	"golang.org/x/image":              {"cdp/internal/keeper/page/look"},
 	"golang.org/x/sys": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",
 		"host/wasm", "host/wasm/internal/world", "host/wasm/store",

@@ -90,6 +90,6 @@
 //
 // The operations are call, open, close_target, close, stop, status, sessions, events, listen, save_state, load_state,
 // type, script, uploads and end_connection, the verbs of cdp that need nothing of the host, and those of page, as
-// page.click. Their bodies and results are the types of package api. The first item of listen is {"listening":true}; the stream is complete from
-// then on. A client that closes its connection abandons its calls.
+// page.click. Their bodies and results are the types of package api. The first item of listen is {"listening":true};
+// the stream is complete from then on. A client that closes its connection abandons its calls.
 package keeper

@@ -17,6 +17,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page/act"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page/environment"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page/look"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
@@ -62,7 +65,8 @@ const (
 )
 
 func newServer(e *verb.Verbs, h hello, grace time.Duration) *server {
-	s := &server{verbs: e, pages: page.New(e), hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	s := &server{verbs: e, pages: page.New(e, act.Verbs, look.Verbs, environment.Verbs), hello: h,
+		stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
 	s.operations = operationsOf(s)
 	s.connections = newConnections(grace, s.endConnection)
 	return s

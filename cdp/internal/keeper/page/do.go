@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
-
-func init() { manage("do", (*visit).do) }
 
 type doParams struct {
 	Steps []step `json:"steps"`
@@ -37,106 +35,72 @@ type stepResult struct {
 }
 
 // do runs steps, and stops at the first that fails.
-func (v *visit) do(p doParams) (*doneSteps, *api.Error) {
-	if p.Diff && v.findPage() == nil { // otherwise the first step opens a page
-		if err := v.script("", nil, "snapshot", object{"max_tokens": 500}); err != nil {
+func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
+	if p.Diff && v.FindPage() == nil { // otherwise the first step opens a page
+		if err := v.Script("", nil, "snapshot", Object{"max_tokens": 500}); err != nil {
 			return nil, err
 		}
 	}
 	r, opened, acted := &doneSteps{}, "", 0
 	for i, s := range p.Steps {
-		o, known := operations[s.Tool]
+		o, known := v.table[s.Tool]
 		if !known || s.Tool == "do" {
-			return nil, api.Errorf(api.CodeInvalidArgs, "step %d: page has no step %s", i+1, clip(s.Tool, 40))
+			return nil, api.Errorf(api.CodeInvalidArgs, "step %d: page has no step %s", i+1, Clip(s.Tool, 40))
 		}
 		if s.Tool == "open" {
-			var to openParams
+			var to struct{ URL string }
 			_ = json.Unmarshal(s.Params, &to)
 			opened = to.URL
 		}
 		if acted > 0 {
-			r.addLate(acted, v.late(v.ledger()))
+			r.addLate(acted, v.late(v.Ledger()))
 		}
-		v.inner = i+1 < len(p.Steps)
+		v.Inner = i+1 < len(p.Steps)
 		result, err := v.run(o, s.Params)
 		if err != nil {
 			return nil, r.failed(i, s.Tool, err)
 		}
 		r.Done++
-		switch found := result.(type) {
-		case *Effects:
+		if o.writes {
 			acted = i + 1
-			v.dropNote(found)
-		case *filled:
-			acted = i + 1
-			v.dropNote(&found.Effects)
 		}
-		r.add(i, result)
+		if of, is := result.(Step); is {
+			var url string
+			url, result = of.Step(v.Inner)
+			r.URL = cmp.Or(url, r.URL)
+		}
+		if result != nil {
+			r.Results = append(r.Results, stepResult{i + 1, result})
+		}
 	}
 	if r.URL == opened {
 		r.URL = ""
 	}
 	if p.Diff {
-		s, err := v.snapshot(snapshotParams{MaxTokens: 500, Since: true})
+		shown, err := v.run(v.table["snapshot"], json.RawMessage(`{"max_tokens":500,"since":true}`))
 		if err != nil {
 			return nil, err
 		}
-		r.Diff = s.Text
+		r.Diff = scan.Text(scan.Marshal(shown), "text")
 	}
 	return r, nil
 }
 
-// dropNote leaves out that nothing was seen of an act that another step follows: what comes later is in the result.
-func (v *visit) dropNote(e *Effects) {
-	if v.inner {
-		e.Note = strings.Trim(noChange().ReplaceAllString(e.Note, ""), "; ")
-	}
+// Step is a result of which the result of do has less than that of the verb alone.
+type Step interface {
+	// Step returns the address to which the page went, "" if it stayed, and what else a step tells, nil for nothing: not
+	// that it acted on what it was told to act on. Inner is set if another step follows.
+	Step(inner bool) (url string, rest any)
 }
 
 // addLate keeps what an act caused after its step.
-func (r *doneSteps) addLate(step int, late *Before) {
+func (r *doneSteps) addLate(step int, late *before) {
 	if late == nil {
 		return
 	}
 	r.URL = cmp.Or(late.URL, r.URL)
 	if late.Caused != nil {
-		r.Results = append(r.Results, stepResult{step, object{"caused": late.Caused}})
-	}
-}
-
-// add keeps what a step has to tell: not that it acted on what it was told to act on.
-func (r *doneSteps) add(i int, result any) {
-	switch found := result.(type) {
-	case *opened:
-		r.URL = found.URL
-		if found.Caused != nil || found.Status >= 400 {
-			r.Results = append(r.Results, stepResult{i + 1, found})
-		}
-	case *Effects:
-		r.addEffects(i, filled{Effects: *found})
-	case *filled:
-		r.addEffects(i, *found)
-	case waited:
-		if found.Line != "" {
-			r.Results = append(r.Results, stepResult{i + 1, object{"line": found.Line}})
-		}
-	case expected:
-	default:
-		r.Results = append(r.Results, stepResult{i + 1, result})
-	}
-}
-
-// addEffects keeps what an act caused besides going to another address.
-func (r *doneSteps) addEffects(i int, e filled) {
-	if e.URL != "" {
-		r.URL = e.URL
-	}
-	e.On, e.URL, e.Title, e.Act = "", "", "", 0
-	if e.Status < 400 {
-		e.Status = 0
-	}
-	if e.Caused != nil || e.Note != "" || e.Status != 0 || e.Value != "" {
-		r.Results = append(r.Results, stepResult{i + 1, e})
+		r.Results = append(r.Results, stepResult{step, Object{"caused": late.Caused}})
 	}
 }
 
@@ -146,7 +110,7 @@ func (r *doneSteps) failed(i int, tool string, err *api.Error) *api.Error {
 	again.Message = fmt.Sprintf("step %d, %s: %s", i+1, tool, err.Message)
 	switch {
 	case err.Code == api.CodeExit:
-		again.Details = object{"step": i + 1, "done": r.Done}
+		again.Details = Object{"step": i + 1, "done": r.Done}
 		if len(r.Results) > 0 {
 			again.Details["results"] = r.Results
 		}

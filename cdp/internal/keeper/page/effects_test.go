@@ -31,12 +31,13 @@ func TestNavigationIsPending(t *testing.T) {
 	}{
 		{"form", []string{scheduled, sent, cleared, response, navigated, finished},
 			[]bool{true, true, true, true, true, false}, true, 0},
-		{"no content", []string{scheduled, sent, cleared, response, aborted}, []bool{true, true, true, true, false}, false, 0},
+		{"no content", []string{scheduled, sent, cleared, response, aborted}, []bool{true, true, true, true, false}, false,
+			0},
 		{"fragment", []string{scheduled, cleared}, []bool{true, false}, false, 0},
 		{"frame", []string{inner}, []bool{false}, false, 1},
 		{"frame of a new document", []string{navigated, inner}, []bool{false, false}, true, 0},
 	} {
-		a, pending := newActivity("F", 0, map[string]string{}), []bool(nil)
+		a, pending := NewActivity("F", 0, map[string]string{}), []bool(nil)
 		for _, text := range test.events {
 			var e struct {
 				Method string
@@ -46,10 +47,10 @@ func TestNavigationIsPending(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.note(e.Method, "", &e.Params)
-			pending = append(pending, len(a.pending) > 0)
+			pending = append(pending, len(a.Pending) > 0)
 		}
-		if !slices.Equal(pending, test.pending) || a.navigated != test.navigated || len(a.frames) != test.frames {
-			t.Errorf("%s: pending %v, navigated %t, frames %v", test.name, pending, a.navigated, a.frames)
+		if !slices.Equal(pending, test.pending) || a.Navigated != test.navigated || len(a.Frames) != test.frames {
+			t.Errorf("%s: pending %v, navigated %t, frames %v", test.name, pending, a.Navigated, a.Frames)
 		}
 	}
 }
@@ -81,7 +82,8 @@ func TestProjection(t *testing.T) {
 			}
 		}
 	}
-	if projectionOf([]float64{0, 0, 10, 0, 20, 0, 30, 0}, 300, 150) != nil || projectionOf(make([]float64, 8), 0, 0) != nil {
+	if projectionOf([]float64{0, 0, 10, 0, 20, 0, 30, 0}, 300, 150) != nil ||
+		projectionOf(make([]float64, 8), 0, 0) != nil {
 		t.Error("a quadrilateral without an area has a projection")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// element is what page.js says of an element.
-type element struct {
+// Element is what page.js says of an element.
+type Element struct {
 	Ref   string `json:"ref"`
 	Role  string `json:"role"`
 	Name  string `json:"name"`
@@ -20,13 +20,13 @@ type element struct {
 	CSS   string `json:"css,omitempty"`
 }
 
-func (e element) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, quote(e.Name), e.Ref))
+func (e Element) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, Quote(e.Name), e.Ref))
 }
 
-// quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown
+// Quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown
 // is escaped, but for the joiners and selectors that scripts and emoji need.
-func quote(s string) string {
+func Quote(s string) string {
 	b := []byte{'"'}
 	for _, r := range s {
 		switch {
@@ -46,63 +46,64 @@ func quote(s string) string {
 	return string(append(b, '"'))
 }
 
-// failure is why page.js did not do what was asked.
-type failure struct {
-	element
+// Failure is why page.js did not do what was asked.
+type Failure struct {
+	Element
 	Code    string // no_match, many, stale, not_ready, not_accepted, or invalid: not a CSS selector
 	Why     string
 	Foreign bool // the reference is not of this document
 	Hosts   bool // elements may have closed shadow roots, which were not looked into
 	Total   int
-	Near    []element
-	By      *element // what covers the element
+	Near    []Element
+	By      *Element // what covers the element
 }
 
-// error returns the failure as the error of a verb. Wanted is the locator as the caller gave it.
-func (f *failure) error(wanted string) *api.Error {
+// Exit returns the failure as the error of a verb. Wanted is the locator as the caller gave it.
+func (f *Failure) Exit(wanted string) *api.Error {
 	var near []string
 	for _, e := range f.Near {
 		near = append(near, e.String())
 	}
 	list := strings.Join(near, ", ")
-	details := object{"candidates": f.Near}
+	details := Object{"candidates": f.Near}
 	if len(f.Near) == 0 {
 		details = nil
 	}
 	switch f.Code {
 	case "invalid":
-		return invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
+		return Invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
 	case "many":
-		return exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", quote(clip(wanted, 200)), f.Total, list), details)
+		return Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", Quote(Clip(wanted, 200)), f.Total, list), details)
 	case "stale":
 		if list != "" {
 			list = ", or use " + list
 		}
-		return exit("stale", f.Why+list, details)
+		return Exit("stale", f.Why+list, details)
 	case "not_ready", "not_accepted":
 		why := f.Why
 		if f.By != nil {
 			why += " by " + f.By.String()
 			if f.By.CSS != "" {
-				why += " (css=" + quote(clip(f.By.CSS, 80)) + ")"
+				why += " (css=" + Quote(Clip(f.By.CSS, 80)) + ")"
 			}
-			details = object{"by": f.By}
+			details = Object{"by": f.By}
 		}
 		if f.Ref != "" {
-			why = f.element.String() + ": " + why
+			why = f.Element.String() + ": " + why
 		}
 		if advice := adviceFor[f.Why]; advice != "" {
 			why += " (" + advice + ")"
 		}
-		return exit(f.Code, why, details)
+		return Exit(f.Code, why, details)
 	}
 	if list != "" {
 		list = "; nearest: " + list
 	}
 	if f.Why != "" {
-		return exit("no_match", f.Why+list, details)
+		return Exit("no_match", f.Why+list, details)
 	}
-	return exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)", quote(clip(wanted, 200)), list),
+	return Exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)", Quote(Clip(wanted, 200)),
+		list),
 		details)
 }
 
@@ -121,5 +122,5 @@ var adviceFor = map[string]string{
 	"it is no longer in the document": "look again with page.snapshot",
 }
 
-// elsewhere reports whether the element may be in another frame.
-func (f *failure) elsewhere() bool { return f.Code == "no_match" || f.Foreign }
+// Elsewhere reports whether the element may be in another frame.
+func (f *Failure) Elsewhere() bool { return f.Code == "no_match" || f.Foreign }

@@ -6,35 +6,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chromedp/cdproto/dom"
-	"github.com/chromedp/cdproto/runtime"
-
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
-// pageFrame is a frame of the page: its id, and the frame around it.
-type pageFrame struct {
-	id, parent frame // parent is "" for the page itself
+// PageFrame is a frame of the page: its id, and the frame around it.
+type PageFrame struct {
+	ID, parent Frame // parent is "" for the page itself
 }
 
 // maxFrames bounds the frames that a call looks into.
 const maxFrames = 60
 
-// frames lists the frames of the page, outer ones first: those in its process and those in others.
-func (v *visit) frames() []pageFrame {
+// Frames lists the frames of the page, outer ones first: those in its process and those in others.
+func (v *Visit) Frames() []PageFrame {
 	type link struct{ id, parent string }
 	var links []link
-	tr := v.verbs.Tracker
-	v.verbs.Mux.Lock()
+	tr := v.Keeper.Tracker
+	v.Keeper.Mux.Lock()
 	for id, f := range tr.Frames {
 		if f.In != nil && tr.ByID[id] == nil {
 			links = append(links, link{id, f.Parent})
 		}
 	}
 	for _, t := range tr.All {
-		if t.Kind == "iframe" && v.verbs.Owners.CanUse(v.by, t) {
+		if t.Kind == "iframe" && v.Keeper.Owners.CanUse(v.By, t) {
 			if f := tr.Frames[t.ID]; f != nil {
 				links = append(links, link{t.ID, f.Parent})
 			} else if t.Parent != nil {
@@ -42,38 +39,38 @@ func (v *visit) frames() []pageFrame {
 			}
 		}
 	}
-	v.verbs.Mux.Unlock()
+	v.Keeper.Mux.Unlock()
 	slices.SortFunc(links, func(a, b link) int { return strings.Compare(a.id, b.id) })
-	v.unseen = 0
-	var all []pageFrame
-	var add func(parent string, of frame)
-	add = func(parent string, of frame) {
+	v.Unseen = 0
+	var all []PageFrame
+	var add func(parent string, of Frame)
+	add = func(parent string, of Frame) {
 		for _, l := range links {
 			if l.parent != parent {
 				continue
 			}
 			if len(all) == maxFrames {
-				v.unseen++
+				v.Unseen++
 				continue
 			}
-			all = append(all, pageFrame{frame(l.id), of})
-			add(l.id, frame(l.id))
+			all = append(all, PageFrame{Frame(l.id), of})
+			add(l.id, Frame(l.id))
 		}
 	}
-	add(v.page.ID, "")
+	add(v.Page.ID, "")
 	return all
 }
 
-// place is where a frame is in the document around it, and the size of its view.
-type place struct {
+// Place is where a frame is in the document around it, and the size of its view.
+type Place struct {
 	Index  int     `json:"index"`
 	URL    string  `json:"url"`
 	Width  float64 `json:"width"`
 	Height float64 `json:"height"`
 }
 
-func (v *visit) place(f frame) (at place, err *api.Error) {
-	return at, v.script(f, &at, "place")
+func (v *Visit) place(f Frame) (at Place, err *api.Error) {
+	return at, v.Script(f, &at, "place")
 }
 
 // projection maps the view of a frame to the view of the target that has its element: by a matrix of 3 x 3, since the
@@ -116,19 +113,19 @@ func (p *projection) inverse(x, y float64) (float64, float64) {
 
 // project returns the projection of a frame, and where it is in the document around it. It is nil where the frame is
 // not shown.
-func (v *visit) project(f pageFrame) (*projection, place, *api.Error) {
-	of, err := v.place(f.id)
+func (v *Visit) project(f PageFrame) (*projection, Place, *api.Error) {
+	of, err := v.place(f.ID)
 	if err != nil {
 		return nil, of, err
 	}
-	t, _, err := v.at(f.parent)
+	t, _, err := v.At(f.parent)
 	if err != nil {
 		return nil, of, err
 	}
-	value, err := v.call(f.parent, verb.ScriptCall{Function: "frameAt", Class: "Element",
+	value, err := v.Call(f.parent, verb.ScriptCall{Function: "frameAt", Class: "Element",
 		Use: func(element string) (json.RawMessage, *api.Error) {
-			return v.verbs.Tracker.Sender.Do(v.ctx, t, dom.CommandGetBoxModel,
-				scan.Marshal(dom.GetBoxModelParams{ObjectID: runtime.RemoteObjectID(element)}))
+			return v.Keeper.Tracker.Sender.Do(v.Ctx, t, "DOM.getBoxModel",
+				scan.Marshal(Object{"objectId": element}))
 		}}, of)
 	if err != nil {
 		return nil, of, nil // it has no box
@@ -142,15 +139,15 @@ func (v *visit) project(f pageFrame) (*projection, place, *api.Error) {
 	return projectionOf(box.Model.Content, of.Width, of.Height), of, nil
 }
 
-// outward takes a step into each document around a frame, from the inner to the outer ones. A step gets the document,
+// Outward takes a step into each document around a frame, from the inner to the outer ones. A step gets the document,
 // where in it the frame is that it comes from, and what maps the points of that frame to the view of the document. what
 // is the subject of the error where a frame is gone.
-func (v *visit) outward(from frame, what string,
-	step func(in frame, of place, toView func(x, y float64) (float64, float64)) *api.Error,
+func (v *Visit) Outward(from Frame, what string,
+	step func(in Frame, of Place, toView func(x, y float64) (float64, float64)) *api.Error,
 ) *api.Error {
-	all := v.frames()
-	find := func(id frame) *pageFrame {
-		if i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == id }); i >= 0 {
+	all := v.Frames()
+	find := func(id Frame) *PageFrame {
+		if i := slices.IndexFunc(all, func(f PageFrame) bool { return f.ID == id }); i >= 0 {
 			return &all[i]
 		}
 		return nil
@@ -158,23 +155,23 @@ func (v *visit) outward(from frame, what string,
 	for in := from; in != ""; {
 		f := find(in)
 		if f == nil {
-			return exit("not_ready", what+" is being replaced; try again", nil)
+			return Exit("not_ready", what+" is being replaced; try again", nil)
 		}
 		p, of, err := v.project(*f)
 		if err != nil {
 			return err
 		}
 		if p == nil {
-			return (&failure{Code: "not_ready", Why: "its frame is not visible"}).error(what)
+			return (&Failure{Code: "not_ready", Why: "its frame is not visible"}).Exit(what)
 		}
 		toView := p.point
-		if around := find(f.parent); around != nil && !v.isTarget(around.id) { // its view is not that of the target
+		if around := find(f.parent); around != nil && !v.isTarget(around.ID) { // its view is not that of the target
 			outer, _, err := v.project(*around)
 			if err != nil {
 				return err
 			}
 			if outer == nil {
-				return (&failure{Code: "not_ready", Why: "its frame is not visible"}).error(what)
+				return (&Failure{Code: "not_ready", Why: "its frame is not visible"}).Exit(what)
 			}
 			toView = func(x, y float64) (float64, float64) { return outer.inverse(p.point(x, y)) }
 		}
@@ -187,59 +184,59 @@ func (v *visit) outward(from frame, what string,
 }
 
 // isTarget reports whether a frame is in a process of its own.
-func (v *visit) isTarget(f frame) bool {
-	v.verbs.Mux.Lock()
-	defer v.verbs.Mux.Unlock()
-	return v.verbs.Tracker.ByID[string(f)] != nil
+func (v *Visit) isTarget(f Frame) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Keeper.Tracker.ByID[string(f)] != nil
 }
 
-// shownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.
-type shownFrame struct {
-	id  frame
-	ref string
+// ShownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.
+type ShownFrame struct {
+	ID  Frame
+	Ref string
 }
 
-// shownIn returns which of the frames of the page a document shows.
-func (v *visit) shownIn(in frame, all []pageFrame) (shown []shownFrame, err *api.Error) {
-	var places []place
+// ShownIn returns which of the frames of the page a document shows.
+func (v *Visit) ShownIn(in Frame, all []PageFrame) (shown []ShownFrame, err *api.Error) {
+	var places []Place
 	for _, f := range all {
 		if f.parent != in {
 			continue
 		}
-		if at, err := v.place(f.id); err == nil { // otherwise it is being replaced
-			places, shown = append(places, at), append(shown, shownFrame{id: f.id})
+		if at, err := v.place(f.ID); err == nil { // otherwise it is being replaced
+			places, shown = append(places, at), append(shown, ShownFrame{ID: f.ID})
 		}
 	}
 	if len(places) == 0 {
 		return nil, nil
 	}
 	var found struct{ Refs []string }
-	if err := v.script(in, &found, "frames", places); err != nil {
+	if err := v.Script(in, &found, "frames", places); err != nil {
 		return nil, err
 	}
 	for i := range min(len(shown), len(found.Refs)) {
-		shown[i].ref = found.Refs[i]
+		shown[i].Ref = found.Refs[i]
 	}
 	return shown, nil
 }
 
-// inside returns the frame that an element shows, if it is one.
-func (v *visit) inside(in frame, e element) (frame, bool, *api.Error) {
+// Inside returns the frame that an element shows, if it is one.
+func (v *Visit) Inside(in Frame, e Element) (Frame, bool, *api.Error) {
 	if e.Role != "Iframe" {
 		return in, false, nil
 	}
-	shown, err := v.shownIn(in, v.frames())
+	shown, err := v.ShownIn(in, v.Frames())
 	for _, f := range shown {
-		if f.ref == e.Ref {
-			return f.id, true, err
+		if f.Ref == e.Ref {
+			return f.ID, true, err
 		}
 	}
 	return in, false, err
 }
 
-// framesLeftOut says which frames an answer lacks, and the way to them; "" if it lacks none.
-func (v *visit) framesLeftOut(missing []element, way string) string {
-	n := max(len(missing), v.unseen) // one can be both
+// FramesLeftOut says which frames an answer lacks, and the way to them; "" if it lacks none.
+func (v *Visit) FramesLeftOut(missing []Element, way string) string {
+	n := max(len(missing), v.Unseen) // one can be both
 	if n == 0 {
 		return ""
 	}

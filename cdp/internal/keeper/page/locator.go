@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// locator is an element as page.js understands it.
-type locator map[string]any
+// Locator is an element as page.js understands it.
+type Locator map[string]any
 
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
 	"testid": "test_id", "role": "role", "xpath": "xpath"}
 
-// parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
+// ParseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
 // of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
 // name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
 // text="Sign in", button:has-text("Sign in"), xpath=//button, getByRole('button', { name: 'Sign in' }).
-func parseLocator(word string) locator {
+func ParseLocator(word string) Locator {
 	word = strings.TrimSpace(word)
 	if ref := strings.TrimPrefix(word, "@"); isRef(ref) {
-		return locator{"ref": ref}
+		return Locator{"ref": ref}
 	}
 	if css, text, ok := strings.Cut(strings.TrimPrefix(word, "css="), ":has-text("); ok && strings.HasSuffix(text, ")") {
-		return locator{"css": cmp.Or(strings.TrimSpace(css), "*"), "has": unquote(strings.TrimSuffix(text, ")"))}
+		return Locator{"css": cmp.Or(strings.TrimSpace(css), "*"), "has": unquote(strings.TrimSuffix(text, ")"))}
 	}
 	if strings.HasPrefix(word, "//") {
-		return locator{"xpath": word}
+		return Locator{"xpath": word}
 	}
 	if function, rest, ok := strings.Cut(word, "("); ok && functions[function] != "" {
 		if first, rest, ok := cutQuoted(rest); ok {
-			l := locator{functions[function]: first}
+			l := Locator{functions[function]: first}
 			if rest == ")" {
 				return l
 			}
@@ -49,24 +49,24 @@ func parseLocator(word string) locator {
 					named = named[:len(named)-1]
 				}
 			}
-			return locator{"role": role, "name": unquote(named)}
+			return Locator{"role": role, "name": unquote(named)}
 		case kind == "text":
 			rest = unquote(rest)
 		}
-		return locator{prefixes[kind]: rest}
+		return Locator{prefixes[kind]: rest}
 	}
 	if fields := strings.Fields(word); len(fields) > 1 && isWord(fields[0]) && isRef(fields[1]) &&
 		(len(fields) == 2 || fields[2][0] == '[') {
-		return locator{"ref": fields[1]} // of an element without a name
+		return Locator{"ref": fields[1]} // of an element without a name
 	}
 	role, rest, ok := strings.Cut(word, ` "`)
 	if name, ref, quoted := readQuoted(rest); ok && quoted && isWord(role) {
 		if isRef(ref) {
-			return locator{"ref": ref}
+			return Locator{"ref": ref}
 		}
-		return locator{"role": role, "name": name}
+		return Locator{"role": role, "name": name}
 	}
-	return locator{"word": word}
+	return Locator{"word": word}
 }
 
 // functions are those of Playwright that make a locator.

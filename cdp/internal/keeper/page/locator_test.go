@@ -22,7 +22,7 @@ func TestSelectors(t *testing.T) {
 		"//a[1]":                       `{"xpath":"//a[1]"}`,
 		"#b":                           `{"word":"#b"}`,
 	} {
-		if got, _ := json.Marshal(parseLocator(word)); string(got) != want {
+		if got, _ := json.Marshal(ParseLocator(word)); string(got) != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
@@ -30,20 +30,21 @@ func TestSelectors(t *testing.T) {
 
 // FuzzLocator reads lines that were copied from a snapshot, and whatever a caller writes.
 func FuzzLocator(f *testing.F) {
-	for _, piece := range []string{`"`, `\`, `\"`, "\n", "\r\n", "\u2028", "\u202e", "\u200d", "\x1b[31m", "😀", ` [checked]`,
+	for _, piece := range []string{`"`, `\`, `\"`, "\n", "\r\n", "\u2028", "\u202e", "\u200d", "\x1b[31m", "😀",
+		` [checked]`,
 		` kqz12`, ` kqz12 [value="`, "\nbutton \"Save\" kqz12", `g1[2] link "A"`, `Iframe "A" kqz15`} {
 		f.Add(piece, true)
 	}
 	f.Fuzz(func(t *testing.T, name string, checked bool) {
-		line := element{Role: "button", Name: name}.String()
+		line := Element{Role: "button", Name: name}.String()
 		if checked {
 			line += ` [checked value="a b"]`
 		}
 		if strings.ToValidUTF8(name, "") == name && name != "" {
-			if l := parseLocator(line); l["role"] != "button" || l["name"] != name {
+			if l := ParseLocator(line); l["role"] != "button" || l["name"] != name {
 				t.Errorf("%s is read as %v", line, l)
 			}
-			if l := parseLocator(element{Role: "button", Name: name, Ref: "kqz12"}.String()); l["ref"] != "kqz12" {
+			if l := ParseLocator(Element{Role: "button", Name: name, Ref: "kqz12"}.String()); l["ref"] != "kqz12" {
 				t.Errorf("%s with a ref is read as %v", line, l)
 			}
 			if strings.ContainsFunc(line, func(r rune) bool {
@@ -53,6 +54,6 @@ func FuzzLocator(f *testing.F) {
 				t.Errorf("%q holds what is not shown", line)
 			}
 		}
-		parseLocator(name)
+		ParseLocator(name)
 	})
 }

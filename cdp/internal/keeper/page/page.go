@@ -3,10 +3,12 @@ package page
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed" // page.js
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -33,38 +35,46 @@ var script = sync.OnceValue(func() api.PageScript {
 
 // Pages runs the verbs of the plugin page in one browser.
 type Pages struct {
-	verbs   *verb.Verbs
+	Keeper  *verb.Verbs
 	mu      sync.Mutex
+	table   Verbs
 	ledgers map[*target.Target]*ledger
 }
 
-// New returns the verbs of the plugin page.
-func New(verbs *verb.Verbs) *Pages {
-	return &Pages{verbs: verbs, ledgers: map[*target.Target]*ledger{}}
+// New returns the verbs of the plugin page: do, and those of the tables.
+func New(verbs *verb.Verbs, tables ...Verbs) *Pages {
+	p := &Pages{Keeper: verbs, table: Verbs{"do": Manage(do)}, ledgers: map[*target.Target]*ledger{}}
+	for _, table := range tables {
+		maps.Copy(p.table, table)
+	}
+	return p
 }
 
-// visit is a call of a verb: for whom, on which page.
-type visit struct {
+// Visit is a call of a verb: for whom, on which page.
+type Visit struct {
 	*Pages
-	ctx   context.Context
-	by    api.Caller
-	scope *tenant.Scope
+	Ctx   context.Context
+	By    api.Caller
+	Scope *tenant.Scope
 	api.VerbOptions
-	page     *target.Target // nil before findPage
+	Page     *target.Target // nil before findPage
 	kind                    // of the verb
-	inner    bool           // it is a step of do that another one follows
+	Inner    bool           // it is a step of do that another one follows
 	turn     *ledger        // of the page whose turn the visit has
-	unseen   int            // frames that the last call of frames left out
-	secrets  map[string]api.PageSecret
+	Unseen   int            // frames that the last call of frames left out
+	Secrets  map[string]api.PageSecret
 	warnings []string
-	subject  string
-	before   *Before // what came after the last answer, until it is told
+	Subject  string
+	Before   *before // what came after the last answer, until it is told
 }
 
-// operation runs a verb with its parameters.
-type operation struct {
+// Verbs are verbs by name.
+type Verbs map[string]Operation
+
+// Operation runs a verb with its parameters.
+type Operation struct {
 	kind
-	run func(v *visit, params json.RawMessage) (any, *api.Error)
+	run func(v *Visit, params json.RawMessage) (any, *api.Error)
 }
 
 // kind says how a verb uses a page.
@@ -74,29 +84,28 @@ type kind struct {
 	reads  bool // its document is looked at
 }
 
-// operations are the verbs by name. Each file adds its own.
-var operations = map[string]operation{}
-
-// look adds a verb that looks at a document, act one that may change it, list one that looks at what was recorded of
-// the page, and manage one that finds its page itself.
-func look[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{kind{paged: true, reads: true}, decoded(run)}
+// Look returns a verb that looks at a document.
+func Look[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
+	return Operation{kind{paged: true, reads: true}, decoded(run)}
 }
 
-func act[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{kind{paged: true, writes: true, reads: true}, decoded(run)}
+// Act returns a verb that may change a document.
+func Act[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
+	return Operation{kind{paged: true, writes: true, reads: true}, decoded(run)}
 }
 
-func list[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{kind{paged: true}, decoded(run)}
+// List returns a verb that shows what was recorded of a page.
+func List[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
+	return Operation{kind{paged: true}, decoded(run)}
 }
 
-func manage[P, R any](name string, run func(*visit, P) (R, *api.Error)) {
-	operations[name] = operation{kind{writes: true}, decoded(run)}
+// Manage returns a verb that finds its page itself.
+func Manage[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
+	return Operation{kind{writes: true}, decoded(run)}
 }
 
-func decoded[P, R any](run func(*visit, P) (R, *api.Error)) func(*visit, json.RawMessage) (any, *api.Error) {
-	return func(v *visit, params json.RawMessage) (any, *api.Error) {
+func decoded[P, R any](run func(*Visit, P) (R, *api.Error)) func(*Visit, json.RawMessage) (any, *api.Error) {
+	return func(v *Visit, params json.RawMessage) (any, *api.Error) {
 		var p P
 		if err := api.Decode(params, &p); err != nil {
 			return nil, err
@@ -107,9 +116,9 @@ func decoded[P, R any](run func(*visit, P) (R, *api.Error)) func(*visit, json.Ra
 
 // Run runs a verb by its name, with Prefix. The body is an [api.PageRequest], the result an [api.PageResult].
 func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte) ([]byte, *api.Error) {
-	o, known := operations[strings.TrimPrefix(name, Prefix)]
+	o, known := p.table[strings.TrimPrefix(name, Prefix)]
 	if !known {
-		return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", clip(name, 40))
+		return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", Clip(name, 40))
 	}
 	var q api.PageRequest
 	if err := api.Decode(body, &q); err != nil {
@@ -118,47 +127,47 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	if err := api.CheckOnDialog(q.OnDialog); err != nil {
 		return nil, err
 	}
-	scope, release, err := p.verbs.Tenancy.Enter(ctx, by)
+	scope, release, err := p.Keeper.Tenancy.Enter(ctx, by)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	v := &visit{Pages: p, ctx: ctx, by: by, scope: scope, VerbOptions: q.VerbOptions, secrets: q.Secrets}
+	v := &Visit{Pages: p, Ctx: ctx, By: by, Scope: scope, VerbOptions: q.VerbOptions, Secrets: q.Secrets}
 	defer v.leave()
 	done, err := v.run(o, q.Params)
 	if err != nil {
 		return nil, err
 	}
 	data := scan.Marshal(done)
-	if v.before != nil {
-		data = slices.Concat([]byte(`{"before":`), scan.Marshal(v.before), []byte(","), data[1:])
+	if v.Before != nil {
+		data = slices.Concat([]byte(`{"before":`), scan.Marshal(v.Before), []byte(","), data[1:])
 		if string(data[len(data)-2:]) == ",}" {
 			data = append(data[:len(data)-2], '}')
 		}
 	}
-	return scan.Marshal(api.PageResult{Data: data, Subject: v.subject, Warnings: v.warnings}), nil
+	return scan.Marshal(api.PageResult{Data: data, Subject: v.Subject, Warnings: v.warnings}), nil
 }
 
 // run runs a verb on the page of the visit.
-func (v *visit) run(o operation, params json.RawMessage) (any, *api.Error) {
+func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
 	v.kind = o.kind
 	if o.writes {
-		if err := v.verbs.RegisterScript(v.by, script()); err != nil {
+		if err := v.Keeper.RegisterScript(v.By, script()); err != nil {
 			return nil, err
 		}
 	}
-	if o.paged && v.page == nil {
-		if err := v.findPage(); err != nil {
+	if o.paged && v.Page == nil {
+		if err := v.FindPage(); err != nil {
 			return nil, err
 		}
 	}
 	return o.run(v, params)
 }
 
-// findPage finds the page that the call is about: the current one, or what the option target names. It reads what came
+// FindPage finds the page that the call is about: the current one, or what the option target names. It reads what came
 // after the last answer on its document.
-func (v *visit) findPage() *api.Error {
-	t, err := v.verbs.Owners.Resolve(v.by, v.Target)
+func (v *Visit) FindPage() *api.Error {
+	t, err := v.Keeper.Owners.Resolve(v.By, v.Target)
 	if err != nil {
 		return err
 	}
@@ -166,22 +175,22 @@ func (v *visit) findPage() *api.Error {
 }
 
 // use makes a page that of the visit.
-func (v *visit) use(t *target.Target) *api.Error {
-	if err := v.verbs.Claim(v.by, t, "has no document"); err != nil {
+func (v *Visit) use(t *target.Target) *api.Error {
+	if err := v.Keeper.Claim(v.By, t, "has no document"); err != nil {
 		return err
 	}
-	v.page = t
-	if err := v.verbs.Tracker.Attach(v.ctx, t, ""); err != nil {
+	v.Page = t
+	if err := v.Keeper.Tracker.Attach(v.Ctx, t, ""); err != nil {
 		return err
 	}
-	l := v.ledger()
+	l := v.Ledger()
 	if v.turn == l || !v.writes && !v.reads {
 		return nil
 	}
 	if !v.writes { // an act under way tells what it caused itself
 		select {
 		case l.turn <- struct{}{}:
-			v.before = v.late(l)
+			v.Before = v.late(l)
 			<-l.turn
 		default:
 		}
@@ -191,41 +200,41 @@ func (v *visit) use(t *target.Target) *api.Error {
 	select {
 	case l.turn <- struct{}{}:
 		v.turn = l
-	case <-v.ctx.Done():
-		return api.ContextError(v.ctx, "waiting for another act on the page")
+	case <-v.Ctx.Done():
+		return api.ContextError(v.Ctx, "waiting for another act on the page")
 	}
 	if late := v.late(l); late != nil {
-		v.before = late
+		v.Before = late
 	}
 	return nil
 }
 
 // leave ends the turn of the visit.
-func (v *visit) leave() {
+func (v *Visit) leave() {
 	if v.turn != nil {
 		<-v.turn.turn
 		v.turn = nil
 	}
 }
 
-// frame is a document: the id of its frame, "" for that of the page.
-type frame string
+// Frame is a document: the id of its frame, "" for that of the page.
+type Frame string
 
-// at returns the target of a frame, and the id of the frame in it.
-func (v *visit) at(in frame) (*target.Target, string, *api.Error) {
+// At returns the target of a frame, and the id of the frame in it.
+func (v *Visit) At(in Frame) (*target.Target, string, *api.Error) {
 	if in == "" {
-		return v.page, v.page.ID, nil
+		return v.Page, v.Page.ID, nil
 	}
-	t, id, err := v.verbs.Owners.Locate(v.by, string(in))
-	if err == nil && t != v.page {
-		err = v.verbs.Tracker.Attach(v.ctx, t, "")
+	t, id, err := v.Keeper.Owners.Locate(v.By, string(in))
+	if err == nil && t != v.Page {
+		err = v.Keeper.Tracker.Attach(v.Ctx, t, "")
 	}
 	return t, id, err
 }
 
-// call calls a function of page.js in a frame.
-func (v *visit) call(in frame, q verb.ScriptCall, args ...any) (json.RawMessage, *api.Error) {
-	t, id, err := v.at(in)
+// Call calls a function of page.js in a frame.
+func (v *Visit) Call(in Frame, q verb.ScriptCall, args ...any) (json.RawMessage, *api.Error) {
+	t, id, err := v.At(in)
 	if err != nil {
 		return nil, err
 	}
@@ -233,17 +242,17 @@ func (v *visit) call(in frame, q verb.ScriptCall, args ...any) (json.RawMessage,
 		q.Args = append(q.Args, scan.Marshal(arg))
 	}
 	q.OnDialog = v.OnDialog
-	value, exception, err := v.verbs.CallScript(v.ctx, t, id, script(), q)
+	value, exception, err := v.Keeper.CallScript(v.Ctx, t, id, script(), q)
 	if err == nil && exception != nil {
 		return nil, api.Errorf(api.CodeInternal, "%s of page.js threw: %s", q.Function,
-			clip(scan.Text(exception, "exception", "description"), 300))
+			Clip(scan.Text(exception, "exception", "description"), 300))
 	}
 	return value, err
 }
 
-// script calls a function of page.js in a frame and decodes what it returned.
-func (v *visit) script(in frame, result any, function string, args ...any) *api.Error {
-	value, err := v.call(in, verb.ScriptCall{Function: function}, args...)
+// Script calls a function of page.js in a frame and decodes what it returned.
+func (v *Visit) Script(in Frame, result any, function string, args ...any) *api.Error {
+	value, err := v.Call(in, verb.ScriptCall{Function: function}, args...)
 	if err != nil || len(value) == 0 || result == nil {
 		return err
 	}
@@ -253,32 +262,32 @@ func (v *visit) script(in frame, result any, function string, args ...any) *api.
 	return nil
 }
 
-// openClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether it found any: of custom
+// OpenClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether it found any: of custom
 // elements or, if thorough, of all that may have one.
-func (v *visit) openClosedRoots(in frame, thorough bool) bool {
-	t, id, err := v.at(in)
+func (v *Visit) OpenClosedRoots(in Frame, thorough bool) bool {
+	t, id, err := v.At(in)
 	if err != nil {
 		return false
 	}
-	adopted, err := v.call(in, verb.ScriptCall{Function: "hosts", Class: "Array",
-		Use: v.verbs.AdoptRoots(v.ctx, t, id, script())}, thorough)
+	adopted, err := v.Call(in, verb.ScriptCall{Function: "hosts", Class: "Array",
+		Use: v.Keeper.AdoptRoots(v.Ctx, t, id, script())}, thorough)
 	return err == nil && len(adopted) > 0 && string(adopted) != "0"
 }
 
-// maxClosedDepth limits how deep closed shadow roots in each other are looked into.
-const maxClosedDepth = 5
+// MaxClosedDepth limits how deep closed shadow roots in each other are looked into.
+const MaxClosedDepth = 5
 
-// cdp sends a command of the protocol to the page, with the rights of the caller, and decodes its result.
-func (v *visit) cdp(method string, params, result any) *api.Error {
-	return v.send(api.CallRequest{Target: v.page.ID, Method: method, Params: scan.Marshal(params)}, result)
+// Cdp sends a command of the protocol to the page, with the rights of the caller, and decodes its result.
+func (v *Visit) Cdp(method string, params, result any) *api.Error {
+	return v.Send(api.CallRequest{Target: v.Page.ID, Method: method, Params: scan.Marshal(params)}, result)
 }
 
-func (v *visit) send(q api.CallRequest, result any) *api.Error {
+func (v *Visit) Send(q api.CallRequest, result any) *api.Error {
 	if string(q.Params) == "null" {
 		q.Params = nil
 	}
 	q.OnDialog = v.OnDialog
-	r := v.verbs.Call(v.ctx, v.by, v.scope, q)
+	r := v.Keeper.Call(v.Ctx, v.By, v.Scope, q)
 	if r.Err != nil || result == nil {
 		return r.Err
 	}
@@ -288,106 +297,112 @@ func (v *visit) send(q api.CallRequest, result any) *api.Error {
 	return nil
 }
 
-// input sends input events to the page.
-func (v *visit) input(events ...object) *api.Error {
-	_, err := v.sendInput(events)
+// Input sends input events to the page.
+func (v *Visit) Input(events ...Object) *api.Error {
+	_, err := v.SendInput(events)
 	return err
 }
 
-func (v *visit) sendInput(events []object) (api.InputSent, *api.Error) {
+func (v *Visit) SendInput(events []Object) (api.InputSent, *api.Error) {
 	q := api.InputRequest{}
 	for _, event := range events {
 		q.Events = append(q.Events, scan.Marshal(event))
 	}
-	return v.verbs.SendInput(v.ctx, v.by, api.VerbOptions{Target: v.page.ID, OnDialog: v.OnDialog}, q)
+	return v.Keeper.SendInput(v.Ctx, v.By, api.VerbOptions{Target: v.Page.ID, OnDialog: v.OnDialog}, q)
 }
 
-type object = map[string]any
+type Object = map[string]any
 
 // pauseTime is how long a call waits before it tries again what has failed.
 const pauseTime = 30 * time.Millisecond
 
-// canRetry reports whether a call of page.js in a frame failed because its document was replaced. It then pauses, since
+// CanRetry reports whether a call of page.js in a frame failed because its document was replaced. It then pauses, since
 // its caller tries again.
-func (v *visit) canRetry(in frame, err *api.Error) bool {
+func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	// Without a page there is nothing to wait for. A frame may be back soon.
 	if err == nil || err.Code != api.CodeProtocolError && (err.Code != api.CodeNotFound || in == "") {
 		return false
 	}
 	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "no frame", "not found"} {
 		if err.Code == api.CodeNotFound || strings.Contains(err.Message, sign) {
-			return v.pause(pauseTime)
+			return v.Pause(pauseTime)
 		}
 	}
 	return false
 }
 
-// pause waits, and reports whether there is time left.
-func (v *visit) pause(d time.Duration) bool {
+// Pause waits, and reports whether there is time left.
+func (v *Visit) Pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-v.ctx.Done():
+	case <-v.Ctx.Done():
 		return false
 	}
 }
 
-// patience is how long an act waits for its element. Of a call that may last less, there is time left to say why.
-func (v *visit) patience() time.Duration {
+// Patience is how long an act waits for its element. Of a call that may last less, there is time left to say why.
+func (v *Visit) Patience() time.Duration {
 	const most = 5 * time.Second
-	if deadline, ok := v.ctx.Deadline(); ok {
+	if deadline, ok := v.Ctx.Deadline(); ok {
 		return min(most, time.Until(deadline)*3/4)
 	}
 	return most
 }
 
-// time is how long page.js may look, in milliseconds: there is time left to say what it has seen.
-func (v *visit) time() int64 {
-	deadline, ok := v.ctx.Deadline()
+// Time is how long page.js may look, in milliseconds: there is time left to say what it has seen.
+func (v *Visit) Time() int64 {
+	deadline, ok := v.Ctx.Deadline()
 	if !ok {
 		return time.Minute.Milliseconds()
 	}
 	return max(time.Until(deadline).Milliseconds()*2/3, 1)
 }
 
-func (v *visit) warn(format string, args ...any) {
+func (v *Visit) Warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
 }
 
-// url returns the address of the page.
-func (v *visit) url() string {
-	v.verbs.Mux.Lock()
-	defer v.verbs.Mux.Unlock()
-	return v.page.URL
+// Url returns the address of the page.
+func (v *Visit) Url() string {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.URL
 }
 
-// dialog returns the dialog that blocks the page, nil if none does.
-func (v *visit) dialog() *api.Dialog {
-	v.verbs.Mux.Lock()
-	defer v.verbs.Mux.Unlock()
-	return v.page.Root().Dialog
+// Dialog returns the dialog that blocks the page, nil if none does.
+func (v *Visit) Dialog() *api.Dialog {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.Root().Dialog
 }
 
-// isDialog reports whether a call failed because a dialog is open.
-func isDialog(err *api.Error) bool {
+// IsDialog reports whether a call failed because a dialog is open.
+func IsDialog(err *api.Error) bool {
 	return err != nil && err.Code == api.CodeBusy && err.Dialog != nil
 }
 
-// exit returns the error of an exit code that the plugin declares.
-func exit(name, message string, details object) *api.Error {
+// Exit returns the error of an exit code that the plugin declares.
+func Exit(name, message string, details Object) *api.Error {
 	return &api.Error{Code: api.CodeExit, Exit: name, Message: message, Details: details}
 }
 
-// invalid returns the error of a parameter.
-func invalid(pointer, expected, provided, suggestion string) *api.Error {
+// Invalid returns the error of a parameter.
+func Invalid(pointer, expected, provided, suggestion string) *api.Error {
 	e := api.Errorf(api.CodeInvalidArgs, "%s: expected %s, got %s", pointer, expected, provided)
 	e.Invalid = &api.Invalid{Pointer: pointer, Expected: expected, Provided: provided, Suggestion: suggestion}
 	return e
 }
 
-func clip(s string, size int) string {
+func Clip(s string, size int) string {
 	if len(s) <= size {
 		return s
 	}
 	return strings.ToValidUTF8(s[:size], "") + "…"
+}
+
+// Pattern is a regular expression that is compiled on first use: this package is also linked into commands, which run
+// for milliseconds.
+func Pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

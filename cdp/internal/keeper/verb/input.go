@@ -88,7 +88,7 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
-		if sent.Dragged, err = e.drag(ctx, t, drag, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
+		if sent.Dragged, err = dragMouse(e, ctx, t, drag, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
 			return api.InputSent{}, err
 		}
 	} else if err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
@@ -104,9 +104,9 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 // about the time at which the moves return.
 const interceptTimeout = 300 * time.Millisecond
 
-// drag serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
+// dragMouse serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
 // (Input.setInterceptDrags) instead of asking the desktop, which a headless browser does not have.
-func (e *Verbs) drag(ctx context.Context, t *target.Target, d *api.Drag, o target.CallOptions) (
+func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o target.CallOptions) (
 	dragged bool, err *api.Error,
 ) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
@@ -143,7 +143,7 @@ func (e *Verbs) drag(ctx context.Context, t *target.Target, d *api.Drag, o targe
 			return false, err
 		}
 	}
-	if data := e.interceptedDrag(ctx, page); data != nil {
+	if data := interceptedDrag(e, ctx, page); data != nil {
 		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
 			input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
 			params := scan.Marshal(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
@@ -157,7 +157,7 @@ func (e *Verbs) drag(ctx context.Context, t *target.Target, d *api.Drag, o targe
 }
 
 // interceptedDrag returns what is being dragged in a page, nil if the browser drags nothing.
-func (e *Verbs) interceptedDrag(ctx context.Context, page *target.Target) (data json.RawMessage) {
+func interceptedDrag(e *Verbs, ctx context.Context, page *target.Target) (data json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
 	defer cancel()
 	e.Mux.Wait(ctx, "for a drag", func() (bool, *api.Error) {

@@ -70,7 +70,7 @@ func (e *Verbs) discardFailed(by api.Caller, t *target.Target, err *api.Error, f
 	switch {
 	case !givenUp && err.Code != api.CodeNavigationFailed && err.Code != api.CodeProtocolError:
 		e.Owners.SetCurrent(by, t)
-	case first && e.blank(t):
+	case first && blank(e, t):
 		e.Owners.GiveBack(t)
 	default:
 		e.discard(t)
@@ -89,7 +89,7 @@ func (e *Verbs) discard(t *target.Target) {
 
 // blank navigates a page to the blank page, and reports whether it got there. It waits for the end of that navigation,
 // whose commit would abort the next one.
-func (e *Verbs) blank(t *target.Target) bool {
+func blank(e *Verbs, t *target.Target) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	return e.navigate(ctx, t, api.OpenRequest{URL: api.BlankURL}) == nil

@@ -1,4 +1,4 @@
-package page
+package act
 
 import (
 	"cmp"
@@ -11,21 +11,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
-
-func init() {
-	act("click", (*visit).click)
-	act("drag", (*visit).drag)
-	act("hover", (*visit).hover)
-	act("upload", (*visit).upload)
-	act("fill", (*visit).fill)
-	act("type", (*visit).typeText)
-	act("press", (*visit).press)
-	act("select", (*visit).selectOptions)
-	act("check", (*visit).check)
-	act("scroll", (*visit).scroll)
-}
 
 // how says how an element must be and what begins with it, for the function begin of page.js.
 type how struct {
@@ -50,25 +38,25 @@ var no = new(bool)
 
 // begin waits for the element of an act, in whatever frame it is, and starts the act. Word is "" for the element that
 // has the focus.
-func (v *visit) begin(word string, h how) (*begun, *api.Error) {
-	return v.beginUntil(word, h, time.Now().Add(v.patience()))
+func begin(v *page.Visit, word string, h how) (*begun, *api.Error) {
+	return beginUntil(v, word, h, time.Now().Add(v.Patience()))
 }
 
-func (v *visit) beginUntil(word string, h how, until time.Time) (*begun, *api.Error) {
+func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *api.Error) {
 	var where any
 	if word != "" {
-		where = parseLocator(word)
+		where = page.ParseLocator(word)
 	}
-	v.ledger().acts++
+	v.Ledger().Acts++
 	for turn := 0; ; turn++ {
-		start := &begun{seq: v.lastSeq(), verb: h.verb, settle: h.settle}
+		start := &begun{seq: lastSeq(v), verb: h.verb, settle: h.settle}
 		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
-		if turn == 0 && len(v.frames()) > 0 { // the element may be in one of them
+		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
 			h.Timeout = 1
 		}
-		h.Time = v.time()
-		err := v.script("", start, "begin", where, h)
-		if time.Now().Before(until) && v.canRetry("", err) {
+		h.Time = v.Time()
+		err := v.Script("", start, "begin", where, h)
+		if time.Now().Before(until) && v.CanRetry("", err) {
 			continue
 		}
 		if err != nil {
@@ -78,53 +66,54 @@ func (v *visit) beginUntil(word string, h how, until time.Time) (*begun, *api.Er
 			return start, nil
 		}
 		mine := start.Failure
-		if mine.Hosts && v.openClosedRoots("", true) {
+		if mine.Hosts && v.OpenClosedRoots("", true) {
 			continue
 		}
-		if mine.elsewhere() {
+		if mine.Elsewhere() {
 			h.Timeout = 1
-			for _, child := range v.frames() {
-				start := &begun{in: child.id, seq: start.seq, verb: h.verb, settle: h.settle}
-				f, err := v.opened(child.id, func() (*failure, *api.Error) {
+			for _, child := range v.Frames() {
+				start := &begun{in: child.ID, seq: start.seq, verb: h.verb, settle: h.settle}
+				f, err := v.Opened(child.ID, func() (*page.Failure, *api.Error) {
 					start.Failure = nil
-					err := v.script(start.in, start, "begin", where, h)
+					err := v.Script(start.in, start, "begin", where, h)
 					return start.Failure, err
 				})
 				switch {
 				case err != nil: // it is being replaced
 				case f == nil:
-					return v.throughFrames(start, word)
-				case !f.elsewhere() && f.Code != "not_ready":
-					return nil, f.error(word)
-				case !f.elsewhere():
+					return throughFrames(v, start, word)
+				case !f.Elsewhere() && f.Code != "not_ready":
+					return nil, f.Exit(word)
+				case !f.Elsewhere():
 					mine = f
 				}
 			}
 		}
-		if mine.Code != "no_match" && mine.Code != "not_ready" || time.Now().After(until) || v.ctx.Err() != nil {
-			return nil, mine.error(word)
+		if mine.Code != "no_match" && mine.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil {
+			return nil, mine.Exit(word)
 		}
 	}
 }
 
 // throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it. It
 // begins again where a frame had to be scrolled into view.
-func (v *visit) throughFrames(start *begun, word string) (*begun, *api.Error) {
+func throughFrames(v *page.Visit, start *begun, word string) (*begun, *api.Error) {
 	what := fmt.Sprintf("%q is in a frame that", word)
 	inner := *start
 	for range maxScrolls {
 		moved := false
 		*start = inner
-		err := v.outward(start.in, what, func(in frame, of place, toView func(x, y float64) (float64, float64)) *api.Error {
+		err := v.Outward(start.in, what, func(in page.Frame, of page.Place, toView func(x, y float64) (float64,
+			float64)) *api.Error {
 			start.X, start.Y = toView(start.X, start.Y)
 			start.To.X, start.To.Y = toView(start.To.X, start.To.Y)
 			var held struct {
-				Failure *failure
+				Failure *page.Failure
 				Moved   bool
 			}
-			err := v.script(in, &held, "hold", of, start.X, start.Y)
+			err := v.Script(in, &held, "hold", of, start.X, start.Y)
 			if err == nil && held.Failure != nil {
-				return held.Failure.error(what)
+				return held.Failure.Exit(what)
 			}
 			moved = moved || held.Moved
 			start.around = append(start.around, in)
@@ -134,35 +123,35 @@ func (v *visit) throughFrames(start *begun, word string) (*begun, *api.Error) {
 			return start, err
 		}
 	}
-	return nil, exit("not_ready", what+" moves", nil)
+	return nil, page.Exit("not_ready", what+" moves", nil)
 }
 
 // maxScrolls is how often frames around an element are scrolled.
 const maxScrolls = 4
 
 // act begins an act on an element, sends its input, and waits until what it caused is over.
-func (v *visit) act(word string, h how, send func(*begun) *api.Error) (*Effects, *api.Error) {
-	start, err := v.begin(word, h)
+func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *api.Error) {
+	start, err := begin(v, word, h)
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := v.finish(start, send(start))
+	e, _, err := finish(v, start, send(start))
 	return e, err
 }
 
 // pointAt sends pointer events to an element, such as a click. What the element does not receive is swallowed and tried
 // again, until the time is up.
-func (v *visit) pointAt(word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
+func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
 	h.Guarded, h.All = true, true
-	for until := time.Now().Add(v.patience()); ; {
-		start, err := v.beginUntil(word, h, until)
+	for until := time.Now().Add(v.Patience()); ; {
+		start, err := beginUntil(v, word, h, until)
 		if err != nil {
 			return nil, nil, err
 		}
-		e, last, err := v.finish(start, send(start))
+		e, last, err := finish(v, start, send(start))
 		for _, in := range start.around {
 			var outer ended
-			if v.script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
+			if v.Script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
 				last.Missed = outer.Missed
 			}
 		}
@@ -172,14 +161,14 @@ func (v *visit) pointAt(word string, h how, send func(*begun) *api.Error) (*Effe
 		case last.Missed != nil && time.Now().Before(until):
 			continue
 		case last.Missed != nil:
-			return nil, nil, exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
-				start.element, h.verb, last.Missed), object{"by": last.Missed})
+			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
+				start.Element, h.verb, last.Missed), page.Object{"by": last.Missed})
 		case !last.Received && !last.Changed && e.quiet():
-			meant := start.element
+			meant := start.Element
 			if start.To.Ref != "" {
-				meant = start.To.element
+				meant = start.To.Element
 			}
-			return nil, nil, exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
+			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
 		case !last.Received && last.Pressed:
 			e.addNote("it moved while it was pressed: the press reached it, the click did not")
 		}
@@ -197,7 +186,7 @@ type clickParams struct {
 }
 
 // click clicks an element or a point.
-func (v *visit) click(p clickParams) (*Effects, *api.Error) {
+func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	modifiers, err := modifierBits(p.Modifiers)
 	h := how{Offset: p.At, verb: "click", settle: p.Settle}
 	switch {
@@ -205,19 +194,19 @@ func (v *visit) click(p clickParams) (*Effects, *api.Error) {
 		return nil, err
 	case p.Element == "" && len(p.At) == 2:
 		h.Offset = nil
-		return v.act("", h, func(*begun) *api.Error { return v.input(clicks(p.At[0], p.At[1], p, modifiers)...) })
+		return act(v, "", h, func(*begun) *api.Error { return v.Input(clicks(p.At[0], p.At[1], p, modifiers)...) })
 	case p.Element == "":
-		return nil, invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
+		return nil, page.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
-	e, _, err := v.pointAt(p.Element, h, func(start *begun) *api.Error {
-		return v.input(clicks(start.X, start.Y, p, modifiers)...)
+	e, _, err := pointAt(v, p.Element, h, func(start *begun) *api.Error {
+		return v.Input(clicks(start.X, start.Y, p, modifiers)...)
 	})
 	return e, err
 }
 
 // clicks returns the events of clicks at a point.
-func clicks(x, y float64, p clickParams, modifiers int) (all []object) {
-	at := object{"x": x, "y": y, "modifiers": modifiers}
+func clicks(x, y float64, p clickParams, modifiers int) (all []page.Object) {
+	at := page.Object{"x": x, "y": y, "modifiers": modifiers}
 	all = append(all, with(at, "type", "mouseMoved"))
 	for i := range max(p.Count, 1) {
 		press := with(with(at, "button", cmp.Or(p.Button, "left")), "clickCount", i+1)
@@ -227,7 +216,7 @@ func clicks(x, y float64, p clickParams, modifiers int) (all []object) {
 }
 
 // with returns a copy of an event with one more field.
-func with(event object, name string, value any) object {
+func with(event page.Object, name string, value any) page.Object {
 	more := maps.Clone(event)
 	more[name] = value
 	return more
@@ -241,23 +230,24 @@ type dragParams struct {
 }
 
 // drag drags an element to another one of its document, or by some pixels.
-func (v *visit) drag(p dragParams) (*Effects, *api.Error) {
+func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	h := how{verb: "drag", settle: p.Settle}
 	switch {
 	case p.To != "":
-		h.To = parseLocator(p.To)
+		h.To = page.ParseLocator(p.To)
 	case len(p.By) == 2:
-		h.To = locator{"by": p.By}
+		h.To = page.Locator{"by": p.By}
 	default:
-		return nil, invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
+		return nil, page.Invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
 	}
 	var sent api.InputSent
-	e, last, err := v.pointAt(p.Element, h, func(start *begun) (err *api.Error) {
-		sent, err = v.sendInput([]object{{"type": "drag", "x": start.X, "y": start.Y, "toX": start.To.X, "toY": start.To.Y}})
+	e, last, err := pointAt(v, p.Element, h, func(start *begun) (err *api.Error) {
+		sent, err = v.SendInput([]page.Object{{"type": "drag", "x": start.X, "y": start.Y, "toX": start.To.X,
+			"toY": start.To.Y}})
 		return err
 	})
 	if err == nil && sent.Dragged && !last.Received {
-		return nil, exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
+		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
 	}
 	return e, err
 }
@@ -268,9 +258,9 @@ type elementParams struct {
 }
 
 // hover moves the mouse to an element.
-func (v *visit) hover(p elementParams) (*Effects, *api.Error) {
-	return v.act(p.Element, how{verb: "hover", settle: p.Settle}, func(start *begun) *api.Error {
-		return v.input(object{"type": "mouseMoved", "x": start.X, "y": start.Y})
+func hover(v *page.Visit, p elementParams) (*Effects, *api.Error) {
+	return act(v, p.Element, how{verb: "hover", settle: p.Settle}, func(start *begun) *api.Error {
+		return v.Input(page.Object{"type": "mouseMoved", "x": start.X, "y": start.Y})
 	})
 }
 
@@ -287,6 +277,9 @@ type uploaded struct {
 	Files []uploadedFile `json:"files"`
 }
 
+// Step implements [page.Step].
+func (u *uploaded) Step(bool) (string, any) { return u.URL, u }
+
 // uploadedFile is a file that the page has.
 type uploadedFile struct {
 	Name string `json:"name"`
@@ -294,7 +287,7 @@ type uploadedFile struct {
 }
 
 // upload gives files to a file input, or to the one that belongs to a label or a button.
-func (v *visit) upload(p uploadParams) (*uploaded, *api.Error) {
+func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	r, paths := &uploaded{}, p.Files
 	for _, path := range p.Files {
 		size := int64(0)
@@ -304,30 +297,30 @@ func (v *visit) upload(p uploadParams) (*uploaded, *api.Error) {
 		r.Files = append(r.Files, uploadedFile{filepath.Base(path), size})
 	}
 	for _, name := range p.Downloads {
-		list, _ := v.downloadList()
-		at := slices.IndexFunc(list, func(d download) bool { return d.Name == name && d.State == "done" })
+		list, _ := v.DownloadList()
+		at := slices.IndexFunc(list, func(d page.Download) bool { return d.Name == name && d.State == "done" })
 		if at < 0 {
-			return nil, exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
+			return nil, page.Exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
 		}
 		paths = append(paths, list[at].Path)
 		r.Files = append(r.Files, uploadedFile{name, list[at].Bytes})
 	}
 	if len(paths) == 0 {
-		return nil, invalid("/files", "files, or downloads of the session", "none", "")
+		return nil, page.Invalid("/files", "files, or downloads of the session", "none", "")
 	}
-	start, err := v.begin(p.Element, how{Files: len(paths), verb: "upload", settle: p.Settle})
+	start, err := begin(v, p.Element, how{Files: len(paths), verb: "upload", settle: p.Settle})
 	if err != nil {
 		return nil, err
 	}
-	t, _, err := v.at(start.in)
+	t, _, err := v.At(start.in)
 	if err == nil {
-		_, err = v.call(start.in, verb.ScriptCall{Function: "chosen", Class: "Element",
-			Use: v.verbs.GiveFiles(v.ctx, v.by, t, paths)})
+		_, err = v.Call(start.in, verb.ScriptCall{Function: "chosen", Class: "Element",
+			Use: v.Keeper.GiveFiles(v.Ctx, v.By, t, paths)})
 	}
-	if err != nil && !isDialog(err) {
+	if err != nil && !page.IsDialog(err) {
 		return nil, err
 	}
-	e, _, err := v.finish(start, err)
+	e, _, err := finish(v, start, err)
 	if err != nil {
 		return nil, err
 	}
@@ -349,9 +342,18 @@ type filled struct {
 	Value string `json:"value,omitempty"` // what the field holds now, if that is not the given value
 }
 
+// Step implements [page.Step].
+func (f *filled) Step(inner bool) (string, any) {
+	url, rest := f.Effects.Step(inner)
+	if f.Value == "" {
+		return url, rest
+	}
+	return url, filled{f.Effects.told(inner), f.Value}
+}
+
 // fill replaces the text of a field.
-func (v *visit) fill(p fillParams) (*filled, *api.Error) {
-	start, err := v.begin(p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill",
+func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
+	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill",
 		settle: p.Settle})
 	if err != nil {
 		return nil, err
@@ -359,27 +361,28 @@ func (v *visit) fill(p fillParams) (*filled, *api.Error) {
 	note := ""
 	switch {
 	case p.Secret != "":
-		secret := v.secrets[p.Secret]
-		_, err = v.verbs.Type(v.ctx, v.by, v.scope, api.TypeRequest{Target: v.page.ID, Text: secret.Text, Origins: secret.Origins})
+		secret := v.Secrets[p.Secret]
+		_, err = v.Keeper.Type(v.Ctx, v.By, v.Scope, api.TypeRequest{Target: v.Page.ID, Text: secret.Text,
+			Origins: secret.Origins})
 	case start.Picker:
 		note = "set by value: this field has a picker of the browser"
-		err = v.put(start, "assign", p.Value)
+		err = put(v, start, "assign", p.Value)
 	case start.Select:
-		err = v.put(start, "choose", []string{p.Value})
+		err = put(v, start, "choose", []string{p.Value})
 	case !start.Editable:
-		return nil, exit("not_ready", start.element.String()+" is not a field; page.click presses it", nil)
+		return nil, page.Exit("not_ready", start.Element.String()+" is not a field; page.click presses it", nil)
 	case p.Value == "":
-		err = v.input(key("Delete", 0)...)
+		err = v.Input(key("Delete", 0)...)
 	default:
-		err = v.input(object{"type": "insertText", "text": p.Value})
+		err = v.Input(page.Object{"type": "insertText", "text": p.Value})
 	}
 	if err == nil && p.Submit {
-		err = v.input(key("Enter", 0)...)
+		err = v.Input(key("Enter", 0)...)
 	}
 	if err != nil && err.Code == api.CodeExit {
 		return nil, err
 	}
-	e, last, err := v.finish(start, err)
+	e, last, err := finish(v, start, err)
 	if err != nil {
 		return nil, err
 	}
@@ -405,13 +408,13 @@ func same(now, wanted string) bool {
 }
 
 // put calls a function of page.js that sets a value of the element of an act, which can fail.
-func (v *visit) put(start *begun, function string, value any) *api.Error {
-	var done struct{ Failure *failure }
-	if err := v.script(start.in, &done, function, start.Ref, value); err != nil {
+func put(v *page.Visit, start *begun, function string, value any) *api.Error {
+	var done struct{ Failure *page.Failure }
+	if err := v.Script(start.in, &done, function, start.Ref, value); err != nil {
 		return err
 	}
 	if done.Failure != nil {
-		return done.Failure.error(start.Ref)
+		return done.Failure.Exit(start.Ref)
 	}
 	return nil
 }
@@ -424,8 +427,8 @@ type typeParams struct {
 }
 
 // typeText types a text, key by key, at the end of what is there.
-func (v *visit) typeText(p typeParams) (*Effects, *api.Error) {
-	var events []object
+func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
+	var events []page.Object
 	for _, r := range p.Text {
 		switch r {
 		case '\n', '\r':
@@ -439,14 +442,15 @@ func (v *visit) typeText(p typeParams) (*Effects, *api.Error) {
 	if p.Submit {
 		events = append(events, key("Enter", 0)...)
 	}
-	return v.act(p.Element, how{Focused: true, Covered: no, verb: "type", settle: p.Settle}, func(*begun) (err *api.Error) {
-		for part := range slices.Chunk(events, 1000) {
-			if err = v.input(part...); err != nil {
-				break
+	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type", settle: p.Settle},
+		func(*begun) (err *api.Error) {
+			for part := range slices.Chunk(events, 1000) {
+				if err = v.Input(part...); err != nil {
+					break
+				}
 			}
-		}
-		return err
-	})
+			return err
+		})
 }
 
 type pressParams struct {
@@ -457,13 +461,13 @@ type pressParams struct {
 }
 
 // press presses a key or a combination.
-func (v *visit) press(p pressParams) (*Effects, *api.Error) {
+func press(v *page.Visit, p pressParams) (*Effects, *api.Error) {
 	one, err := combination(p.Key)
 	if err != nil {
 		return nil, err
 	}
-	h := how{Focused: true, Covered: no, verb: "press " + clip(p.Key, 40), settle: p.Settle}
-	return v.act(p.Element, h, func(*begun) *api.Error { return v.input(slices.Repeat(one, max(p.Count, 1))...) })
+	h := how{Focused: true, Covered: no, verb: "press " + page.Clip(p.Key, 40), settle: p.Settle}
+	return act(v, p.Element, h, func(*begun) *api.Error { return v.Input(slices.Repeat(one, max(p.Count, 1))...) })
 }
 
 type selectParams struct {
@@ -473,15 +477,15 @@ type selectParams struct {
 }
 
 // selectOptions selects options of a native select.
-func (v *visit) selectOptions(p selectParams) (*Effects, *api.Error) {
-	start, err := v.begin(p.Element, how{Focused: true, Covered: no, verb: "select", settle: p.Settle})
+func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
+	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "select", settle: p.Settle})
 	if err != nil {
 		return nil, err
 	}
-	if err = v.put(start, "choose", p.Options); err != nil && !isDialog(err) {
+	if err = put(v, start, "choose", p.Options); err != nil && !page.IsDialog(err) {
 		return nil, err
 	}
-	e, _, err := v.finish(start, err)
+	e, _, err := finish(v, start, err)
 	return e, err
 }
 
@@ -492,22 +496,22 @@ type checkParams struct {
 }
 
 // check checks or unchecks a box by a click, if it is not so already.
-func (v *visit) check(p checkParams) (*Effects, *api.Error) {
-	start, err := v.begin(p.Element, how{verb: "check"})
+func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
+	start, err := begin(v, p.Element, how{verb: "check"})
 	if err != nil {
 		return nil, err
 	}
 	if start.Checked == !p.Off {
-		return &Effects{On: start.element.String(), Note: "it is so already"}, nil
+		return &Effects{On: start.Element.String(), Note: "it is so already"}, nil
 	}
-	e, last, err := v.pointAt(p.Element, how{verb: "click", settle: p.Settle}, func(start *begun) *api.Error {
-		return v.input(clicks(start.X, start.Y, clickParams{}, 0)...)
+	e, last, err := pointAt(v, p.Element, how{verb: "click", settle: p.Settle}, func(start *begun) *api.Error {
+		return v.Input(clicks(start.X, start.Y, clickParams{}, 0)...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if last.Document == start.Document && last.Value != nil && last.Checked == p.Off {
-		return nil, exit("not_accepted", start.element.String()+" received the click and did not change", nil)
+		return nil, page.Exit("not_accepted", start.Element.String()+" received the click and did not change", nil)
 	}
 	return e, nil
 }
@@ -520,8 +524,8 @@ type scrollParams struct {
 }
 
 // scroll scrolls the page or an element.
-func (v *visit) scroll(p scrollParams) (*Effects, *api.Error) {
-	start, err := v.begin(p.Element, how{Covered: no, verb: "scroll", settle: p.Settle})
+func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
+	start, err := begin(v, p.Element, how{Covered: no, verb: "scroll", settle: p.Settle})
 	if err != nil {
 		return nil, err
 	}
@@ -531,18 +535,18 @@ func (v *visit) scroll(p scrollParams) (*Effects, *api.Error) {
 		if start.Ref != "" {
 			ref = start.Ref
 		}
-		err = v.script(start.in, nil, "scrollEnd", ref, p.To)
+		err = v.Script(start.in, nil, "scrollEnd", ref, p.To)
 	case len(p.By) == 2:
 		x, y := start.X, start.Y
 		if p.Element == "" {
 			x, y = 20, 20
 		}
-		err = v.input(object{"type": "mouseWheel", "x": x, "y": y, "deltaX": p.By[0], "deltaY": p.By[1]})
+		err = v.Input(page.Object{"type": "mouseWheel", "x": x, "y": y, "deltaX": p.By[0], "deltaY": p.By[1]})
 	case p.Element == "":
-		err = v.input(object{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
+		err = v.Input(page.Object{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
 	default: // aiming at it has scrolled it into view
-		return &Effects{On: start.element.String()}, nil
+		return &Effects{On: start.Element.String()}, nil
 	}
-	e, _, err := v.finish(start, err)
+	e, _, err := finish(v, start, err)
 	return e, err
 }

@@ -1,4 +1,4 @@
-package page
+package look
 
 import (
 	"cmp"
@@ -10,14 +10,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
-
-func init() {
-	look("snapshot", (*visit).snapshot)
-	look("text", (*visit).text)
-	look("find", (*visit).findElements)
-	look("get", (*visit).get)
-}
 
 type snapshotParams struct {
 	MaxTokens int    `json:"max_tokens"`
@@ -39,82 +33,67 @@ type shot struct {
 // snapshotText is what the function snapshot of page.js returns for a frame.
 type snapshotText struct {
 	shot
-	Failure *failure
-	Frames  []element
-	missing []element // frames that are not in the text
+	Failure *page.Failure  `json:"failure"`
+	Frames  []page.Element `json:"frames"`
+	missing []page.Element // frames that are not in the text
 	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
-	Hosts   bool
-	Partial bool                                      // there was no time for the rest
+	Hosts   bool                                      `json:"hosts"`
+	Partial bool                                      `json:"partial"` // there was no time for the rest
 	Left    struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
 }
 
 // snapshot shows the page as a tree of what a person could see, with refs.
-func (v *visit) snapshot(p snapshotParams) (shot, *api.Error) {
+func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	group, from, _ := strings.Cut(strings.TrimSuffix(p.Group, "]"), "[")
 	first, _ := strconv.Atoi(from)
-	args := object{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
-		"audit": p.Audit, "time": v.time()}
-	in, ref, err := v.focusInside(p.Focus)
+	args := page.Object{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
+		"audit": p.Audit, "time": v.Time()}
+	in, ref, err := focusInside(v, p.Focus)
 	if err != nil {
 		return shot{}, err
 	}
 	if ref != "" {
 		args["focus"] = ref
 	}
-	s, err := v.snapshotOf(in, args)
+	s, err := snapshotOf(v, in, args)
 	if err != nil {
 		return s.shot, err
 	}
 	if s.Failure != nil {
-		return s.shot, s.Failure.error(p.Focus + p.Group)
+		return s.shot, s.Failure.Exit(p.Focus + p.Group)
 	}
 	if len(s.Frames) > 0 {
-		if err := v.addFrames(&s, in, args, v.frames()); err != nil {
+		if err := addFrames(v, &s, in, args, v.Frames()); err != nil {
 			return s.shot, err
 		}
 	}
 	if p.Roles != "" {
 		s.Title, s.URL, s.Left.Prose = "", "", 0
 	}
-	parts := append(s.leftOut(), v.framesLeftOut(s.missing, "focus on their refs"))
+	parts := append(s.leftOut(), v.FramesLeftOut(s.missing, "focus on their refs"))
 	s.LeftOut = strings.Trim(strings.Join(parts, ", "), ", ")
 	return s.shot, nil
 }
 
 // snapshotOf returns the snapshot of a frame, also of what is in closed shadow roots.
-func (v *visit) snapshotOf(in frame, args object) (s snapshotText, err *api.Error) {
+func snapshotOf(v *page.Visit, in page.Frame, args page.Object) (s snapshotText, err *api.Error) {
 	args = maps.Clone(args)
 	for depth := 1; ; depth++ {
 		s = snapshotText{}
-		if err = v.script(in, &s, "snapshot", args); err != nil || !s.Hosts {
+		if err = v.Script(in, &s, "snapshot", args); err != nil || !s.Hosts {
 			return s, err
 		}
-		args["final"] = !v.openClosedRoots(in, false) || depth == maxClosedDepth
+		args["final"] = !v.OpenClosedRoots(in, false) || depth == page.MaxClosedDepth
 	}
-}
-
-// focus finds the element of a locator that a call is about, and the frame that it is in. No locator means all.
-func (v *visit) focus(word string) (in frame, e element, err *api.Error) {
-	if word == "" {
-		return "", element{}, nil
-	}
-	in, found, err := v.find(word, 1)
-	if err != nil {
-		return "", element{}, err
-	}
-	if found.Total > 1 {
-		return "", element{}, (&failure{Code: "many", Total: found.Total, Near: found.Matches}).error(word)
-	}
-	return in, found.Matches[0], nil
 }
 
 // focusInside is focus for what an element shows: that of a frame is its document, all of it.
-func (v *visit) focusInside(word string) (in frame, ref string, err *api.Error) {
-	in, e, err := v.focus(word)
+func focusInside(v *page.Visit, word string) (in page.Frame, ref string, err *api.Error) {
+	in, e, err := v.Focus(word)
 	if err != nil {
 		return "", "", err
 	}
-	inner, isFrame, err := v.inside(in, e)
+	inner, isFrame, err := v.Inside(in, e)
 	if isFrame {
 		e.Ref = ""
 	}
@@ -125,23 +104,23 @@ func (v *visit) focusInside(word string) (in frame, ref string, err *api.Error) 
 const bytesPerToken = 4
 
 // addFrames adds the frames of a snapshot to its text, as far as the budget allows.
-func (v *visit) addFrames(s *snapshotText, in frame, args object, all []pageFrame) *api.Error {
-	shown, err := v.shownIn(in, all)
+func addFrames(v *page.Visit, s *snapshotText, in page.Frame, args page.Object, all []page.PageFrame) *api.Error {
+	shown, err := v.ShownIn(in, all)
 	if err != nil {
 		return err
 	}
 	for _, of := range s.Frames {
 		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
-		at := slices.IndexFunc(shown, func(f shownFrame) bool { return f.ref == of.Ref })
+		at := slices.IndexFunc(shown, func(f page.ShownFrame) bool { return f.Ref == of.Ref })
 		if at < 0 || left < 60 {
 			s.missing = append(s.missing, of)
 			continue
 		}
-		more := object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"],
-			"time": v.time()}
-		inner, err := v.snapshotOf(shown[at].id, more)
+		more := page.Object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"],
+			"time": v.Time()}
+		inner, err := snapshotOf(v, shown[at].ID, more)
 		if err == nil && len(inner.Frames) > 0 {
-			err = v.addFrames(&inner, shown[at].id, more, all)
+			err = addFrames(v, &inner, shown[at].ID, more, all)
 		}
 		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
 			s.missing = append(s.missing, of) // it is being replaced, or its line was left out
@@ -213,55 +192,57 @@ type pageText struct {
 }
 
 // text reads the page as Markdown, each frame below a line of its own.
-func (v *visit) text(p textParams) (pageText, *api.Error) {
-	in, ref, err := v.focusInside(p.Element)
+func text(v *page.Visit, p textParams) (pageText, *api.Error) {
+	in, ref, err := focusInside(v, p.Element)
 	if err != nil {
 		return pageText{}, err
 	}
-	var all []pageFrame
-	missing := []element{}
-	r, err := v.textOf(in, object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.time()}, &all, &missing, p.Element)
+	var all []page.PageFrame
+	missing := []page.Element{}
+	r, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.Time()}, &all, &missing,
+		p.Element)
 	if err == nil {
-		r.LeftOut = strings.Trim(r.LeftOut+", "+v.framesLeftOut(missing, "page.text with their refs"), ", ")
+		r.LeftOut = strings.Trim(r.LeftOut+", "+v.FramesLeftOut(missing, "page.text with their refs"), ", ")
 	}
 	return r, err
 }
 
 // textOf reads a document and its frames, as far as the budget allows. all are the frames of the page, once read.
-func (v *visit) textOf(in frame, args object, all *[]pageFrame, missing *[]element, wanted string) (pageText, *api.Error) {
+func textOf(v *page.Visit, in page.Frame, args page.Object, all *[]page.PageFrame, missing *[]page.Element,
+	wanted string) (pageText, *api.Error) {
 	var r struct {
 		pageText
-		Failure *failure
-		Frames  []element
+		Failure *page.Failure
+		Frames  []page.Element
 		Partial bool
 	}
-	if err := v.script(in, &r, "text", args); err != nil {
+	if err := v.Script(in, &r, "text", args); err != nil {
 		return r.pageText, err
 	}
 	if r.Partial {
 		r.LeftOut = notAll
 	}
 	if r.Failure != nil {
-		return r.pageText, r.Failure.error(wanted)
+		return r.pageText, r.Failure.Exit(wanted)
 	}
 	if len(r.Frames) == 0 {
 		return r.pageText, nil
 	}
 	if *all == nil {
-		*all = v.frames()
+		*all = v.Frames()
 	}
-	shown, err := v.shownIn(in, *all)
+	shown, err := v.ShownIn(in, *all)
 	if err != nil {
 		return r.pageText, err
 	}
 	for _, of := range r.Frames {
 		left := args["max_tokens"].(int) - len(r.Text)/bytesPerToken
-		at := slices.IndexFunc(shown, func(f shownFrame) bool { return f.ref == of.Ref })
+		at := slices.IndexFunc(shown, func(f page.ShownFrame) bool { return f.Ref == of.Ref })
 		if at < 0 || left < 20 || r.Cut > 0 {
 			*missing = append(*missing, of)
 			continue
 		}
-		inner, err := v.textOf(shown[at].id, object{"max_tokens": left, "time": v.time()}, all, missing, wanted)
+		inner, err := textOf(v, shown[at].ID, page.Object{"max_tokens": left, "time": v.Time()}, all, missing, wanted)
 		if err != nil {
 			*missing = append(*missing, of)
 			continue
@@ -279,37 +260,20 @@ type findParams struct {
 	Limit   int    `json:"limit"`
 }
 
-// matches are elements that were found.
-type matches struct {
-	Total   int       `json:"total"`
-	Matches []element `json:"matches"`
-	Note    string    `json:"note,omitempty"` // how the ref was found again, if its element was replaced
-	LeftOut string    `json:"left_out,omitempty"`
-}
-
-// found is what the function find of page.js returns.
-type found struct {
-	matches
-	Resolved string
-	Failure  *failure
-	Frames   int // how many frames the document has
-	Partial  bool
-}
-
 // findElements finds elements, in the page and all its frames.
-func (v *visit) findElements(p findParams) (matches, *api.Error) {
-	all, err := v.findAll(p.Element, max(p.Limit, 1))
-	return all.matches, err
+func findElements(v *page.Visit, p findParams) (page.Elements, *api.Error) {
+	all, err := findAll(v, p.Element, max(p.Limit, 1))
+	return all.Elements, err
 }
 
-func (v *visit) findAll(word string, limit int) (all found, err *api.Error) {
-	where, unread := parseLocator(word), 0
-	all.Matches = []element{}
-	search := func(in frame) (found, *api.Error) {
-		var f found
-		_, err := v.opened(in, func() (*failure, *api.Error) {
-			f = found{}
-			err := v.script(in, &f, "find", where, object{"limit": limit, "time": v.time()})
+func findAll(v *page.Visit, word string, limit int) (all page.Found, err *api.Error) {
+	where, unread := page.ParseLocator(word), 0
+	all.Matches = []page.Element{}
+	search := func(in page.Frame) (page.Found, *api.Error) {
+		var f page.Found
+		_, err := v.Opened(in, func() (*page.Failure, *api.Error) {
+			f = page.Found{}
+			err := v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.Time()})
 			return f.Failure, err
 		})
 		all.Total += f.Total
@@ -323,77 +287,26 @@ func (v *visit) findAll(word string, limit int) (all found, err *api.Error) {
 		return all, err
 	}
 	if mine.Frames > 0 && (where["ref"] == nil || mine.Failure != nil) {
-		for _, f := range v.frames() {
-			inner, err := search(f.id)
+		for _, f := range v.Frames() {
+			inner, err := search(f.ID)
 			switch {
 			case err != nil:
 				unread++ // it is being replaced
-			case inner.Failure != nil && !inner.Failure.elsewhere():
+			case inner.Failure != nil && !inner.Failure.Elsewhere():
 				mine.Failure = inner.Failure
 			}
 		}
 	}
-	if v.unseen += unread; v.unseen > 0 {
-		all.LeftOut = v.framesLeftOut(nil, "page.snapshot shows refs of frames")
+	if v.Unseen += unread; v.Unseen > 0 {
+		all.LeftOut = v.FramesLeftOut(nil, "page.snapshot shows refs of frames")
 	}
 	if all.Partial {
 		all.LeftOut = strings.Trim(all.LeftOut+", "+notAll, ", ")
 	}
 	if all.Total == 0 {
-		return all, mine.Failure.error(word)
+		return all, mine.Failure.Exit(word)
 	}
 	return all, nil
-}
-
-// find finds what a locator means, in the page or else in its frames.
-func (v *visit) find(word string, limit int) (frame, *matches, *api.Error) {
-	var mine found
-	in, err := v.anywhere(word, func(in frame) (*failure, *api.Error) {
-		mine = found{}
-		err := v.script(in, &mine, "find", parseLocator(word), object{"limit": max(limit, 3), "acting": v.writes, "time": v.time()})
-		return mine.Failure, err
-	})
-	return in, &mine.matches, err
-}
-
-// anywhere calls a function for the page and, where that fails because the element that a word names is not there, for
-// its frames. It returns the frame for which the function did not fail.
-func (v *visit) anywhere(word string, try func(frame) (*failure, *api.Error)) (frame, *api.Error) {
-	in := func(in frame) (*failure, *api.Error) {
-		return v.opened(in, func() (*failure, *api.Error) { return try(in) })
-	}
-	mine, err := in("")
-	if err != nil || mine == nil {
-		return "", err
-	}
-	if mine.elsewhere() {
-		children := v.frames()
-		for _, f := range children {
-			switch other, err := in(f.id); {
-			case err != nil:
-			case other == nil:
-				return f.id, nil
-			case !other.elsewhere():
-				return "", other.error(word)
-			}
-		}
-		if len(children) > 0 { // the last try has replaced what the page said
-			if mine, err = try(""); err != nil || mine == nil {
-				return "", err
-			}
-		}
-	}
-	return "", mine.error(word)
-}
-
-// opened calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
-func (v *visit) opened(in frame, try func() (*failure, *api.Error)) (f *failure, err *api.Error) {
-	for range maxClosedDepth {
-		if f, err = try(); err != nil || f == nil || !f.Hosts || !v.openClosedRoots(in, true) {
-			break
-		}
-	}
-	return f, err
 }
 
 type getParams struct {
@@ -402,31 +315,26 @@ type getParams struct {
 	Of      string `json:"of"`
 }
 
-// value is what was asked for, or null.
-type value struct {
-	Value json.RawMessage `json:"value"`
-}
-
 // get reads one property of an element, or counts all that match.
-func (v *visit) get(p getParams) (value, *api.Error) {
+func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 	var r struct {
-		value
-		Failure *failure
+		page.Answer
+		Failure *page.Failure
 	}
 	if p.What == "count" {
-		all, err := v.findAll(p.Element, 1)
+		all, err := findAll(v, p.Element, 1)
 		if err != nil && (err.Exit == "no_match" || err.Exit == "stale") {
 			err = nil
 		}
-		return value{json.RawMessage(strconv.Itoa(all.Total))}, err
+		return page.Answer{Value: json.RawMessage(strconv.Itoa(all.Total))}, err
 	}
-	_, err := v.anywhere(p.Element, func(in frame) (*failure, *api.Error) {
+	_, err := v.Anywhere(p.Element, func(in page.Frame) (*page.Failure, *api.Error) {
 		r.Failure, r.Value = nil, nil
-		err := v.script(in, &r, "get", parseLocator(p.Element), p.What, p.Of)
+		err := v.Script(in, &r, "get", page.ParseLocator(p.Element), p.What, p.Of)
 		return r.Failure, err
 	})
 	if len(r.Value) == 0 {
 		r.Value = json.RawMessage("null")
 	}
-	return r.value, err
+	return r.Answer, err
 }

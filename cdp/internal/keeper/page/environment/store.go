@@ -1,4 +1,4 @@
-package page
+package environment
 
 import (
 	"fmt"
@@ -7,13 +7,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
-
-func init() {
-	look("cookies", (*visit).cookies)
-	look("storage", (*visit).storage)
-	look("state", (*visit).state)
-}
 
 type cookiesParams struct {
 	Name     string  `json:"name"`
@@ -41,10 +36,10 @@ type cookie struct {
 }
 
 // cookies shows the cookies that the page sends, or sets one.
-func (v *visit) cookies(p cookiesParams) (*cookieList, *api.Error) {
+func cookies(v *page.Visit, p cookiesParams) (*cookieList, *api.Error) {
 	if p.Value != nil {
 		if p.Name == "" {
-			return nil, invalid("/name", "the name of the cookie", "none", "")
+			return nil, page.Invalid("/name", "the name of the cookie", "none", "")
 		}
 		if err := p.set(v); err != nil {
 			return nil, err
@@ -57,7 +52,7 @@ func (v *visit) cookies(p cookiesParams) (*cookieList, *api.Error) {
 			Secure, HTTPOnly                    bool
 		}
 	}
-	if err := v.cdp("Network.getCookies", nil, &got); err != nil {
+	if err := v.Cdp("Network.getCookies", nil, &got); err != nil {
 		return nil, err
 	}
 	r := &cookieList{Cookies: []cookie{}}
@@ -86,18 +81,18 @@ func (v *visit) cookies(p cookiesParams) (*cookieList, *api.Error) {
 		r.Cookies = append(r.Cookies, one)
 	}
 	if p.Name != "" && len(r.Cookies) == 0 {
-		return nil, exit("no_match", fmt.Sprintf("the page sends no cookie %q; page.cookies lists them", p.Name), nil)
+		return nil, page.Exit("no_match", fmt.Sprintf("the page sends no cookie %q; page.cookies lists them", p.Name), nil)
 	}
 	return r, nil
 }
 
 // set sets the cookie.
-func (p *cookiesParams) set(v *visit) *api.Error {
-	page, err := v.here()
+func (p *cookiesParams) set(v *page.Visit) *api.Error {
+	at, err := here(v)
 	if err != nil {
 		return err
 	}
-	cookie := object{"name": p.Name, "value": *p.Value, "url": page.URL, "secure": p.Secure,
+	cookie := page.Object{"name": p.Name, "value": *p.Value, "url": at.URL, "secure": p.Secure,
 		"httpOnly": p.HTTPOnly, "path": "/"}
 	for name, value := range map[string]string{"domain": p.Domain, "path": p.Path, "sameSite": p.SameSite} {
 		if value != "" {
@@ -108,18 +103,18 @@ func (p *cookiesParams) set(v *visit) *api.Error {
 		cookie["expires"] = time.Now().Unix() + p.MaxAge
 	}
 	var done struct{ Success bool }
-	if err := v.cdp("Network.setCookie", cookie, &done); err != nil {
+	if err := v.Cdp("Network.setCookie", cookie, &done); err != nil {
 		return err
 	}
 	if !done.Success {
-		return exit("not_met", "Chrome did not take the cookie: its domain, path or flags do not fit the page", nil)
+		return page.Exit("not_met", "Chrome did not take the cookie: its domain, path or flags do not fit the page", nil)
 	}
 	return nil
 }
 
 // here returns where the page is.
-func (v *visit) here() (at stored, err *api.Error) {
-	err = v.script("", &at, "stored", object{})
+func here(v *page.Visit) (at stored, err *api.Error) {
+	err = v.Script("", &at, "stored", page.Object{})
 	return at, err
 }
 
@@ -148,19 +143,19 @@ type storageEntry struct {
 }
 
 // storage shows or sets entries of localStorage or sessionStorage.
-func (v *visit) storage(p storageParams) (*storageResult, *api.Error) {
+func storage(v *page.Visit, p storageParams) (*storageResult, *api.Error) {
 	if p.Value != nil && p.Key == "" {
-		return nil, invalid("/key", "the key of the entry", "none", "")
+		return nil, page.Invalid("/key", "the key of the entry", "none", "")
 	}
 	var got stored
-	if err := v.script("", &got, "stored", object{"area": p.Area, "key": p.Key, "value": p.Value}); err != nil {
+	if err := v.Script("", &got, "stored", page.Object{"area": p.Area, "key": p.Key, "value": p.Value}); err != nil {
 		return nil, err
 	}
 	switch {
 	case got.Error != "":
-		return nil, exit("not_met", "the page has no storage: "+got.Error, nil)
+		return nil, page.Exit("not_met", "the page has no storage: "+got.Error, nil)
 	case p.Key != "" && len(got.Entries) == 0:
-		return nil, exit("no_match", fmt.Sprintf("%s storage has no entry %q; page.storage lists them", p.Area, p.Key),
+		return nil, page.Exit("no_match", fmt.Sprintf("%s storage has no entry %q; page.storage lists them", p.Area, p.Key),
 			nil)
 	}
 	r := &storageResult{Entries: []storageEntry{}}
@@ -174,14 +169,15 @@ type origins struct {
 }
 
 // state returns the origin of the page. The host saves and loads what that stores.
-func (v *visit) state(struct{}) (origins, *api.Error) {
-	at, err := v.here()
+func state(v *page.Visit, _ struct{}) (origins, *api.Error) {
+	at, err := here(v)
 	if err != nil {
 		return origins{}, err
 	}
 	u, failed := url.Parse(at.URL)
 	if failed != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return origins{}, invalid("/origins", `a list such as ["https://example.com"]: the page has no origin`, "none", "")
+		return origins{}, page.Invalid("/origins", `a list such as ["https://example.com"]: the page has no origin`, "none",
+			"")
 	}
 	return origins{[]string{u.Scheme + "://" + u.Host}}, nil
 }

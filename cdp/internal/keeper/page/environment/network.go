@@ -1,4 +1,4 @@
-package page
+package environment
 
 import (
 	"fmt"
@@ -6,14 +6,9 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
-
-func init() {
-	manage("route", (*visit).route)
-	act("emulate", (*visit).emulate)
-	look("vitals", (*visit).vitals)
-}
 
 type routeParams struct {
 	Action  string            `json:"action"` // mock, block, delay, remove, or "" to list
@@ -38,7 +33,7 @@ type routeRule struct {
 }
 
 // route adds a rule for requests of the session, removes or lists them.
-func (v *visit) route(p routeParams) (*routeList, *api.Error) {
+func route(v *page.Visit, p routeParams) (*routeList, *api.Error) {
 	var q api.RouteRequest
 	switch {
 	case p.Action == "":
@@ -47,20 +42,20 @@ func (v *visit) route(p routeParams) (*routeList, *api.Error) {
 	case p.Action == "remove":
 		q.Remove = []string{p.Address}
 	case p.Address == "":
-		return nil, invalid("/address", "a pattern such as */api/*", "none", "")
+		return nil, page.Invalid("/address", "a pattern such as */api/*", "none", "")
 	case p.Action == "delay" && p.Delay == 0:
-		return nil, invalid("/delay", "milliseconds, such as 1000", "none", "")
+		return nil, page.Invalid("/delay", "milliseconds, such as 1000", "none", "")
 	default:
-		rule := object{"url": p.Address, "action": p.Action, "delay_ms": p.Delay, "method": p.Method}
+		rule := page.Object{"url": p.Address, "action": p.Action, "delay_ms": p.Delay, "method": p.Method}
 		if p.Action == "mock" {
-			maps.Copy(rule, object{"body": p.Body, "headers": p.Headers, "status": p.Status})
+			maps.Copy(rule, page.Object{"body": p.Body, "headers": p.Headers, "status": p.Status})
 		}
 		q.Add = make([]api.RouteRule, 1)
 		if err := api.Decode(scan.Marshal(rule), &q.Add[0]); err != nil {
 			return nil, err
 		}
 	}
-	all, err := v.verbs.Routes(v.by, q)
+	all, err := v.Keeper.Routes(v.By, q)
 	r := &routeList{Rules: []routeRule{}}
 	for _, rule := range all.Rules {
 		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, rule.Action, rule.Requests})
@@ -120,13 +115,13 @@ func deviceOf(given string) (device, *api.Error) {
 	d := device{}
 	if _, err := fmt.Sscanf(given, "%dx%d", &d.width, &d.height); err != nil || d.width < 50 || d.height < 50 ||
 		d.width > 10_000 || d.height > 10_000 {
-		return d, invalid("/device", "iphone, iphone-se, ipad, pixel, galaxy, or a size such as 390x844", given, "")
+		return d, page.Invalid("/device", "iphone, iphone-se, ipad, pixel, galaxy, or a size such as 390x844", given, "")
 	}
 	return d, nil
 }
 
 // emulate changes what the page finds: its device, place and network. It lasts until it is reset or the page ends.
-func (v *visit) emulate(p emulateParams) (*emulated, *api.Error) {
+func emulate(v *page.Visit, p emulateParams) (*emulated, *api.Error) {
 	d := device{}
 	if p.Device != "" {
 		var err *api.Error
@@ -143,39 +138,39 @@ func (v *visit) emulate(p emulateParams) (*emulated, *api.Error) {
 	}
 	if p.Dark != nil {
 		scheme := map[bool]string{true: "dark", false: "light"}[*p.Dark]
-		e.set(scheme, "Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme",
+		e.set(scheme, "Emulation.setEmulatedMedia", page.Object{"features": []page.Object{{"name": "prefers-color-scheme",
 			"value": scheme}}})
 	}
 	if p.Locale != "" {
-		e.set(p.Locale, "Emulation.setLocaleOverride", object{"locale": p.Locale})
+		e.set(p.Locale, "Emulation.setLocaleOverride", page.Object{"locale": p.Locale})
 	}
 	if p.Timezone != "" {
-		e.set(p.Timezone, "Emulation.setTimezoneOverride", object{"timezoneId": p.Timezone})
+		e.set(p.Timezone, "Emulation.setTimezoneOverride", page.Object{"timezoneId": p.Timezone})
 	}
 	if len(p.Geolocation) == 2 {
 		p.Permissions = append(p.Permissions, "geolocation")
-		e.set("geolocation", "Emulation.setGeolocationOverride", object{"latitude": p.Geolocation[0],
+		e.set("geolocation", "Emulation.setGeolocationOverride", page.Object{"latitude": p.Geolocation[0],
 			"longitude": p.Geolocation[1], "accuracy": 10})
 	}
 	if p.Headers != nil {
-		e.set("headers", "Network.setExtraHTTPHeaders", object{"headers": p.Headers})
+		e.set("headers", "Network.setExtraHTTPHeaders", page.Object{"headers": p.Headers})
 	}
 	for name := range strings.FieldsSeq(strings.ReplaceAll(strings.Join(p.Permissions, " "), ",", " ")) {
-		e.set("permission "+name, "Browser.setPermission", object{"permission": object{"name": name},
+		e.set("permission "+name, "Browser.setPermission", page.Object{"permission": page.Object{"name": name},
 			"setting": "granted"})
 	}
 	if p.Network != "" {
 		e.network(p.Network, p.Network)
 	}
 	if p.CPU != 0 {
-		e.set(fmt.Sprintf("cpu %gx slower", p.CPU), "Emulation.setCPUThrottlingRate", object{"rate": p.CPU})
+		e.set(fmt.Sprintf("cpu %gx slower", p.CPU), "Emulation.setCPUThrottlingRate", page.Object{"rate": p.CPU})
 	}
 	return &e.done, e.err
 }
 
 // emulation is a call of emulate.
 type emulation struct {
-	v    *visit
+	v    *page.Visit
 	done emulated
 	err  *api.Error // of the first command that failed, after which nothing is set
 }
@@ -185,41 +180,43 @@ func (e *emulation) set(name, command string, params any) {
 	if e.err != nil {
 		return
 	}
-	if e.err = e.v.cdp(command, params, nil); e.err == nil && name != "" {
+	if e.err = e.v.Cdp(command, params, nil); e.err == nil && name != "" {
 		e.done.Set = append(e.done.Set, name)
 	}
 }
 
 func (e *emulation) reset() {
 	e.set("", "Emulation.clearDeviceMetricsOverride", nil)
-	e.set("", "Emulation.setTouchEmulationEnabled", object{"enabled": false})
-	e.set("", "Emulation.setUserAgentOverride", object{"userAgent": ""})
+	e.set("", "Emulation.setTouchEmulationEnabled", page.Object{"enabled": false})
+	e.set("", "Emulation.setUserAgentOverride", page.Object{"userAgent": ""})
 	e.set("", "Emulation.setLocaleOverride", nil)
-	e.set("", "Emulation.setTimezoneOverride", object{"timezoneId": ""})
+	e.set("", "Emulation.setTimezoneOverride", page.Object{"timezoneId": ""})
 	e.set("", "Emulation.clearGeolocationOverride", nil)
-	e.set("", "Network.setExtraHTTPHeaders", object{"headers": object{}})
-	e.set("", "Emulation.setCPUThrottlingRate", object{"rate": 1})
+	e.set("", "Network.setExtraHTTPHeaders", page.Object{"headers": page.Object{}})
+	e.set("", "Emulation.setCPUThrottlingRate", page.Object{"rate": 1})
 	e.set("", "Browser.resetPermissions", nil)
 	e.network("", "online")
-	e.set("as it was", "Emulation.setEmulatedMedia", object{"features": []any{}})
+	e.set("as it was", "Emulation.setEmulatedMedia", page.Object{"features": []any{}})
 }
 
 func (e *emulation) device(name string, d device) {
 	if d.agent != "" {
-		e.set("", "Emulation.setUserAgentOverride", object{"userAgent": d.agent})
-		e.set("", "Emulation.setTouchEmulationEnabled", object{"enabled": true, "maxTouchPoints": 5})
-		e.v.warn("the page was made for another device; page.go reload loads it again")
+		e.set("", "Emulation.setUserAgentOverride", page.Object{"userAgent": d.agent})
+		e.set("", "Emulation.setTouchEmulationEnabled", page.Object{"enabled": true, "maxTouchPoints": 5})
+		e.v.Warn("the page was made for another device; page.go reload loads it again")
 	}
-	e.set(name, "Emulation.setDeviceMetricsOverride", object{"width": d.width, "height": d.height,
+	e.set(name, "Emulation.setDeviceMetricsOverride", page.Object{"width": d.width, "height": d.height,
 		"deviceScaleFactor": d.scale, "mobile": d.agent != ""})
 }
 
 func (e *emulation) network(name, network string) {
 	s, offline := speeds[network], network == "offline"
-	e.set("", "Network.emulateNetworkConditionsByRule", object{"offline": offline, "matchedNetworkConditions": []object{
-		{"urlPattern": "", "latency": s[2], "downloadThroughput": s[0], "uploadThroughput": s[1]}}})
-	e.set(name, "Network.overrideNetworkState", object{"offline": offline, "latency": s[2], "downloadThroughput": s[0],
-		"uploadThroughput": s[1]})
+	e.set("", "Network.emulateNetworkConditionsByRule", page.Object{"offline": offline,
+		"matchedNetworkConditions": []page.Object{
+			{"urlPattern": "", "latency": s[2], "downloadThroughput": s[0], "uploadThroughput": s[1]}}})
+	e.set(name, "Network.overrideNetworkState", page.Object{"offline": offline, "latency": s[2],
+		"downloadThroughput": s[0],
+		"uploadThroughput":   s[1]})
 }
 
 // vitalsResult says how fast the page was, in milliseconds since its navigation began. CLS has no unit.
@@ -235,6 +232,6 @@ type vitalsResult struct {
 }
 
 // vitals measures how fast the page was.
-func (v *visit) vitals(struct{}) (r vitalsResult, err *api.Error) {
-	return r, v.script("", &r, "vitals")
+func vitals(v *page.Visit, _ struct{}) (r vitalsResult, err *api.Error) {
+	return r, v.Script("", &r, "vitals")
 }

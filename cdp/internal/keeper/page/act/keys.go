@@ -1,4 +1,4 @@
-package page
+package act
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
 // The bits of modifiers in an input event.
@@ -28,8 +29,8 @@ var namedKeys = map[string]struct {
 }
 
 // key returns the events of a key: one of namedKeys, F1 to F12, or a character.
-func key(name string, modifiers int) []object {
-	event := object{"modifiers": modifiers}
+func key(name string, modifiers int) []page.Object {
+	event := page.Object{"modifiers": modifiers}
 	set := func(key, code string, number int, text string) {
 		event["key"], event["code"], event["windowsVirtualKeyCode"] = key, code, number
 		if text != "" && modifiers&^8 == 0 {
@@ -62,9 +63,9 @@ func key(name string, modifiers int) []object {
 	if event["text"] != nil {
 		down = "keyDown"
 	}
-	up := object{"type": "keyUp", "key": event["key"], "code": event["code"], "modifiers": modifiers,
+	up := page.Object{"type": "keyUp", "key": event["key"], "code": event["code"], "modifiers": modifiers,
 		"windowsVirtualKeyCode": event["windowsVirtualKeyCode"]}
-	return []object{with(event, "type", down), up}
+	return []page.Object{with(event, "type", down), up}
 }
 
 // functionKey returns the number of a key from F1 to F12, 0 for any other.
@@ -76,7 +77,7 @@ func functionKey(name string) (number int) {
 }
 
 // combination returns the events of a key such as Enter or Control+a.
-func combination(given string) ([]object, *api.Error) {
+func combination(given string) ([]page.Object, *api.Error) {
 	parts := strings.Split(given, "+")
 	if strings.HasSuffix(given, "+") { // the plus key itself
 		parts = append(parts[:len(parts)-2], "+")
@@ -84,10 +85,10 @@ func combination(given string) ([]object, *api.Error) {
 	last := parts[len(parts)-1]
 	modifiers, err := modifierBits(parts[:len(parts)-1])
 	if err != nil {
-		return nil, invalid("/key", "a key such as Enter or Control+a", given, "")
+		return nil, page.Invalid("/key", "a key such as Enter or Control+a", given, "")
 	}
 	if _, named := namedKeys[strings.ToLower(last)]; len([]rune(last)) != 1 && !named && functionKey(last) == 0 {
-		return nil, invalid("/key", "a key such as Enter, Escape, ArrowDown, F5 or a", last, "")
+		return nil, page.Invalid("/key", "a key such as Enter, Escape, ArrowDown, F5 or a", last, "")
 	}
 	events := key(last, modifiers)
 	if command := editing[strings.ToLower(last)]; modifiers == 2 && command != "" {
@@ -104,7 +105,7 @@ func modifierBits(names []string) (bits int, err *api.Error) {
 	for name := range strings.FieldsFuncSeq(strings.Join(names, "+"), func(c rune) bool { return c == '+' || c == ',' }) {
 		bit := modifierBit[strings.ToLower(name)]
 		if bit == 0 {
-			return 0, invalid("/modifiers", "Shift, Control, Alt or Meta", name, "")
+			return 0, page.Invalid("/modifiers", "Shift, Control, Alt or Meta", name, "")
 		}
 		bits |= bit
 	}

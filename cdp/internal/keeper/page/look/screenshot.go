@@ -1,4 +1,4 @@
-package page
+package look
 
 import (
 	"bytes"
@@ -14,9 +14,8 @@ import (
 	"golang.org/x/image/math/fixed"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
-
-func init() { look("screenshot", (*visit).screenshot) }
 
 type screenshotParams struct {
 	Element string `json:"element"`
@@ -33,21 +32,21 @@ type picture struct {
 type area struct{ X, Y, Width, Height float64 }
 
 // screenshot takes a picture.
-func (v *visit) screenshot(p screenshotParams) (picture, *api.Error) {
-	params := object{"format": "png", "optimizeForSpeed": !p.Full}
+func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
+	params := page.Object{"format": "png", "optimizeForSpeed": !p.Full}
 	var r picture
 	var part area
 	if p.Element != "" || p.Full {
 		var err *api.Error
-		if part, err = v.areaOf(p.Element); err != nil {
+		if part, err = areaOf(v, p.Element); err != nil {
 			return r, err
 		}
-		params["clip"] = object{"x": part.X, "y": part.Y, "width": part.Width, "height": part.Height, "scale": 1}
+		params["clip"] = page.Object{"x": part.X, "y": part.Y, "width": part.Width, "height": part.Height, "scale": 1}
 		params["captureBeyondViewport"] = true
 	}
 	var marks []mark
 	if p.Refs {
-		all, view, err := v.marks(p.Full || p.Element != "")
+		all, view, err := findMarks(v, p.Full || p.Element != "")
 		if err != nil {
 			return r, err
 		}
@@ -56,7 +55,7 @@ func (v *visit) screenshot(p screenshotParams) (picture, *api.Error) {
 		}
 		marks = all
 	}
-	if err := v.cdp("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
+	if err := v.Cdp("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
 		return r, err
 	}
 	drawn, err := drawMarks(r.Data, marks, part)
@@ -67,30 +66,30 @@ func (v *visit) screenshot(p screenshotParams) (picture, *api.Error) {
 }
 
 // areaOf returns the area of an element in the page, of "" the whole page.
-func (v *visit) areaOf(word string) (area, *api.Error) {
+func areaOf(v *page.Visit, word string) (area, *api.Error) {
 	var found, page struct {
 		area
 		Scroll  struct{ X, Y float64 }
-		Failure *failure
+		Failure *page.Failure
 	}
-	in, e, err := v.focus(word)
+	in, e, err := v.Focus(word)
 	if err != nil {
 		return area{}, err
 	}
-	if err := v.script(in, &found, "area", e.Ref); err != nil {
+	if err := v.Script(in, &found, "area", e.Ref); err != nil {
 		return area{}, err
 	}
 	if found.Failure != nil {
-		return area{}, found.Failure.error(word)
+		return area{}, found.Failure.Exit(word)
 	}
 	if in == "" {
 		return found.area, nil
 	}
 	// In a frame the area is one of its document, which may be scrolled.
-	if err := v.script("", &page, "area", ""); err != nil {
+	if err := v.Script("", &page, "area", ""); err != nil {
 		return area{}, err
 	}
-	toPage, err := v.viewOf(in)
+	toPage, err := viewOf(v, in)
 	if err != nil {
 		return area{}, err
 	}
@@ -101,9 +100,10 @@ func (v *visit) areaOf(word string) (area, *api.Error) {
 }
 
 // viewOf returns what maps a point of a frame's view to the view of the page.
-func (v *visit) viewOf(in frame) (func(x, y float64) (float64, float64), *api.Error) {
+func viewOf(v *page.Visit, in page.Frame) (func(x, y float64) (float64, float64), *api.Error) {
 	toPage := func(x, y float64) (float64, float64) { return x, y }
-	err := v.outward(in, "the frame", func(_ frame, _ place, toView func(x, y float64) (float64, float64)) *api.Error {
+	err := v.Outward(in, "the frame", func(_ page.Frame, _ page.Place, toView func(x, y float64) (float64,
+		float64)) *api.Error {
 		inner := toPage
 		toPage = func(x, y float64) (float64, float64) { return toView(inner(x, y)) }
 		return nil
@@ -127,19 +127,19 @@ type mark struct {
 	area
 }
 
-// marks returns the controls of the page and its frames, those in the view or all, and the part of the page that is in
-// the view. Its height is not known.
-func (v *visit) marks(all bool) ([]mark, area, *api.Error) {
-	found, view, err := v.marksIn("", all)
+// findMarks returns the controls of the page and its frames, those in the view or all, and the part of the page that is
+// in the view. Its height is not known.
+func findMarks(v *page.Visit, all bool) ([]mark, area, *api.Error) {
+	found, view, err := marksIn(v, "", all)
 	if err != nil {
 		return nil, view, err
 	}
-	for _, f := range v.frames() {
-		inner, scrolled, err := v.marksIn(f.id, all)
+	for _, f := range v.Frames() {
+		inner, scrolled, err := marksIn(v, f.ID, all)
 		if err != nil {
 			continue // it is being replaced
 		}
-		toPage, err := v.viewOf(f.id)
+		toPage, err := viewOf(v, f.ID)
 		if err != nil {
 			continue // it is not visible
 		}
@@ -154,13 +154,13 @@ func (v *visit) marks(all bool) ([]mark, area, *api.Error) {
 }
 
 // marksIn is marks for one frame, with places in its document.
-func (v *visit) marksIn(in frame, all bool) ([]mark, area, *api.Error) {
+func marksIn(v *page.Visit, in page.Frame, all bool) ([]mark, area, *api.Error) {
 	var r struct {
 		Marks  []mark
 		Scroll struct{ X, Y float64 }
 		Width  float64
 	}
-	if err := v.script(in, &r, "marks", object{"all": all}); err != nil {
+	if err := v.Script(in, &r, "marks", page.Object{"all": all}); err != nil {
 		return nil, area{}, err
 	}
 	for i := range r.Marks {

@@ -1,4 +1,4 @@
-package page
+package look
 
 import (
 	"context"
@@ -9,12 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
-
-func init() {
-	look("wait", (*visit).wait)
-	look("expect", (*visit).expect)
-}
 
 type waitParams struct {
 	Text       string `json:"text"`
@@ -33,28 +29,36 @@ type waited struct {
 	Line string `json:"line,omitempty"`
 }
 
+// Step implements [page.Step].
+func (w waited) Step(bool) (string, any) {
+	if w.Line == "" {
+		return "", nil
+	}
+	return "", page.Object{"line": w.Line}
+}
+
 // seen is what a condition met, or else what is there instead.
 type seen struct {
 	Found      bool
 	URL, Title string
 	Near       []string
 	Line       string
-	Failure    *failure
+	Failure    *page.Failure
 }
 
 // wait waits for a condition.
-func (v *visit) wait(p waitParams) (waited, *api.Error) {
+func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	began := time.Now()
 	w := waiting{v, began.Add(time.Duration(p.Timeout) * time.Millisecond)}
 	var what string
 	var last seen
 	var err *api.Error
-	condition := object{"gone": p.Gone}
+	condition := page.Object{"gone": p.Gone}
 	switch {
 	case p.Text != "":
 		condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
 	case p.Element != "":
-		condition["locator"], what = parseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
+		condition["locator"], what = page.ParseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
 	case p.URL != "":
 		condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
 	case p.Request != "":
@@ -67,7 +71,7 @@ func (v *visit) wait(p waitParams) (waited, *api.Error) {
 		what = "an idle page"
 		last.Found, err = w.idle()
 	default:
-		return waited{}, invalid("/text", "a condition: text, element, url, request, expression or idle", "none", "")
+		return waited{}, page.Invalid("/text", "a condition: text, element, url, request, expression or idle", "none", "")
 	}
 	if len(condition) > 1 {
 		last, err = w.until(condition)
@@ -79,7 +83,7 @@ func (v *visit) wait(p waitParams) (waited, *api.Error) {
 		if p.Gone {
 			what += " to go"
 		}
-		return waited{}, exit("not_met", fmt.Sprintf("waited %d ms for %s%s", time.Since(began).Milliseconds(), what,
+		return waited{}, page.Exit("not_met", fmt.Sprintf("waited %d ms for %s%s", time.Since(began).Milliseconds(), what,
 			last.instead()), nil)
 	}
 	return waited{time.Since(began).Milliseconds(), last.Line}, nil
@@ -90,21 +94,21 @@ func (s seen) instead() string {
 	if s.URL == "" {
 		return ""
 	}
-	text := fmt.Sprintf("; the page is %s at %s", quote(s.Title), quote(clip(s.URL, 200)))
+	text := fmt.Sprintf("; the page is %s at %s", page.Quote(s.Title), page.Quote(page.Clip(s.URL, 200)))
 	for _, line := range s.Near {
-		text += ", it shows " + quote(line)
+		text += ", it shows " + page.Quote(line)
 	}
 	return text
 }
 
 // waiting waits for something in the page of a call, until its time is up.
 type waiting struct {
-	v   *visit
+	v   *page.Visit
 	end time.Time
 }
 
 // until waits in the page for a condition, through changes of the document. Elements and texts may be in a frame.
-func (w waiting) until(condition object) (last seen, err *api.Error) {
+func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
 	for turn := 0; ; turn++ {
 		left := time.Until(w.end)
 		condition["timeout"] = max(min(left.Milliseconds(), 2000), 0)
@@ -112,22 +116,22 @@ func (w waiting) until(condition object) (last seen, err *api.Error) {
 			condition["timeout"] = min(left.Milliseconds(), 300)
 		}
 		var now seen
-		if err = w.v.script("", &now, "until", condition); err != nil && !w.v.canRetry("", err) {
+		if err = w.v.Script("", &now, "until", condition); err != nil && !w.v.CanRetry("", err) {
 			return last, err
 		}
 		if err == nil {
 			last = now
 		}
 		if last.Failure != nil {
-			return last, last.Failure.error(fmt.Sprint(condition["locator"].(locator)["css"]))
+			return last, last.Failure.Exit(fmt.Sprint(condition["locator"].(page.Locator)["css"]))
 		}
 		if last.Found {
 			return last, nil
 		}
 		if condition["url"] == nil && condition["gone"] != true {
 			condition["timeout"] = 0
-			for _, f := range w.v.frames() {
-				if err := w.v.script(f.id, &now, "until", condition); err == nil && now.Found {
+			for _, f := range w.v.Frames() {
+				if err := w.v.Script(f.ID, &now, "until", condition); err == nil && now.Found {
 					return now, nil
 				}
 			}
@@ -140,12 +144,12 @@ func (w waiting) until(condition object) (last seen, err *api.Error) {
 
 // response waits for a response from an address. One that has come since the session began counts.
 func (w waiting) response(part string) bool {
-	ctx, cancel := context.WithDeadline(w.v.ctx, w.end)
+	ctx, cancel := context.WithDeadline(w.v.Ctx, w.end)
 	defer cancel()
-	return w.v.verbs.Events.AwaitRecords(ctx, func() bool {
-		records, _ := w.v.verbs.Events.Records(w.v.by, w.v.page.Owner, 0, []string{"Network.responseReceived"})
+	return w.v.Keeper.Events.AwaitRecords(ctx, func() bool {
+		records, _ := w.v.Keeper.Events.Records(w.v.By, w.v.Page.Owner, 0, []string{"Network.responseReceived"})
 		for _, r := range records {
-			if r.Target == w.v.page.ID && strings.Contains(r.URL, part) {
+			if r.Target == w.v.Page.ID && strings.Contains(r.URL, part) {
 				return true
 			}
 		}
@@ -160,7 +164,7 @@ const pollTime = 50 * time.Millisecond
 func (w waiting) poll(try func() (done bool, err *api.Error)) (bool, *api.Error) {
 	for {
 		done, err := try()
-		if err != nil || done || time.Now().After(w.end) || !w.v.pause(pollTime) {
+		if err != nil || done || time.Now().After(w.end) || !w.v.Pause(pollTime) {
 			return err == nil && done, err
 		}
 	}
@@ -169,14 +173,14 @@ func (w waiting) poll(try func() (done bool, err *api.Error)) (bool, *api.Error)
 // isTrue waits until an expression is true. Chrome stops one that would change something.
 func (w waiting) isTrue(expression string) (bool, *api.Error) {
 	return w.poll(func() (bool, *api.Error) {
-		value, err := w.v.evaluateIn("", object{"expression": "!!(" + expression + "\n)", "returnByValue": true,
+		value, err := w.v.EvaluateIn("", page.Object{"expression": "!!(" + expression + "\n)", "returnByValue": true,
 			"throwOnSideEffect": true})
 		switch {
 		case err != nil && err.Exit == "script_error" && strings.Contains(err.Message, "side-effect"):
-			return false, exit("script_error", "the expression changes something; page.evaluate runs it", nil)
+			return false, page.Exit("script_error", "the expression changes something; page.evaluate runs it", nil)
 		case err != nil && err.Exit == "script_error" && !time.Now().After(w.end):
 			return false, nil
-		case err != nil && w.v.canRetry("", err):
+		case err != nil && w.v.CanRetry("", err):
 			return false, nil
 		}
 		return err == nil && string(value.Value) == "true", err
@@ -188,18 +192,18 @@ const idleTime = 200
 
 // idle waits until the document is quiet and no request of it is under way.
 func (w waiting) idle() (bool, *api.Error) {
-	a := newActivity(w.v.page.ID, 0, map[string]string{})
+	a := page.NewActivity(w.v.Page.ID, 0, map[string]string{})
 	for {
 		var now struct{ Settled bool }
 		left := max(min(time.Until(w.end).Milliseconds(), 2000), 1)
-		if err := w.v.script("", &now, "settle", object{"quiet": idleTime, "timeout": left}); err != nil &&
-			!w.v.canRetry("", err) {
+		if err := w.v.Script("", &now, "settle", page.Object{"quiet": idleTime, "timeout": left}); err != nil &&
+			!w.v.CanRetry("", err) {
 			return false, err
 		}
-		if a.read(w.v); now.Settled && len(a.pending) == 0 {
+		if a.Read(w.v); now.Settled && len(a.Pending) == 0 {
 			return true, nil
 		}
-		if time.Now().After(w.end) || !w.v.awaitRequests(a, w.end) {
+		if time.Now().After(w.end) || !w.v.AwaitRequests(a, w.end) {
 			return false, nil
 		}
 	}
@@ -220,14 +224,17 @@ type expected struct {
 	Met bool `json:"met"`
 }
 
+// Step implements [page.Step].
+func (expected) Step(bool) (string, any) { return "", nil }
+
 // expect checks the page.
-func (v *visit) expect(p expectParams) (expected, *api.Error) {
+func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 	w := waiting{v, time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)}
 	if p.Text == "" && p.Element == "" && p.URL == "" {
-		return expected{}, invalid("/text", "a condition: text, element or url", "none", "")
+		return expected{}, page.Invalid("/text", "a condition: text, element or url", "none", "")
 	}
 	fail := func(format string, args ...any) (expected, *api.Error) {
-		return expected{}, exit("not_met", fmt.Sprintf(format, args...), nil)
+		return expected{}, page.Exit("not_met", fmt.Sprintf(format, args...), nil)
 	}
 	for _, c := range []struct{ kind, value, name string }{
 		{"url", p.URL, "an address with"}, {"text", p.Text, "the text"},
@@ -235,7 +242,7 @@ func (v *visit) expect(p expectParams) (expected, *api.Error) {
 		if c.value == "" {
 			continue
 		}
-		s, err := w.until(object{c.kind: c.value})
+		s, err := w.until(page.Object{c.kind: c.value})
 		if err != nil {
 			return expected{}, err
 		}
@@ -248,7 +255,7 @@ func (v *visit) expect(p expectParams) (expected, *api.Error) {
 	}
 	problem := ""
 	met, err := w.poll(func() (_ bool, err *api.Error) {
-		problem, err = v.differs(p)
+		problem, err = differs(v, p)
 		if err != nil && err.Code == api.CodeExit {
 			problem, err = err.Message, nil
 		}
@@ -261,9 +268,9 @@ func (v *visit) expect(p expectParams) (expected, *api.Error) {
 }
 
 // differs returns how an element is not as expected, "" if it is.
-func (v *visit) differs(p expectParams) (string, *api.Error) {
+func differs(v *page.Visit, p expectParams) (string, *api.Error) {
 	get := func(what string) (json.RawMessage, *api.Error) {
-		r, err := v.get(getParams{Element: p.Element, What: what})
+		r, err := get(v, getParams{Element: p.Element, What: what})
 		return r.Value, err
 	}
 	if p.Count != nil {
@@ -297,7 +304,7 @@ func (v *visit) differs(p expectParams) (string, *api.Error) {
 		raw, err := get("value")
 		var now string
 		if err == nil && (json.Unmarshal(raw, &now) != nil || now != *p.Value) {
-			return fmt.Sprintf("expected the value %s, it has %s", quote(*p.Value), quote(now)), nil
+			return fmt.Sprintf("expected the value %s, it has %s", page.Quote(*p.Value), page.Quote(now)), nil
 		}
 		if err != nil {
 			return "", err

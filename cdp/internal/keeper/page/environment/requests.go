@@ -1,4 +1,4 @@
-package page
+package environment
 
 import (
 	"cmp"
@@ -7,19 +7,16 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
-
-func init() { list("requests", (*visit).requests) }
 
 // exchange is a request with what became of it, as the recorded events say.
 type exchange struct {
@@ -38,7 +35,7 @@ type exchange struct {
 
 // failed reports whether a page misses something. The icon that a browser asks for by itself is not missed.
 func (x *exchange) failed() bool {
-	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !isOwnIcon(x.sent.URL)
+	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !strings.HasSuffix(x.sent.URL, page.OwnIcon)
 }
 
 func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
@@ -63,7 +60,7 @@ func (x *exchange) outcome(text string) string {
 
 // line describes an exchange in few tokens.
 func (x *exchange) line() string {
-	text := fmt.Sprintf("%s %s %s %s %s", x.id(), x.outcome(""), x.sent.Method, clip(x.sent.URL, 200),
+	text := fmt.Sprintf("%s %s %s %s %s", x.id(), x.outcome(""), x.sent.Method, page.Clip(x.sent.URL, 200),
 		strings.ToLower(x.kind))
 	if x.over {
 		text += fmt.Sprintf(" %d ms", x.milliseconds())
@@ -76,18 +73,18 @@ func (x *exchange) line() string {
 
 // networkParams are the parameters of an event of the domain Network, as far as exchanges show them.
 type networkParams struct {
-	RequestID string
-	FrameID   string
-	Type      string
-	Timestamp float64
-	WallTime  float64
-	Canceled  bool
-	ErrorText string
+	RequestID string  `json:"requestId"`
+	FrameID   string  `json:"frameId"`
+	Type      string  `json:"type"`
+	Timestamp float64 `json:"timestamp"`
+	WallTime  float64 `json:"wallTime"`
+	Canceled  bool    `json:"canceled"`
+	ErrorText string  `json:"errorText"`
 	Blocked   string  `json:"blockedReason"`
 	Length    float64 `json:"encodedDataLength"`
 	Redirect  *answer `json:"redirectResponse"`
-	Response  answer
-	Request   request
+	Response  answer  `json:"response"`
+	Request   request `json:"request"`
 }
 
 type request struct {
@@ -98,25 +95,26 @@ type request struct {
 
 // answer is the response of a server.
 type answer struct {
-	Status               int
-	StatusText, Protocol string
-	MimeType             string
-	Headers              map[string]string
-	Length               float64 `json:"encodedDataLength"`
+	Status     int               `json:"status"`
+	StatusText string            `json:"statusText"`
+	Protocol   string            `json:"protocol"`
+	MimeType   string            `json:"mimeType"`
+	Headers    map[string]string `json:"headers"`
+	Length     float64           `json:"encodedDataLength"`
 }
 
 // historyLimit bounds the records that a call reads.
 const historyLimit = 4000
 
 // history returns the newest records of the page and its frames, the oldest first.
-func (v *visit) history(methods []string) []event.Recorded {
-	records, _ := v.verbs.Events.Records(v.by, v.page.Owner, 0, methods)
+func history(v *page.Visit, methods []string) []event.Recorded {
+	records, _ := v.Keeper.Events.Records(v.By, v.Page.Owner, 0, methods)
 	ours := map[string]bool{}
-	v.verbs.Mux.Lock()
-	for _, t := range v.verbs.Tracker.All {
-		ours[t.ID] = t.Within(v.page)
+	v.Keeper.Mux.Lock()
+	for _, t := range v.Keeper.Tracker.All {
+		ours[t.ID] = t.Within(v.Page)
 	}
-	v.verbs.Mux.Unlock()
+	v.Keeper.Mux.Unlock()
 	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !ours[r.Target] })
 	return records[max(0, len(records)-historyLimit):]
 }
@@ -125,10 +123,10 @@ var networkEvents = []string{"Network.requestWillBeSent", "Network.responseRecei
 	"Network.loadingFailed"}
 
 // exchanges reads the requests of the page, the oldest first: of its present document, or all that are known.
-func (v *visit) exchanges(all bool) []*exchange {
+func exchanges(v *page.Visit, all bool) []*exchange {
 	var found []*exchange
 	open := map[string]*exchange{}
-	for _, e := range v.history(networkEvents) {
+	for _, e := range history(v, networkEvents) {
 		var p networkParams
 		_ = json.Unmarshal(e.Params, &p)
 		key := e.Target + " " + p.RequestID
@@ -138,7 +136,7 @@ func (v *visit) exchanges(all bool) []*exchange {
 				x.answer, x.ended, x.over = *p.Redirect, p.Timestamp, true
 			}
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
-				began: p.Timestamp, wall: p.WallTime, document: p.Type == "Document" && p.FrameID == v.page.ID}
+				began: p.Timestamp, wall: p.WallTime, document: p.Type == "Document" && p.FrameID == v.Page.ID}
 			open[key], found = x, append(found, x)
 		} else if x != nil { // otherwise its beginning is no longer known
 			x.follow(e.Method, &p)
@@ -206,14 +204,14 @@ type requestDetails struct {
 }
 
 // requests shows which requests the page has made.
-func (v *visit) requests(p requestsParams) (*requestList, *api.Error) {
-	found := v.exchanges(p.All || p.ID != "")
+func requests(v *page.Visit, p requestsParams) (*requestList, *api.Error) {
+	found := exchanges(v, p.All || p.ID != "")
 	if p.ID != "" {
 		at := slices.IndexFunc(found, func(x *exchange) bool { return x.id() == p.ID })
 		if at < 0 {
-			return nil, exit("no_match", p.ID+" is not a request that is known; page.requests lists them", nil)
+			return nil, page.Exit("no_match", p.ID+" is not a request that is known; page.requests lists them", nil)
 		}
-		return &requestList{Total: 1, Request: v.details(found[at])}, nil
+		return &requestList{Total: 1, Request: details(v, found[at])}, nil
 	}
 	found = slices.DeleteFunc(found, func(x *exchange) bool {
 		return !strings.Contains(x.sent.URL, p.Address) || p.Failed && !x.failed()
@@ -249,19 +247,19 @@ func rank(x *exchange) int {
 const maxBody = 20_000
 
 // details adds the bodies to an exchange, as far as the browser still has them.
-func (v *visit) details(x *exchange) *requestDetails {
+func details(v *page.Visit, x *exchange) *requestDetails {
 	d := &requestDetails{Request: x.sent.Method + " " + x.sent.URL, Outcome: x.outcome(x.StatusText), Sent: x.sent.Headers,
 		Received: x.Headers}
 	ask := func(method string, into any) *api.Error {
-		return v.send(api.CallRequest{Target: x.target, Method: method,
-			Params: scan.Marshal(object{"requestId": x.requestID})}, into)
+		return v.Send(api.CallRequest{Target: x.target, Method: method,
+			Params: scan.Marshal(page.Object{"requestId": x.requestID})}, into)
 	}
 	if x.sent.HasPostData {
 		var sent struct{ PostData string }
 		if err := ask("Network.getRequestPostData", &sent); err != nil {
 			d.Note = "the browser no longer has the body that was sent"
 		}
-		d.SentBody = clip(sent.PostData, maxBody)
+		d.SentBody = page.Clip(sent.PostData, maxBody)
 	}
 	if !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
 		return d
@@ -270,21 +268,15 @@ func (v *visit) details(x *exchange) *requestDetails {
 	if err := ask("Network.getResponseBody", &body); err != nil {
 		d.Note = strings.TrimPrefix(d.Note+"; the browser no longer has the body of the response", "; ")
 	}
-	if d.Body = clip(body.Body, maxBody); len(body.Body) > maxBody {
+	if d.Body = page.Clip(body.Body, maxBody); len(body.Body) > maxBody {
 		d.Note = strings.TrimPrefix(fmt.Sprintf("%s; the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} "+
 			"returns all", d.Note, len(body.Body), x.requestID), "; ")
 	}
 	return d
 }
 
-// pattern is a regular expression that is compiled on first use: this package is also linked into commands, which run
-// for milliseconds.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // secretName matches names of headers and query parameters whose values open something.
-var secretName = pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
+var secretName = page.Pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
 	`credential|^code$|^key$`)
 
 const redacted = "[redacted]"
@@ -343,17 +335,17 @@ func queryOf(address string) []pair {
 
 // harOf returns exchanges in the format HAR 1.2, without bodies, cookies and what else opens something.
 func harOf(all []*exchange) any {
-	entries := []object{}
+	entries := []page.Object{}
 	for _, x := range all {
 		address, version := redactURL(x.sent.URL), cmp.Or(x.Protocol, "unknown")
-		entry := object{
+		entry := page.Object{
 			"startedDateTime": time.UnixMilli(int64(x.wall * 1000)).UTC().Format(time.RFC3339Nano), "time": x.milliseconds(),
-			"request": object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
+			"request": page.Object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
 				"headers": pairsOf(x.sent.Headers), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
-			"response": object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
-				"headers": pairsOf(x.Headers), "content": object{"size": int64(x.Length), "mimeType": x.MimeType},
+			"response": page.Object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.Headers), "content": page.Object{"size": int64(x.Length), "mimeType": x.MimeType},
 				"redirectURL": "", "headersSize": -1, "bodySize": int64(x.Length)},
-			"cache": object{}, "timings": object{"send": 0, "wait": x.milliseconds(), "receive": 0},
+			"cache": page.Object{}, "timings": page.Object{"send": 0, "wait": x.milliseconds(), "receive": 0},
 			"_resourceType": strings.ToLower(x.kind),
 		}
 		if x.err != "" {
@@ -361,6 +353,6 @@ func harOf(all []*exchange) any {
 		}
 		entries = append(entries, entry)
 	}
-	return object{"log": object{"version": "1.2", "creator": object{"name": "parley page", "version": "1"},
+	return page.Object{"log": page.Object{"version": "1.2", "creator": page.Object{"name": "parley page", "version": "1"},
 		"entries": entries}}
 }

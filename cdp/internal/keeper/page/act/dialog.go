@@ -1,0 +1,54 @@
+package act
+
+import (
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+type dialogParams struct {
+	Action string `json:"action"`
+	Text   string `json:"text"`
+}
+
+// answered is a dialog, and what its answer caused.
+type answered struct {
+	Effects
+	Dialog page.ShownDialog `json:"dialog"`
+}
+
+// Step implements [page.Step].
+func (a *answered) Step(bool) (string, any) { return a.URL, a }
+
+// answerDialog shows the dialog that blocks the page, and answers it.
+func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
+	if err := v.FindPage(); err != nil {
+		return nil, err
+	}
+	open := v.Dialog()
+	if open == nil {
+		return nil, page.Exit("no_match", "no dialog is open", nil)
+	}
+	r := &answered{Dialog: page.ShownDialog{Type: open.Type, Message: open.Message}}
+	if p.Action == "" {
+		return r, nil
+	}
+	v.Ledger().Acts++
+	start := &begun{URL: v.Url(), seq: lastSeq(v), verb: "dialog " + p.Action}
+	answer := page.Object{"accept": p.Action == "accept"}
+	if p.Text != "" {
+		answer["promptText"] = p.Text
+	}
+	if err := v.Cdp("Page.handleJavaScriptDialog", answer, nil); err != nil {
+		return nil, err
+	}
+	var now ended
+	if v.Script("", &now, "end", page.Object{"timeout": 50}) == nil && now.URL == start.URL {
+		start.Document = now.Document
+	}
+	e, _, err := finish(v, start, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Effects = *e
+	return r, nil
+}

@@ -1,0 +1,227 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+// Effects are what an act caused. What did not happen is absent.
+type Effects struct {
+	On     string       `json:"on,omitempty"`     // the element that was acted on
+	URL    string       `json:"url,omitempty"`    // of the page, if it has changed
+	Title  string       `json:"title,omitempty"`  // of the page at that URL
+	Status int          `json:"status,omitempty"` // HTTP, if a new document was loaded
+	Caused *page.Caused `json:"caused,omitempty"`
+	Note   string       `json:"note,omitempty"` // such as: no change seen
+	Act    int          `json:"act,omitempty"`  // the number of the act, if anything was seen that may go on
+}
+
+// ended is what the function end of page.js returns.
+type ended struct {
+	Received, Pressed, Changed, Settled, Checked bool          // Pressed: the press arrived, whatever followed
+	Missed, Now                                  *page.Element // Now: the element, if it has another name now
+	URL, Title, Document                         string
+	Value                                        *string
+}
+
+// settleTime bounds how long an act waits for what it caused, quietTime how long for a document that changes without a
+// request.
+const settleTime, quietTime = 5 * time.Second, 600 * time.Millisecond
+
+// An act returns when its document has been quiet for quiet milliseconds after an effect, and for still ones while
+// nothing was seen but what the element itself shows.
+const quiet, still = 35, 150
+
+// begun is what the function begin of page.js returns.
+type begun struct {
+	page.Element
+	X, Y float64
+	To   struct {
+		page.Element
+		X, Y float64
+	} // of a drag
+	Picker, Select, Editable, Checked bool
+	Resolved, Document, URL           string
+	Failure                           *page.Failure
+	in                                page.Frame
+	around                            []page.Frame // the documents around it, which swallow pointer events
+	seq                               int64
+	verb                              string
+	settle                            *int // milliseconds; nil: quiet and still
+}
+
+// lastSeq returns the number of the newest event of the page's session.
+func lastSeq(v *page.Visit) int64 {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner)
+}
+
+// finish waits until what an act caused is over, and returns it. Start is what began it, fault the error of its input.
+func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *api.Error) {
+	e := &Effects{Note: start.Resolved}
+	if start.Ref != "" {
+		e.On = start.Element.String()
+		v.Subject = fmt.Sprintf("%s %s at %s", start.Role, page.Quote(page.Clip(start.Name, 80)), page.Clip(start.URL, 200))
+	}
+	caused := &page.Caused{}
+	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
+	began := time.Now()
+	until, in := began.Add(settleTime), start.in
+	rest := map[string]any{"quiet": quiet, "still": still}
+	switch {
+	case start.settle != nil:
+		rest = map[string]any{"quiet": *start.settle, "still": *start.settle}
+	case v.Inner:
+		rest["still"] = quiet
+	}
+	err := fault
+	if err == nil && !(start.settle != nil && *start.settle == 0) {
+		defer hasten(v, in, start.seq)()
+	}
+	for turn := 0; err == nil; turn++ {
+		now := ended{}
+		rest["timeout"] = max(min(time.Until(until), quietTime).Milliseconds(), 50)
+		if err = v.Script(in, &now, "end", rest); err != nil {
+			if !v.CanRetry(in, err) || time.Now().After(until) {
+				break
+			}
+			in, err = "", nil // the frame may be gone, too
+			continue
+		}
+		now.Now = cmp.Or(now.Now, last.Now)
+		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
+		now.Changed = now.Changed || last.Changed || now.Document != start.Document
+		if last = &now; now.Missed != nil {
+			return e, last, nil
+		}
+		if a.Read(v); start.settle != nil && *start.settle == 0 {
+			break
+		}
+		rest["still"] = rest["quiet"]
+		if a.Navigated && now.Document == start.Document && in == "" && time.Now().Before(until) {
+			continue // it was replaced after the script ended
+		}
+		if len(a.Pending) == 0 && (now.Settled || time.Since(began) > quietTime) {
+			if !now.Settled {
+				caused.NotSettled = why(a)
+			}
+			break
+		}
+		if !v.AwaitRequests(a, until) {
+			caused.NotSettled = why(a)
+			break
+		}
+	}
+	if err != nil && !page.IsDialog(err) {
+		return e, last, err
+	}
+	if err != nil {
+		last.Changed = true
+		a.Read(v)
+	}
+	describe(v, e, caused, start, a, last)
+	return e, last, nil
+}
+
+// hasten lets page.js know of the first effect that its document does not show, such as a request or a new page, until
+// the function that it returns is called.
+func hasten(v *page.Visit, in page.Frame, since int64) (stop func()) {
+	ctx, cancel := context.WithCancel(v.Ctx)
+	done := make(chan struct{})
+	a := page.NewActivity(v.Page.ID, since, map[string]string{})
+	go func() {
+		defer close(done)
+		if v.Keeper.Events.AwaitRecords(ctx, func() bool { a.Read(v); return a.Seen() }) == nil && v.Dialog() == nil {
+			_ = v.Script(in, nil, "effect")
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// why says what a page still does.
+func why(a *page.Activity) string {
+	for _, url := range a.Pending {
+		if len(a.Pending) > 1 {
+			return fmt.Sprintf("%d requests are under way, one to %s", len(a.Pending), page.Clip(url, 120))
+		}
+		return "a request is under way: " + page.Clip(url, 120)
+	}
+	return "the document changes all the time"
+}
+
+// describe adds to the effects what the events and the list of targets say, and notes in the ledger what was told.
+func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *page.Activity, last *ended) {
+	l := v.Ledger()
+	v.Causes(l, caused, a, start.seq)
+	if last.Document != start.Document || last.URL != start.URL {
+		e.URL, e.Title = page.Clip(last.URL, 200), last.Title
+		if last.Document != start.Document {
+			e.Status = a.Status
+		}
+	}
+	if !caused.None() {
+		e.Caused = caused
+	}
+	if !last.Changed && !a.Asked && e.quiet() {
+		note := "no change seen"
+		if start.settle == nil || *start.settle > 0 {
+			waited := still
+			if start.settle != nil {
+				waited = *start.settle
+			} else if v.Inner {
+				waited = quiet
+			}
+			note = fmt.Sprintf("no change seen in %d ms; what comes later is in the next answer", waited)
+		}
+		e.addNote(note)
+	}
+	for _, opened := range caused.NewPages {
+		e.addNote("page.tabs activate " + opened.Target[:min(len(opened.Target), 8)] + " follows the new page")
+	}
+	if last.Now != nil {
+		e.addNote("it is now " + last.Now.String())
+	}
+	l.Of, l.In, l.Seq = strings.TrimSpace(start.verb+" "+e.On), start.in, a.Seq
+	l.Document, l.Url = last.Document, last.URL
+	e.Act = l.Acts
+}
+
+// quiet reports whether nothing happened besides what the document shows.
+func (e *Effects) quiet() bool { return e.URL == "" && e.Caused == nil }
+
+// noChange matches the note of an act that nothing was seen of.
+var noChange = page.Pattern(`no change seen( in \d+ ms; what comes later is in the next answer)?`)
+
+func (e *Effects) addNote(note string) { e.Note = strings.Trim(e.Note+"; "+note, "; ") }
+
+// Step implements [page.Step].
+func (e *Effects) Step(inner bool) (string, any) {
+	rest := e.told(inner)
+	if rest.Caused == nil && rest.Note == "" && rest.Status == 0 {
+		return e.URL, nil
+	}
+	return e.URL, rest
+}
+
+// told returns what an act caused besides going to another address. That nothing was seen of it is left out where
+// another step follows: what comes later is in the result.
+func (e *Effects) told(inner bool) Effects {
+	rest := Effects{Caused: e.Caused, Note: e.Note}
+	if e.Status >= 400 {
+		rest.Status = e.Status
+	}
+	if inner {
+		rest.Note = strings.Trim(noChange().ReplaceAllString(e.Note, ""), "; ")
+	}
+	return rest
+}

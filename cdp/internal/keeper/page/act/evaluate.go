@@ -1,0 +1,79 @@
+package act
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+type evaluateParams struct {
+	Expression string `json:"expression"`
+	Element    string `json:"element"`
+}
+
+// evaluate runs JavaScript in the page.
+func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
+	r := page.Answer{Value: json.RawMessage("null")}
+	expression, in := p.Expression, page.Frame("")
+	if p.Element != "" {
+		f, e, err := v.Focus(p.Element)
+		if err != nil {
+			return r, err
+		}
+		if e.CSS == "" {
+			return r, page.Exit("not_ready", p.Element+" is in a shadow root, where no selector finds it", nil)
+		}
+		expression = "(" + p.Expression + ")(document.querySelector(" + string(scan.Quote(e.CSS)) + "))"
+		in = f
+	}
+	statements, call := false, ""
+	var err *api.Error
+	switch {
+	case p.Element != "":
+	case functionText().MatchString(expression):
+		// A program that only begins with a function stays as it is.
+		call, err = callOf(v, "(", expression, "\n)")
+	case strings.Contains(expression, "await"):
+		// An expression becomes one that is a promise. Statements stay as they are: the mode of a console, in which they
+		// run, awaits what they await, but not a promise that is their result.
+		call, err = callOf(v, "(async () => (\n", expression, "\n))")
+		statements = call == ""
+	}
+	if err != nil {
+		return r, err
+	}
+	v.Subject = "document at " + page.Clip(v.Url(), 200)
+	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
+		"returnByValue": true,
+		"userGesture":   true, "replMode": statements})
+	switch {
+	case err != nil:
+		return r, err
+	case found.Type == "function":
+		v.Warn("the value is a function, which was not called: call it in the expression")
+	case len(found.Value) > 0:
+		r.Value = found.Value
+	case found.Unusable != "":
+		r.Value = scan.Quote(found.Unusable)
+	}
+	return r, nil
+}
+
+// functionText matches how the text of a function begins. Callers used to other tools pass a function.
+var functionText = page.Pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
+
+// callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
+func callOf(v *page.Visit, before, program, after string) (string, *api.Error) {
+	function := before + strings.TrimRight(program, "; \t\r\n") + after
+	var done struct{ ExceptionDetails json.RawMessage }
+	err := v.Cdp("Runtime.compileScript", page.Object{"expression": function, "sourceURL": "", "persistScript": false},
+		&done)
+	if err != nil || done.ExceptionDetails != nil {
+		return "", err
+	}
+	return function + "()", nil
+}

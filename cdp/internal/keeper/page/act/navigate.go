@@ -1,0 +1,271 @@
+package act
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+)
+
+type openParams struct {
+	URL string `json:"url"`
+	New *bool  `json:"new"` // a page of its own; otherwise that of the session, if it has one
+}
+
+// opened is where a page is.
+type opened struct {
+	URL    string       `json:"url"`
+	Title  string       `json:"title"`
+	Status int          `json:"status,omitempty"` // HTTP
+	Caused *page.Caused `json:"caused,omitempty"`
+}
+
+// Step implements [page.Step].
+func (o *opened) Step(bool) (string, any) {
+	if o.Caused == nil && o.Status < 400 {
+		return o.URL, nil
+	}
+	return o.URL, o
+}
+
+// open opens an address and waits until the page can be used.
+func open(v *page.Visit, p openParams) (*opened, *api.Error) {
+	if p.New == nil || !*p.New {
+		switch err := v.FindPage(); {
+		case err == nil:
+			return navigate(v, "open", p.URL, func() *api.Error {
+				var done struct{ ErrorText string }
+				err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
+					Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
+				if err == nil && done.ErrorText != "" {
+					err = api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", page.Clip(p.URL, 200), done.ErrorText)
+				}
+				return err
+			})
+		case !err.NoPage || v.Target != "":
+			return nil, err
+		}
+	}
+	made, err := v.Keeper.Open(v.Ctx, v.By, v.Scope, api.OpenRequest{URL: p.URL, OnDialog: v.OnDialog, Wait: api.WaitNone})
+	if err != nil && !page.IsDialog(err) {
+		return nil, loadingError(err)
+	}
+	if err != nil {
+		made.Target = err.Target
+	}
+	v.Target, v.Page, v.Before = made.Target, nil, nil
+	if err := v.FindPage(); err != nil {
+		return nil, err
+	}
+	return navigate(v, "open", p.URL, func() *api.Error { return nil })
+}
+
+// navigate moves the page, and waits until it can be used.
+func navigate(v *page.Visit, name, url string, move func() *api.Error) (*opened, *api.Error) {
+	l := v.Ledger()
+	l.Acts++
+	start := &begun{seq: lastSeq(v), verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
+	v.Keeper.Mux.Lock()
+	commits := v.Page.Commits
+	v.Keeper.Mux.Unlock()
+	err := move()
+	if err != nil && !page.IsDialog(err) {
+		return nil, loadingError(err)
+	}
+	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
+	if err == nil {
+		if err := awaitUsable(v, a, commits); err != nil {
+			return nil, err
+		}
+	}
+	last := &ended{}
+	for turn := 0; v.Dialog() == nil; turn++ {
+		err := v.Script("", last, "end", page.Object{"quiet": quiet, "still": quiet, "timeout": quietTime.Milliseconds()})
+		if err == nil || page.IsDialog(err) {
+			break
+		}
+		if turn == maxNavigations || !v.CanRetry("", err) {
+			return nil, err
+		}
+	}
+	a.Read(v)
+	if login := asksLogin(v, a); login != nil {
+		return nil, login
+	}
+	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
+	a.Frames = nil // they belong to the document
+	v.Causes(l, caused, a, start.seq)
+	if caused.Dialog != nil && r.URL == "" {
+		r.URL = v.Url()
+	}
+	if !loaded(v) {
+		caused.AddPending(a.Loading)
+	}
+	if !caused.None() {
+		r.Caused = caused
+	}
+	v.Subject = "document at " + page.Clip(cmp.Or(r.URL, url), 200)
+	l.Of, l.In, l.Seq, l.Document, l.Url = start.verb, "", a.Seq, last.Document, last.URL
+	return r, nil
+}
+
+// maxNavigations bounds how often a document that opens is replaced by another one.
+const maxNavigations = 20
+
+// awaitUsable waits until the newest document of the page can be used: it has loaded, or it has all of its elements and
+// shows them, and waits for no script, style or response. A dialog that blocks the page ends the wait, too.
+func awaitUsable(v *page.Visit, a *page.Activity, commits int) *api.Error {
+	for {
+		var failed *api.Error
+		parsed := false
+		err := v.Keeper.Events.AwaitRecords(v.Ctx, func() bool {
+			a.Read(v)
+			v.Keeper.Mux.Lock()
+			defer v.Keeper.Mux.Unlock()
+			t := v.Page
+			switch {
+			case t.Closed:
+				failed = target.ClosedTarget(t)
+			case t.Crashed:
+				failed = target.CrashedTarget(t)
+			case t.Dialog != nil && !api.AnswersDialogs(v.OnDialog):
+				return true
+			}
+			parsed = a.Parsed && len(a.Pending) == 0
+			moved := t.Commits > commits || t.PendingURL == ""
+			return failed != nil || moved && t.PendingURL == "" && (t.Loaded || parsed)
+		})
+		if err != nil || failed != nil {
+			return cmp.Or(failed, err)
+		}
+		if loaded(v) || v.Dialog() != nil {
+			return nil
+		}
+		var painted bool
+		if err := v.Script("", &painted, "painted"); err != nil && !page.IsDialog(err) && !v.CanRetry("", err) {
+			return err
+		}
+		if painted {
+			return nil
+		}
+	}
+}
+
+func loaded(v *page.Visit) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.Loaded
+}
+
+// asksLogin returns the error of a document whose server asks for a login, nil for any other.
+func asksLogin(v *page.Visit, a *page.Activity) *api.Error {
+	if a.Status != 401 || !a.Login {
+		return nil
+	}
+	return page.Exit("login_required",
+		"the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
+}
+
+// loadingError returns the error of a page that could not be loaded, by the reason of the browser.
+func loadingError(err *api.Error) *api.Error {
+	if err.Code != api.CodeNavigationFailed {
+		return err
+	}
+	has := func(reasons ...string) bool {
+		return slices.ContainsFunc(reasons, func(reason string) bool { return strings.Contains(err.Message, reason) })
+	}
+	switch {
+	case has("ERR_CONNECTION_REFUSED"):
+		return page.Exit("refused", err.Message+"; nothing listens there: check the port and that the server runs", nil)
+	case has("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL", "ERR_TLS"):
+		return page.Exit("tls",
+			err.Message+"; the certificate is not valid for this address, or the server does not speak TLS", nil)
+	case has("ERR_INVALID_AUTH_CREDENTIALS"):
+		return page.Exit("login_required", err.Message+"; page.emulate sends an Authorization header", nil)
+	case has("ERR_ABORTED"):
+		return page.Exit("failed", err.Message+"; a download or an empty response shows no page: page.downloads lists files",
+			nil)
+	case has("ERR_NAME_NOT_RESOLVED"):
+		return page.Exit("failed", err.Message+"; no server has this name: check the spelling of the host", nil)
+	}
+	return page.Exit("failed", err.Message+"; check the address and that the server runs", nil)
+}
+
+type moveParams struct {
+	To string `json:"to"`
+}
+
+// move goes back, forward, or loads the page again.
+func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
+	return navigate(v, "go", p.To, func() *api.Error {
+		if p.To == "reload" {
+			return v.Cdp("Page.reload", page.Object{}, nil)
+		}
+		var history struct {
+			CurrentIndex int
+			Entries      []struct {
+				ID  int
+				URL string
+			}
+		}
+		if err := v.Cdp("Page.getNavigationHistory", page.Object{}, &history); err != nil {
+			return err
+		}
+		next := history.CurrentIndex + 1
+		if p.To == "back" {
+			next -= 2
+		}
+		if next < 0 || next >= len(history.Entries) {
+			return page.Exit("no_match", fmt.Sprintf("the history has no page to go %s to", p.To), nil)
+		}
+		return v.Cdp("Page.navigateToHistoryEntry", page.Object{"entryId": history.Entries[next].ID}, nil)
+	})
+}
+
+type tabsParams struct {
+	Action string `json:"action"` // activate, close, or "" to list
+	Target string `json:"target"`
+}
+
+// tabList are the pages of the session, the oldest first.
+type tabList struct {
+	Tabs []tab `json:"tabs"`
+}
+
+type tab struct {
+	Target  string `json:"target"`
+	URL     string `json:"url"`
+	Title   string `json:"title"`
+	Current bool   `json:"current,omitempty"`
+	Opener  string `json:"opener,omitempty"`
+}
+
+// tabs lists the pages of the session, makes one the current one, or closes one.
+func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
+	switch p.Action {
+	case "activate":
+		if p.Target == "" {
+			return nil, page.Invalid("/target", "the id of a page", "nothing", "page.tabs lists them")
+		}
+		if _, err := v.Keeper.Activate(v.Ctx, v.By, p.Target); err != nil {
+			return nil, err
+		}
+	case "close":
+		if _, err := v.Keeper.CloseTarget(v.Ctx, v.By, p.Target, v.OnDialog); err != nil {
+			return nil, err
+		}
+	}
+	v.Keeper.Tracker.RefreshTargets(v.Ctx)
+	r := &tabList{Tabs: []tab{}}
+	for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
+		if t.Type == "page" {
+			r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,18 @@
+// Package environment has the verbs of page for what is around it: its requests and messages, what it stores, its
+// network and its device.
+package environment
+
+import "github.com/parley-tools/parley/cdp/internal/keeper/page"
+
+// Verbs are the verbs of this package, by name.
+var Verbs = page.Verbs{
+	"cookies":   page.Look(cookies),
+	"storage":   page.Look(storage),
+	"state":     page.Look(state),
+	"route":     page.Manage(route),
+	"emulate":   page.Act(emulate),
+	"vitals":    page.Look(vitals),
+	"console":   page.List(console),
+	"downloads": page.List(downloads),
+	"requests":  page.List(requests),
+}

@@ -1,0 +1,55 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+// Answer is a value that a caller asked for, or null.
+type Answer struct {
+	Value json.RawMessage `json:"value"`
+}
+
+// remote is the value of an expression.
+type remote struct {
+	Value       json.RawMessage `json:"value"`
+	Type        string          `json:"type"`
+	Unusable    string          `json:"unserializableValue"`
+	Description string          `json:"description"`
+}
+
+// EvaluateIn sends Runtime.evaluate to a frame.
+func (v *Visit) EvaluateIn(in Frame, params Object) (remote, *api.Error) {
+	var done struct {
+		Result           remote
+		ExceptionDetails json.RawMessage
+	}
+	err := v.Send(api.CallRequest{Target: cmp.Or(string(in), v.Page.ID), Method: "Runtime.evaluate",
+		Params: scan.Marshal(params)}, &done)
+	if err == nil && done.ExceptionDetails != nil {
+		err = thrown(done.ExceptionDetails)
+	}
+	return done.Result, err
+}
+
+// thrown returns the error of an exception of the caller's JavaScript.
+func thrown(raw json.RawMessage) *api.Error {
+	var e struct {
+		ExceptionText
+		Line   int `json:"lineNumber"`
+		Column int `json:"columnNumber"`
+	}
+	_ = json.Unmarshal(raw, &e)
+	text := e.String()
+	if e.Exception.Description == "" {
+		if value := scan.Field(raw, "exception", "value"); value != nil {
+			text += " " + Clip(string(value), 300)
+		}
+	}
+	return Exit("script_error", fmt.Sprintf("the page's script threw: %s (line %d, column %d)", Clip(text, 1000), e.Line+1,
+		e.Column+1), nil)
+}

@@ -1,0 +1,90 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// logged is a value in a message of the console.
+type logged struct {
+	Value       any
+	Description string
+}
+
+type ExceptionText struct {
+	Text      string
+	Exception struct{ Description string }
+}
+
+// String returns the first line of an exception.
+func (e ExceptionText) String() string {
+	text, _, _ := strings.Cut(e.Exception.Description, "\n")
+	return cmp.Or(text, e.Text)
+}
+
+type LogEntry struct{ Source, Level, Text, URL string }
+
+// Logged returns what was logged.
+func (p *EventParams) Logged() string {
+	var words []string
+	for _, arg := range p.Args {
+		text, _, _ := strings.Cut(arg.Description, "\n")
+		if arg.Value != nil {
+			text = fmt.Sprint(arg.Value)
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, " ")
+}
+
+// ShownDialog is a JavaScript dialog.
+type ShownDialog struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+type Download struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // done, under way, cancelled
+	Path  string `json:"path,omitempty"`
+	URL   string `json:"url"`
+	Bytes int64  `json:"bytes,omitempty"`
+}
+
+// DownloadList returns the downloads of the session, and whether none is under way.
+func (v *Visit) DownloadList() (list []Download, done bool) {
+	list, at := []Download{}, map[string]int{}
+	records, _ := v.Keeper.Events.Records(v.By, v.Page.Owner, 0, []string{"Browser.downloadWillBegin",
+		"Browser.downloadProgress"})
+	for _, e := range records {
+		var d struct {
+			GUID  string
+			URL   string
+			State string
+			File  string  `json:"filePath"`
+			Name  string  `json:"suggestedFilename"`
+			Bytes float64 `json:"totalBytes"`
+		}
+		_ = json.Unmarshal(e.Params, &d)
+		if e.Method == "Browser.downloadWillBegin" {
+			at[d.GUID] = len(list)
+			list = append(list, Download{Name: d.Name, State: "under way", URL: Clip(d.URL, 200)})
+			continue
+		}
+		i, known := at[d.GUID]
+		if !known {
+			continue
+		}
+		list[i].Bytes = int64(d.Bytes)
+		switch d.State {
+		case "completed":
+			list[i].State, list[i].Path = "done", d.File
+		case "canceled":
+			list[i].State = "cancelled"
+		}
+	}
+	return list, !slices.ContainsFunc(list, func(d Download) bool { return d.State == "under way" })
+}
