@@ -38,7 +38,8 @@ func TestRequests(t *testing.T) {
 	url := server(t, c)
 	c.show(t, url+"/before", `<title>Before</title><script>fetch("/data?before")</script>`)
 	c.show(t, url+"/", `<title>Requests</title><script>
-		const all = async () => { await fetch("/data?token=abc&a=1", {method: "POST", body: "sent text", headers: {"Authorization": "Bearer x"}});
+		const all = async () => { await (await fetch("/data?token=abc&a=1", {method: "POST", body: "sent text",
+			headers: {"Authorization": "Bearer x"}})).text();
 			await fetch("/gone"); await fetch("/cut").catch(() => 0); document.title = "Done" }; all()</script>`)
 	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
 		t.Fatal(exit(err))
