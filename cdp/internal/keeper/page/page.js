@@ -1161,8 +1161,8 @@ function boxOf(el) {
 	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
 }
 
-// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}.
-async function ready(el, {covered = true, edit = false, scroll = true, offset} = {}) {
+// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
+async function ready(el, {keys, covered = true, edit = false, scroll = true, offset} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
@@ -1175,7 +1175,7 @@ async function ready(el, {covered = true, edit = false, scroll = true, offset} =
 		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
 	}
 	box = boxOf(el);
-	await frame();
+	if (!keys) await frame(); // the keyboard reaches an element wherever it moves
 	const now = boxOf(el);
 	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
@@ -1392,7 +1392,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		return {document: documentLetters, url: location.href};
 	}
 	if (how.files) return beginFiles(locator, how.files);
-	const at = await aim(locator, how);
+	const at = await aim(locator, {...how, keys: focuses});
 	if (at.failure) return at;
 	const el = one({ref: at.ref}).el, refused = refusal(el, given);
 	if (refused) return refused;
