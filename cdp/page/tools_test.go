@@ -84,7 +84,7 @@ func TestEffects(t *testing.T) {
 		{"Log", []string{`"errors":["\"bad 7\""]`}},
 		{"Push", []string{`#there","title":"Start"}`}},
 		{"Tab", []string{`"new_pages":[{"target":"`, `/next"}]`}},
-		{"File", []string{`"downloads":["`, `\"report.csv\": /`}},
+		{"File", []string{`"downloads":["\"report.csv\"`}},
 	} {
 		before := time.Now()
 		e, err := run(t, c, Click, ClickParams{Element: test.name})
