@@ -94,7 +94,7 @@ type Step interface {
 }
 
 // addLate keeps what an act caused after its step.
-func (r *doneSteps) addLate(step int, late *before) {
+func (r *doneSteps) addLate(step int, late *Before) {
 	if late == nil {
 		return
 	}

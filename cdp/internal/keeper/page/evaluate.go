@@ -14,8 +14,8 @@ type Answer struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// remote is the value of an expression.
-type remote struct {
+// Remote is the value of an expression.
+type Remote struct {
 	Value       json.RawMessage `json:"value"`
 	Type        string          `json:"type"`
 	Unusable    string          `json:"unserializableValue"`
@@ -23,9 +23,9 @@ type remote struct {
 }
 
 // EvaluateIn sends Runtime.evaluate to a frame.
-func (v *Visit) EvaluateIn(in Frame, params Object) (remote, *api.Error) {
+func (v *Visit) EvaluateIn(in Frame, params Object) (Remote, *api.Error) {
 	var done struct {
-		Result           remote
+		Result           Remote
 		ExceptionDetails json.RawMessage
 	}
 	err := v.Send(api.CallRequest{Target: cmp.Or(string(in), v.Page.ID), Method: "Runtime.evaluate",

@@ -40,7 +40,7 @@ func (v *Visit) find(word string, limit int) (Frame, *Elements, *api.Error) {
 	in, err := v.Anywhere(word, func(in Frame) (*Failure, *api.Error) {
 		mine = Found{}
 		err := v.Script(in, &mine, "find", ParseLocator(word), Object{"limit": max(limit, 3), "acting": v.writes,
-			"time": v.Time()})
+			"time": v.TimeLeft()})
 		return mine.Failure, err
 	})
 	return in, &mine.Elements, err
@@ -50,7 +50,7 @@ func (v *Visit) find(word string, limit int) (Frame, *Elements, *api.Error) {
 // its frames. It returns the frame for which the function did not fail.
 func (v *Visit) Anywhere(word string, try func(Frame) (*Failure, *api.Error)) (Frame, *api.Error) {
 	in := func(in Frame) (*Failure, *api.Error) {
-		return v.Opened(in, func() (*Failure, *api.Error) { return try(in) })
+		return v.WithClosedRoots(in, func() (*Failure, *api.Error) { return try(in) })
 	}
 	mine, err := in("")
 	if err != nil || mine == nil {
@@ -76,8 +76,8 @@ func (v *Visit) Anywhere(word string, try func(Frame) (*Failure, *api.Error)) (F
 	return "", mine.Exit(word)
 }
 
-// Opened calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
-func (v *Visit) Opened(in Frame, try func() (*Failure, *api.Error)) (f *Failure, err *api.Error) {
+// WithClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
+func (v *Visit) WithClosedRoots(in Frame, try func() (*Failure, *api.Error)) (f *Failure, err *api.Error) {
 	for range MaxClosedDepth {
 		if f, err = try(); err != nil || f == nil || !f.Hosts || !v.OpenClosedRoots(in, true) {
 			break

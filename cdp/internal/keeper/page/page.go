@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
@@ -38,12 +39,12 @@ type Pages struct {
 	Keeper  *verb.Verbs
 	mu      sync.Mutex
 	table   Verbs
-	ledgers map[*target.Target]*ledger
+	ledgers map[*target.Target]*Ledger
 }
 
 // New returns the verbs of the plugin page: do, and those of the tables.
 func New(verbs *verb.Verbs, tables ...Verbs) *Pages {
-	p := &Pages{Keeper: verbs, table: Verbs{"do": Manage(do)}, ledgers: map[*target.Target]*ledger{}}
+	p := &Pages{Keeper: verbs, table: Verbs{"do": Manage(do)}, ledgers: map[*target.Target]*Ledger{}}
 	for _, table := range tables {
 		maps.Copy(p.table, table)
 	}
@@ -57,15 +58,16 @@ type Visit struct {
 	By    api.Caller
 	Scope *tenant.Scope
 	api.VerbOptions
-	Page     *target.Target // nil before findPage
+	Page     *target.Target // nil before FindPage
+	owner    string         // the session that it belongs to
 	kind                    // of the verb
 	Inner    bool           // it is a step of do that another one follows
-	turn     *ledger        // of the page whose turn the visit has
+	turn     *Ledger        // of the page whose turn the visit has
 	Unseen   int            // frames that the last call of frames left out
 	Secrets  map[string]api.PageSecret
 	warnings []string
 	Subject  string
-	Before   *before // what came after the last answer, until it is told
+	Before   *Before // what came after the last answer, until it is told
 }
 
 // Verbs are verbs by name.
@@ -179,7 +181,9 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	if err := v.Keeper.Claim(v.By, t, "has no document"); err != nil {
 		return err
 	}
-	v.Page = t
+	v.Keeper.Mux.Lock()
+	v.Page, v.owner = t, t.Owner
+	v.Keeper.Mux.Unlock()
 	if err := v.Keeper.Tracker.Attach(v.Ctx, t, ""); err != nil {
 		return err
 	}
@@ -277,8 +281,8 @@ func (v *Visit) OpenClosedRoots(in Frame, thorough bool) bool {
 // MaxClosedDepth limits how deep closed shadow roots in each other are looked into.
 const MaxClosedDepth = 5
 
-// Cdp sends a command of the protocol to the page, with the rights of the caller, and decodes its result.
-func (v *Visit) Cdp(method string, params, result any) *api.Error {
+// Command sends a command of the protocol to the page, with the rights of the caller, and decodes its result.
+func (v *Visit) Command(method string, params, result any) *api.Error {
 	return v.Send(api.CallRequest{Target: v.Page.ID, Method: method, Params: scan.Marshal(params)}, result)
 }
 
@@ -350,8 +354,8 @@ func (v *Visit) Patience() time.Duration {
 	return most
 }
 
-// Time is how long page.js may look, in milliseconds: there is time left to say what it has seen.
-func (v *Visit) Time() int64 {
+// TimeLeft is how long page.js may look, in milliseconds: there is time left to say what it has seen.
+func (v *Visit) TimeLeft() int64 {
 	deadline, ok := v.Ctx.Deadline()
 	if !ok {
 		return time.Minute.Milliseconds()
@@ -363,11 +367,16 @@ func (v *Visit) Warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
 }
 
-// Url returns the address of the page.
-func (v *Visit) Url() string {
+// URL returns the address of the page.
+func (v *Visit) URL() string {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return v.Page.URL
+}
+
+// Records returns the stored events of the page's session after a number, and the number of the newest one.
+func (v *Visit) Records(since int64, methods ...string) ([]event.Recorded, int64) {
+	return v.Keeper.Events.Records(v.By, v.owner, since, methods)
 }
 
 // Dialog returns the dialog that blocks the page, nil if none does.

@@ -54,7 +54,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
 			h.Timeout = 1
 		}
-		h.Time = v.Time()
+		h.Time = v.TimeLeft()
 		err := v.Script("", start, "begin", where, h)
 		if time.Now().Before(until) && v.CanRetry("", err) {
 			continue
@@ -73,7 +73,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			h.Timeout = 1
 			for _, child := range v.Frames() {
 				start := &begun{in: child.ID, seq: start.seq, verb: h.verb, settle: h.settle}
-				f, err := v.Opened(child.ID, func() (*page.Failure, *api.Error) {
+				f, err := v.WithClosedRoots(child.ID, func() (*page.Failure, *api.Error) {
 					start.Failure = nil
 					err := v.Script(start.in, start, "begin", where, h)
 					return start.Failure, err

@@ -33,12 +33,12 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 		return r, nil
 	}
 	v.Ledger().Acts++
-	start := &begun{URL: v.Url(), seq: lastSeq(v), verb: "dialog " + p.Action}
+	start := &begun{URL: v.URL(), seq: lastSeq(v), verb: "dialog " + p.Action}
 	answer := page.Object{"accept": p.Action == "accept"}
 	if p.Text != "" {
 		answer["promptText"] = p.Text
 	}
-	if err := v.Cdp("Page.handleJavaScriptDialog", answer, nil); err != nil {
+	if err := v.Command("Page.handleJavaScriptDialog", answer, nil); err != nil {
 		return nil, err
 	}
 	var now ended

@@ -46,7 +46,7 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	if err != nil {
 		return r, err
 	}
-	v.Subject = "document at " + page.Clip(v.Url(), 200)
+	v.Subject = "document at " + page.Clip(v.URL(), 200)
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
 		"userGesture":   true, "replMode": statements})
@@ -70,7 +70,7 @@ var functionText = page.Pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+
 func callOf(v *page.Visit, before, program, after string) (string, *api.Error) {
 	function := before + strings.TrimRight(program, "; \t\r\n") + after
 	var done struct{ ExceptionDetails json.RawMessage }
-	err := v.Cdp("Runtime.compileScript", page.Object{"expression": function, "sourceURL": "", "persistScript": false},
+	err := v.Command("Runtime.compileScript", page.Object{"expression": function, "sourceURL": "", "persistScript": false},
 		&done)
 	if err != nil || done.ExceptionDetails != nil {
 		return "", err

@@ -2,9 +2,11 @@ package act
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
@@ -38,7 +40,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if p.New == nil || !*p.New {
 		switch err := v.FindPage(); {
 		case err == nil:
-			return navigate(v, "open", p.URL, func() *api.Error {
+			return navigate(v, "open", p.URL, lastSeq(v), func() *api.Error {
 				var done struct{ ErrorText string }
 				err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
 					Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
@@ -62,24 +64,33 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if err := v.FindPage(); err != nil {
 		return nil, err
 	}
-	return navigate(v, "open", p.URL, func() *api.Error { return nil })
+	v.Keeper.Mux.Lock()
+	since := min(v.Page.Appeared, v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner))
+	v.Keeper.Mux.Unlock()
+	return navigate(v, "open", p.URL, since, func() *api.Error { return nil })
 }
 
-// navigate moves the page, and waits until it can be used.
-func navigate(v *page.Visit, name, url string, move func() *api.Error) (*opened, *api.Error) {
+// navigate moves the page, and waits until it can be used. since is the newest event before that.
+func navigate(v *page.Visit, name, url string, since int64, move func() *api.Error) (*opened, *api.Error) {
 	l := v.Ledger()
 	l.Acts++
-	start := &begun{seq: lastSeq(v), verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
+	start := &begun{seq: since, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
 	v.Keeper.Mux.Lock()
 	commits := v.Page.Commits
 	v.Keeper.Mux.Unlock()
 	err := move()
+	if err == nil && name == "go" {
+		awaitBegin(v, commits)
+	}
 	if err != nil && !page.IsDialog(err) {
 		return nil, loadingError(err)
 	}
 	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
 	if err == nil {
 		if err := awaitUsable(v, a, commits); err != nil {
+			if err.Code == api.CodeTimeout {
+				err.Message += fmt.Sprintf(" to open %s: %s (it stays open)", page.Clip(url, 200), why(a))
+			}
 			return nil, err
 		}
 	}
@@ -98,10 +109,13 @@ func navigate(v *page.Visit, name, url string, move func() *api.Error) (*opened,
 		return nil, login
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
+	if r.Status == 0 && api.IsWebURL(r.URL) {
+		r.Status = v.Keeper.Tracker.DocumentStatus(v.Page) // of a document that came before its navigation was awaited
+	}
 	a.Frames = nil // they belong to the document
 	v.Causes(l, caused, a, start.seq)
 	if caused.Dialog != nil && r.URL == "" {
-		r.URL = v.Url()
+		r.URL = v.URL()
 	}
 	if !loaded(v) {
 		caused.AddPending(a.Loading)
@@ -114,12 +128,25 @@ func navigate(v *page.Visit, name, url string, move func() *api.Error) (*opened,
 	return r, nil
 }
 
+// beginTime is how long a navigation may take to begin after its command has returned.
+const beginTime = 150 * time.Millisecond
+
+// awaitBegin waits until a navigation has begun, or the page has another document already.
+func awaitBegin(v *page.Visit, commits int) {
+	ctx, cancel := context.WithTimeout(v.Ctx, beginTime)
+	defer cancel()
+	_ = v.Keeper.Mux.Wait(ctx, "for a navigation", func() (bool, *api.Error) {
+		return v.Page.PendingURL != "" || v.Page.Commits > commits || v.Page.Closed || v.Page.Dialog != nil, nil
+	})
+}
+
 // maxNavigations bounds how often a document that opens is replaced by another one.
 const maxNavigations = 20
 
 // awaitUsable waits until the newest document of the page can be used: it has loaded, or it has all of its elements and
 // shows them, and waits for no script, style or response. A dialog that blocks the page ends the wait, too.
 func awaitUsable(v *page.Visit, a *page.Activity, commits int) *api.Error {
+	var first time.Time // at which the document had all of its elements
 	for {
 		var failed *api.Error
 		parsed := false
@@ -150,11 +177,14 @@ func awaitUsable(v *page.Visit, a *page.Activity, commits int) *api.Error {
 		if err := v.Script("", &painted, "painted"); err != nil && !page.IsDialog(err) && !v.CanRetry("", err) {
 			return err
 		}
-		if painted {
+		if first = cmp.Or(first, time.Now()); painted || time.Since(first) > paintTime {
 			return nil
 		}
 	}
 }
+
+// paintTime is how long a document that has all of its elements may show nothing.
+const paintTime = time.Second
 
 func loaded(v *page.Visit) bool {
 	v.Keeper.Mux.Lock()
@@ -202,9 +232,9 @@ type moveParams struct {
 
 // move goes back, forward, or loads the page again.
 func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
-	return navigate(v, "go", p.To, func() *api.Error {
+	return navigate(v, "go", p.To, lastSeq(v), func() *api.Error {
 		if p.To == "reload" {
-			return v.Cdp("Page.reload", page.Object{}, nil)
+			return v.Command("Page.reload", page.Object{}, nil)
 		}
 		var history struct {
 			CurrentIndex int
@@ -213,7 +243,7 @@ func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
 				URL string
 			}
 		}
-		if err := v.Cdp("Page.getNavigationHistory", page.Object{}, &history); err != nil {
+		if err := v.Command("Page.getNavigationHistory", page.Object{}, &history); err != nil {
 			return err
 		}
 		next := history.CurrentIndex + 1
@@ -223,7 +253,7 @@ func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
 		if next < 0 || next >= len(history.Entries) {
 			return page.Exit("no_match", fmt.Sprintf("the history has no page to go %s to", p.To), nil)
 		}
-		return v.Cdp("Page.navigateToHistoryEntry", page.Object{"entryId": history.Entries[next].ID}, nil)
+		return v.Command("Page.navigateToHistoryEntry", page.Object{"entryId": history.Entries[next].ID}, nil)
 	})
 }
 

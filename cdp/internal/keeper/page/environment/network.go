@@ -180,7 +180,7 @@ func (e *emulation) set(name, command string, params any) {
 	if e.err != nil {
 		return
 	}
-	if e.err = e.v.Cdp(command, params, nil); e.err == nil && name != "" {
+	if e.err = e.v.Command(command, params, nil); e.err == nil && name != "" {
 		e.done.Set = append(e.done.Set, name)
 	}
 }

@@ -108,7 +108,7 @@ const historyLimit = 4000
 
 // history returns the newest records of the page and its frames, the oldest first.
 func history(v *page.Visit, methods []string) []event.Recorded {
-	records, _ := v.Keeper.Events.Records(v.By, v.Page.Owner, 0, methods)
+	records, _ := v.Records(0, methods...)
 	ours := map[string]bool{}
 	v.Keeper.Mux.Lock()
 	for _, t := range v.Keeper.Tracker.All {

@@ -52,7 +52,7 @@ func cookies(v *page.Visit, p cookiesParams) (*cookieList, *api.Error) {
 			Secure, HTTPOnly                    bool
 		}
 	}
-	if err := v.Cdp("Network.getCookies", nil, &got); err != nil {
+	if err := v.Command("Network.getCookies", nil, &got); err != nil {
 		return nil, err
 	}
 	r := &cookieList{Cookies: []cookie{}}
@@ -103,7 +103,7 @@ func (p *cookiesParams) set(v *page.Visit) *api.Error {
 		cookie["expires"] = time.Now().Unix() + p.MaxAge
 	}
 	var done struct{ Success bool }
-	if err := v.Cdp("Network.setCookie", cookie, &done); err != nil {
+	if err := v.Command("Network.setCookie", cookie, &done); err != nil {
 		return err
 	}
 	if !done.Success {

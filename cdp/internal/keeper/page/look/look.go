@@ -47,7 +47,7 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	group, from, _ := strings.Cut(strings.TrimSuffix(p.Group, "]"), "[")
 	first, _ := strconv.Atoi(from)
 	args := page.Object{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
-		"audit": p.Audit, "time": v.Time()}
+		"audit": p.Audit, "time": v.TimeLeft()}
 	in, ref, err := focusInside(v, p.Focus)
 	if err != nil {
 		return shot{}, err
@@ -117,7 +117,7 @@ func addFrames(v *page.Visit, s *snapshotText, in page.Frame, args page.Object, 
 			continue
 		}
 		more := page.Object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"],
-			"time": v.Time()}
+			"time": v.TimeLeft()}
 		inner, err := snapshotOf(v, shown[at].ID, more)
 		if err == nil && len(inner.Frames) > 0 {
 			err = addFrames(v, &inner, shown[at].ID, more, all)
@@ -199,7 +199,7 @@ func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	}
 	var all []page.PageFrame
 	missing := []page.Element{}
-	r, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.Time()}, &all, &missing,
+	r, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.TimeLeft()}, &all, &missing,
 		p.Element)
 	if err == nil {
 		r.LeftOut = strings.Trim(r.LeftOut+", "+v.FramesLeftOut(missing, "page.text with their refs"), ", ")
@@ -242,7 +242,7 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, all *[]page.PageFram
 			*missing = append(*missing, of)
 			continue
 		}
-		inner, err := textOf(v, shown[at].ID, page.Object{"max_tokens": left, "time": v.Time()}, all, missing, wanted)
+		inner, err := textOf(v, shown[at].ID, page.Object{"max_tokens": left, "time": v.TimeLeft()}, all, missing, wanted)
 		if err != nil {
 			*missing = append(*missing, of)
 			continue
@@ -271,9 +271,9 @@ func findAll(v *page.Visit, word string, limit int) (all page.Found, err *api.Er
 	all.Matches = []page.Element{}
 	search := func(in page.Frame) (page.Found, *api.Error) {
 		var f page.Found
-		_, err := v.Opened(in, func() (*page.Failure, *api.Error) {
+		_, err := v.WithClosedRoots(in, func() (*page.Failure, *api.Error) {
 			f = page.Found{}
-			err := v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.Time()})
+			err := v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.TimeLeft()})
 			return f.Failure, err
 		})
 		all.Total += f.Total

@@ -55,7 +55,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		}
 		marks = all
 	}
-	if err := v.Cdp("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
+	if err := v.Command("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
 		return r, err
 	}
 	drawn, err := drawMarks(r.Data, marks, part)

@@ -147,7 +147,7 @@ func (w waiting) response(part string) bool {
 	ctx, cancel := context.WithDeadline(w.v.Ctx, w.end)
 	defer cancel()
 	return w.v.Keeper.Events.AwaitRecords(ctx, func() bool {
-		records, _ := w.v.Keeper.Events.Records(w.v.By, w.v.Page.Owner, 0, []string{"Network.responseReceived"})
+		records, _ := w.v.Records(0, "Network.responseReceived")
 		for _, r := range records {
 			if r.Target == w.v.Page.ID && strings.Contains(r.URL, part) {
 				return true

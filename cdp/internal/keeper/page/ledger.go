@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +32,8 @@ type newPage struct {
 	URL    string `json:"url"`
 }
 
-// before is what came after the answer of an act: it is told with the next answer on that document.
-type before struct {
+// Before is what came after the answer of an act: it is told with the next answer on that document.
+type Before struct {
 	Act     int    `json:"act"`               // the number of the act that it is attributed to
 	Of      string `json:"of"`                // that act
 	Changed bool   `json:"changed,omitempty"` // the document
@@ -41,8 +42,8 @@ type before struct {
 	*Caused
 }
 
-// ledger has what was told of a page. The last act that began is the one to which later effects are attributed.
-type ledger struct {
+// Ledger has what was told of a page. The last act that began is the one to which later effects are attributed.
+type Ledger struct {
 	turn     chan struct{} // holds one while an act is under way: one comes after the other
 	Acts     int           // so far
 	Of       string        // the last one
@@ -70,7 +71,7 @@ type actionParams struct {
 		Headers map[string]string
 	} `json:"response"`
 	Frame struct {
-		ID, ParentID, URL string
+		ID, ParentID, LoaderID, URL string
 	} `json:"frame"` // of a new document
 	Message string `json:"message"` // of a dialog
 	GUID    string `json:"guid"`
@@ -129,7 +130,7 @@ var awaited = []string{"Document", "XHR", "Fetch", "Script", "Stylesheet"}
 // Read reads the events since the last time.
 func (a *Activity) Read(v *Visit) {
 	var records []event.Recorded
-	records, a.Seq = v.Keeper.Events.Records(v.By, v.Page.Owner, a.Seq, actionEvents)
+	records, a.Seq = v.Records(a.Seq, actionEvents...)
 	for _, e := range records {
 		var p actionParams
 		_ = json.Unmarshal(e.Params, &p)
@@ -183,6 +184,10 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Page.frameNavigated":
 		if p.Frame.ID == a.page {
 			a.Navigated, a.Parsed, a.Frames = true, false, nil
+			// What the document before it was loading is given up, of which not all is reported.
+			others := func(request, _ string) bool { return request != p.Frame.LoaderID }
+			maps.DeleteFunc(a.Pending, others)
+			maps.DeleteFunc(a.Loading, others)
 		} else if !a.Navigated && p.Frame.URL != api.BlankURL {
 			a.Frames = append(a.Frames, Clip(p.Frame.URL, 160))
 		}
@@ -233,7 +238,7 @@ func (v *Visit) AwaitRequests(a *Activity, until time.Time) bool {
 }
 
 // Causes collects what the events and the list of targets say, but for what was told.
-func (v *Visit) Causes(l *ledger, caused *Caused, a *Activity, since int64) {
+func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	v.Keeper.Mux.Lock()
 	if open := v.Page.Root().Dialog; open != nil {
 		caused.Dialog = &ShownDialog{open.Type, open.Message}
@@ -283,7 +288,7 @@ func (c *Caused) None() bool {
 }
 
 // Ledger returns that of the page.
-func (v *Visit) Ledger() *ledger {
+func (v *Visit) Ledger() *Ledger {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	l := v.ledgers[v.Page]
@@ -293,7 +298,7 @@ func (v *Visit) Ledger() *ledger {
 				delete(v.ledgers, t)
 			}
 		}
-		l = &ledger{turn: make(chan struct{}, 1), Methods: map[string]string{}, told: map[string]bool{},
+		l = &Ledger{turn: make(chan struct{}, 1), Methods: map[string]string{}, told: map[string]bool{},
 			names: map[string]string{}}
 		v.ledgers[v.Page] = l
 	}
@@ -301,13 +306,13 @@ func (v *Visit) Ledger() *ledger {
 }
 
 // late returns what came after the last answer on the page, nil if nothing did. It is told once.
-func (v *Visit) late(l *ledger) *before {
+func (v *Visit) late(l *Ledger) *Before {
 	if l.Of == "" || v.Dialog() != nil {
 		return nil
 	}
 	a := NewActivity(v.Page.ID, l.Seq, l.Methods)
 	a.Read(v)
-	b := &before{Act: l.Acts, Of: l.Of, Caused: &Caused{}}
+	b := &Before{Act: l.Acts, Of: l.Of, Caused: &Caused{}}
 	v.Causes(l, b.Caused, a, l.Seq)
 	l.Seq = a.Seq
 	var now struct {

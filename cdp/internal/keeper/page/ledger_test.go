@@ -17,7 +17,8 @@ func TestNavigationIsPending(t *testing.T) {
 			"request":{"url":"http://a.test/next","method":"POST"}}}`
 		response = `{"method":"Network.responseReceived","params":{"requestId":"R","type":"Document","frameId":"F",
 			"response":{"url":"http://a.test/next","status":200}}}`
-		navigated = `{"method":"Page.frameNavigated","params":{"frame":{"id":"F"}}}`
+		navigated = `{"method":"Page.frameNavigated","params":{"frame":{"id":"F","loaderId":"R"}}}`
+		other     = `{"method":"Page.frameNavigated","params":{"frame":{"id":"F","loaderId":"S"}}}`
 		inner     = `{"method":"Page.frameNavigated","params":{"frame":{"id":"G","parentId":"F","url":"http://a.test/in"}}}`
 		finished  = `{"method":"Network.loadingFinished","params":{"requestId":"R"}}`
 		aborted   = `{"method":"Network.loadingFailed","params":{"requestId":"R","canceled":true}}`
@@ -35,6 +36,7 @@ func TestNavigationIsPending(t *testing.T) {
 			0},
 		{"fragment", []string{scheduled, cleared}, []bool{true, false}, false, 0},
 		{"frame", []string{inner}, []bool{false}, false, 1},
+		{"another document", []string{sent, other}, []bool{true, false}, true, 0},
 		{"frame of a new document", []string{navigated, inner}, []bool{false, false}, true, 0},
 	} {
 		a, pending := NewActivity("F", 0, map[string]string{}), []bool(nil)
