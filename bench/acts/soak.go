@@ -27,10 +27,19 @@ type soakData struct {
 	Calls    int            `json:"calls"`
 	Failures map[string]int `json:"failures"` // by code
 	Verbs    map[string]int `json:"verbs"`
+	Slowest  slowCall       `json:"slowest"`
 	// Internal are answers that no agent should see: internal faults, and calls without an answer.
 	Internal []string        `json:"internal,omitempty"`
 	Memory   []*memoryGrowth `json:"memory"`
 	Orphans  []string        `json:"orphans,omitempty"`
+}
+
+// slowCall is the call that took longest.
+type slowCall struct {
+	Verb    string  `json:"verb"`
+	Params  any     `json:"params"`
+	Answer  string  `json:"answer"`
+	Seconds float64 `json:"seconds"`
 }
 
 // memoryGrowth is the memory of a process, or of several, in MB.
@@ -51,6 +60,8 @@ func (d *soakData) print(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprintf(w, "the slowest: %.1f s, %s %v: %.200s\n", d.Slowest.Seconds, d.Slowest.Verb, d.Slowest.Params,
+		d.Slowest.Answer)
 	fmt.Fprintln(w, "memory of\tfirst MB\tlast MB\tMB per hour")
 	for _, m := range d.Memory {
 		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\n", m.Of, m.First, m.Last, m.PerHour)
@@ -101,9 +112,14 @@ func (b *bench) soak(ctx context.Context) error {
 	for _, w := range walkers {
 		all.Go(func() {
 			for walking.Err() == nil {
-				verb, r, err := w.step(ctx)
+				verb, params := w.choose()
+				begun := time.Now()
+				r, err := w.step(ctx, verb, params)
+				took := time.Since(begun).Seconds()
 				mu.Lock()
-				d.count(verb, r, err)
+				if d.count(verb, r, err); took > d.Slowest.Seconds {
+					d.Slowest = slowCall{verb, params, r.text, took}
+				}
 				mu.Unlock()
 				if err != nil {
 					return // its server is gone or hangs
@@ -236,9 +252,8 @@ func (w *walker) address() string {
 
 func one[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// step does one random verb. A page is left after some verbs, so that many documents come and go.
-func (w *walker) step(ctx context.Context) (verb string, r reply, err error) {
-	verb, params := w.choose()
+// step runs a verb.
+func (w *walker) step(ctx context.Context, verb string, params map[string]any) (r reply, err error) {
 	r, err = w.call(ctx, "page."+verb, params)
 	switch {
 	case verb == "snapshot" && !r.failed:
@@ -249,12 +264,13 @@ func (w *walker) step(ctx context.Context) (verb string, r reply, err error) {
 	case verb == "open" || verb == "go":
 		w.refs, w.blank = nil, false
 	}
-	return verb, r, err
+	return r, err
 }
 
 // shownRef is a ref as a snapshot in JSON shows it.
 var shownRef = regexp.MustCompile(`\\" ([a-z]{3}\d+)\b`)
 
+// choose chooses a random verb. A page is left after some verbs, so that many documents come and go.
 func (w *walker) choose() (verb string, params map[string]any) {
 	away := map[string]any{"url": w.address(), "here": true}
 	switch {
