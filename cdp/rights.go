@@ -24,7 +24,7 @@ func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 func callerOf(r *host.Request) api.Caller {
 	by := api.Caller{
 		Name: r.Caller, Session: sessionKey(r.Session.Key()), Connection: r.Session.Connection,
-		Temporary: r.Session.Temporary, ForPerson: r.ForCLI,
+		Temporary: r.Session.Temporary,
 		Anonymous: r.Session.Owner != "" && r.Session.Name == "" && r.Session.Plugin == nil,
 	}
 	for _, key := range r.Session.Within {

@@ -23,10 +23,8 @@ type Job struct {
 	Grant   Grant
 	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
 	CallerGrant Grant
-	// ForCLI means that it makes the call in the browser context of the command line, and for nobody else.
-	ForCLI  bool
-	Limits  Limits
-	Options Options
+	Limits      Limits
+	Options     Options
 
 	// Settings are the operator's settings for the plugin: a JSON object, or nil.
 	Settings json.RawMessage

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/parley-tools/parley/host"
@@ -30,24 +29,6 @@ type behalf struct {
 	redactor   *redact.Redactor
 	shared     *sharedFiles // files that were opened for the outermost call
 	repeats    *repeats     // of the call in which a plugin makes this one on its own behalf; nil in any other case
-}
-
-// actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens
-// what its caller named in a parameter that it declares: the caller's own rights have been checked there.
-func (b *behalf) actsInSession() bool { return b.trusted && b.callerGrant.Browser }
-
-// actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
-// else.
-func (b *behalf) actsForCLI() bool {
-	return b.actsInSession() && !slices.ContainsFunc(b.callers, func(p host.Principal) bool {
-		return p.Name != host.CallerCLI
-	})
-}
-
-// typesForCaller reports whether a shipped plugin types a secret in the browser context of its caller, for a caller
-// that could do so itself: no other plugin is behind the call.
-func (b *behalf) typesForCaller() bool {
-	return b.actsInSession() && !slices.ContainsFunc(b.callers, host.Principal.IsPlugin)
 }
 
 // forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of

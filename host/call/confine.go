@@ -30,7 +30,7 @@ func (a *authorization) confineAll(context.Context) error {
 // the paths of this machine, or where a tool gets none the texts that stand for the files.
 func (a *authorization) confine(d host.Decision) error {
 	tool := a.params.At.Tool
-	anything := a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI()
+	anything := a.call.Principal.Name == host.CallerCLI
 	if len(tool.URL)+len(tool.Files) == 0 || anything && !sharesFiles(tool) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (a *authorization) checkURL(given string) (string, error) {
 		return "", denied(a.params.Tool, "", "callers other than the command line can open only http and https pages and "+
 			"about:blank; this is a "+host.Printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
 	}
-	if !a.call.Principal.IsPlugin() || a.behalf.actsInSession() {
+	if !a.call.Principal.IsPlugin() {
 		return given, nil
 	}
 	to, err := origin.Of(given)

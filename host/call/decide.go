@@ -80,7 +80,7 @@ func (a *authorization) needsConfirmation() string {
 		}
 	}
 	needs := a.params.At.Provider.Features().NeedsConfirmation
-	if needs == nil || a.call.Principal.Name == host.CallerCLI || a.behalf.actsForCLI() {
+	if needs == nil || a.call.Principal.Name == host.CallerCLI {
 		return ""
 	}
 	return needs(&host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,

@@ -80,7 +80,7 @@ func (r *run) request(d host.Decision) *host.Request {
 		Job: host.Job{
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Principal.Name, Session: r.call.Principal.Session,
 			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant,
-			ForCLI: r.behalf.actsForCLI(), Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
+			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
 			Isolate: d.Isolate, Drain: r.call.Sink.Drain, Wants: r.call.Sink.Wants,
 		},
 		Def: r.address.Tool, Ask: functions.Ask, Events: v.receive,

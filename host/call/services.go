@@ -207,7 +207,7 @@ func (v *services) readSecret(ctx context.Context, name string) (string, error) 
 func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSecret, err error) {
 	r := v.run
 	right := "secret:" + host.Printable(name)
-	if r.call.Principal.IsPlugin() && !r.behalf.typesForCaller() &&
+	if r.call.Principal.IsPlugin() &&
 		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g host.SecretGrant) bool { return g.Name == name }) {
 		asked := slices.ContainsFunc(r.behalf.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })

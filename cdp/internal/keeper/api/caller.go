@@ -26,10 +26,6 @@ type Caller struct {
 	// Within are the sessions on whose behalf a plugin has its own, the nearest first. It ends with each of them.
 	Within []string `json:"within,omitempty"`
 
-	// ForPerson means that a plugin acts for the person at the command line, and for nobody else: a page that it opens is
-	// theirs.
-	ForPerson bool `json:"for_person,omitempty"`
-
 	// Digest identifies the version of the plugin that owns the session. A new version inherits nothing in the browser
 	// from the previous one.
 	Digest string `json:"digest,omitempty"`
@@ -55,9 +51,6 @@ func (c Caller) SessionKey() string { return cmp.Or(c.Session, c.Name) }
 
 // IsCommandLine reports whether a person or a script calls on the command line, in whatever session.
 func (c Caller) IsCommandLine() bool { return c.Name == CommandLine.Name }
-
-// ActsForPerson reports whether what the caller does is the person's: it is the command line, or acts for it alone.
-func (c Caller) ActsForPerson() bool { return c.IsCommandLine() || c.ForPerson }
 
 // IsPlugin reports whether a plugin calls.
 func (c Caller) IsPlugin() bool { return strings.HasPrefix(c.Name, PluginPrefix) }

@@ -203,7 +203,7 @@ func (l *Listener) hears(session string) bool {
 
 // wants reports whether the stream covers an event.
 func (l *Listener) wants(r *Record, t *target.Target) bool {
-	return l.hears(r.Owner) && (!r.Private || l.by.ActsForPerson()) && (l.scope == nil || t != nil && t.Within(l.scope)) &&
+	return l.hears(r.Owner) && (!r.Private || l.by.IsCommandLine()) && (l.scope == nil || t != nil && t.Within(l.scope)) &&
 		(l.endsWith(r) || r.has(l.url, l.status) && api.Matches(l.patterns, r.Method))
 }
 
@@ -303,7 +303,7 @@ func (ev *Events) Records(by api.Caller, session string, since int64, methods []
 	defer ev.mux.Unlock()
 	records, last := ev.Journals.since(session, since)
 	for _, r := range records {
-		if slices.Contains(methods, r.Method) && (!r.Private || by.ActsForPerson()) {
+		if slices.Contains(methods, r.Method) && (!r.Private || by.IsCommandLine()) {
 			found = append(found, Recorded{r.seq, r.Target, r.Method, r.url, r.Params})
 		}
 	}
@@ -379,7 +379,7 @@ func (ev *Events) Stored(
 	for i, r := range records {
 		switch {
 		case r.quiet && !named[api.DomainOf(r.Method)]:
-		case r.Private && !by.ActsForPerson():
+		case r.Private && !by.IsCommandLine():
 		case len(q.Patterns) > 0 && !api.Matches(q.Patterns, r.Method):
 		case only != nil && r.Target != only.ID:
 		case q.Target == api.BrowserTarget && r.Target != api.BrowserTarget:

@@ -114,7 +114,7 @@ func (ow *Owners) creating(session string) *mux.Pending {
 
 // originOf returns the origin of the pages that a caller opens.
 func originOf(c api.Caller) target.Origin {
-	return target.Origin{Person: c.ActsForPerson(), Connection: c.Connection}
+	return target.Origin{Person: c.IsCommandLine(), Connection: c.Connection}
 }
 
 // requestedPage is a page that another page has requested.
@@ -201,7 +201,7 @@ func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 	switch {
 	case !by.CanSee(t.Owner) || ow.isForbidden(t.URL):
 		return false
-	case by.ActsForPerson():
+	case by.IsCommandLine():
 		return true
 	case t.Kind == "page":
 		return !t.Origin.Person || api.MayShow(t.URL)
@@ -348,7 +348,7 @@ func (ow *Owners) Resolve(by api.Caller, selector string) (*target.Target, *api.
 		}
 		e := api.Errorf(api.CodeNotFound, "this session has no page in the browser; open one first")
 		switch {
-		case by.IsPerson() || by.ForPerson:
+		case by.IsPerson():
 			e.Message = "the browser has no page; open one first"
 		case by.IsCommandLine():
 			e.Message = "session " + api.DisplayName(by.SessionKey()) + " has no page in this browser; open one first"
