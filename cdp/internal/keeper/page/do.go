@@ -53,7 +53,11 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			opened = to.URL
 		}
 		if acted > 0 {
-			r.addLate(acted, v.late(v.Ledger()))
+			earlier := v.Before
+			v.lookBack(v.Ledger())
+			v.askLate()
+			r.addLate(acted, v.Before)
+			v.Before = earlier
 		}
 		v.Inner = i+1 < len(p.Steps)
 		result, err := v.run(o, s.Params)
@@ -95,7 +99,7 @@ type Step interface {
 
 // addLate keeps what an act caused after its step.
 func (r *doneSteps) addLate(step int, late *Before) {
-	if late == nil {
+	if late.none() {
 		return
 	}
 	r.URL = cmp.Or(late.URL, r.URL)

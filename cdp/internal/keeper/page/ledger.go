@@ -42,6 +42,9 @@ type Before struct {
 	*Caused
 }
 
+// none reports whether nothing came.
+func (b *Before) none() bool { return b == nil || !b.Changed && b.URL == "" && b.Caused == nil }
+
 // Ledger has what was told of a page. The last act that began is the one to which later effects are attributed.
 type Ledger struct {
 	turn     chan struct{} // holds one while an act is under way: one comes after the other
@@ -50,7 +53,7 @@ type Ledger struct {
 	Seq      int64         // the newest event that was told
 	In       Frame         // where its element was
 	Document string        // the letters of the document that it ended in, and its URL
-	Url      string
+	URL      string
 	Methods  map[string]string // of requests under way, by id
 	told     map[string]bool   // ids of pages that it opened, and of finished downloads
 	names    map[string]string
@@ -152,6 +155,9 @@ func (a *Activity) over(request string) {
 func (a *Activity) note(method, url string, p *actionParams) {
 	switch method {
 	case "Network.requestWillBeSent":
+		if strings.HasSuffix(p.Request.URL, OwnIcon) {
+			break
+		}
 		a.methods[p.RequestID], a.Asked = p.Request.Method, true
 		if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
 			break
@@ -305,34 +311,52 @@ func (v *Visit) Ledger() *Ledger {
 	return l
 }
 
-// late returns what came after the last answer on the page, nil if nothing did. It is told once.
-func (v *Visit) late(l *Ledger) *Before {
+// lateFunction is the function of page.js that returns a lateDocument. It tells a change once.
+const lateFunction = "late"
+
+// lateDocument is what a document shows, and whether it has changed since the last act was told.
+type lateDocument struct {
+	Changed  bool   `json:"changed"`
+	Document string `json:"document"`
+	URL      string `json:"url"`
+	Title    string `json:"title"`
+}
+
+// lookBack reads what has happened since the last answer on the page. What the document shows since then comes with the
+// next call of page.js.
+func (v *Visit) lookBack(l *Ledger) {
 	if l.Of == "" || v.Dialog() != nil {
-		return nil
+		return
 	}
-	a := NewActivity(v.Page.ID, l.Seq, l.Methods)
+	a, caused := NewActivity(v.Page.ID, l.Seq, l.Methods), &Caused{}
 	a.Read(v)
-	b := &Before{Act: l.Acts, Of: l.Of, Caused: &Caused{}}
-	v.Causes(l, b.Caused, a, l.Seq)
+	v.Causes(l, caused, a, l.Seq)
 	l.Seq = a.Seq
-	var now struct {
-		Changed              bool
-		Document, URL, Title string
+	v.Before = &Before{Act: l.Acts, Of: l.Of}
+	if !caused.None() {
+		v.Before.Caused = caused
 	}
-	// A page that is left, or whose script never ends, is not asked.
-	if v.reads && l.Document != "" && v.Script(l.In, &now, "late") == nil {
-		b.Changed = now.Changed
-		if now.Document != l.Document || now.URL != l.Url {
-			b.URL, b.Title, l.Document, l.Url = Clip(now.URL, 200), now.Title, now.Document, now.URL
-		}
+	if v.reads && l.Document != "" { // a page that is left, or whose script never ends, is not asked
+		v.owed = l
 	}
-	if b.None() {
-		b.Caused = nil
-		if !b.Changed && b.URL == "" {
-			return nil
-		}
+}
+
+// addLate adds to what came after the last answer what the document shows.
+func (v *Visit) addLate(l *Ledger, now lateDocument) {
+	v.Before.Changed = now.Changed
+	if now.Document != l.Document || now.URL != l.URL {
+		v.Before.URL, v.Before.Title, l.Document, l.URL = Clip(now.URL, 200), now.Title, now.Document, now.URL
 	}
-	return b
+}
+
+// askLate asks the document what it shows since the last answer, if no call of page.js has.
+func (v *Visit) askLate() {
+	l := v.owed
+	v.owed = nil
+	var now lateDocument
+	if l != nil && v.Script(l.In, &now, lateFunction) == nil {
+		v.addLate(l, now)
+	}
 }
 
 // few returns the first lines of a list, each once, with its count.

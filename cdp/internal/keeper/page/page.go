@@ -63,6 +63,7 @@ type Visit struct {
 	kind                    // of the verb
 	Inner    bool           // it is a step of do that another one follows
 	turn     *Ledger        // of the page whose turn the visit has
+	owed     *Ledger        // of the page whose document has not said yet what it shows since the last answer
 	Unseen   int            // frames that the last call of frames left out
 	Secrets  map[string]api.PageSecret
 	warnings []string
@@ -140,8 +141,9 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	if err != nil {
 		return nil, err
 	}
+	v.askLate()
 	data := scan.Marshal(done)
-	if v.Before != nil {
+	if !v.Before.none() {
 		data = slices.Concat([]byte(`{"before":`), scan.Marshal(v.Before), []byte(","), data[1:])
 		if string(data[len(data)-2:]) == ",}" {
 			data = append(data[:len(data)-2], '}')
@@ -173,6 +175,9 @@ func (v *Visit) FindPage() *api.Error {
 	if err != nil {
 		return err
 	}
+	if v.Target == "" { // a page that this one opens is not the current one
+		v.Keeper.Owners.SetCurrent(v.By, t)
+	}
 	return v.use(t)
 }
 
@@ -194,7 +199,7 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	if !v.writes { // an act under way tells what it caused itself
 		select {
 		case l.turn <- struct{}{}:
-			v.Before = v.late(l)
+			v.lookBack(l)
 			<-l.turn
 		default:
 		}
@@ -207,9 +212,7 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	case <-v.Ctx.Done():
 		return api.ContextError(v.Ctx, "waiting for another act on the page")
 	}
-	if late := v.late(l); late != nil {
-		v.Before = late
-	}
+	v.lookBack(l)
 	return nil
 }
 
@@ -256,9 +259,30 @@ func (v *Visit) Call(in Frame, q verb.ScriptCall, args ...any) (json.RawMessage,
 
 // Script calls a function of page.js in a frame and decodes what it returned.
 func (v *Visit) Script(in Frame, result any, function string, args ...any) *api.Error {
+	if l := v.owed; l != nil && in == l.In && function != lateFunction {
+		var both struct {
+			Late  lateDocument
+			Value json.RawMessage
+		}
+		v.owed = nil
+		err := v.Script(in, &both, "also", append([]any{function}, args...)...)
+		if err != nil {
+			v.owed = l
+			return err
+		}
+		v.addLate(l, both.Late)
+		return decodeValue(both.Value, result, function)
+	}
 	value, err := v.Call(in, verb.ScriptCall{Function: function}, args...)
-	if err != nil || len(value) == 0 || result == nil {
+	if err != nil {
 		return err
+	}
+	return decodeValue(value, result, function)
+}
+
+func decodeValue(value json.RawMessage, result any, function string) *api.Error {
+	if len(value) == 0 || result == nil {
+		return nil
 	}
 	if err := json.Unmarshal(value, result); err != nil {
 		return api.Errorf(api.CodeInternal, "what %s of page.js returned cannot be read: %v", function, err)

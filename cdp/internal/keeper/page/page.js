@@ -101,7 +101,8 @@ function byIds(el, name) {
 
 // A call has a time and a depth, so that no page can hold it up. What is beyond them is left out, and the answer says so.
 const maxDepth = 1000;
-let deadline = Infinity, partial = false, steps = 0;
+let lookTime = Infinity, deadline = Infinity, partial = false, steps = 0;
+const beginLook = () => { partial = false; deadline = performance.now() + lookTime; };
 
 // beyond reports whether what is so deep in the document, or comes so late, is left out.
 function beyond(depth) {
@@ -572,6 +573,7 @@ const describe = (el) => {
 // placeholder and text in this order.
 function locate(locator) {
 	readAgain();
+	beginLook();
 	if (locator.ref) return byRef(locator.ref);
 	try {
 		if (locator.css !== undefined) matches(documentElement(document), locator.css);
@@ -1108,7 +1110,7 @@ function get(locator, what, of = "") {
 
 const frame = () => new Promise((done) => {
 	requestAnimationFrame(done);
-	setTimeout(done, document.hidden ? 100 : 300); // a page in the background has no frames, and a busy one late ones
+	setTimeout(done, document.hidden ? 20 : 300); // a page in the background has no frames, and a busy one late ones
 });
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -1328,8 +1330,8 @@ function prepare(el) {
 	const isOwn = (node) => own.some((x) => within(x, node));
 	const stop = watch((changes) => note(changes.every((change) => isOwn(change.target))));
 	const onEvent = (event) => {
-		const at = event.composedPath()[0], trivial = isElement(at) && isOwn(at);
-		if (!trivial || event.type !== "focusin") note(trivial); // a click focuses its element
+		const at = event.composedPath()[0], own = isElement(at) && isOwn(at);
+		if (!own || event.type !== "focusin") note(own && event.type === "scroll"); // a click focuses its element
 	};
 	const events = ["focusin", "input", "change", "scroll"];
 	for (const type of events) listen(window, type, onEvent, {capture: true, passive: true});
@@ -1718,8 +1720,15 @@ for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, la
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);
 		readAgain();
-		partial = false;
-		deadline = performance.now() + (args.find((arg) => arg?.time)?.time ?? 20_000);
+		lookTime = args.find((arg) => arg?.time)?.time ?? 20_000;
+		beginLook();
 		return f(...args);
 	};
 }
+
+// also calls an export, and returns beside its value what late returns: reading that takes no call of its own.
+exports.also = async function (key, ...args) {
+	documentLetters = letters(this.number - 1);
+	const before = late();
+	return {late: before, value: await exports[key].apply(this, args)};
+};

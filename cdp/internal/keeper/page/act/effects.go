@@ -192,7 +192,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 		e.addNote("it is now " + last.Now.String())
 	}
 	l.Of, l.In, l.Seq = strings.TrimSpace(start.verb+" "+e.On), start.in, a.Seq
-	l.Document, l.Url = last.Document, last.URL
+	l.Document, l.URL = last.Document, last.URL
 	e.Act = l.Acts
 }
 

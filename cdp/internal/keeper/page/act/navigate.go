@@ -95,8 +95,12 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 		}
 	}
 	last := &ended{}
+	rest := quiet
+	if loaded(v) {
+		rest = 0
+	}
 	for turn := 0; v.Dialog() == nil; turn++ {
-		err := v.Script("", last, "end", page.Object{"quiet": quiet, "still": quiet, "timeout": quietTime.Milliseconds()})
+		err := v.Script("", last, "end", page.Object{"quiet": rest, "still": rest, "timeout": quietTime.Milliseconds()})
 		if err == nil || page.IsDialog(err) {
 			break
 		}
@@ -124,7 +128,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 		r.Caused = caused
 	}
 	v.Subject = "document at " + page.Clip(cmp.Or(r.URL, url), 200)
-	l.Of, l.In, l.Seq, l.Document, l.Url = start.verb, "", a.Seq, last.Document, last.URL
+	l.Of, l.In, l.Seq, l.Document, l.URL = start.verb, "", a.Seq, last.Document, last.URL
 	return r, nil
 }
 
