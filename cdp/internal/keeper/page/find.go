@@ -76,7 +76,8 @@ func (v *Visit) Anywhere(word string, try func(Frame) (*Failure, *api.Error)) (F
 	return "", mine.Exit(word)
 }
 
-// WithClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
+// WithClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to
+// look into.
 func (v *Visit) WithClosedRoots(in Frame, try func() (*Failure, *api.Error)) (f *Failure, err *api.Error) {
 	for range MaxClosedDepth {
 		if f, err = try(); err != nil || f == nil || !f.Hosts || !v.OpenClosedRoots(in, true) {

@@ -165,7 +165,7 @@ func (v *Visit) Outward(from Frame, what string,
 			return (&Failure{Code: "not_ready", Why: "its frame is not visible"}).Exit(what)
 		}
 		toView := p.point
-		if around := find(f.parent); around != nil && !v.isTarget(around.ID) { // its view is not that of the target
+		if around := find(f.parent); around != nil && !isTarget(v, around.ID) { // its view is not that of the target
 			outer, _, err := v.project(*around)
 			if err != nil {
 				return err
@@ -184,7 +184,7 @@ func (v *Visit) Outward(from Frame, what string,
 }
 
 // isTarget reports whether a frame is in a process of its own.
-func (v *Visit) isTarget(f Frame) bool {
+func isTarget(v *Visit, f Frame) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return v.Keeper.Tracker.ByID[string(f)] != nil
