@@ -140,7 +140,11 @@ func (g goal) fillIn(step string) string {
 				params[name] = value
 			}
 		}
-		call.Arguments["arguments"] = params
+		if call.Arguments["name"] == nil { // a listed tool, which takes them itself
+			call.Arguments = params
+		} else {
+			call.Arguments["arguments"] = params
+		}
 		filled, _ := json.Marshal(call)
 		return string(filled)
 	}

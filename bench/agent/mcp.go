@@ -110,7 +110,7 @@ func (c *client) follow(ctx context.Context, step string) (answer, bool, error) 
 	if err := json.Unmarshal([]byte(step), &call); err != nil {
 		return answer{}, false, fmt.Errorf("the next step %s: %w", step, err)
 	}
-	if call.Tool != c.caller {
+	if call.Tool == c.searcher || call.Tool == c.describer || c.listed[call.Tool] == nil {
 		return answer{}, false, nil
 	}
 	a, err := c.use(ctx, call.Tool, call.Arguments)

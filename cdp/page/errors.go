@@ -12,15 +12,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// openStep opens a page, and a browser if none is open.
-var openStep = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
+// openStep opens a page, and a browser if none is open. It is a call as it stands, without an address: page.open requires
+// one.
+var openStep = host.Step{Op: host.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
 
 // ownSteps are the steps of this plugin in the place of those of the plugin cdp.
 var ownSteps = map[string]host.Step{
-	"open":                        openStep,
 	"targets":                     host.CallStep(Name+".tabs", nil),
 	"state":                       host.CallStep(Name+".state", json.RawMessage(`{"action":"list"}`)),
-	"Page.navigate":               openStep,
+	"Page.navigate":               {Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}},
 	"Page.reload":                 host.CallStep(Name+".go", json.RawMessage(`{"to":"reload"}`)),
 	"Page.handleJavaScriptDialog": host.CallStep(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
 }
