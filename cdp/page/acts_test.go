@@ -90,7 +90,7 @@ func TestLateEffects(t *testing.T) {
 		act := e.Act
 		var told json.RawMessage
 		waitUntil(t, test.name, func() bool { // the browser reports some of it a little later
-			raw, err := c.raw(t, "evaluate", `{"expression":"1"}`)
+			raw, err := c.raw(t, "text", `{"max_tokens":50}`)
 			if err != nil {
 				t.Fatal(exit(err))
 			}
@@ -105,7 +105,7 @@ func TestLateEffects(t *testing.T) {
 			t.Errorf("%s is attributed by %s", test.name, told)
 		}
 		c.closeOthers(t)
-		if raw, err := c.raw(t, "evaluate", `{"expression":"1"}`); err != nil || strings.Contains(string(raw), test.want) {
+		if raw, err := c.raw(t, "text", `{"max_tokens":50}`); err != nil || strings.Contains(string(raw), test.want) {
 			t.Errorf("%s is told again: %s, %s", test.name, raw, exit(err))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// openStep opens a page, and a browser if none is open. It is a call as it stands, without an address: page.open requires
-// one.
+// openStep opens a page, and a browser if none is open. It is a call as it stands, without an address, which page.open
+// requires.
 var openStep = host.Step{Op: host.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
 
 // ownSteps are the steps of this plugin in the place of those of the plugin cdp.

@@ -13,7 +13,7 @@ import (
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
-const maxMinified = 41_600
+const maxMinified = 41_700
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

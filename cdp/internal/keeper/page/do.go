@@ -55,7 +55,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		if acted > 0 {
 			earlier := v.Before
 			v.lookBack(v.Ledger())
-			v.askLate()
+			v.AskLate()
 			r.addLate(acted, v.Before)
 			v.Before = earlier
 		}

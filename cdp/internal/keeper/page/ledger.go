@@ -349,8 +349,8 @@ func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	}
 }
 
-// askLate asks the document what it shows since the last answer, if no call of page.js has.
-func (v *Visit) askLate() {
+// AskLate asks the document what it shows since the last answer, if no call of page.js has.
+func (v *Visit) AskLate() {
 	l := v.owed
 	v.owed = nil
 	var now lateDocument

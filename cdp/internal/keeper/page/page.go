@@ -141,7 +141,7 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	if err != nil {
 		return nil, err
 	}
-	v.askLate()
+	v.AskLate()
 	data := scan.Marshal(done)
 	if !v.Before.none() {
 		data = slices.Concat([]byte(`{"before":`), scan.Marshal(v.Before), []byte(","), data[1:])

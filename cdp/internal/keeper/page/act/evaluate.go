@@ -46,6 +46,10 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	if err != nil {
 		return r, err
 	}
+	v.AskLate()
+	l := v.Ledger() // what the program changes is not told, but by the next answer
+	l.Acts++
+	l.Of = "evaluate"
 	v.Subject = "document at " + page.Clip(v.URL(), 200)
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,

@@ -96,7 +96,9 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	}
 	last := &ended{}
 	rest := quiet
-	if loaded(v) {
+	if len(a.Pending) > 0 { // its scripts fetch what it shows
+		v.AwaitRequests(a, time.Now().Add(fetchTime))
+	} else if loaded(v) {
 		rest = 0
 	}
 	for turn := 0; v.Dialog() == nil; turn++ {
@@ -121,7 +123,9 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	if caused.Dialog != nil && r.URL == "" {
 		r.URL = v.URL()
 	}
-	if !loaded(v) {
+	if loaded(v) {
+		caused.AddPending(a.Pending)
+	} else {
 		caused.AddPending(a.Loading)
 	}
 	if !caused.None() {
@@ -143,6 +147,9 @@ func awaitBegin(v *page.Visit, commits int) {
 		return v.Page.PendingURL != "" || v.Page.Commits > commits || v.Page.Closed || v.Page.Dialog != nil, nil
 	})
 }
+
+// fetchTime is how long a document that has loaded may wait for responses that its scripts have asked for.
+const fetchTime = 2 * time.Second
 
 // maxNavigations bounds how often a document that opens is replaced by another one.
 const maxNavigations = 20
