@@ -12,11 +12,10 @@ const needsDisplay = false
 type child struct {
 	pid      int
 	done     chan struct{}
-	drained  chan struct{}
 	exitCode int
 }
 
-func startChild(LaunchConfig, []string, *lastLines) (*child, io.ReadCloser, io.WriteCloser, error) {
+func startChild(LaunchConfig, []string, io.Writer) (*child, io.ReadCloser, io.WriteCloser, error) {
 	return nil, nil, nil, errors.New("launching a browser is not available on this platform: " +
 		"the debugging pipe needs inherited file descriptors")
 }

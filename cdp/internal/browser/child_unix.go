@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 )
 
 const needsDisplay = runtime.GOOS != "darwin"
@@ -18,8 +19,7 @@ const needsDisplay = runtime.GOOS != "darwin"
 type child struct {
 	pid      int
 	done     chan struct{}
-	drained  chan struct{} // closed when its stderr was read to the end
-	exitCode int           // valid once done is closed
+	exitCode int // valid once done is closed
 
 	mu     sync.Mutex
 	reaped bool
@@ -27,10 +27,10 @@ type child struct {
 
 // startChild starts the browser with the debugging pipe on its descriptors 3 and 4. It returns our ends of the pipe:
 // from carries the browser's messages, to carries ours.
-func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (
+func startChild(cfg LaunchConfig, args []string, stderr io.Writer) (
 	c *child, from io.ReadCloser, to io.WriteCloser, err error,
 ) {
-	var pipes [3][2]*os.File // the browser's descriptors 3 (it reads), 4 (it writes) and 2, each as its read and write end
+	var pipes [2][2]*os.File // the browser's descriptors 3 (it reads) and 4 (it writes), each as its read and write end
 	for i := range pipes {
 		if pipes[i][0], pipes[i][1], err = os.Pipe(); err != nil {
 			closeAll(pipes[:i])
@@ -43,11 +43,12 @@ func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (
 	if cfg.Temp != "" {
 		cmd.Env = append(cmd.Env, "TMPDIR="+cfg.Temp)
 	}
-	cmd.Stderr = pipes[2][1]
+	// A helper process that outlives the browser may hold its stderr open.
+	cmd.Stderr, cmd.WaitDelay = stderr, stderrTimeout
 	cmd.ExtraFiles = []*os.File{pipes[0][0], pipes[1][1]}
 	cmd.SysProcAttr = childAttributes()
 
-	c = &child{done: make(chan struct{}), drained: make(chan struct{}), exitCode: -1}
+	c = &child{done: make(chan struct{}), exitCode: -1}
 	started := make(chan error, 1)
 	go func() {
 		// PR_SET_PDEATHSIG refers to the parent thread. So the thread that starts the browser must live as long as
@@ -68,14 +69,11 @@ func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (
 	}
 	pipes[0][0].Close()
 	pipes[1][1].Close()
-	pipes[2][1].Close()
-	go func() {
-		stderr.drain(pipes[2][0])
-		pipes[2][0].Close()
-		close(c.drained)
-	}()
 	return c, pipes[1][0], pipes[0][1], nil
 }
+
+// stderrTimeout bounds the wait for the end of a browser's stderr after its exit.
+const stderrTimeout = 500 * time.Millisecond
 
 func (c *child) kill() {
 	c.mu.Lock()

@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -59,9 +62,13 @@ type Message struct {
 // Truncated reports whether the message was over the limit, so that its end is lost.
 func (m Message) Truncated() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
 
-// conn is a [Conn] over what carries whole messages.
+// conn is a [Conn] over what carries whole messages. Between callers, which must not block, and the one goroutine that
+// writes is a bounded queue. It either writes a message whole or ends the connection, so a browser that pauses its
+// reading finds an unbroken stream afterwards.
 type conn struct {
-	queue   *sendQueue
+	queue   chan []byte
+	waiting atomic.Int64 // bytes in the queue, and of the message that is being written
+	closed  chan struct{}
 	limit   int
 	receive func(add func(part []byte)) error // receives one message
 	spill   func(beginning []byte) io.Writer
@@ -70,21 +77,50 @@ type conn struct {
 
 // newConn returns a connection. limit is the largest message received whole, in bytes; zero means DefaultMaxMessage.
 func newConn(limit int, receive func(add func(part []byte)) error, send func([]byte) error, end func()) *conn {
-	if limit <= 0 {
-		limit = DefaultMaxMessage
-	}
-	c := &conn{limit: limit, receive: receive}
-	c.queue = newSendQueue(send, func() { c.close() })
+	c := &conn{limit: cmp.Or(limit, DefaultMaxMessage), receive: receive, queue: make(chan []byte, maxQueued),
+		closed: make(chan struct{})}
 	c.close = sync.OnceFunc(func() {
-		c.queue.close()
+		close(c.closed)
 		end()
 	})
+	go func() {
+		for {
+			select {
+			case message := <-c.queue:
+				if send(message) != nil {
+					c.close()
+				}
+				c.waiting.Add(-int64(len(message))) // only now: a message stuck in the pipe still counts
+			case <-c.closed:
+				return
+			}
+		}
+	}()
 	return c
 }
 
 func (c *conn) SetSpill(spill func([]byte) io.Writer) { c.spill = spill }
 
-func (c *conn) Send(message []byte) error { return c.queue.send(message) }
+func (c *conn) Send(message []byte) error {
+	size := int64(len(message))
+	if size > MaxRequest {
+		return &TooLargeError{len(message), MaxRequest}
+	}
+	select {
+	case <-c.closed:
+		return ErrClosed
+	default:
+	}
+	if c.waiting.Add(size) <= maxQueuedBytes {
+		select {
+		case c.queue <- message:
+			return nil
+		default:
+		}
+	}
+	c.waiting.Add(-size)
+	return ErrFull
+}
 
 func (c *conn) Receive() (Message, error) {
 	var (
@@ -136,81 +172,29 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the message has %d bytes; the browser accepts at most %d", e.Size, e.Limit)
 }
 
-// sendQueue is the bounded queue between callers, which must not block, and the one goroutine that writes. It
-// either writes a message whole or ends the connection, so a browser that pauses its reading finds an unbroken
-// stream afterwards.
-type sendQueue struct {
-	mu     sync.Mutex
-	wake   sync.Cond
-	queue  [][]byte
-	bytes  int
-	closed bool
-}
-
-func newSendQueue(write func([]byte) error, onFailure func()) *sendQueue {
-	q := &sendQueue{}
-	q.wake.L = &q.mu
-	go func() {
+// NewPipe returns a connection over the two ends of a debugging pipe, which carries JSON texts, each terminated by a
+// NUL byte. limit is the largest message read whole, in bytes; zero means DefaultMaxMessage.
+func NewPipe(from io.ReadCloser, to io.WriteCloser, limit int) Conn {
+	r := bufio.NewReaderSize(from, 256<<10)
+	receive := func(add func(part []byte)) error {
 		for {
-			message, ok := q.next()
-			if !ok {
-				return
+			part, err := r.ReadSlice(0)
+			switch {
+			case err == nil:
+				add(part[:len(part)-1])
+				return nil
+			case !errors.Is(err, bufio.ErrBufferFull):
+				return err
 			}
-			if err := write(message); err != nil {
-				q.close()
-				onFailure()
-				return
-			}
-			q.release(message)
+			add(part)
 		}
-	}()
-	return q
-}
-
-func (q *sendQueue) send(message []byte) error {
-	if len(message) > MaxRequest {
-		return &TooLargeError{len(message), MaxRequest}
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case q.closed:
-		return ErrClosed
-	case len(q.queue) >= maxQueued || q.bytes+len(message) > maxQueuedBytes:
-		return ErrFull
+	send := func(message []byte) error {
+		_, err := to.Write(append(message, 0))
+		return err
 	}
-	q.queue = append(q.queue, message)
-	q.bytes += len(message)
-	q.wake.Signal()
-	return nil
-}
-
-func (q *sendQueue) next() ([]byte, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.queue) == 0 && !q.closed {
-		q.wake.Wait()
-	}
-	if q.closed {
-		return nil, false
-	}
-	message := q.queue[0]
-	q.queue[0] = nil
-	q.queue = q.queue[1:]
-	return message, true
-}
-
-// release subtracts a message's bytes only after the write, so that a message stuck in the pipe still counts.
-func (q *sendQueue) release(message []byte) {
-	q.mu.Lock()
-	q.bytes -= len(message)
-	q.mu.Unlock()
-}
-
-func (q *sendQueue) close() {
-	q.mu.Lock()
-	q.closed = true
-	q.queue = nil
-	q.mu.Unlock()
-	q.wake.Broadcast()
+	return newConn(limit, receive, send, func() {
+		to.Close()
+		from.Close()
+	})
 }

@@ -77,7 +77,7 @@ func Find(flag, env, config string) (Found, error) {
 		if choice.value == "" {
 			continue
 		}
-		path, err := exec.LookPath(choice.value)
+		path, err := lookUp(choice.value)
 		// Only who makes the call knows the working folder.
 		relative := choice.from != FromFlag && filepath.Base(choice.value) != choice.value && !filepath.IsAbs(choice.value)
 		if err != nil || relative {
@@ -86,20 +86,24 @@ func Find(flag, env, config string) (Found, error) {
 				Install: installCommand(runtime.GOOS, exists),
 			}
 		}
-		if abs, err := filepath.Abs(path); err == nil {
-			path = abs
-		}
 		return Found{path, choice.from}, nil
 	}
 	paths := candidates(runtime.GOOS, os.Getenv)
 	for _, candidate := range paths {
-		if path, err := exec.LookPath(candidate); err == nil {
-			if abs, err := filepath.Abs(path); err == nil {
-				return Found{abs, candidate}, nil
-			}
+		if path, err := lookUp(candidate); err == nil {
+			return Found{path, candidate}, nil
 		}
 	}
 	return Found{}, &NotFoundError{Tried: paths, Install: installCommand(runtime.GOOS, exists)}
+}
+
+// lookUp returns the absolute path of a program.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // candidates lists names to look up in PATH and absolute paths, the preferred ones first.

@@ -1,7 +1,7 @@
 package browser
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,15 +80,13 @@ func (e *LaunchError) Error() string {
 
 // Launch starts a browser and waits until it responds. Every failure is a *LaunchError and leaves no process.
 func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = 30 * time.Second
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 
 	args, notes := arguments(cfg, isRoot(), smallSharedMemory())
-	stderr := &lastLines{log: cfg.Log}
-	child, from, to, err := startChild(cfg, args, stderr)
+	stderr := &tail{}
+	child, from, to, err := startChild(cfg, args, io.MultiWriter(stderr, cmp.Or(cfg.Log, io.Discard)))
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
@@ -118,14 +116,14 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	case <-child.done:
 	case <-ctx.Done():
 	}
-	exited := isClosed(child.done)
+	exited := false
+	select {
+	case <-child.done:
+		exited = true
+	default:
+	}
 	p.Kill()
 	<-versionErr
-	// A helper process that outlives the browser may hold its stderr open.
-	select {
-	case <-child.drained:
-	case <-time.After(stderrTimeout):
-	}
 	failure := &LaunchError{ExitCode: -1, Stderr: stderr.lines()}
 	switch {
 	case exited:
@@ -140,8 +138,6 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	}
 	return nil, failure
 }
-
-const stderrTimeout = 500 * time.Millisecond
 
 // FetchVersion sends Browser.getVersion as the first message of a connection, with id 1, and returns the result.
 func FetchVersion(c Conn) (Version, error) {
@@ -239,58 +235,34 @@ func exitReason(cfg LaunchConfig, code int) string {
 	return fmt.Sprintf("%s exited with %d before it responded", name, code)
 }
 
-// lastLines keeps the last lines of a text and copies the whole text to a log.
-type lastLines struct {
-	log  io.Writer
+// tail keeps the end of what is written to it.
+type tail struct {
 	mu   sync.Mutex
-	last []string
+	text []byte
 }
 
 const (
+	maxTail      = 16 << 10
 	maxLastLines = 12
 	maxLineBytes = 400
 )
 
-// drain reads until the end of r.
-func (l *lastLines) drain(r io.Reader) {
-	br := bufio.NewReaderSize(r, 16<<10)
-	for {
-		line, err := br.ReadSlice('\n')
-		if len(line) > 0 {
-			if l.log != nil {
-				l.log.Write(line)
-			}
-			l.add(strings.TrimRight(string(line[:min(len(line), maxLineBytes)]), "\r\n"))
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-maxTail):]
+	return len(b), nil
+}
+
+// lines returns the last lines that are not blank.
+func (t *tail) lines() (last []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for line := range strings.Lines(string(t.text)) {
+		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
+			last = append(last, line[:min(len(line), maxLineBytes)])
 		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
-		}
 	}
-}
-
-func (l *lastLines) add(line string) {
-	if strings.TrimSpace(line) == "" {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.last) == maxLastLines {
-		l.last = append(l.last[:0], l.last[1:]...)
-	}
-	l.last = append(l.last, line)
-}
-
-func (l *lastLines) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.last...)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	return last[max(0, len(last)-maxLastLines):]
 }
