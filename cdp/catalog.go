@@ -91,7 +91,7 @@ func (p *catalog) Lines(group string) ([]host.Line, error) {
 		}
 		lines = append(lines, host.Line{
 			Name: c.Name, Signature: p.protocol.signature(c), Brief: manifest.CleanLine(m.Brief),
-			Effect: string(m.Effect), Deprecated: m.Deprecated, Experimental: m.Experimental,
+			Effect: string(c.Effect), Deprecated: c.Deprecated, Experimental: c.Experimental,
 		})
 	}
 	return lines, nil

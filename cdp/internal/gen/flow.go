@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +28,8 @@ func (t *tables) sources() {
 		if len(row) > 6 {
 			s.Filter = row[6]
 		}
-		if _, isType := t.p.Type(name); !isType && !strings.Contains(name, " ") && !t.kinds(name) {
+		// A name without a dot is that of a kind of value.
+		if _, isType := t.p.Type(name); !isType && !strings.Contains(name, " ") && strings.Contains(name, ".") {
 			return fmt.Errorf("there is no type %s", name)
 		}
 		if len(t.notes.Sources[name]) == 0 && s.Ends == "-" {
@@ -51,9 +50,6 @@ func (t *tables) sources() {
 		return nil
 	})
 }
-
-// kinds reports whether a name without a space is that of a kind of value.
-func (t *tables) kinds(name string) bool { return !strings.Contains(name, ".") }
 
 func paramsOf(column string) json.RawMessage {
 	if column == "-" {
@@ -90,28 +86,20 @@ func (t *tables) checkCall(of string, call protocol.Call) error {
 
 // checkResult checks that the result of a source has the field that its pointer names.
 func (t *tables) checkResult(s protocol.SourceRow) error {
-	fail := fmt.Errorf("the result of %s has no %s", s.Tool, s.Result)
-	steps := strings.Split(strings.TrimPrefix(s.Result, "/"), "/")
-	if own, isVerb := verbs[s.Tool]; isVerb {
-		if !slices.Contains(own, steps[0]) {
-			return fail
-		}
-		if s.Tool != "events" {
-			return nil
-		}
+	steps, has := strings.Split(strings.TrimPrefix(s.Result, "/"), "/"), false
+	if own, isVerb := verbs[s.Tool]; !isVerb {
+		c, ok := t.p.Command(s.Tool)
+		has = ok && t.hasField(c.Returns, steps)
+	} else if has = slices.Contains(own, steps[0]); has && s.Tool == "events" {
 		var q struct{ Match []string }
-		if len(steps) < 4 || steps[2] != "params" || json.Unmarshal([]byte(s.Params), &q) != nil || len(q.Match) != 1 {
-			return fail
+		has = len(steps) > 3 && steps[2] == "params" && json.Unmarshal([]byte(s.Params), &q) == nil && len(q.Match) == 1
+		if has {
+			e, ok := t.p.Event(q.Match[0])
+			has = ok && t.hasField(e.Fields, steps[3:])
 		}
-		e, ok := t.p.Event(q.Match[0])
-		if !ok || !t.hasField(e.Fields, steps[3:]) {
-			return fail
-		}
-		return nil
 	}
-	c, ok := t.p.Command(s.Tool)
-	if !ok || !t.hasField(c.Returns, steps) {
-		return fail
+	if !has {
+		return fmt.Errorf("the result of %s has no %s", s.Tool, s.Result)
 	}
 	return nil
 }
@@ -230,7 +218,7 @@ const ranColumns = "# Ran on: "
 
 // ran reads what happened when the examples were run.
 func (t *tables) ran() {
-	t.commandRows(ranTable, 6, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+	first := t.rows(ranTable, 6, t.ofCommand(func(row []string, _ *protocol.Command, n *protocol.Note) error {
 		if n.Runs == nil {
 			n.Runs = map[string]protocol.Run{}
 		}
@@ -246,15 +234,10 @@ func (t *tables) ran() {
 		}
 		n.Runs[row[1]] = run
 		return nil
-	})
-	raw, err := os.ReadFile(filepath.Join(t.folder, ranTable))
-	line, _, _ := strings.Cut(string(raw), "\n")
-	on, ok := strings.CutPrefix(line, ranColumns)
-	if err == nil && !ok {
-		err = fmt.Errorf("the first line does not begin with %q", ranColumns)
-	}
-	if err != nil {
-		t.problem(ranTable, 0, err)
+	}))
+	on, ok := strings.CutPrefix(first, ranColumns)
+	if !ok {
+		t.problem(ranTable, 1, fmt.Errorf("the first line does not begin with %q", ranColumns))
 	}
 	t.notes.Values["ran on"] = on
 }

@@ -17,22 +17,18 @@ import (
 const revision = "0.0.1734725"
 
 func main() {
-	if err := run("../protocol", "../gen"); err != nil {
+	// The folders are relative to that of the go:generate line.
+	p, err := generate("../protocol", "../gen")
+	if err == nil {
+		err = os.WriteFile("../protocol/protocol.bin", []byte(p.Encoded()), 0o644)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-// run reads sources and tables and writes protocol.bin. Both folders are relative to the folder of the go:generate
-// line.
-func run(folder, tables string) error {
-	p, err := generate(folder, tables)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(folder, "protocol.bin"), []byte(p.Encoded()), 0o644)
-}
-
+// generate reads sources and tables.
 func generate(folder, tables string) (*protocol.Protocol, error) {
 	documents, err := readDocuments(folder)
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -240,7 +239,7 @@ func (t *tables) deprecated() {
 }
 
 func (t *tables) examples() {
-	t.commandRows(examplesTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
+	t.rows(examplesTable, 3, t.ofCommand(func(row []string, c *protocol.Command, n *protocol.Note) error {
 		if !json.Valid([]byte(row[2])) || !strings.HasPrefix(row[2], "{") {
 			return fmt.Errorf("the parameters of %s are not a JSON object: %s", row[0], row[2])
 		}
@@ -261,17 +260,17 @@ func (t *tables) examples() {
 		}
 		n.Examples = append(n.Examples, e)
 		return nil
-	})
+	}))
 }
 
 func (t *tables) values() {
 	folds := map[string]bool{}
 	t.rows(valuesTable, 2, func(row []string) error {
-		if fold := strings.ToLower(row[0]); folds[fold] {
+		fold := strings.ToLower(row[0])
+		if folds[fold] {
 			return fmt.Errorf("%s occurs twice", row[0])
-		} else {
-			folds[fold] = true
 		}
+		folds[fold] = true
 		if !json.Valid([]byte(row[1])) {
 			return fmt.Errorf("the value of %s is not JSON: %s", row[0], row[1])
 		}
@@ -393,13 +392,9 @@ func (t *tables) commands(file string, columns int, each commandRow) {
 	t.rows(file, columns, once(t.ofCommand(each)))
 }
 
-// commandRows reads a table with several rows for a command.
-func (t *tables) commandRows(file string, columns int, each commandRow) {
-	t.rows(file, columns, t.ofCommand(each))
-}
-
 type commandRow func(row []string, c *protocol.Command, n *protocol.Note) error
 
+// ofCommand reads a row for a command, which its first column names.
 func (t *tables) ofCommand(each commandRow) func(row []string) error {
 	return func(row []string) error {
 		c, ok := t.p.Command(row[0])
@@ -413,39 +408,32 @@ func (t *tables) ofCommand(each commandRow) func(row []string) error {
 	}
 }
 
-func (t *tables) rows(file string, columns int, each func(row []string) error) {
-	f, err := os.Open(filepath.Join(t.folder, file))
+// rows reads a table and returns its first line.
+func (t *tables) rows(file string, columns int, each func(row []string) error) (first string) {
+	text, err := os.ReadFile(filepath.Join(t.folder, file))
 	if err != nil {
 		t.problems = append(t.problems, err)
-		return
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for number := 1; lines.Scan(); number++ {
-		line := lines.Text()
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		row := strings.Split(line, "\t")
-		if len(row) < columns {
-			t.problem(file, number, fmt.Errorf("%d columns: expected %d", len(row), columns))
-			continue
+		err := fmt.Errorf("%d columns: expected %d", len(row), columns)
+		if len(row) >= columns {
+			err = each(row)
 		}
-		if err := each(row); err != nil {
-			t.problem(file, number, err)
+		if err != nil {
+			t.problem(file, i+1, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.problem(file, 0, err)
-	}
+	return lines[0]
 }
 
 func (t *tables) problem(file string, line int, err error) {
 	if line > 0 {
-		err = fmt.Errorf("%s:%d: %w", file, line, err)
-	} else {
-		err = fmt.Errorf("%s: %w", file, err)
+		file = fmt.Sprintf("%s:%d", file, line)
 	}
-	t.problems = append(t.problems, err)
+	t.problems = append(t.problems, fmt.Errorf("%s: %w", file, err))
 }

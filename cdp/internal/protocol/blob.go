@@ -10,13 +10,13 @@ import (
 
 // The flat form. All numbers are little-endian. A string is its length as uvarint, followed by its bytes.
 //
-//	header   "parleyCDP4", then for domains, commands, events, types, values, sources: u32 count, u32 offset of the
+//	header   "parleyCDP5", then for domains, commands, events, types, values, sources: u32 count, u32 offset of the
 //	         index; then version, revision
 //	index    one u32 per member: the offset of its record; sorted by qualified name in lower case
 //	records  the qualified name, which the binary search compares, then what writer.domain, node and note write
 //
 // The members of a domain are adjacent in an index, so a domain record refers to them by first index and count.
-const magic = "parleyCDP4"
+const magic = "parleyCDP5"
 
 const headerSize = len(magic) + 6*8
 
@@ -139,9 +139,10 @@ type entry struct {
 	record []byte
 }
 
+func byName(a, b entry) int { return cmp.Compare(a.fold, b.fold) }
+
 func write(revision string, notes Notes, docs []*document) string {
 	lists := map[Kind][]entry{}
-	counts := map[string]map[Kind]int{}
 	for _, doc := range docs {
 		for i := range doc.Domains {
 			d := &doc.Domains[i]
@@ -149,9 +150,7 @@ func write(revision string, notes Notes, docs []*document) string {
 				notes.describe(d.Domain, &d.Commands[j])
 				notes.order(d.Domain, &d.Commands[j])
 			}
-			counts[d.Domain] = map[Kind]int{}
 			for _, k := range kinds {
-				counts[d.Domain][k] = len(d.members(k))
 				for j := range d.members(k) {
 					n := &d.members(k)[j]
 					name := d.Domain + "." + n.Name
@@ -173,7 +172,7 @@ func write(revision string, notes Notes, docs []*document) string {
 	}
 	first := map[string]map[Kind]int{}
 	for _, k := range kinds {
-		slices.SortFunc(lists[k], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
+		slices.SortFunc(lists[k], byName)
 		for i, e := range lists[k] {
 			domain, _, _ := strings.Cut(e.fold, ".")
 			if first[domain] == nil {
@@ -205,10 +204,6 @@ func write(revision string, notes Notes, docs []*document) string {
 		w.sources(&rows)
 		lists[kindSource] = append(lists[kindSource], entry{strings.ToLower(name), w.b})
 	}
-	slices.SortFunc(lists[kindSource], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
-	slices.SortFunc(lists[kindValue], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
-	slices.SortFunc(lists[kindDomain], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
-
 	w := &codec{b: make([]byte, headerSize)}
 	copy(w.b, magic)
 	version := ""
@@ -225,6 +220,7 @@ func write(revision string, notes Notes, docs []*document) string {
 	}
 	for _, k := range indexes {
 		at := int(binary.LittleEndian.Uint32(w.b[len(magic)+8*slices.Index(indexes, k)+4:]))
+		slices.SortFunc(lists[k], byName)
 		for i, e := range lists[k] {
 			binary.LittleEndian.PutUint32(w.b[at+4*i:], uint32(len(w.b)))
 			w.b = append(w.b, e.record...)
@@ -237,7 +233,7 @@ func write(revision string, notes Notes, docs []*document) string {
 func recordOf(d *sourceDomain, notes Notes, first map[Kind]int) domainRecord {
 	r := domainRecord{Domain: Domain{Name: d.Domain, Brief: notes.Domains[d.Domain], Description: d.Description,
 		Experimental: d.Experimental, Deprecated: d.Deprecated, Dependencies: d.Dependencies,
-		Enabling: notes.Enables[d.Domain]}, coverage: countDomain(d, notes.Commands)}
+		Enabling: notes.Enables[d.Domain]}}
 	for i, k := range kinds {
 		r.first[i], r.count[i] = first[k], len(d.members(k))
 	}
@@ -401,7 +397,6 @@ type domainRecord struct {
 	Domain
 	file, ordinal int
 	first, count  [3]int // by kind
-	coverage      Coverage
 }
 
 func (c *codec) domain(d *domainRecord) {
@@ -420,9 +415,6 @@ func (c *codec) domain(d *domainRecord) {
 	for i := range kinds {
 		c.uint(&d.first[i])
 		c.uint(&d.count[i])
-	}
-	for _, n := range d.coverage.numbers() {
-		c.uint(n)
 	}
 }
 
@@ -501,19 +493,12 @@ func (r *reader) memberName() (m memberRecord) {
 
 // index returns the number of members of kind k and the offset of their index.
 func (p *Protocol) index(k Kind) (count, offset int) {
-	at := len(magic)
-	for _, other := range indexes {
-		if other == k {
-			break
-		}
-		at += 8
-	}
+	at := len(magic) + 8*slices.Index(indexes, k)
 	return p.u32(at), p.u32(at + 4)
 }
 
 func (p *Protocol) u32(at int) int {
-	s := p.data[at : at+4]
-	return int(s[0]) | int(s[1])<<8 | int(s[2])<<16 | int(s[3])<<24
+	return int(binary.LittleEndian.Uint32([]byte(p.data[at : at+4])))
 }
 
 // at returns a reader of the i-th record of kind k.

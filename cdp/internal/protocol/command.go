@@ -119,20 +119,20 @@ func (p *Protocol) entry(k Kind, name string) (*Entry, bool) {
 }
 
 // typeHead returns a type without its properties.
-func (p *Protocol) typeHead(name string) (memberRecord, bool) {
+func (p *Protocol) typeHead(name string) (m memberRecord, ok bool) {
 	r, ok := p.find(KindType, name)
-	if !ok {
-		return memberRecord{}, false
+	if ok {
+		m = r.memberHead()
 	}
-	return r.memberHead(), true
+	return m, ok
 }
 
-func (p *Protocol) typeRecord(name string) (memberRecord, bool) {
+func (p *Protocol) typeRecord(name string) (m memberRecord, ok bool) {
 	r, ok := p.find(KindType, name)
-	if !ok {
-		return memberRecord{}, false
+	if ok {
+		m = r.member()
 	}
-	return r.member(), true
+	return m, ok
 }
 
 // resolveRedirect returns the command that a redirect leads to, and its name. It returns m itself if there is no

@@ -173,17 +173,14 @@ func (e *exampleBuilder) valueByType(owner, domain, name string, n *node, full b
 }
 
 func (e *exampleBuilder) fallback(owner, name, typed string) []byte {
-	switch typed {
-	case "boolean":
+	if typed == "boolean" {
 		return []byte("true")
-	case "integer", "number":
-		if e.onFallback != nil {
-			e.onFallback(owner, name)
-		}
-		return []byte("1")
 	}
 	if e.onFallback != nil {
 		e.onFallback(owner, name)
+	}
+	if typed == "integer" || typed == "number" {
+		return []byte("1")
 	}
 	return jsontext.AppendString(nil, strings.ToLower(words(name)))
 }
@@ -209,10 +206,6 @@ func lookup(key string) ([]byte, bool) {
 	}
 	r.str()
 	return []byte(r.str()), true
-}
-
-func hasNode(nodes []node, name string) bool {
-	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
 }
 
 // implied has what impliedParams returns for commands that the rule does not fit.
@@ -248,23 +241,20 @@ func impliedParams(command string, nodes []node) []string {
 	if names, known := implied.find(command); known {
 		return names
 	}
-	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"},
-		{"storageKey", "securityOrigin", "storageBucket"}} {
-		count, first := 0, ""
-		for _, name := range group {
-			i := slices.IndexFunc(nodes, func(n node) bool { return n.Name == name && n.Optional })
-			if i < 0 {
-				continue
-			}
-			if count++; first == "" {
-				first = name
-			}
-		}
-		if count > 1 {
-			return []string{first}
+	for _, group := range oneOf[:2] {
+		present := presentOf(group, nodes, func(n node) bool { return n.Optional && n.Name != "selector" })
+		if len(present) > 1 {
+			return present[:1]
 		}
 	}
 	return nil
+}
+
+// presentOf returns the names of a group that are those of nodes that count.
+func presentOf(group []string, nodes []node, counts func(node) bool) []string {
+	return slices.DeleteFunc(slices.Clone(group), func(name string) bool {
+		return !slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name && counts(n) })
+	})
 }
 
 // excluded has what excludedParams returns for commands that the rule does not fit.
@@ -291,17 +281,9 @@ func excludedParams(command string, nodes []node) []string {
 		return names
 	}
 	var out []string
-	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"},
-		{"storageKey", "securityOrigin", "storageBucket"}} {
-		taken := false
-		for _, name := range group {
-			if !hasNode(nodes, name) {
-				continue
-			}
-			if taken {
-				out = append(out, name)
-			}
-			taken = true
+	for _, group := range oneOf[:2] {
+		if present := presentOf(group, nodes, func(node) bool { return true }); len(present) > 0 {
+			out = append(out, present[1:]...)
 		}
 	}
 	return out

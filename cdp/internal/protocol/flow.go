@@ -111,13 +111,9 @@ func (p *Protocol) Values(c *Command, from map[string]string, isSource func(name
 	implied := impliedParams(c.source.qualified, nodes)
 	for i := range nodes {
 		n := &nodes[i]
-		start := len(v.found)
-		v.walk(c.Name, c.source.domain, n.Name, n, "/"+n.Name, !n.Optional || slices.Contains(implied, n.Name), nil)
-		for j := start; j < len(v.found); j++ {
-			if v.found[j].Pointer == "/"+n.Name {
-				v.found[j].Instead = alternatives(n, nodes)
-			}
-		}
+		at := Value{Pointer: "/" + n.Name, Required: !n.Optional || slices.Contains(implied, n.Name),
+			Instead: alternatives(n, nodes)}
+		v.walk(c.Name, c.source.domain, n.Name, n, at, nil)
 	}
 	return v.found
 }
@@ -131,11 +127,7 @@ func alternatives(n *node, nodes []node) (names []string) {
 		if !slices.Contains(group, n.Name) {
 			continue
 		}
-		for _, name := range group {
-			if name != n.Name && hasNode(nodes, name) {
-				names = append(names, name)
-			}
-		}
+		names = append(names, presentOf(group, nodes, func(other node) bool { return other.Name != n.Name })...)
 	}
 	return names
 }
@@ -174,44 +166,38 @@ type valueFinder struct {
 	found    []Value
 }
 
-func (v *valueFinder) walk(owner, domain, name string, n *node, pointer string, required bool, seen []string) {
-	source, known := v.from[owner+"."+name]
-	switch {
-	case source == "-":
-		return
+// walk finds values in a node: at is what the node itself would be.
+func (v *valueFinder) walk(owner, domain, name string, n *node, at Value, seen []string) {
+	var known bool
+	switch at.Source, known = v.from[owner+"."+name]; {
+	case at.Source == "-":
 	case known:
-		v.found = append(v.found, Value{Pointer: pointer, Required: required, Source: source})
-		return
+		v.found = append(v.found, at)
 	case n.Ref != "":
 		t, ok := v.p.typeRecord(qualify(domain, n.Ref))
 		switch {
 		case !ok || slices.Contains(seen, t.qualified):
 		case v.isSource(t.qualified):
-			v.found = append(v.found, Value{Pointer: pointer, Required: required, Source: t.qualified})
+			at.Source = t.qualified
+			v.found = append(v.found, at)
 		default:
-			seen = append(slices.Clone(seen), t.qualified)
-			v.properties(t.qualified, t.domain, &t.node, pointer, required, seen)
+			v.properties(t.qualified, t.domain, &t.node, at, append(slices.Clone(seen), t.qualified))
 		}
 	case n.Items != nil:
-		v.walk(owner, domain, name+"[]", n.Items, pointer+"/0", required, seen)
+		v.walk(owner, domain, name+"[]", n.Items, Value{Pointer: at.Pointer + "/0", Required: at.Required}, seen)
 	default:
-		v.properties(owner+"."+name, domain, n, pointer, required, seen)
+		v.properties(owner+"."+name, domain, n, at, seen)
 	}
 }
 
-func (v *valueFinder) properties(owner, domain string, n *node, pointer string, required bool, seen []string) {
+func (v *valueFinder) properties(owner, domain string, n *node, in Value, seen []string) {
 	for i := range n.Properties {
 		q := &n.Properties[i]
-		instead := insteadOf(q, n.Properties)
-		start := len(v.found)
-		v.walk(owner, domain, q.Name, q, pointer+"/"+q.Name, required && (!q.Optional || len(instead) > 0), seen)
-		for j := start; j < len(v.found); j++ {
-			if v.found[j].Pointer == pointer+"/"+q.Name {
-				v.found[j].Instead = instead
-			}
-		}
+		at := Value{Pointer: in.Pointer + "/" + q.Name, Instead: insteadOf(q, n.Properties)}
+		at.Required = in.Required && (!q.Optional || len(at.Instead) > 0)
+		v.walk(owner, domain, q.Name, q, at, seen)
 	}
 	if n.Items != nil {
-		v.walk(owner, domain, "[]", n.Items, pointer+"/0", required, seen)
+		v.walk(owner, domain, "[]", n.Items, Value{Pointer: in.Pointer + "/0", Required: in.Required}, seen)
 	}
 }

@@ -160,12 +160,10 @@ func (e Enabling) KeptBy(command string) bool {
 
 // Line is a member in a list.
 type Line struct {
-	Kind         Kind
-	Name         string // bare: "getCookies"
-	Brief        string // at most LineSize characters
-	Effect       Effect // of commands
-	Deprecated   bool
-	Experimental bool
+	Kind   Kind
+	Name   string // bare: "getCookies"
+	Brief  string // at most LineSize characters
+	Effect Effect // of commands
 }
 
 // Version returns the protocol's own version: "1.3".
@@ -213,27 +211,19 @@ func (p *Protocol) Members(domain string) []Line {
 	list := make([]Line, 0, d.Commands+d.Events+d.Types)
 	for i, k := range kinds {
 		for j := range d.count[i] {
-			list = append(list, p.line(&d, k, p.at(k, d.first[i]+j)))
+			list = append(list, lineOf(k, p.at(k, d.first[i]+j)))
 		}
 	}
 	return list
 }
 
-func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
-	var m memberRecord
-	if k == KindType {
-		m = r.memberHead()
-	} else {
-		m = r.member()
+func lineOf(k Kind, r *reader) Line {
+	if k != KindCommand {
+		m := r.memberHead()
+		return Line{Kind: k, Name: m.Name, Brief: briefOf(m.Description, m.Name, LineSize)}
 	}
-	l := Line{Kind: k, Name: m.Name, Deprecated: m.Deprecated || d.Deprecated, Experimental: m.Experimental ||
-		d.Experimental}
-	l.Brief = briefOf(m.Description, m.Name, LineSize)
-	if k == KindCommand {
-		note := r.note()
-		l.Effect, l.Brief = note.Effect, cmp.Or(note.Brief, l.Brief)
-	}
-	return l
+	m, note := r.member(), r.note()
+	return Line{k, m.Name, cmp.Or(note.Brief, briefOf(m.Description, m.Name, LineSize)), note.Effect}
 }
 
 // Names returns the qualified names of all commands, sorted without regard to case.
@@ -289,7 +279,7 @@ func (p *Protocol) Undescribed() (names []string) {
 
 func bareName(name string) string { return name[strings.IndexByte(name, '.')+1:] }
 
-// Coverage counts the members of a protocol and how many are documented. [Build] computes all counts.
+// Coverage counts the members of a protocol and how many are documented.
 type Coverage struct {
 	Domains    int `json:"domains"`
 	Commands   int `json:"commands"`
@@ -312,34 +302,6 @@ type Coverage struct {
 	CommandsWithTasks          int `json:"commands_with_tasks"`
 }
 
-// numbers returns the fields that a domain record contains.
-func (c *Coverage) numbers() []*int {
-	return []*int{&c.Parameters, &c.ExperimentalCommands, &c.DeprecatedCommands, &c.DescribedCommands, &c.DescribedEvents,
-		&c.DescribedParameters,
-		&c.CommandsWithExamples, &c.CommandsWithCommonExamples, &c.CommandsWithTasks}
-}
-
-func countDomain(d *sourceDomain, notes map[string]Note) Coverage {
-	c := Coverage{}
-	for _, n := range d.Commands {
-		note := notes[d.Domain+"."+n.Name]
-		c.CommandsWithExamples++
-		c.CommandsWithCommonExamples += btoi(len(note.Examples) > 0)
-		c.CommandsWithTasks += btoi(len(note.Tasks) > 0)
-		c.Parameters += len(n.Parameters)
-		c.ExperimentalCommands += btoi(n.Experimental)
-		c.DeprecatedCommands += btoi(n.Deprecated)
-		c.DescribedCommands += btoi(n.Description != "")
-		for _, q := range n.Parameters {
-			c.DescribedParameters += btoi(q.Description != "")
-		}
-	}
-	for _, n := range d.Events {
-		c.DescribedEvents += btoi(n.Description != "")
-	}
-	return c
-}
-
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -347,20 +309,28 @@ func btoi(b bool) int {
 	return 0
 }
 
-// Coverage returns the sum over all domains.
-func (p *Protocol) Coverage() Coverage {
-	total := Coverage{}
-	count, _ := p.index(kindDomain)
-	for i := range count {
-		d := p.at(kindDomain, i).domain()
-		total.Domains++
-		total.Commands += d.Commands
-		total.Events += d.Events
-		total.Types += d.Types
-		sum := total.numbers()
-		for j, n := range d.coverage.numbers() {
-			*sum[j] += *n
+// Coverage counts the members and what is said of them.
+func (p *Protocol) Coverage() (c Coverage) {
+	for k, n := range map[Kind]*int{kindDomain: &c.Domains, KindCommand: &c.Commands, KindEvent: &c.Events,
+		KindType: &c.Types} {
+		*n, _ = p.index(k)
+	}
+	for i := range c.Commands {
+		r := p.at(KindCommand, i)
+		m, note := r.member(), r.note()
+		c.CommandsWithExamples++
+		c.CommandsWithCommonExamples += btoi(len(note.Examples) > 0)
+		c.CommandsWithTasks += btoi(len(note.Tasks) > 0)
+		c.Parameters += len(m.Parameters)
+		c.ExperimentalCommands += btoi(m.Experimental)
+		c.DeprecatedCommands += btoi(m.Deprecated)
+		c.DescribedCommands += btoi(m.Description != "")
+		for _, q := range m.Parameters {
+			c.DescribedParameters += btoi(q.Description != "")
 		}
 	}
-	return total
+	for i := range c.Events {
+		c.DescribedEvents += btoi(p.at(KindEvent, i).memberHead().Description != "")
+	}
+	return c
 }
