@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -425,16 +426,9 @@ type reader struct {
 }
 
 func (r *reader) uint() int {
-	n, shift := 0, 0
-	for {
-		c := r.s[r.i]
-		r.i++
-		n |= int(c&0x7f) << shift
-		if c < 0x80 {
-			return n
-		}
-		shift += 7
-	}
+	n, size := binary.Uvarint([]byte(r.s[r.i:min(r.i+binary.MaxVarintLen32, len(r.s))]))
+	r.i += size
+	return int(n)
 }
 
 func (r *reader) str() string {
@@ -509,21 +503,12 @@ func (p *Protocol) at(k Kind, i int) *reader {
 
 // find returns a reader of the record of that name, without regard to case.
 func (p *Protocol) find(k Kind, name string) (*reader, bool) {
-	count, offset := p.index(k)
-	low, high := 0, count
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		r := reader{s: p.data, i: p.u32(offset + 4*mid)}
-		switch c := compareFold(r.str(), name); {
-		case c == 0:
-			return &reader{s: p.data, i: p.u32(offset + 4*mid)}, true
-		case c < 0:
-			low = mid + 1
-		default:
-			high = mid
-		}
+	count, _ := p.index(k)
+	i, ok := sort.Find(count, func(i int) int { return compareFold(name, p.at(k, i).str()) })
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return p.at(k, i), true
 }
 
 // compareFold compares ASCII strings by their lower-case form. (Names in the flat form are ASCII.)

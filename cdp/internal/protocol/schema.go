@@ -1,6 +1,11 @@
 package protocol
 
-import "github.com/parley-tools/parley/manifest/jsontext"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
 
 // ParamsSchema returns the draft-07 JSON Schema of the command's parameters. It rejects unknown parameters, which
 // Chrome would silently ignore. Enums are inlined, named objects and arrays are defined once under definitions, and
@@ -201,25 +206,16 @@ func (w *schemaWriter) ref(name string) {
 
 // isJSONType reports whether t is also a type of JSON Schema. "any" is the absence of a type.
 func isJSONType(t string) bool {
-	switch t {
-	case "string", "integer", "number", "boolean", "object", "array":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, t)
 }
 
 // mediaType returns the media type of a command's binary result. A screenshot is PNG unless its format parameter says
 // otherwise.
 func mediaType(command string) string {
-	switch command {
-	case "Page.captureScreenshot", "HeadlessExperimental.beginFrame":
-		return "image/png"
-	case "Page.printToPDF":
-		return "application/pdf"
-	case "Audits.getEncodedResponse":
-		return "image/webp"
-	case "Debugger.getScriptSource", "Debugger.getWasmBytecode":
-		return "application/wasm"
+	known := map[string]string{
+		"Page.captureScreenshot": "image/png", "HeadlessExperimental.beginFrame": "image/png",
+		"Page.printToPDF": "application/pdf", "Audits.getEncodedResponse": "image/webp",
+		"Debugger.getScriptSource": "application/wasm", "Debugger.getWasmBytecode": "application/wasm",
 	}
-	return "application/octet-stream"
+	return cmp.Or(known[command], "application/octet-stream")
 }

@@ -210,17 +210,8 @@ func checkNode(n *node, depth int) error {
 
 // identifier reports whether s is a name that needs no quoting in JSON, in a shell or in a dotted tool name.
 func identifier(s string) bool {
-	if s == "" || len(s) > 128 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return s != "" && len(s) <= 128 && strings.Trim(s, letters+"0123456789") == "" && strings.Trim(s[:1], letters) == ""
 }
 
 func truncate(s string) string {
