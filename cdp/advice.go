@@ -70,8 +70,7 @@ func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []host.Step
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
-		domain, _, _ := strings.Cut(r.Tool, ".")
-		step := host.ListStep(Name + "." + domain).At(browserOf(r))
+		step := host.ListStep(Name + "." + api.DomainOf(r.Tool)).At(browserOf(r))
 		step.Options.Live = true // what this browser has
 		next = []host.Step{step}
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
@@ -147,10 +146,9 @@ func (t translation) enableCommand(tool, message string) string {
 	if !disabled && message != "Enable agent first." {
 		return ""
 	}
-	own, _, _ := strings.Cut(tool, ".")
-	domains := []string{own}
+	domains := []string{api.DomainOf(tool)}
 	if len(words) > 1 && slices.Contains([]string{"agent", "domain", "must", "should"}, words[1]) {
-		domains = []string{words[0], own}
+		domains = []string{words[0], api.DomainOf(tool)}
 	}
 	for _, domain := range domains {
 		if enable := domain + ".enable"; enable != tool {

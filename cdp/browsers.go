@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -84,19 +85,16 @@ func (b *browsers) disconnect() {
 	clear(b.clients)
 }
 
-// closeResult is the result of close.
-type closeResult struct {
-	Closed closed `json:"closed"`
-}
-
 // closed is what was closed. Browser is set if the browser has ended, Browsers with all.
 type closed struct {
 	api.Closed
 	Browsers []string `json:"browsers,omitempty"`
 }
 
-func newCloseResult() closeResult {
-	return closeResult{closed{Closed: api.Closed{Targets: []string{}, Contexts: []string{}}}}
+// closeResult returns the result of close.
+func closeResult(c closed) map[string]closed {
+	c.Targets, c.Contexts = append([]string{}, c.Targets...), append([]string{}, c.Contexts...)
+	return map[string]closed{"closed": c}
 }
 
 // ofAll are the parameters of verbs that concern one browser or all.
@@ -132,40 +130,31 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, er
 	} else if len(found.Targets)+len(found.Contexts) == 0 {
 		notes = append(notes, "this session had nothing open; the browser stays open for others")
 	}
-	return result(closeResult{closed{Closed: found}}, notes...)
+	return result(closeResult(closed{Closed: found}), notes...)
 }
 
 // closeWithout is close for a keeper that does not respond: there is none, or it hangs. The command line ends one that
 // hangs.
 func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
-	var e *api.Error
-	if !errors.As(err, &e) {
-		return nil, err
+	e, ok := errors.AsType[*api.Error](err)
+	isGone, was := ok && e.Code == api.CodeChromeConnection, false
+	if isPerson(r.Caller) && (isGone || ok && e.Code == api.CodeTimeout) {
+		b.drop(r.Options.Browser, false)
+		was, err = keeper.Stop(ctx, b.cfg.RunDir, r.Options.Browser, b.cfg.Version)
+		isGone = err == nil
 	}
-	if !isPerson(r.Caller) && e.Code == api.CodeChromeConnection {
-		return result(newCloseResult(), "no browser was open")
-	}
-	if !isPerson(r.Caller) || e.Code != api.CodeChromeConnection && e.Code != api.CodeTimeout {
-		return nil, err
-	}
-	done := newCloseResult()
-	b.drop(r.Options.Browser, false)
-	was, err := keeper.Stop(ctx, b.cfg.RunDir, r.Options.Browser, b.cfg.Version)
 	switch {
-	case err != nil:
+	case !isGone:
 		return nil, err
 	case !was:
-		return result(done, "no browser was open")
+		return result(closeResult(closed{}), "no browser was open")
 	}
-	done.Closed.Browser = displayName(r.Options.Browser)
-	return result(done)
+	return result(closeResult(closed{Closed: api.Closed{Browser: displayName(r.Options.Browser)}}))
 }
 
-func closeTarget(ctx context.Context, c *keeper.Client, r *host.Request, _ ofAll) (closeResult, error) {
+func closeTarget(ctx context.Context, c *keeper.Client, r *host.Request, _ ofAll) (map[string]closed, error) {
 	page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
-	done := newCloseResult()
-	done.Closed.Targets = []string{page.Target}
-	return done, err
+	return closeResult(closed{Closed: api.Closed{Targets: []string{page.Target}}}), err
 }
 
 // closeEverything closes all browsers with what all sessions have opened in them.
@@ -174,8 +163,7 @@ func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := newCloseResult()
-	done.Closed.Browsers = []string{}
+	var done closed
 	var failed error
 	for _, e := range entries {
 		b.drop(e.Browser, false)
@@ -184,16 +172,16 @@ func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
 			failed = err // close the others nevertheless
 		}
 		if was {
-			done.Closed.Browsers = append(done.Closed.Browsers, e.Browser)
+			done.Browsers = append(done.Browsers, e.Browser)
 		}
 	}
 	switch {
 	case failed != nil:
 		return nil, failed
-	case len(done.Closed.Browsers) == 0:
-		return result(done, "no browser was open")
+	case len(done.Browsers) == 0:
+		return result(closeResult(done), "no browser was open")
 	}
-	return result(done)
+	return result(closeResult(done))
 }
 
 func displayName(name string) string { return cmp.Or(name, keeper.DefaultBrowser) }
@@ -254,4 +242,81 @@ func sweepStale(runDir string) string {
 		return "cannot be removed: " + manifest.CleanLine(err.Error())
 	}
 	return "were removed"
+}
+
+var _ host.SessionEnder = (*Provider)(nil)
+
+// SessionInfo is what a session has in an open browser.
+type SessionInfo struct {
+	Session string // as [host.Session.Key]
+	Browser string
+	Pages   int
+	Current string    // URL of the current page; "" if there is none
+	Used    time.Time // its last call; zero if there was none
+}
+
+// person is the person at the command line, for requests that are no calls of tools.
+var person = api.Caller{Name: "cli"}
+
+// Sessions returns the sessions that have anything in the open browsers.
+func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	var all []SessionInfo
+	err := p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
+		found, err := c.As(person).Sessions(ctx)
+		for _, s := range found {
+			key := s.Session
+			if key == api.DefaultSession {
+				key = host.Session{}.Key()
+			}
+			info := SessionInfo{Session: key, Browser: name, Pages: s.Pages, Current: s.Current}
+			if s.Used > 0 {
+				info.Used = time.UnixMilli(s.Used)
+			}
+			all = append(all, info)
+		}
+		return err
+	})
+	return all, err
+}
+
+// EndSession implements [host.SessionEnder].
+func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
+	return p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
+		closed, err := c.As(person).CloseSession(ctx, sessionKey(of.Key()))
+		if closed.Browser != "" {
+			p.browsers.drop(name, true)
+		}
+		return err
+	})
+}
+
+// EndConnection implements [host.SessionEnder].
+func (p *Provider) EndConnection(id string) {
+	p.browsers.mu.Lock()
+	defer p.browsers.mu.Unlock()
+	for _, c := range p.browsers.clients {
+		go c.As(api.Caller{Name: person.Name, Connection: id}).EndConnection(context.Background())
+	}
+}
+
+// eachBrowser calls f with each open browser. Browsers that end meanwhile are left out.
+func (p *Provider) eachBrowser(ctx context.Context, f func(name string, c *keeper.Client) error) error {
+	entries, err := keeper.List(p.cfg.RunDir)
+	if err != nil {
+		return p.hostError(err, nil)
+	}
+	var failures []error
+	for _, e := range entries {
+		if !e.Alive {
+			continue
+		}
+		c, err := p.browsers.client(ctx, e.Browser)
+		if err == nil {
+			err = f(e.Browser, c)
+		}
+		if err = p.hostError(err, nil); err != nil && host.AsError(err).Code != host.ChromeConnection {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
 }

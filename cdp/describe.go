@@ -30,43 +30,38 @@ func (p *catalog) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	}
 	shortenExamples(d)
 	d.Description = firstSentence(d.Description)
-	for i := range d.Parameters {
-		d.Parameters[i].Description = firstSentence(d.Parameters[i].Description)
-	}
-	for i := range d.Returns {
-		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
-	}
-	for i := range d.Get {
-		if size(d) > maxBytes {
-			d.Get[i].From = d.Get[i].From[:1]
+	for _, list := range [][]manifest.Param{d.Parameters, d.Returns} {
+		for i := range list {
+			list[i].Description = firstSentence(list[i].Description)
 		}
+	}
+	isLong := func() bool { return size(d) > maxBytes }
+	for i := 0; i < len(d.Get) && isLong(); i++ {
+		d.Get[i].From = d.Get[i].From[:1]
 	}
 	for _, bytes := range [][2]int{{200, 80}, {120, 40}, {80, 20}} {
-		if size(d) <= maxBytes {
-			return d
+		if isLong() {
+			d.NarrowTypes(t, bytes[0], bytes[1])
 		}
-		d.NarrowTypes(t, bytes[0], bytes[1])
 	}
 	widths := func(widths ...int) {
 		for _, width := range widths {
-			if size(d) > maxBytes {
+			if isLong() {
 				shorten(d, width)
 			}
 		}
 	}
 	widths(120, 80)
-	for i := range d.Examples {
-		if size(d) > maxBytes {
-			d.Examples[i].Before = nil // a plan has them, too
-		}
+	for i := 0; i < len(d.Examples) && isLong(); i++ {
+		d.Examples[i].Before = nil // a plan has them, too
 	}
-	if size(d) > maxBytes {
+	if isLong() {
 		d.NarrowTypes(t, 40, 10)
 		d.CutReturns(resultsShown)
 	}
 	// Callers need the last ones least.
 	dropTexts := func(list []manifest.Param, from int) {
-		for i := len(list) - 1; i >= from && size(d) > maxBytes; i-- {
+		for i := len(list) - 1; i >= from && isLong(); i-- {
 			if q := &list[i]; q.Description != "" {
 				q.Description, q.More = "", q.More+1
 			}
@@ -80,10 +75,10 @@ func (p *catalog) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	dropTexts(d.Parameters, required+describedFirst)
 	widths(50, 36)
 	dropTexts(d.Parameters, required)
-	for size(d) > maxBytes && len(d.Returns) > 1 {
+	for isLong() && len(d.Returns) > 1 {
 		d.CutReturns(len(d.Returns) - 1)
 	}
-	for size(d) > maxBytes && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
+	for isLong() && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
 		last := len(d.Parameters) - 1
 		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
 		d.Parameters = d.Parameters[:last]
@@ -146,9 +141,6 @@ func shorten(d *manifest.ToolDocs, width int) {
 }
 
 func clip(s string, width int) string {
-	if width == 0 {
-		return ""
-	}
 	runes := []rune(s)
 	if len(runes) <= width {
 		return s

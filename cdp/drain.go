@@ -1,6 +1,7 @@
 package cdp
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -80,15 +81,8 @@ type chunk struct {
 // the handle in its parameters.
 func findStream(r *host.Request, data json.RawMessage) (ioStream, error) {
 	if r.Tool == "IO.read" {
-		var params struct {
-			Handle string `json:"handle"`
-		}
 		n := ioStream{first: &chunk{}}
-		if err := json.Unmarshal(r.Params, &params); err != nil {
-			return n, err
-		}
-		n.Handle = params.Handle
-		return n, json.Unmarshal(data, n.first)
+		return n, cmp.Or(json.Unmarshal(r.Params, &n), json.Unmarshal(data, n.first))
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -217,13 +211,10 @@ func resolveTarget(ctx context.Context, c *keeper.Client, selector string) (stri
 		return selector, nil
 	}
 	targets, err := c.Targets(ctx)
-	if err != nil {
-		return "", err
-	}
 	for _, t := range targets {
 		if t.Current {
-			return t.ID, nil
+			selector = t.ID
 		}
 	}
-	return "", nil
+	return selector, err
 }

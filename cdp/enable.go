@@ -31,8 +31,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 			break
 		}
 		domains = append(domains, more...)
-		var k *api.Error
-		if errors.As(err, &k) && k.Target != "" {
+		if k, ok := errors.AsType[*api.Error](err); ok && k.Target != "" {
 			target = k.Target // the current target can change meanwhile
 		}
 	}
@@ -71,12 +70,11 @@ func (t translation) domainsToEnable(ctx context.Context, r *host.Request, enabl
 
 // disabledDomain returns the domain that the outcome of a command says is not enabled, "" for other outcomes.
 func (t translation) disabledDomain(tool string, data json.RawMessage, err error) string {
-	var k *api.Error
+	k, ok := errors.AsType[*api.Error](err)
 	switch {
 	case err == nil && len(data) > 0 && string(data) == emptyIfDisabled[tool]:
-		domain, _, _ := strings.Cut(tool, ".")
-		return domain
-	case !errors.As(err, &k) || k.Chrome == nil || remedyIn(k.Chrome.Message) != nil:
+		return api.DomainOf(tool)
+	case !ok || k.Chrome == nil || remedyIn(k.Chrome.Message) != nil:
 		return ""
 	}
 	return strings.TrimSuffix(t.enableCommand(tool, k.Chrome.Message), ".enable")

@@ -15,8 +15,8 @@ import (
 // hostError turns a keeper's error into the error that callers see, with its code and next steps. It returns other
 // errors unchanged.
 func (p *catalog) hostError(err error, r *host.Request) error {
-	var k *api.Error
-	if !errors.As(err, &k) {
+	k, ok := errors.AsType[*api.Error](err)
+	if !ok {
 		return err
 	}
 	e := &host.Error{Code: host.Code(k.Code), Message: manifest.Clean(k.Message), Cause: err}

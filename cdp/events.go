@@ -50,12 +50,12 @@ func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q events
 func localEvent(pattern string) string { return strings.TrimPrefix(pattern, Name+".") }
 
 func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
-	if r.Wants.Records {
-		return p.stream(ctx, r)
-	}
 	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if r.Wants.Records {
+		return stream(ctx, c, r, q)
 	}
 	request := api.EventsRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Newest: q.Since == nil, Limit: q.Limit}
@@ -113,11 +113,7 @@ func (t translation) eventNames() []string {
 }
 
 // stream emits events as they arrive. Its result says why it ended.
-func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, error) {
-	q, c, err := p.prepareEvents(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+func stream(ctx context.Context, c *keeper.Client, r *host.Request, q eventsParams) (*host.Result, error) {
 	request := api.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
@@ -127,14 +123,13 @@ func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, e
 		}
 		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
-		emit = (&untilFilter{eventsParams: q, emit: r.Emit, last: func(record json.RawMessage) bool {
+		emit = untilFilter(q, r.Emit, func(record json.RawMessage) bool {
 			last, err := host.AskFor[bool](ctx, r, host.AskLast, record)
 			return err != nil || last
-		}}).filter
+		})
 	}
 	end, err := c.Listen(ctx, request, r.Started, emit)
-	var over streamEnd
-	if errors.As(err, &over) {
+	if over, ok := errors.AsType[streamEnd](err); ok {
 		end, err = api.ListenEnd{End: string(over)}, nil
 	}
 	if err != nil {
@@ -159,40 +154,87 @@ func warnNotEnabled(patterns []string) (warnings []string) {
 	return warnings
 }
 
-// untilFilter filters a stream whose caller decides which event is the last one.
-type untilFilter struct {
-	eventsParams
-	last    func(record json.RawMessage) bool
-	emit    func(record json.RawMessage) error
-	emitted int
-}
-
-// filter emits a record if it was requested or is the last one.
-func (j *untilFilter) filter(record json.RawMessage) error {
-	var event struct {
-		Method string `json:"method"` // empty: reports lost events
-	}
-	if err := json.Unmarshal(record, &event); err != nil {
-		return err
-	}
-	last := api.Matches([]string{j.Until}, event.Method) && j.last(record)
-	if event.Method != "" && !last && !api.Matches(j.Match, event.Method) {
+// untilFilter returns what emits the records of a stream that were requested. last decides which event is the last one.
+func untilFilter(q eventsParams, emit func(json.RawMessage) error, last func(json.RawMessage) bool) func(
+	json.RawMessage) error {
+	emitted := 0
+	return func(record json.RawMessage) error {
+		var event struct {
+			Method string `json:"method"` // empty: reports lost events
+		}
+		if err := json.Unmarshal(record, &event); err != nil {
+			return err
+		}
+		isLast := api.Matches([]string{q.Until}, event.Method) && last(record)
+		if event.Method != "" && !isLast && !api.Matches(q.Match, event.Method) {
+			return nil
+		}
+		if err := emit(record); err != nil || event.Method == "" {
+			return err
+		}
+		emitted++
+		switch {
+		case isLast:
+			return streamEnd("until")
+		case q.Max > 0 && emitted >= q.Max:
+			return streamEnd("max")
+		}
 		return nil
 	}
-	if err := j.emit(record); err != nil || event.Method == "" {
-		return err
-	}
-	j.emitted++
-	switch {
-	case last:
-		return streamEnd("until")
-	case j.Max > 0 && j.emitted >= j.Max:
-		return streamEnd("max")
-	}
-	return nil
 }
 
 // streamEnd is the error with which the reader of a stream ends it. Its value is the reason.
 type streamEnd string
 
 func (o streamEnd) Error() string { return "the stream ended: " + string(o) }
+
+// eventStarts are the commands without which Chrome never sends an event, also while its domain is enabled, and the
+// events of each.
+var eventStarts = []struct {
+	command string
+	events  []string
+}{
+	{"BackgroundService.startObserving", []string{
+		"BackgroundService.backgroundServiceEventReceived", "BackgroundService.recordingStateChanged"}},
+	{"Browser.setDownloadBehavior", []string{"Browser.downloadWillBegin", "Browser.downloadProgress"}},
+	{"CSS.trackComputedStyleUpdates", []string{"CSS.computedStyleUpdated"}},
+	{"DOM.requestChildNodes", []string{"DOM.setChildNodes"}},
+	{"Emulation.setVirtualTimePolicy", []string{"Emulation.virtualTimeBudgetExpired"}},
+	{"HeapProfiler.startTrackingHeapObjects", []string{"HeapProfiler.heapStatsUpdate", "HeapProfiler.lastSeenObjectId"}},
+	{"HeapProfiler.takeHeapSnapshot", []string{
+		"HeapProfiler.addHeapSnapshotChunk", "HeapProfiler.reportHeapSnapshotProgress"}},
+	{"Input.setInterceptDrags", []string{"Input.dragIntercepted"}},
+	{"Overlay.setInspectMode", []string{
+		"Overlay.inspectNodeRequested", "Overlay.nodeHighlightRequested", "Overlay.inspectModeCanceled"}},
+	{"Page.setInterceptFileChooserDialog", []string{"Page.fileChooserOpened"}},
+	{"Page.startScreencast", []string{"Page.screencastFrame", "Page.screencastVisibilityChanged"}},
+	{"PerformanceTimeline.enable", []string{"PerformanceTimeline.timelineEventAdded"}},
+	{"Profiler.start", []string{"Profiler.consoleProfileStarted"}},
+	{"Profiler.startPreciseCoverage", []string{"Profiler.preciseCoverageDeltaUpdate"}},
+	{"Runtime.addBinding", []string{"Runtime.bindingCalled"}},
+	{"Storage.setStorageBucketTracking", []string{
+		"Storage.storageBucketCreatedOrUpdated", "Storage.storageBucketDeleted"}},
+	{"Storage.trackCacheStorageForOrigin", []string{
+		"Storage.cacheStorageContentUpdated", "Storage.cacheStorageListUpdated"}},
+	{"Storage.trackIndexedDBForOrigin", []string{
+		"Storage.indexedDBContentUpdated", "Storage.indexedDBListUpdated"}},
+	{"Tethering.bind", []string{"Tethering.accepted"}},
+	{"Tracing.end", []string{"Tracing.dataCollected", "Tracing.tracingComplete"}},
+	{"Tracing.start", []string{"Tracing.bufferUsage"}},
+	{"WebAuthn.addVirtualAuthenticator", []string{"WebAuthn.credentialAdded", "WebAuthn.credentialAsserted"}},
+}
+
+// eventNeeds returns the calls without which an event never comes, as qualified names: what starts it, or what enables
+// its domain. A stream enables most domains itself.
+func eventNeeds(event, domain string) (needs []string) {
+	enable := domain + ".enable"
+	if _, ok := protocol.Embedded().Command(enable); ok && !api.ListenEnables(domain) {
+		needs = append(needs, Name+"."+enable)
+	}
+	for _, start := range eventStarts {
+		if slices.Contains(start.events, event) && !slices.Contains(needs, Name+"."+start.command) {
+			needs = append(needs, Name+"."+start.command)
+		}
+	}
+	return needs
+}

@@ -3,6 +3,10 @@ package cdp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -57,23 +61,8 @@ type handler func(context.Context, *host.Request) (*host.Result, error)
 // verbHandler returns what runs a verb that needs more than the keeper, nil for other tools.
 func (p *Provider) verbHandler(name string) handler {
 	b := p.browsers
-	switch name {
-	case "open":
-		return b.open
-	case "close":
-		return b.close
-	case "status":
-		return b.status
-	case "events":
-		return p.events
-	case "state":
-		return b.state
-	case "type":
-		return asking(b, typeSecret)
-	case "script":
-		return b.script
-	}
-	return nil
+	return map[string]handler{"open": b.open, "close": b.close, "status": b.status, "events": p.events, "state": b.state,
+		"type": asking(b, typeSecret), "script": b.script}[name]
 }
 
 // native runs a verb that needs nothing of the host, with the parameters as given.
@@ -183,16 +172,12 @@ func checkResult(data json.RawMessage, r *host.Request) error {
 		ErrorText        string          `json:"errorText"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
 	}
-	if r.Tool == exceptionTool {
-		return nil
-	}
-	if json.Unmarshal(data, &outcome) == nil {
-		switch {
-		case outcome.ErrorText != "":
-			return navigationError(outcome.ErrorText, r)
-		case len(outcome.ExceptionDetails) > 0:
-			return scriptError(outcome.ExceptionDetails)
-		}
+	switch {
+	case r.Tool == exceptionTool || json.Unmarshal(data, &outcome) != nil:
+	case outcome.ErrorText != "":
+		return navigationError(outcome.ErrorText, r)
+	case len(outcome.ExceptionDetails) > 0:
+		return scriptError(outcome.ExceptionDetails)
 	}
 	return nil
 }
@@ -203,4 +188,150 @@ func result(v any, warnings ...string) (*host.Result, error) {
 		return nil, err
 	}
 	return &host.Result{Data: data, Warnings: warnings}, nil
+}
+
+// exceptionDetector is a writer that passes a result on and detects whether it reports an exception. It scans the
+// pieces because a large result is never in memory as a whole.
+type exceptionDetector struct {
+	out    io.Writer
+	bytes  int64
+	thrown bool // the object has a member exceptionDetails
+
+	depth             int
+	inString, escaped bool
+	atKey             bool   // the next string is the name of a member of the top-level object
+	name              []byte // the beginning of that name
+}
+
+const exceptionMember = "exceptionDetails"
+
+func (w *exceptionDetector) Write(piece []byte) (int, error) {
+	for _, b := range piece {
+		w.scan(b)
+	}
+	n, err := w.out.Write(piece)
+	w.bytes += int64(n)
+	return n, err
+}
+
+func (w *exceptionDetector) scan(b byte) {
+	switch {
+	case w.escaped:
+		w.escaped = false
+	case w.inString && b == '\\':
+		w.escaped = true
+	case w.inString && b == '"':
+		w.inString = false
+		w.thrown = w.thrown || w.atKey && string(w.name) == exceptionMember
+	case w.inString:
+		if w.atKey && len(w.name) <= len(exceptionMember) {
+			w.name = append(w.name, b)
+		}
+	case b == '"':
+		w.inString, w.name = true, w.name[:0]
+	case b == '{', b == '[':
+		w.depth++
+		w.atKey = w.depth == 1
+	case b == '}', b == ']':
+		w.depth--
+		w.atKey = false
+	case b == ':':
+		w.atKey = false
+	case b == ',':
+		w.atKey = w.depth == 1
+	}
+}
+
+// err returns the script_error of a result that reports an exception, nil for others.
+func (w *exceptionDetector) err() error {
+	if !w.thrown {
+		return nil
+	}
+	e := &host.Error{Message: fmt.Sprintf("the page's script threw; its result of %d bytes was discarded", w.bytes)}
+	setDeclaredExit(e, exitScriptError, "script_error", nil)
+	return e
+}
+
+type scriptParams struct {
+	Script        string            `json:"script"`
+	Call          string            `json:"call"`
+	Args          []json.RawMessage `json:"args"`
+	DocumentStart bool              `json:"document_start"`
+	Files         []string          `json:"files"`
+	ClosedRoots   bool              `json:"closed_roots"`
+}
+
+// effectOf returns the effect of a call: that of route is read where it only lists the rules.
+func effectOf(j *host.Job) string {
+	var q api.RouteRequest
+	if j.Tool == "route" && json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
+		return manifest.EffectRead
+	}
+	return manifest.EffectDestructive // not less than that of the tool
+}
+
+// script calls a function of a script that the calling plugin ships. Its text is read only if the keeper lacks it.
+func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, error) {
+	var q scriptParams
+	if err := json.Unmarshal(r.Params, &q); err != nil {
+		return nil, err
+	}
+	if q.Call == "" && !q.DocumentStart {
+		e := host.Errorf(host.InvalidArgs, "script requires call, the name of a function, or document_start")
+		e.Details = []host.Detail{{Parameter: "/call", Keyword: "required", Provided: "nothing",
+			Expected: "the name of a function that the script exports"}}
+		return nil, e
+	}
+	argument := host.ScriptArgument{Name: q.Script}
+	declared, err := host.AskFor[host.Script](ctx, r, host.AskScript, argument)
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.clientFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	request := api.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
+	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
+	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
+	request.ClosedRoots = q.ClosedRoots
+	if request.Files, err = filesFor(ctx, c, r, q.Files); err != nil {
+		return nil, err
+	}
+	done, err := c.Script(ctx, request)
+	if errors.Is(err, api.ErrNoScript) {
+		argument.Text = true
+		if declared, err = host.AskFor[host.Script](ctx, r, host.AskScript, argument); err != nil {
+			return nil, err
+		}
+		request.Script.Text = declared.Text
+		done, err = c.Script(ctx, request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if done.Exception != nil {
+		return nil, scriptError(done.Exception)
+	}
+	return result(done)
+}
+
+// filesFor returns the paths of files for a page: those that the host has handed to the plugin are copied to where the
+// session's pages get theirs from; the others are downloads, which the keeper checks.
+func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
+	var paths []string
+	for _, file := range given {
+		if strings.HasPrefix(file, host.SharedFilePrefix) {
+			folder, err := c.UploadFolder(ctx)
+			if err != nil {
+				return nil, err
+			}
+			argument := host.SharedFileArgument{Text: file, Folder: folder.Path}
+			if file, err = host.AskFor[string](ctx, r, host.AskSharedFile, argument); err != nil {
+				return nil, err
+			}
+		}
+		paths = append(paths, file)
+	}
+	return paths, nil
 }

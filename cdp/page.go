@@ -3,6 +3,7 @@ package cdp
 import (
 	"context"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
@@ -18,20 +19,16 @@ func (p *Provider) PageVerb(ctx context.Context, r *host.Request, verb string, q
 	if err := p.checkBrowser(r.Options.Browser); err != nil {
 		return done, nil, err
 	}
-	if start == 0 {
-		c, err := p.browsers.clientFor(ctx, r)
+	err = retryOpen(ctx, max(start, 1), r.Options.Browser, func() (err error) {
+		var c *keeper.Client
+		if start == 0 {
+			c, err = p.browsers.clientFor(ctx, r)
+		} else {
+			c, notes, err = p.browsers.opened(ctx, r, openParams{})
+		}
 		if err == nil {
 			done, err = c.Page(ctx, verb, q)
 		}
-		return done, nil, err
-	}
-	err = retryOpen(ctx, start, r.Options.Browser, func() error {
-		c, opened, err := p.browsers.opened(ctx, r, openParams{})
-		if err != nil {
-			return err
-		}
-		notes = opened
-		done, err = c.Page(ctx, verb, q)
 		return err
 	})
 	return done, notes, err

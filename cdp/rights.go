@@ -1,7 +1,6 @@
 package cdp
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -63,9 +62,7 @@ func confine(r *host.Request) error {
 		return nil
 	}
 	var params map[string]any
-	d := json.NewDecoder(bytes.NewReader(r.Params))
-	d.UseNumber()
-	if err := d.Decode(&params); err != nil && len(r.Params) > 0 {
+	if err := json.Unmarshal(r.Params, &params); err != nil && len(r.Params) > 0 {
 		return host.Errorf(host.InvalidArgs, "parameters must be a JSON object")
 	}
 	if r.Tool == "open" {
@@ -129,15 +126,12 @@ func isPaste(params map[string]any) bool {
 	}
 	const ctrl, meta, shift = 2, 4, 8
 	const keyV, keyInsert = 'V', 45
-	modifiers, code := toInt(params["modifiers"]), toInt(params["windowsVirtualKeyCode"])
+	number := func(name string) int { // Chrome accepts 86.0 as an integer
+		f, _ := params[name].(float64)
+		return int(f)
+	}
+	modifiers, code := number("modifiers"), number("windowsVirtualKeyCode")
 	return code == keyV && modifiers&(ctrl|meta) != 0 || code == keyInsert && modifiers&shift != 0
-}
-
-// toInt reads an integer like Chrome, which accepts 86.0.
-func toInt(v any) int {
-	n, _ := v.(json.Number)
-	f, _ := n.Float64()
-	return int(f)
 }
 
 func deny(right, format string, args ...any) *host.Error {
