@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,31 +22,21 @@ const (
 var verbs = map[string][]string{"events": {"events"}, "targets": {"targets"}}
 
 func (t *tables) sources() {
-	t.rows(sourcesTable, 6, func(row []string) error {
+	t.rows(sourcesTable, 6, false, func(row []string) {
 		name, s := row[0], protocol.SourceRow{Tool: row[1], Result: row[2], Params: row[3], Before: row[4], Ends: row[5]}
 		if len(row) > 6 {
 			s.Filter = row[6]
 		}
-		// A name without a dot is that of a kind of value.
-		if _, isType := t.p.Type(name); !isType && !strings.Contains(name, " ") && strings.Contains(name, ".") {
-			return fmt.Errorf("there is no type %s", name)
+		_, isType := t.p.Type(name)
+		isKind := strings.Contains(name, " ") || !strings.Contains(name, ".") // of value
+		t.check(isType || isKind, "there is no type %s", name)
+		t.check(len(t.notes.Sources[name]) > 0 || s.Ends != "-",
+			"the first source of %s does not say when its values end", name)
+		for _, c := range append(protocol.ParseCalls(s.Before), protocol.Call{Tool: s.Tool, Params: paramsOf(s.Params)}) {
+			t.checkCall(name, c)
 		}
-		if len(t.notes.Sources[name]) == 0 && s.Ends == "-" {
-			return fmt.Errorf("the first source of %s does not say when its values end", name)
-		}
-		if err := t.checkCall(name, protocol.Call{Tool: s.Tool, Params: paramsOf(s.Params)}); err != nil {
-			return err
-		}
-		if err := t.checkResult(s); s.Filter == "" && err != nil {
-			return err
-		}
-		for _, c := range protocol.ParseCalls(s.Before) {
-			if err := t.checkCall(name, c); err != nil {
-				return err
-			}
-		}
+		t.check(s.Filter != "" || t.hasResult(s), "the result of %s has no %s", s.Tool, s.Result)
 		t.notes.Sources[name] = append(t.notes.Sources[name], s)
-		return nil
 	})
 }
 
@@ -59,49 +48,41 @@ func paramsOf(column string) json.RawMessage {
 }
 
 // checkCall checks that a call of a table can be made: its command, the names of its parameters and its event exist.
-func (t *tables) checkCall(of string, call protocol.Call) error {
+func (t *tables) checkCall(of string, call protocol.Call) {
 	var given map[string]json.RawMessage
-	if call.Params != nil && json.Unmarshal(call.Params, &given) != nil {
-		return fmt.Errorf("%s: the parameters of %s are not a JSON object: %s", of, call.Tool, call.Params)
-	}
+	t.check(call.Params == nil || json.Unmarshal(call.Params, &given) == nil,
+		"%s: the parameters of %s are not a JSON object: %s", of, call.Tool, call.Params)
 	if call.Until != "" {
-		if e, ok := t.p.Event(call.Until); !ok || e.Name != call.Until {
-			return fmt.Errorf("%s waits for %s, which is not an event", of, call.Until)
-		}
+		e, ok := t.p.Event(call.Until)
+		t.check(ok && e.Name == call.Until, "%s waits for %s, which is not an event", of, call.Until)
 	}
 	if verbs[call.Tool] != nil {
-		return nil
+		return
 	}
 	c, ok := t.p.Command(call.Tool)
-	if !ok || c.Name != call.Tool {
-		return fmt.Errorf("%s calls %s, which does not exist", of, call.Tool)
-	}
-	for name := range given {
-		if !slices.ContainsFunc(c.Params, func(p protocol.Param) bool { return p.Name == name }) {
-			return fmt.Errorf("%s calls %s with %s, which is not a parameter", of, call.Tool, name)
+	if t.check(ok && c.Name == call.Tool, "%s calls %s, which does not exist", of, call.Tool) {
+		for name := range given {
+			t.check(hasParam(c.Params, name), "%s calls %s with %s, which is not a parameter", of, call.Tool, name)
 		}
 	}
-	return nil
 }
 
-// checkResult checks that the result of a source has the field that its pointer names.
-func (t *tables) checkResult(s protocol.SourceRow) error {
-	steps, has := strings.Split(strings.TrimPrefix(s.Result, "/"), "/"), false
-	if own, isVerb := verbs[s.Tool]; !isVerb {
+// hasResult reports whether the result of a source has the field that its pointer names.
+func (t *tables) hasResult(s protocol.SourceRow) bool {
+	steps := strings.Split(strings.TrimPrefix(s.Result, "/"), "/")
+	own, isVerb := verbs[s.Tool]
+	var q struct{ Match []string }
+	switch {
+	case !isVerb:
 		c, ok := t.p.Command(s.Tool)
-		has = ok && t.hasField(c.Returns, steps)
-	} else if has = slices.Contains(own, steps[0]); has && s.Tool == "events" {
-		var q struct{ Match []string }
-		has = len(steps) > 3 && steps[2] == "params" && json.Unmarshal([]byte(s.Params), &q) == nil && len(q.Match) == 1
-		if has {
-			e, ok := t.p.Event(q.Match[0])
-			has = ok && t.hasField(e.Fields, steps[3:])
-		}
+		return ok && t.hasField(c.Returns, steps)
+	case !slices.Contains(own, steps[0]) || s.Tool != "events":
+		return slices.Contains(own, steps[0])
+	case len(steps) < 4 || steps[2] != "params" || json.Unmarshal([]byte(s.Params), &q) != nil || len(q.Match) != 1:
+		return false
 	}
-	if !has {
-		return fmt.Errorf("the result of %s has no %s", s.Tool, s.Result)
-	}
-	return nil
+	e, ok := t.p.Event(q.Match[0])
+	return ok && t.hasField(e.Fields, steps[3:])
 }
 
 func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
@@ -128,13 +109,11 @@ func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
 // from reads where the values of parameters come from, and finds those that the types say.
 func (t *tables) from() {
 	from := map[string]string{}
-	t.rows(fromTable, 2, once(func(row []string) error {
-		if row[1] != "-" && t.notes.Sources[row[1]] == nil {
-			return fmt.Errorf("%s comes from %q, which %s does not have", row[0], row[1], sourcesTable)
-		}
+	t.rows(fromTable, 2, true, func(row []string) {
+		t.check(row[1] == "-" || t.notes.Sources[row[1]] != nil, "%s comes from %q, which %s does not have", row[0], row[1],
+			sourcesTable)
 		from[row[0]] = row[1]
-		return nil
-	}))
+	})
 	used, unknown := map[string]bool{}, maps.Clone(from)
 	for _, name := range t.p.Names() {
 		c, _ := t.p.Command(name)
@@ -152,23 +131,20 @@ func (t *tables) from() {
 		}
 	}
 	for key := range unknown {
-		t.problem(fromTable, 0, fmt.Errorf("there is no parameter %s", key))
+		t.check(false, "there is no parameter %s", key)
 	}
+	t.at = sourcesTable
 	for _, rows := range t.notes.Sources {
 		for _, s := range rows {
 			for _, text := range append(strings.Split(s.Params, `"${`)[1:], strings.Split(s.Before, `"${`)[1:]...) {
 				name, _, _ := strings.Cut(text, "}")
 				used[name] = true
-				if t.notes.Sources[name] == nil {
-					t.problem(sourcesTable, 0, fmt.Errorf("%s takes %q, which is not in the table", s.Tool, name))
-				}
+				t.check(t.notes.Sources[name] != nil, "%s takes %q, which is not in the table", s.Tool, name)
 			}
 		}
 	}
 	for name := range t.notes.Sources {
-		if !used[name] {
-			t.problem(sourcesTable, 0, fmt.Errorf("no parameter takes %s", name))
-		}
+		t.check(used[name], "no parameter takes %s", name)
 	}
 }
 
@@ -177,12 +153,10 @@ func (t *tables) exampleValues(command string, n *protocol.Note, used map[string
 	for _, e := range n.Examples {
 		for _, own := range e.Flow().Values {
 			used[own.Source] = true
-			switch {
-			case t.notes.Sources[own.Source] == nil:
-				t.problem(examplesTable, 0, fmt.Errorf("%s takes %q, which is not in %s", command, own.Source, sourcesTable))
-			case !slices.ContainsFunc(n.Values, func(v protocol.Value) bool { return v.Pointer == own.Pointer }):
-				t.problem(examplesTable, 0, fmt.Errorf("%s takes no value at %s", command, own.Pointer))
-			}
+			t.check(t.notes.Sources[own.Source] != nil, "an example of %s takes %q, which is not in %s", command, own.Source,
+				sourcesTable)
+			t.check(slices.ContainsFunc(n.Values, func(v protocol.Value) bool { return v.Pointer == own.Pointer }),
+				"an example of %s takes no value at %s", command, own.Pointer)
 		}
 	}
 }
@@ -202,14 +176,11 @@ func (t *tables) dropNested(from map[string]string, path string, p protocol.Para
 }
 
 func (t *tables) needs() {
-	t.commands(needsTable, 2, func(row []string, c *protocol.Command, n *protocol.Note) error {
+	t.commands(needsTable, 2, true, func(row []string, c *protocol.Command, n *protocol.Note) {
 		for _, call := range protocol.ParseCalls(row[1]) {
-			if err := t.checkCall(c.Name, call); err != nil {
-				return err
-			}
+			t.checkCall(c.Name, call)
 		}
 		n.Needs = row[1]
-		return nil
 	})
 }
 
@@ -218,26 +189,18 @@ const ranColumns = "# Ran on: "
 
 // ran reads what happened when the examples were run.
 func (t *tables) ran() {
-	first := t.rows(ranTable, 6, t.ofCommand(func(row []string, _ *protocol.Command, n *protocol.Note) error {
+	first := t.commands(ranTable, 6, false, func(row []string, _ *protocol.Command, n *protocol.Note) {
 		if n.Runs == nil {
 			n.Runs = map[string]protocol.Run{}
 		}
-		if _, twice := n.Runs[row[1]]; twice {
-			return fmt.Errorf("%s occurs twice with the title %s", row[0], row[1])
-		}
-		run := protocol.Run{Outcome: row[2], Params: json.RawMessage(row[4]), Text: row[5]}
-		if row[3] != "-" {
-			run.Before = json.RawMessage(row[3])
-		}
-		if !json.Valid(run.Params) || run.Before != nil && !json.Valid(run.Before) {
-			return fmt.Errorf("the calls of %s are not JSON", row[0])
-		}
+		_, twice := n.Runs[row[1]]
+		t.check(!twice, "%s occurs twice with the title %s", row[0], row[1])
+		run := protocol.Run{Outcome: row[2], Before: paramsOf(row[3]), Params: json.RawMessage(row[4]), Text: row[5]}
+		isValid := json.Valid(run.Params) && (run.Before == nil || json.Valid(run.Before))
+		t.check(isValid, "the calls of %s are not JSON", row[0])
 		n.Runs[row[1]] = run
-		return nil
-	}))
+	})
 	on, ok := strings.CutPrefix(first, ranColumns)
-	if !ok {
-		t.problem(ranTable, 1, fmt.Errorf("the first line does not begin with %q", ranColumns))
-	}
+	t.check(ok, "the first line does not begin with %q", ranColumns)
 	t.notes.Values["ran on"] = on
 }
