@@ -88,7 +88,8 @@ func (t *tables) domains() {
 
 // checkSize checks the length of a column.
 func (t *tables) checkSize(what string, row []string, column, limit int) {
-	t.check(len(row[column]) <= limit, "%s of %s has %d characters; the limit is %d", what, row[0], len(row[column]), limit)
+	size := len(row[column])
+	t.check(size <= limit, "%s of %s has %d characters; the limit is %d", what, row[0], size, limit)
 }
 
 func (t *tables) effects() {
@@ -97,7 +98,8 @@ func (t *tables) effects() {
 		t.check(slices.Contains([]protocol.Effect{protocol.Read, protocol.Write, protocol.Destructive}, n.Effect),
 			"%s has effect %q: expected read, write or destructive", row[0], row[1])
 		reaches := []protocol.Reach{protocol.Page, protocol.Context, protocol.Browser, protocol.Machine}
-		t.check(slices.Contains(reaches, n.Reach), "%s has reach %q: expected page, context, browser or machine", row[0], row[2])
+		t.check(slices.Contains(reaches, n.Reach),
+			"%s has reach %q: expected page, context, browser or machine", row[0], row[2])
 		n.URL, n.Files = t.pointers(c, row[3], "url"), t.pointers(c, row[4], "path", "file")
 		t.check(len(n.Files) == 0 || n.Reach == protocol.Machine, "%s names files of this machine, and its reach is %s",
 			row[0], row[2])

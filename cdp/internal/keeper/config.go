@@ -55,24 +55,12 @@ const DefaultBrowser = host.DefaultBrowser
 
 func (c *Config) setDefaults() {
 	c.Browser = cmp.Or(c.Browser, DefaultBrowser)
-	if c.LaunchTimeout <= 0 {
-		c.LaunchTimeout = 30 * time.Second
-	}
-	if c.Idle == 0 {
-		c.Idle = 30 * time.Minute
-	}
-	if c.Grace <= 0 {
-		c.Grace = 30 * time.Second
-	}
-	if c.MaxMessage <= 0 {
-		c.MaxMessage = 128 << 20
-	}
-	if c.RingEvents <= 0 {
-		c.RingEvents = 50_000
-	}
-	if c.RingBytes <= 0 {
-		c.RingBytes = 12 << 20
-	}
+	c.LaunchTimeout = cmp.Or(c.LaunchTimeout, 30*time.Second)
+	c.Idle = cmp.Or(c.Idle, 30*time.Minute)
+	c.Grace = cmp.Or(c.Grace, 30*time.Second)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 128<<20)
+	c.RingEvents = cmp.Or(c.RingEvents, 50_000)
+	c.RingBytes = cmp.Or(c.RingBytes, 12<<20)
 }
 
 // rooms returns what the rooms of the keeper need to know.

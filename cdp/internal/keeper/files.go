@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,6 +43,31 @@ type socketError struct{ path, problem string }
 
 func (e *socketError) Error() string { return e.path + " " + e.problem }
 
+// checkSocket rejects everything but a socket that only this user can reach: a planted link, another user's socket,
+// a socket open to others, or one in a folder where others can replace it. The peer's credentials are checked again
+// after connecting.
+func checkSocket(path string) error {
+	for _, one := range []struct {
+		path     string
+		kind     fs.FileMode
+		name     string
+		isClosed func(fs.FileInfo) bool // to others
+	}{
+		{filepath.Dir(path), fs.ModeDir, "folder", protect.TrustedFile}, {path, fs.ModeSocket, "socket", protect.OwnerOnly},
+	} {
+		info, err := os.Lstat(one.path)
+		switch {
+		case err != nil:
+			return err
+		case info.Mode().Type() != one.kind || !protect.OwnedByUser(info):
+			return &socketError{one.path, "is not a " + one.name + " of this user"}
+		case !one.isClosed(info):
+			return &socketError{one.path, "is open to other users"}
+		}
+	}
+	return nil
+}
+
 // shortPath returns a path of at most limit bytes. It is NAME.ext in the folder; if the name is too long, a hash of
 // the name, which is not a valid browser name; if the folder is too long, a hash of both in the user's own folder
 // under the system's temporary one.
@@ -65,7 +90,7 @@ func (f files) shortPath(ext string, limit int) string {
 // ensureDirOf creates the folder of a path that shortPath returned.
 func (f files) ensureDirOf(path string) error {
 	if dir := filepath.Dir(path); dir != f.dir {
-		return ensurePrivateDir(dir)
+		return protect.Dir(dir)
 	}
 	return nil
 }
@@ -73,7 +98,7 @@ func (f files) ensureDirOf(path string) error {
 // makeTemp creates Chrome's temporary folder.
 func (f files) makeTemp() (string, error) {
 	path := f.temp()
-	return path, errors.Join(f.ensureDirOf(path), ensurePrivateDir(path))
+	return path, errors.Join(f.ensureDirOf(path), protect.Dir(path))
 }
 
 // SocketPath returns the path that the keeper of a browser listens at.
@@ -131,6 +156,12 @@ func (f files) tryLock() (*os.File, error) {
 		file.Close()
 	}
 	return nil, fmt.Errorf("%s keeps being replaced", f.lock())
+}
+
+func sameFile(file *os.File, path string) bool {
+	a, errA := file.Stat()
+	b, errB := os.Lstat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // isLocked reports whether a process holds the lock. It does not create the file.
@@ -310,15 +341,7 @@ func absolute(dir string) string {
 
 // lastLines returns the last lines of a log, for an error message.
 func lastLines(path string, n int) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	if st, err := file.Stat(); err == nil && st.Size() > 4096 {
-		file.Seek(-4096, io.SeekEnd)
-	}
-	data, _ := io.ReadAll(io.LimitReader(file, 4096))
+	data, _ := os.ReadFile(path)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n  ")
 }

@@ -254,13 +254,6 @@ func (k *keeper) listen() error {
 	return nil
 }
 
-func (k *keeper) mode() string {
-	if k.cfg.Attach != "" {
-		return "attached"
-	}
-	return "launched"
-}
-
 func (k *keeper) writeInfo() {
 	i := info{PID: os.Getpid(), Wire: WireVersion, Version: k.cfg.Version, Product: k.version.Product, Profile: k.profile,
 		Temporary: k.temporary, Attach: k.endpoint, Started: k.started}
@@ -384,7 +377,7 @@ func (k *keeper) clean() (unlock func()) {
 }
 
 func (k *keeper) status(by api.Caller, all bool) api.Status {
-	s := api.Status{Browser: k.cfg.Browser, Mode: k.mode(),
+	s := api.Status{Browser: k.cfg.Browser, Mode: "attached",
 		Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
 		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
@@ -392,7 +385,7 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
 		Targets: k.verbs.Owners.ListTargets(by, all && by.IsCommandLine())}
 	if k.proc != nil {
-		s.ChromePID = k.proc.PID
+		s.Mode, s.ChromePID = "launched", k.proc.PID
 	}
 	if !by.IsCommandLine() {
 		return s.Public()

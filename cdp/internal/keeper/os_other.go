@@ -32,3 +32,7 @@ var endSignals = []os.Signal{os.Interrupt}
 var ignoredSignals []os.Signal
 
 func isZombie(int) bool { return false }
+
+func openLock(string) (*os.File, error) { return nil, errUnsupported }
+
+func flock(*os.File) error { return errUnsupported }

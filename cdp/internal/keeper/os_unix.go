@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -41,3 +42,21 @@ func processExists(pid int) bool { return syscall.Kill(pid, 0) == nil }
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 
 var ignoredSignals = []os.Signal{syscall.SIGHUP, syscall.SIGPIPE}
+
+func openLock(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+}
+
+func flock(file *os.File) error {
+	for {
+		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errLocked
+		default:
+			return err
+		}
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // callAsync starts a call and returns a channel for its error.
@@ -713,7 +714,7 @@ func TestStaleAndForeignFiles(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	f := files{cfg.RunDir, "default"}
-	if err := ensurePrivateDir(cfg.RunDir); err != nil {
+	if err := protect.Dir(cfg.RunDir); err != nil {
 		t.Fatal(err)
 	}
 	socket := f.socket()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -25,7 +26,7 @@ import (
 func runOldKeeper() int {
 	syscall.Umask(0o077)
 	f := files{os.Args[1], "default"}
-	if ensurePrivateDir(f.dir) != nil {
+	if protect.Dir(f.dir) != nil {
 		return 1
 	}
 	lock, err := f.tryLock()

@@ -2,6 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,3 +225,199 @@ type Enabled struct {
 
 // None reports whether nothing was enabled.
 func (e Enabled) None() bool { return len(e.Off)+len(e.Kept) == 0 }
+
+// TypeRequest types a secret into the focused element of a target.
+type TypeRequest struct {
+	Target string `json:"target,omitempty"` // as in CallRequest
+	Text   string `json:"text"`
+	// Origins are those into whose documents the text may go, in canonical spelling.
+	Origins []string `json:"origins"`
+	Submit  bool     `json:"submit,omitempty"` // press Enter afterwards
+}
+
+// Typed is the result of a TypeRequest.
+type Typed struct {
+	Target string `json:"target"` // the page, or the frame if that is a target of its own
+	Origin string `json:"origin"` // of the document that has the text now
+}
+
+// InputRequest sends input events to a page, one directly after the other.
+type InputRequest struct {
+	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
+	Events []json.RawMessage `json:"events"`
+}
+
+// InputSent is the result of an InputRequest.
+type InputSent struct {
+	Target string `json:"target"`
+	Events int    `json:"events"`
+	// Dragged says that the page left a [Drag] to the browser, which has dropped what was dragged.
+	Dragged bool `json:"dragged,omitempty"`
+}
+
+// Drag is an event that presses the mouse at a point, moves it to another one and releases it there. Where the page
+// leaves the drag to the browser, as it does that of a draggable element, the browser drops the data as trusted events.
+type Drag struct {
+	Type string  `json:"type"` // "drag"
+	X    float64 `json:"x"`
+	Y    float64 `json:"y"`
+	ToX  float64 `json:"toX"`
+	ToY  float64 `json:"toY"`
+}
+
+// UploadFolder is the result of [Client.UploadFolder].
+type UploadFolder struct {
+	Path string `json:"path"`
+}
+
+// PageRequest runs a verb of the plugin page, with the parameters that its manifest describes.
+type PageRequest struct {
+	VerbRequest[json.RawMessage]
+	// Secrets are what the verb, or the steps of do, may type into fields, by the names in their parameters.
+	Secrets map[string]PageSecret `json:"secrets,omitempty"`
+}
+
+// PageSecret is a secret and the origins of the documents into which it may be typed.
+type PageSecret struct {
+	Text    string   `json:"text"`
+	Origins []string `json:"origins"`
+}
+
+// PageResult is the result of a verb of the plugin page.
+type PageResult struct {
+	Data json.RawMessage `json:"data"`
+	// Subject says for records what the verb acted on: the role and name of an element, and the address of its document.
+	Subject  string   `json:"subject,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// RouteRule says what becomes of the requests of a session's pages that it matches.
+type RouteRule struct {
+	// URL is a pattern: "*" matches any number of characters, "?" one, and a backslash escapes.
+	URL    string `json:"url"`
+	Method string `json:"method,omitempty"` // "": any
+	// Action is mock, block or delay.
+	Action  string            `json:"action"`
+	Status  int               `json:"status,omitempty"` // mock; 0: 200
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    string            `json:"body,omitempty"`
+	Binary  []byte            `json:"body_base64,omitempty"` // after Body
+	DelayMS int64             `json:"delay_ms,omitempty"`    // before what the action does
+}
+
+// Actions of a [RouteRule].
+const (
+	RouteMock  = "mock"  // answer with Status, Headers and content; nothing is sent
+	RouteBlock = "block" // fail
+	RouteDelay = "delay" // send, after the delay
+)
+
+// RouteRequest changes the rules of the caller's session. The zero value leaves them as they are.
+type RouteRequest struct {
+	Rules *[]RouteRule `json:"rules,omitempty"` // instead of the present ones; nil keeps those
+	// Add are rules before those that stay. One that has the URL and the method of another replaces it.
+	Add []RouteRule `json:"add,omitempty"`
+	// Remove are the URL patterns of rules that go.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Routed are the rules of a session.
+type Routed struct {
+	Rules []RoutedRule `json:"rules"`
+}
+
+// RoutedRule is a rule without its content, and how many requests it has matched.
+type RoutedRule struct {
+	URL      string `json:"url"`
+	Method   string `json:"method,omitempty"`
+	Action   string `json:"action"`
+	Requests int    `json:"requests"`
+}
+
+// Bounds of the rules of a session.
+const (
+	MaxRouteRules = 64
+	MaxRouteBytes = 2 << 20 // of all bodies and headers
+	maxRouteDelay = time.Minute
+)
+
+// Check rejects a rule that cannot be followed.
+func (r *RouteRule) Check() *Error {
+	switch {
+	case r.URL == "":
+		return Errorf(CodeInvalidArgs, "a rule has no url")
+	case !slices.Contains([]string{RouteMock, RouteBlock, RouteDelay}, r.Action):
+		return Errorf(CodeInvalidArgs, "%q is not an action; expected mock, block or delay", manifest.Clip(r.Action, 40))
+	case r.Status != 0 && (r.Status < 200 || r.Status > 599):
+		return Errorf(CodeInvalidArgs, "the status %d is not between 200 and 599", r.Status)
+	case r.DelayMS < 0 || r.DelayMS > maxRouteDelay.Milliseconds():
+		return Errorf(CodeInvalidArgs, "the delay %d ms is not between 0 and %d", r.DelayMS, maxRouteDelay.Milliseconds())
+	}
+	return nil
+}
+
+// ScriptRequest calls a function of a script that a plugin ships, in an isolated world of a frame: it sees the
+// document, and nothing that the page's scripts have replaced. Each script has a world of its own in each document.
+type ScriptRequest struct {
+	Target string     `json:"target,omitempty"` // as in CallRequest, or the id of a frame
+	Script PageScript `json:"script"`
+	// Function is the name of an export of the script; "" calls none.
+	Function string            `json:"function,omitempty"`
+	Args     []json.RawMessage `json:"args,omitempty"`
+	// DocumentStart runs the script at the start of each document of the session from now on, until the session ends.
+	DocumentStart bool `json:"document_start,omitempty"`
+	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
+	// downloads of the session.
+	Files []string `json:"files,omitempty"`
+	// ClosedRoots says that the function returns elements. The script's function adopt is called with each of them that
+	// has a closed shadow root, and with that root, which no script can get itself. The value is how many those are.
+	ClosedRoots bool   `json:"closed_roots,omitempty"`
+	OnDialog    string `json:"on_dialog,omitempty"`
+}
+
+// NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if
+// the keeper has it: otherwise the error of the request is [ErrNoScript].
+func NewScriptRequest(plugin, name, sha256, text string) ScriptRequest {
+	return ScriptRequest{Script: PageScript{Plugin: plugin, Name: name, SHA256: sha256, Text: text}}
+}
+
+// ErrNoScript means that the keeper does not have the text of a script.
+var ErrNoScript = errors.New("the keeper does not have the text of the script")
+
+// ScriptResult is the result of a ScriptRequest.
+type ScriptResult struct {
+	Target string `json:"target"` // the page, or the frame if that is a target of its own
+	Frame  string `json:"frame"`  // the id of the frame
+	// LastSeq is the number of the session's newest event before the call.
+	LastSeq int64           `json:"last_seq,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"` // what the function returned; nil if that is undefined
+	// Exception is what it threw, as Chrome reports it; nil if nothing.
+	Exception json.RawMessage `json:"exception,omitempty"`
+}
+
+// PageScript is a script that a plugin ships.
+type PageScript struct {
+	Plugin string `json:"plugin"`
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	Text   string `json:"text,omitempty"`
+}
+
+// World returns the name of the isolated worlds in which the script runs. No two scripts share one.
+func (s PageScript) World() string { return "parley/" + s.Plugin + "/" + s.Name + "/" + s.SHA256[:16] }
+
+// ExportsKey is the property of the world's global object that has the exports, and the document that they are for: the
+// blank document of a popup gives its global object to the next one. A page can name an element like it, but elements
+// are not own properties of the global object.
+const ExportsKey = "parleyExports"
+
+// Program returns the text of the script as a program that keeps the exports. It runs once in a document.
+func (s PageScript) Program() string {
+	return fmt.Sprintf(`if (!Object.hasOwn(globalThis, %[1]q) || globalThis[%[1]q].document !== document) {
+	const exports = Object.create(null);
+	(function (exports) { "use strict";
+%[2]s
+	})(exports);
+	Object.defineProperty(globalThis, %[1]q, {value: {document, exports, number: 0}, configurable: true});
+}`, ExportsKey, s.Text)
+}

@@ -145,7 +145,7 @@ func TestActivate(t *testing.T) {
 			e.Owners.SetCurrent(guest, e.Tracker.ByID["SOME"])
 			ended := make(chan *api.Error, 1)
 			go func() {
-				_, err := activate(t.Context(), e, c.by, api.VerbOptions{}, api.TargetRequest{Target: c.target})
+				_, err := e.Activate(t.Context(), c.by, c.target)
 				ended <- err
 			}()
 			f.Answer(<-f.Sent, `{}`)

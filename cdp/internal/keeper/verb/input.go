@@ -30,13 +30,6 @@ func inputCommand(kind string) string {
 	return ""
 }
 
-// sendInput serves an InputRequest.
-func sendInput(ctx context.Context, e *Verbs, by api.Caller, o api.VerbOptions, q api.InputRequest) (
-	api.InputSent, *api.Error,
-) {
-	return e.SendInput(ctx, by, o, q)
-}
-
 // SendInput sends input events. All are sent before the first one is answered, so that nothing else gets between them.
 func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions, q api.InputRequest) (
 	api.InputSent, *api.Error,

@@ -12,10 +12,23 @@ import (
 // and returns the result that this describes. The first argument of native is true for a verb that acts on a page, so
 // that the scope of the caller's session exists before it runs.
 var natives = map[string]operation{
-	"activate": native(false, activate),
-	"input":    native(true, sendInput),
-	"route":    native(true, setRoutes),
-	"targets":  native(false, listTargets),
+	"activate": native(false, func(e *Verbs, ctx context.Context, by api.Caller, _ api.VerbOptions, q api.TargetRequest) (
+		api.Page, *api.Error,
+	) {
+		return e.Activate(ctx, by, q.Target)
+	}),
+	"input": native(true, (*Verbs).SendInput),
+	"route": native(true, func(e *Verbs, _ context.Context, by api.Caller, _ api.VerbOptions, q api.RouteRequest) (
+		api.Routed, *api.Error,
+	) {
+		return e.Routes(by, q)
+	}),
+	"targets": native(false, func(e *Verbs, ctx context.Context, by api.Caller, _ api.VerbOptions, _ struct{}) (
+		api.TargetList, *api.Error,
+	) {
+		e.Tracker.RefreshTargets(ctx)
+		return api.TargetList{Targets: e.Owners.ListTargets(by, false)}, nil
+	}),
 }
 
 // operations are what else a client may ask for, with a body of package api.
@@ -60,10 +73,10 @@ func (e *Verbs) Run(ctx context.Context, by api.Caller, name string, body []byte
 
 // native makes an operation of a verb that gets the options of the call and the parameters.
 func native[Q, R any](
-	scoped bool, run func(context.Context, *Verbs, api.Caller, api.VerbOptions, Q) (R, *api.Error),
+	scoped bool, run func(*Verbs, context.Context, api.Caller, api.VerbOptions, Q) (R, *api.Error),
 ) operation {
 	o := decoded(func(e *Verbs, c context.Context, by api.Caller, _ *tenant.Scope, q api.VerbRequest[Q]) (R, *api.Error) {
-		return run(c, e, by, q.VerbOptions, q.Params)
+		return run(e, c, by, q.VerbOptions, q.Params)
 	})
 	o.scoped = scoped
 	return o
@@ -76,12 +89,4 @@ func decoded[Q, R any](run func(*Verbs, context.Context, api.Caller, *tenant.Sco
 	) {
 		return api.Serve(body, func(q Q) (R, *api.Error) { return run(e, c, by, s, q) })
 	}}
-}
-
-// listTargets returns the targets that a caller may see, the oldest first.
-func listTargets(ctx context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, _ struct{}) (
-	api.TargetList, *api.Error,
-) {
-	e.Tracker.RefreshTargets(ctx)
-	return api.TargetList{Targets: e.Owners.ListTargets(by, false)}, nil
 }

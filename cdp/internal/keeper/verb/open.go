@@ -97,13 +97,6 @@ func blank(e *Verbs, t *target.Target) bool {
 
 const discardTimeout = 2 * time.Second
 
-// activate serves a TargetRequest.
-func activate(ctx context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, q api.TargetRequest) (
-	api.Page, *api.Error,
-) {
-	return e.Activate(ctx, by, q.Target)
-}
-
 // Activate brings a page to the front and makes it the current target.
 func (e *Verbs) Activate(ctx context.Context, by api.Caller, selector string) (api.Page, *api.Error) {
 	t, err := e.Owners.Resolve(by, selector)

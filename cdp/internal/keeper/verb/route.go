@@ -1,7 +1,6 @@
 package verb
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -9,13 +8,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
-
-// setRoutes serves a RouteRequest.
-func setRoutes(_ context.Context, e *Verbs, by api.Caller, _ api.VerbOptions, q api.RouteRequest) (
-	api.Routed, *api.Error,
-) {
-	return e.Routes(by, q)
-}
 
 // Routes changes the rules for requests of the caller's session, and returns them.
 func (e *Verbs) Routes(by api.Caller, q api.RouteRequest) (api.Routed, *api.Error) {

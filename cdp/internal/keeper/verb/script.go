@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
-
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
@@ -267,4 +269,123 @@ func (e *Verbs) scriptContext(t *target.Target, frame string, s api.PageScript) 
 	return t.ContextWhere(func(c json.RawMessage) bool {
 		return scan.Text(c, "name") == s.World() && scan.Text(c, "auxData", "frameId") == frame
 	})
+}
+
+// maxHosts limits the elements that one call asks for closed shadow roots.
+const maxHosts = 100
+
+// AdoptRoots returns what uses an array of elements: it calls the function adopt of a script for each that has a closed
+// shadow root. The value is how many have one.
+func (e *Verbs) AdoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript) func(string) (
+	json.RawMessage, *api.Error,
+) {
+	return func(array string) (json.RawMessage, *api.Error) {
+		adopted, err := e.adoptRoots(ctx, t, frame, s, array)
+		return scan.Marshal(adopted), err
+	}
+}
+
+func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript, array string) (
+	int, *api.Error,
+) {
+	const group = "parley-closed-roots"
+	defer post(e.sender, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
+	var world struct{ ID runtime.ExecutionContextID }
+	if json.Unmarshal(e.scriptContext(t, frame, s), &world) != nil {
+		return 0, nil // the document has been replaced
+	}
+	hosts, err := target.Execute(ctx, e.sender, t, runtime.GetProperties,
+		runtime.GetPropertiesParams{ObjectID: runtime.RemoteObjectID(array), OwnProperties: new(true)})
+	if err != nil {
+		return 0, err
+	}
+	adopted := 0
+	for _, host := range hosts.Result[:min(len(hosts.Result), maxHosts)] {
+		if host.Value == nil || host.Value.ObjectID == "" {
+			continue // the length
+		}
+		described, err := target.Execute(ctx, e.sender, t, dom.DescribeNode,
+			dom.DescribeNodeParams{ObjectID: host.Value.ObjectID})
+		if err != nil {
+			continue // it is gone
+		}
+		for _, root := range described.Node.ShadowRoots {
+			if root.ShadowRootType != cdp.ShadowRootTypeClosed {
+				continue
+			}
+			resolved, err := target.Execute(ctx, e.sender, t, dom.ResolveNode, dom.ResolveNodeParams{
+				BackendNodeID: root.BackendNodeID, ExecutionContextID: world.ID, ObjectGroup: group})
+			if err != nil {
+				continue
+			}
+			call := runtime.CallFunctionOnParams{ObjectID: host.Value.ObjectID, Silent: new(true),
+				FunctionDeclaration: fmt.Sprintf("function (root) { globalThis[%q].exports.adopt(this, root); }", api.ExportsKey),
+				Arguments:           []*runtime.CallArgument{{ObjectID: resolved.Object.ObjectID}}}
+			_, err = target.Execute(ctx, e.sender, t, runtime.CallFunctionOn, call)
+			if err == nil {
+				adopted++
+			}
+		}
+	}
+	return adopted, nil
+}
+
+// UploadFolder returns the folder for files that the pages of the caller's session may get. It is removed with the
+// session.
+func (e *Verbs) UploadFolder(_ context.Context, by api.Caller, _ *tenant.Scope, _ struct{}) (
+	api.UploadFolder, *api.Error,
+) {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	dir, err := e.Owners.Setups.UploadFolder(by.SessionKey())
+	return api.UploadFolder{Path: dir}, err
+}
+
+// filesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
+// session, and what its session has downloaded, under the name that the file had there.
+func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]string, *api.Error) {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	var paths []string
+	for _, file := range files {
+		info, err := os.Lstat(file)
+		downloads := e.Events.Downloads.FolderOf(t)
+		switch set := e.Owners.Setups.BySession[by.SessionKey()]; {
+		case err != nil || !info.Mode().IsRegular() || filepath.Clean(file) != file:
+		case set != nil && set.Uploads != "" && filepath.Dir(filepath.Dir(file)) == set.Uploads:
+			paths = append(paths, file)
+			continue
+		case downloads != nil && t.Owner == by.SessionKey() && filepath.Dir(file) == downloads.Dir:
+			path, failed := e.Owners.Setups.Link(by.SessionKey(), file, downloads.Names[filepath.Base(file)])
+			if failed != nil {
+				return nil, failed
+			}
+			paths = append(paths, path)
+			continue
+		}
+		return nil, api.Errorf(api.CodeDenied, "%s is neither a file that was handed on nor a download of this session",
+			manifest.CleanLine(file))
+	}
+	return paths, nil
+}
+
+// GiveFiles returns what uses a file input: it gives files to it, as far as the caller may use them in the target.
+func (e *Verbs) GiveFiles(ctx context.Context, by api.Caller, t *target.Target, files []string) func(string) (
+	json.RawMessage, *api.Error,
+) {
+	return func(object string) (json.RawMessage, *api.Error) {
+		paths, err := e.filesFor(by, t, files)
+		if err == nil {
+			_, err = target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths,
+				ObjectID: runtime.RemoteObjectID(object)})
+		}
+		return nil, err
+	}
+}
+
+// post is [target.Post] for a caller that has not locked the mux.
+func post[P, R any](s *target.Sender, t *target.Target, c cdp.Command[P, R], params P) {
+	s.Mux.Lock()
+	defer s.Mux.Unlock()
+	target.Post(s.Mux, t, c, params, nil)
 }

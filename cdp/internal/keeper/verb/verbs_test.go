@@ -108,7 +108,7 @@ func TestInputIsSentAtOnce(t *testing.T) {
 	withVerbs(t, func(e *Verbs, f *muxtest.Browser) {
 		done := make(chan *api.Error, 1)
 		go func() {
-			_, err := sendInput(context.Background(), e, api.CommandLine, api.VerbOptions{}, api.InputRequest{
+			_, err := e.SendInput(context.Background(), api.CommandLine, api.VerbOptions{}, api.InputRequest{
 				Events: []json.RawMessage{
 					json.RawMessage(`{"type":"keyDown","key":"a"}`), json.RawMessage(`{"type":"insertText","text":"b"}`)}})
 			done <- err
@@ -124,7 +124,7 @@ func TestInputIsSentAtOnce(t *testing.T) {
 		if !slices.Equal(got, want) || len(done) > 0 {
 			t.Errorf("%q is sent, want %q", got, want)
 		}
-		_, err := sendInput(context.Background(), e, api.CommandLine, api.VerbOptions{}, api.InputRequest{
+		_, err := e.SendInput(context.Background(), api.CommandLine, api.VerbOptions{}, api.InputRequest{
 			Events: []json.RawMessage{
 				json.RawMessage(`{"type":"keyDown"}`), json.RawMessage(`{"type":"wink"}`)}})
 		if err == nil || len(f.Sent) > 0 {
