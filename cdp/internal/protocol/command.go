@@ -1,6 +1,9 @@
 package protocol
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Command is one command with its documentation. Redirects are resolved: a command that Chrome forwards to another
 // domain has the parameters of the command that handles it.
@@ -73,12 +76,8 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 		Tasks: note.Tasks, Keywords: note.Keywords, When: note.When, WhenNot: note.WhenNot, Related: note.Related,
 		examples: note.Examples, runs: note.Runs,
 	}
-	if c.Brief = note.Brief; c.Brief == "" {
-		c.Brief = briefOf(m.Description, m.Name, BriefSize)
-	}
-	if c.Description == "" {
-		c.Description = words(m.Name) + "."
-	}
+	c.Brief = cmp.Or(note.Brief, briefOf(m.Description, m.Name, BriefSize))
+	c.Description = cmp.Or(c.Description, words(m.Name)+".")
 	c.source, c.Redirect = p.resolveRedirect(m)
 	c.Params = p.params(c.source.domain, c.source.Parameters)
 	c.Returns = p.params(c.source.domain, c.source.Returns)
@@ -109,9 +108,7 @@ func (p *Protocol) entry(k Kind, name string) (*Entry, bool) {
 		Description: m.Description, Fields: p.params(m.domain, m.Parameters),
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated, source: m,
 	}
-	if e.Description == "" {
-		e.Description = words(m.Name) + "."
-	}
+	e.Description = cmp.Or(e.Description, words(m.Name)+".")
 	if k == KindType {
 		e.Enum, e.Fields = p.param(m.domain, &m.node).Enum, p.params(m.domain, m.Properties)
 	}
@@ -178,9 +175,7 @@ func (p *Protocol) param(domain string, n *node) Param {
 			}
 		}
 	}
-	if q.Description == "" {
-		q.Description = words(n.Name) + "."
-	}
+	q.Description = cmp.Or(q.Description, words(n.Name)+".")
 	return q
 }
 

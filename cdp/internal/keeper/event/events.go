@@ -2,6 +2,7 @@
 package event
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -21,7 +22,7 @@ type Events struct {
 	Journals   *Journals
 	activities map[*target.Target]*activity
 	listeners  map[*Listener]bool
-	awaited    int // calls of AwaitRecords
+	awaited    atomic.Int32 // calls of AwaitRecords
 	Downloads  downloads
 }
 

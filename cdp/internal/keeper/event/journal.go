@@ -3,8 +3,8 @@ package event
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
@@ -180,27 +180,17 @@ func (r *Record) size() int {
 // line returns the record as a line of a stream or an element of [Events].
 func (r *Record) line(browser string) []byte {
 	b := make([]byte, 0, r.size()+len(browser)+64)
-	b = append(b, `{"seq":`...)
-	b = strconv.AppendInt(b, r.seq, 10)
-	b = append(b, `,"t":`...)
-	b = strconv.AppendInt(b, r.t, 10)
-	b = append(b, `,"browser":`...)
-	b = append(b, scan.Quote(browser)...)
-	b = append(b, `,"target":`...)
-	b = append(b, scan.Quote(r.Target)...)
-	b = append(b, `,"method":`...)
-	b = append(b, scan.Quote(r.Method)...)
-	b = append(b, `,"params":`...)
+	b = fmt.Appendf(b, `{"seq":%d,"t":%d,"browser":%s,"target":%s,"method":%s,"params":`, r.seq, r.t, scan.Quote(browser),
+		scan.Quote(r.Target), scan.Quote(r.Method))
 	if len(r.Params) == 0 {
 		b = append(b, "{}"...)
-	} else {
-		b = append(b, r.Params...)
 	}
+	b = append(b, r.Params...)
 	if r.ofURL && r.url != "" {
-		b = append(append(b, `,"url":`...), scan.Quote(r.url)...)
+		b = fmt.Appendf(b, `,"url":%s`, scan.Quote(r.url))
 	}
 	if r.note != "" {
-		b = append(append(b, `,"note":`...), scan.Quote(r.note)...)
+		b = fmt.Appendf(b, `,"note":%s`, scan.Quote(r.note))
 	}
 	if r.replayed {
 		b = append(b, `,"replayed":true`...)

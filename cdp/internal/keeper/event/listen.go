@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,9 +79,9 @@ func (ev *Events) Listen(by api.Caller, q api.ListenRequest, scope *target.Targe
 		by: by, patterns: q.Patterns, url: q.URL, status: status, until: q.Until, max: q.Max, scope: scope,
 	}
 	l.changed.L = &l.mu
-	all := q.Patterns
+	all := slices.Clone(q.Patterns)
 	if q.Until != "" {
-		all = append(append([]string(nil), q.Patterns...), q.Until)
+		all = append(all, q.Until)
 	}
 	if err := api.CheckPatterns(all...); err != nil {
 		return nil, err
@@ -282,9 +283,7 @@ func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 			lines = append(lines, next.event.line(browser))
 			continue
 		}
-		line := strconv.AppendInt([]byte(`{"seq":`), next.lastSeq, 10)
-		line = strconv.AppendInt(append(line, `,"dropped":`...), next.dropped, 10)
-		lines = append(lines, append(line, '}'))
+		lines = append(lines, fmt.Appendf(nil, `{"seq":%d,"dropped":%d}`, next.lastSeq, next.dropped))
 	}
 	return lines, l.end
 }
@@ -313,14 +312,8 @@ func (ev *Events) Records(by api.Caller, session string, since int64, methods []
 // AwaitRecords calls ready again after each event that is stored, until it returns true. The error is that of the
 // connection or of ctx. Ready is called without the mux.
 func (ev *Events) AwaitRecords(ctx context.Context, ready func() bool) *api.Error {
-	ev.mux.Lock()
-	ev.awaited++
-	ev.mux.Unlock()
-	defer func() {
-		ev.mux.Lock()
-		ev.awaited--
-		ev.mux.Unlock()
-	}()
+	ev.awaited.Add(1)
+	defer ev.awaited.Add(-1)
 	for {
 		changed, err := ev.mux.Changed()
 		if err != nil || ready() {

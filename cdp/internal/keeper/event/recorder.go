@@ -81,7 +81,7 @@ func (ev *Events) publish(r *Record, t *target.Target) {
 	asItIs := r.Params
 	r.Params = redact(r.Method, asItIs)
 	ev.Journals.add(r)
-	if ev.awaited > 0 {
+	if ev.awaited.Load() > 0 {
 		ev.mux.Broadcast()
 	}
 	for l := range ev.listeners {
@@ -162,16 +162,16 @@ func (ev *Events) trackRequest(r *Record, t *target.Target) {
 		ev.activityOf(t).addRequest(id, r.url)
 	case network.ResponseReceived.Method:
 		r.url, r.status = clipURL(scan.Text(r.Params, "response", "url")), scan.Number(r.Params, "response", "status")
-	case network.WebSocketHandshakeResponseReceived.Method:
-		r.status = scan.Number(r.Params, "response", "status")
-		ev.findRequest(id, r, t)
-	case network.LoadingFailed.Method, network.WebSocketFrameError.Method:
-		r.status = noResponse
-		ev.findRequest(id, r, t)
 	default:
 		if id != "" {
 			ev.findRequest(id, r, t)
 		}
+	}
+	switch r.Method {
+	case network.WebSocketHandshakeResponseReceived.Method:
+		r.status = scan.Number(r.Params, "response", "status")
+	case network.LoadingFailed.Method, network.WebSocketFrameError.Method:
+		r.status = noResponse
 	}
 	switch r.Method {
 	case network.LoadingFailed.Method, network.LoadingFinished.Method, network.WebSocketClosed.Method:

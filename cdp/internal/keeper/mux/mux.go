@@ -87,18 +87,13 @@ func (m *Mux) Read() {
 	for {
 		msg, err := m.conn.Receive()
 		if err != nil {
-			m.disconnect(api.Errorf(api.CodeChromeConnection,
+			m.FailAll(api.Errorf(api.CodeChromeConnection,
 				"the connection to the browser has ended: the browser was closed or has crashed"))
+			close(m.Done)
 			return
 		}
 		m.Handle(msg)
 	}
-}
-
-// disconnect marks the end of the connection.
-func (m *Mux) disconnect(why *api.Error) {
-	m.FailAll(why)
-	close(m.Done)
 }
 
 // FailAll fails everything that waits. Before the keeper closes a browser it calls FailAll by itself, because the
@@ -273,13 +268,12 @@ func (m *Mux) Send(p *Pending, params json.RawMessage) *api.Error {
 	p.id = m.lastID
 	p.Done = make(chan Reply, 1)
 	b := make([]byte, 0, len(params)+len(p.Method)+96)
-	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
-	b = append(append(b, `,"method":`...), scan.Quote(p.Method)...)
+	b = fmt.Appendf(b, `{"id":%d,"method":%s`, p.id, scan.Quote(p.Method))
 	if len(params) > 0 {
 		b = append(append(b, `,"params":`...), params...)
 	}
 	if p.To != nil {
-		b = append(append(b, `,"sessionId":`...), scan.Quote(p.To.Session)...)
+		b = fmt.Appendf(b, `,"sessionId":%s`, scan.Quote(p.To.Session))
 	}
 	b = append(b, '}')
 	if err := m.conn.Send(b); err != nil {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -45,10 +46,7 @@ func (t *Target) DomainState(method string) Domain {
 	if t == nil {
 		return Domain{}
 	}
-	if d := t.Domains[api.DomainOf(method)]; d != nil {
-		return *d
-	}
-	return Domain{}
+	return *cmp.Or(t.Domains[api.DomainOf(method)], &Domain{})
 }
 
 // Enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
@@ -68,7 +66,7 @@ func (en *Domains) Enable(t *Target, name string) (wasRecorded bool) {
 	return false
 }
 
-// startDomain enables a domain for listeners.
+// startDomain enables a domain for listeners or for the recorder.
 func (en *Domains) startDomain(t *Target, name string) {
 	d := t.Domain(name)
 	d.Enabling = true
@@ -161,12 +159,8 @@ const (
 // startRecording enables the recorder's domains in a new session. The mux is locked.
 func (en *Domains) startRecording(t *Target) {
 	for _, name := range recordedDomains {
-		d := t.Domain(name)
-		d.recording, d.Enabling = true, true
-		en.setDomain(t, name, true, func(mux.Reply) {
-			d.Enabling = false
-			en.mux.Broadcast()
-		})
+		t.Domain(name).recording = true
+		en.startDomain(t, name)
 	}
 }
 

@@ -2,6 +2,7 @@ package target
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -40,18 +41,15 @@ func (s *Sender) checkSendable(t *Target, method string) *api.Error {
 
 // ClosedTarget returns the error of what a closed target cannot do.
 func ClosedTarget(t *Target) *api.Error {
-	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.ID, manifest.Clip(t.URL, 80))
-	e.Target = t.ID
-	return e
+	return &api.Error{Code: api.CodeNotFound, Target: t.ID,
+		Message: fmt.Sprintf("target %s (%s) was closed", t.ID, manifest.Clip(t.URL, 80))}
 }
 
 // CrashedTarget returns the error of what a crashed target cannot do.
 func CrashedTarget(t *Target) *api.Error {
-	e := api.Errorf(api.CodeTargetCrashed,
-		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
-		t.ID, manifest.Clip(t.URL, 80))
-	e.Target = t.ID
-	return e
+	return &api.Error{Code: api.CodeTargetCrashed, Target: t.ID, Message: fmt.Sprintf(
+		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.ID,
+		manifest.Clip(t.URL, 80))}
 }
 
 // revives reports whether a command revives a crashed target.
@@ -128,11 +126,11 @@ func (tr *Tracker) onDialog(t *Target, params json.RawMessage) {
 	// The first has opened it: the page runs one call after the other, and those behind it have not begun.
 	if len(calls) > 0 && api.AnswersDialogs(calls[0].OnDialog) {
 		tr.Sender.AnswerDialog(t, calls[0].OnDialog) // the calls behind it go on when it is closed
-	} else {
-		for _, p := range calls {
-			if !endsDialog(d, p.Method) {
-				tr.Mux.Finish(p, mux.Reply{Err: BlockedTarget(t, d)})
-			}
+		return
+	}
+	for _, p := range calls {
+		if !endsDialog(d, p.Method) {
+			tr.Mux.Finish(p, mux.Reply{Err: BlockedTarget(t, d)})
 		}
 	}
 }
@@ -154,11 +152,9 @@ func BlockedTarget(t *Target, d *api.Dialog) *api.Error {
 	if d.Type == api.BeforeUnload {
 		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
 	}
-	e := api.Errorf(api.CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
-		"close it with Page.handleJavaScriptDialog %s",
-		d.Type, manifest.Clip(d.Message, 300), way)
-	e.Target, e.Dialog = t.ID, d
-	return e
+	return &api.Error{Code: api.CodeBusy, Target: t.ID, Dialog: d, Message: fmt.Sprintf(
+		"a JavaScript dialog is open and blocks the page: %s %q; close it with Page.handleJavaScriptDialog %s", d.Type,
+		manifest.Clip(d.Message, 300), way)}
 }
 
 // endsDialog reports whether a command ends a dialog. While a beforeunload dialog is open, Chrome accepts

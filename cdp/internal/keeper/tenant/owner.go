@@ -30,7 +30,6 @@ import (
 type Owners struct {
 	mux     *mux.Mux
 	sender  *target.Sender
-	domains *target.Domains
 	tracker *target.Tracker
 	events  *event.Events
 
@@ -53,7 +52,7 @@ type Owners struct {
 func NewOwners(ev *event.Events, forbidden []string) *Owners {
 	tr := ev.Tracker
 	ow := &Owners{
-		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, tracker: tr, events: ev, forbidden: forbidden,
+		mux: tr.Mux, sender: tr.Sender, tracker: tr, events: ev, forbidden: forbidden,
 		HiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:      map[string]*target.Target{},

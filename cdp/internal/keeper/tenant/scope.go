@@ -62,7 +62,7 @@ type Tenancy struct {
 	scopes      map[string]*Scope // by session
 	Calls       int64             // begun so far
 	defaultUsed time.Time         // when the last call in the default context began
-	scopeLock   chan struct{}     // holds one while a scope is created
+	scopeLock   chan struct{}     // holds one while a scope is created: two first calls of a session would create two
 }
 
 // NewTenancy returns the scopes of sessions, of which there are none yet.
@@ -89,17 +89,15 @@ func (tn *Tenancy) CheckCaller(by api.Caller) *api.Error {
 	return nil
 }
 
-// lockScopes waits until no other call creates or changes a scope: two first calls of a session would create two.
-func (tn *Tenancy) lockScopes(ctx context.Context) *api.Error {
+// lock waits until nobody else holds a lock, or ctx ends. what says what it is for.
+func lock(ctx context.Context, held chan struct{}, what string) (unlock func(), err *api.Error) {
 	select {
-	case tn.scopeLock <- struct{}{}:
-		return nil
+	case held <- struct{}{}:
+		return func() { <-held }, nil
 	case <-ctx.Done():
-		return api.ContextError(ctx, "waiting for the session's browser context")
+		return nil, api.ContextError(ctx, "waiting for "+what)
 	}
 }
-
-func (tn *Tenancy) unlockScopes() { <-tn.scopeLock }
 
 // Enter begins a call: it counts it, applies its grants to the scope of the caller's session, which it creates if
 // necessary, and returns that, nil for the default context. The caller calls release when its call ends.
@@ -113,10 +111,11 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 	if !by.HasContext() {
 		return nil, func() {}, nil
 	}
-	if err := tn.lockScopes(ctx); err != nil {
+	unlock, err := lock(ctx, tn.scopeLock, "the session's browser context")
+	if err != nil {
 		return nil, nil, err
 	}
-	defer tn.unlockScopes()
+	defer unlock()
 	s, release, err = tn.existingScope(ctx, by)
 	if s != nil || err != nil {
 		return s, release, err
@@ -136,10 +135,11 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 
 // UpdateScope applies the grants of a call that needs no page to the session's scope, if it has one.
 func (tn *Tenancy) UpdateScope(ctx context.Context, by api.Caller) *api.Error {
-	if err := tn.lockScopes(ctx); err != nil {
+	unlock, err := lock(ctx, tn.scopeLock, "the session's browser context")
+	if err != nil {
 		return err
 	}
-	defer tn.unlockScopes()
+	defer unlock()
 	s, release, err := tn.existingScope(ctx, by)
 	if s != nil {
 		release()
@@ -324,12 +324,11 @@ func (tn *Tenancy) CloseProxies() {
 
 // FirstPage makes sure that a plugin's own session has a page.
 func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.Error {
-	select { // one at a time, as in Enter
-	case s.firstPageLock <- struct{}{}:
-		defer func() { <-s.firstPageLock }()
-	case <-ctx.Done():
-		return api.ContextError(ctx, "waiting for the plugin's first page")
+	unlock, err := lock(ctx, s.firstPageLock, "the plugin's first page")
+	if err != nil {
+		return err
 	}
+	defer unlock()
 	tn.mux.Lock()
 	has := tn.owners.CurrentOf(by) != nil
 	tn.mux.Unlock()

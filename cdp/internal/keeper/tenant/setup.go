@@ -185,17 +185,14 @@ func patternsOf(rules []*RouteRule) (all []*fetch.RequestPattern) {
 // onPaused answers a request that was paused for the rules of its session: the first that matches decides.
 func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	id := fetch.RequestID(scan.Text(params, "requestId"))
-	var rule *RouteRule
+	method, url := scan.Text(params, "request", "method"), scan.Text(params, "request", "url")
+	rule := &RouteRule{} // without an action the request goes on
 	if set := ss.BySession[t.Owner]; set != nil {
-		for _, r := range set.Rules {
-			if rule == nil && r.matches(scan.Text(params, "request", "method"), scan.Text(params, "request", "url")) {
+		for _, r := range slices.Backward(set.Rules) {
+			if r.matches(method, url) {
 				rule = r
 			}
 		}
-	}
-	if rule == nil {
-		target.Post(ss.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
-		return
 	}
 	rule.Requests++
 	if rule.DelayMS == 0 {

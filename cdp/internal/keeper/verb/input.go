@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/input"
@@ -15,19 +17,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// inputCommand returns the command that sends an event of a type, "" if there is none.
-func inputCommand(kind string) string {
-	switch kind {
-	case "mousePressed", "mouseReleased", "mouseMoved", "mouseWheel":
-		return input.CommandDispatchMouseEvent
-	case "keyDown", "keyUp", "rawKeyDown", "char":
-		return input.CommandDispatchKeyEvent
-	case "touchStart", "touchEnd", "touchMove", "touchCancel":
-		return input.CommandDispatchTouchEvent
-	case "insertText":
-		return input.CommandInsertText
-	}
-	return ""
+// inputCommands are the commands that send events, and the types of these.
+var inputCommands = []struct{ method, types string }{
+	{input.CommandDispatchMouseEvent, "mousePressed mouseReleased mouseMoved mouseWheel"},
+	{input.CommandDispatchKeyEvent, "keyDown keyUp rawKeyDown char"},
+	{input.CommandDispatchTouchEvent, "touchStart touchEnd touchMove touchCancel"},
+	{input.CommandInsertText, "insertText"},
 }
 
 // SendInput sends input events. All are sent before the first one is answered, so that nothing else gets between them.
@@ -52,7 +47,12 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is not an object", i)
 		}
 		kind := scan.Text(event, "type")
-		method := inputCommand(kind)
+		method := ""
+		for _, c := range inputCommands {
+			if slices.Contains(strings.Fields(c.types), kind) {
+				method = c.method
+			}
+		}
 		if kind == "drag" {
 			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is a drag, which must be the only event", i)
 		}

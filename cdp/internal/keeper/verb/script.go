@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -157,9 +158,7 @@ func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, 
 		if q.Class != "" {
 			call["functionDeclaration"], call["returnByValue"] = callByReference(q.Class), false
 		}
-		for name, id := range world {
-			call[name] = id
-		}
+		maps.Copy(call, world)
 		var raw json.RawMessage
 		raw, err = e.sender.Do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(call), target.CallOptions{OnDialog: q.OnDialog})
 		if err != nil {
