@@ -110,13 +110,21 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, er
 	}
 	switch {
 	case q.All && !isPerson(r.Caller):
-		return nil, deny("", "close: only the command line can close what other sessions have opened")
+		return nil, deny("close: only the command line can close what other sessions have opened")
 	case q.All:
 		return b.closeEverything(ctx)
-	case r.Options.Target != "":
-		return asking(b, closeTarget)(ctx, r)
 	}
 	c, err := b.clientFor(ctx, r)
+	if r.Options.Target != "" {
+		var page api.Page
+		if err == nil {
+			page, err = c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return result(closeResult(closed{Closed: api.Closed{Targets: []string{page.Target}}}))
+	}
 	var found api.Closed
 	if err == nil {
 		found, err = c.CloseSession(ctx, "")
@@ -150,11 +158,6 @@ func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error)
 		return result(closeResult(closed{}), "no browser was open")
 	}
 	return result(closeResult(closed{Closed: api.Closed{Browser: displayName(r.Options.Browser)}}))
-}
-
-func closeTarget(ctx context.Context, c *keeper.Client, r *host.Request, _ ofAll) (map[string]closed, error) {
-	page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
-	return closeResult(closed{Closed: api.Closed{Targets: []string{page.Target}}}), err
 }
 
 // closeEverything closes all browsers with what all sessions have opened in them.

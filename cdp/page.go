@@ -59,7 +59,9 @@ func CheckPaste(r *host.Request, tool string) error {
 	if !isPlugin(r.Caller) || grantedByName(r, tool) {
 		return nil
 	}
-	right := "tool:" + tool
-	return deny(right, "pasting reads the clipboard, which is outside the page, and a wildcard never grants access "+
-		"outside the page").WithSteps(grantStep(r, right))
+	const why = "pasting reads the clipboard, which is outside the page, and a wildcard never grants access outside " +
+		"the page"
+	e := host.NotGranted("tool:"+tool, why)
+	e.Message += ": " + why + "; nothing was run"
+	return e.WithSteps(grantStep(r, "tool:"+tool))
 }

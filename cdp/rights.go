@@ -2,7 +2,6 @@ package cdp
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -84,12 +83,11 @@ func confine(r *host.Request) error {
 func checkOpenParams(caller string, params map[string]any) error {
 	for _, name := range []string{"chrome", "user_data_dir"} {
 		if params[name] != nil {
-			return deny("", "open: only the command line can set %s, because it selects a program or a folder of this machine",
-				name)
+			return deny("open: only the command line can set %s, because it selects a program or a folder of this machine", name)
 		}
 	}
 	if params["attach"] != nil && isPlugin(caller) {
-		return deny("", "open: plugins cannot use a browser that Parley is attached to: it is a user's own")
+		return deny("open: plugins cannot use a browser that Parley is attached to: it is a user's own")
 	}
 	return nil
 }
@@ -134,14 +132,8 @@ func isPaste(params map[string]any) bool {
 	return code == keyV && modifiers&(ctrl|meta) != 0 || code == keyInsert && modifiers&shift != 0
 }
 
-func deny(right, format string, args ...any) *host.Error {
-	why := fmt.Sprintf(format, args...)
-	e := &host.Error{Code: host.Denied, Message: why + "; nothing was run"}
-	if right != "" {
-		e.Message = "not granted: " + manifest.CleanLine(right) + ": " + e.Message
-		e.Denied = []host.Denial{{Right: manifest.CleanLine(right), Why: why}}
-	}
-	return e
+func deny(format string, args ...any) *host.Error {
+	return host.Errorf(host.Denied, format+"; nothing was run", args...)
 }
 
 // grantStep returns the operator's step that grants a right to the plugin that made the call.
@@ -157,7 +149,7 @@ func checkDownloads(tool string, params map[string]any) error {
 	}
 	folder, _ := params["downloadPath"].(string)
 	if behavior := params["behavior"]; folder == "" || behavior != "allow" && behavior != "allowAndName" {
-		return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or "+
+		return deny("%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or "+
 			"deny, with the folder as downloadPath", tool)
 	}
 	return nil

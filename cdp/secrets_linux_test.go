@@ -38,7 +38,7 @@ func TestTypeSecret(t *testing.T) {
 		}
 		return host.BoundSecret{Value: "the value", Origins: []string{"https://a.test", "https://b.test"}}, nil
 	}}).Ask
-	got, err := asking(p.browsers, typeSecret)(t.Context(), r)
+	got, err := p.browsers.typeSecret(t.Context(), r)
 	if err != nil || strings.Contains(string(got.Data), "value") {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -47,7 +47,7 @@ func TestTypeSecret(t *testing.T) {
 		t.Errorf("typed %+v", q)
 	}
 	r.Params = json.RawMessage(`{"secret":"OTHER"}`)
-	_, err = asking(p.browsers, typeSecret)(t.Context(), r)
+	_, err = p.browsers.typeSecret(t.Context(), r)
 	if err == nil || host.AsError(err).Code != host.Denied || len(typed) != 0 {
 		t.Errorf("typed, %v", err)
 	}

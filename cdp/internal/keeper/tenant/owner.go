@@ -223,13 +223,13 @@ func (ow *Owners) CheckURL(what, url string) *api.Error {
 }
 
 // newestPage returns the newest page that a caller may use. The mux is locked.
-func (ow *Owners) newestPage(by api.Caller) (found *target.Target) {
-	for _, t := range ow.tracker.All {
+func (ow *Owners) newestPage(by api.Caller) *target.Target {
+	for _, t := range slices.Backward(ow.tracker.All) {
 		if t.Kind == "page" && t.EvictErr == nil && ow.CanUse(by, t) {
-			found = t
+			return t
 		}
 	}
-	return found
+	return nil
 }
 
 // SetCurrent makes t the default target of the caller's session.
@@ -241,13 +241,7 @@ func (ow *Owners) SetCurrent(by api.Caller, t *target.Target) {
 
 // visibleTo returns the targets that a caller may use, the oldest first. The mux is locked.
 func (ow *Owners) visibleTo(by api.Caller) []*target.Target {
-	all := make([]*target.Target, 0, len(ow.tracker.All))
-	for _, t := range ow.tracker.All {
-		if ow.CanUse(by, t) {
-			all = append(all, t)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(ow.tracker.All), func(t *target.Target) bool { return !ow.CanUse(by, t) })
 }
 
 // ownerOf returns the owner of an event: that of the target that it reports, else that of its session's target. A
@@ -373,12 +367,7 @@ func (ow *Owners) Resolve(by api.Caller, selector string) (*target.Target, *api.
 		func(t *target.Target) bool { return t.Kind == "page" && strings.Contains(t.URL, selector) },
 		func(t *target.Target) bool { return strings.Contains(t.URL, selector) },
 	} {
-		var found []*target.Target
-		for _, t := range all {
-			if match(t) {
-				found = append(found, t)
-			}
-		}
+		found := slices.DeleteFunc(slices.Clone(all), func(t *target.Target) bool { return !match(t) })
 		switch {
 		case len(found) == 1:
 			return found[0], nil

@@ -85,11 +85,7 @@ func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 		}
 	}
 	if len(cookies) > 0 {
-		params := map[string]any{"cookies": cookies}
-		if in != "" {
-			params["browserContextId"] = in
-		}
-		if _, err := e.sender.Do(ctx, nil, "Storage.setCookies", scan.Marshal(params)); err != nil {
+		if _, err := e.storage(ctx, in, "Storage.setCookies", map[string]any{"cookies": cookies}); err != nil {
 			return done, err
 		}
 	}
@@ -164,11 +160,7 @@ func (e *Verbs) checkOrigins(origins []string) *api.Error {
 
 // cookies returns all cookies of a browser context.
 func (e *Verbs) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Cookie, *api.Error) {
-	params := map[string]any{}
-	if in != "" {
-		params["browserContextId"] = in
-	}
-	raw, err := e.sender.Do(ctx, nil, "Storage.getCookies", scan.Marshal(params))
+	raw, err := e.storage(ctx, in, "Storage.getCookies", map[string]any{})
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +171,16 @@ func (e *Verbs) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Coo
 		return nil, api.Errorf(api.CodeProtocolError, "the cookies cannot be read: %v", err)
 	}
 	return all.Cookies, nil
+}
+
+// storage sends a command about a browser context.
+func (e *Verbs) storage(ctx context.Context, in cdp.BrowserContextID, method string, params map[string]any) (
+	json.RawMessage, *api.Error,
+) {
+	if in != "" {
+		params["browserContextId"] = in
+	}
+	return e.sender.Do(ctx, nil, method, scan.Marshal(params))
 }
 
 // currentPageOf returns the current page of the caller's session and its origin, if that is one of origins.

@@ -60,17 +60,13 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.
 			"focus a field that can be edited")
 	}
 	if q.Submit {
-		for _, kind := range []string{"keyDown", "keyUp"} {
-			key := map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
-			if kind == "keyDown" {
-				key["text"] = "\r"
-			}
-			if _, err := e.sender.Do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key)); err != nil {
-				return api.Typed{}, err
-			}
-		}
+		enter := map[string]any{"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "type": "keyUp"}
+		up := scan.Marshal(enter)
+		enter["type"], enter["text"] = "keyDown", "\r"
+		keys := api.InputRequest{Events: []json.RawMessage{scan.Marshal(enter), up}}
+		_, err = e.SendInput(ctx, by, api.VerbOptions{Target: t.ID}, keys)
 	}
-	return api.Typed{Target: t.ID, Origin: origin}, nil
+	return api.Typed{Target: t.ID, Origin: origin}, err
 }
 
 // typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
