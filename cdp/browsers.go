@@ -304,7 +304,7 @@ func (p *Provider) EndConnection(id string) {
 
 // eachBrowser calls f with each open browser. Browsers that end meanwhile are left out.
 func (p *Provider) eachBrowser(ctx context.Context, f func(name string, c *keeper.Client) error) error {
-	entries, err := keeper.List(p.cfg.RunDir)
+	entries, err := keeper.List(p.browsers.cfg.RunDir)
 	if err != nil {
 		return p.hostError(err, nil)
 	}

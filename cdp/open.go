@@ -108,7 +108,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 	if slices.Contains([]string{"open", "close", "status"}, j.Tool) {
 		return nil
 	}
-	open, err := keeper.List(p.cfg.RunDir)
+	open, err := keeper.List(p.browsers.cfg.RunDir)
 	if err != nil {
 		return nil
 	}

@@ -31,7 +31,6 @@ type Config struct {
 // Provider is the plugin. It is safe for concurrent use.
 type Provider struct {
 	*catalog
-	cfg      Config
 	browsers *browsers
 }
 
@@ -53,5 +52,5 @@ func New(cfg Config) *Provider {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
-	return &Provider{catalogOf(protocol.Embedded()), cfg, &browsers{cfg: cfg, clients: map[string]*keeper.Client{}}}
+	return &Provider{catalogOf(protocol.Embedded()), &browsers{cfg: cfg, clients: map[string]*keeper.Client{}}}
 }

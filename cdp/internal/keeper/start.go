@@ -229,21 +229,19 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 				Sweep(f.dir)
 				return true, nil
 			}
-			err = replace(force, f, &unusableKeeperError{pid: c.hello.PID, hung: true})
-			return err == nil, err
+			unusable = &unusableKeeperError{pid: c.hello.PID, hung: true}
 		case errors.As(err, &unusable):
-			err := replace(force, f, unusable)
-			return err == nil, err
 		case !f.isLocked():
 			swept, err := f.sweep()
 			Sweep(f.dir) // of other names
 			return swept, err
+		case pause(asking) == nil:
+			continue // the keeper is just starting or exiting
+		default:
+			unusable = &unusableKeeperError{pid: f.lockPID(), hung: true}
 		}
-		// The keeper is just starting or exiting.
-		if pause(asking) != nil {
-			err := replace(force, f, &unusableKeeperError{pid: f.lockPID(), hung: true})
-			return err == nil, err
-		}
+		err = replace(force, f, unusable)
+		return err == nil, err
 	}
 }
 

@@ -437,20 +437,18 @@ func (r *reader) str() string {
 	return r.s[r.i-n : r.i]
 }
 
-func (r *reader) codec() *codec { return &codec{reader: r} }
-
-func (r *reader) note() (n Note) {
-	r.codec().note(&n)
-	return n
+// read reads what a method of codec writes.
+func read[T any](r *reader, one func(*codec, *T)) (v T) {
+	one(&codec{reader: r}, &v)
+	return v
 }
 
-func (r *reader) rights() (rights Rights) {
-	r.codec().rights(&rights)
-	return rights
-}
+func (r *reader) note() Note { return read(r, (*codec).note) }
 
-func (r *reader) domain() (d domainRecord) {
-	r.codec().domain(&d)
+func (r *reader) rights() Rights { return read(r, (*codec).rights) }
+
+func (r *reader) domain() domainRecord {
+	d := read(r, (*codec).domain)
 	d.Commands, d.Events, d.Types = d.count[0], d.count[1], d.count[2]
 	if d.Brief == "" {
 		d.Brief = briefOf(d.Description, d.Name, BriefSize)
@@ -467,14 +465,14 @@ type memberRecord struct {
 
 func (r *reader) member() memberRecord {
 	m := r.memberName()
-	r.codec().node(&m.node)
+	(&codec{reader: r}).node(&m.node)
 	return m
 }
 
 // memberHead reads a member without its parameters, returns and properties. The reader cannot be used afterwards.
 func (r *reader) memberHead() memberRecord {
 	m := r.memberName()
-	r.codec().head(&m.node)
+	(&codec{reader: r}).head(&m.node)
 	return m
 }
 

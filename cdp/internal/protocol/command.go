@@ -232,7 +232,7 @@ func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use str
 		return "Use " + target + " instead.", target
 	}
 	text := oneLine(m.Description)
-	if _, rest, ok := cutFold(text, "use "); ok {
+	if rest, ok := cutFold(text, "use "); ok {
 		word, _, _ := strings.Cut(rest, " ")
 		word = strings.Trim(word, "`.,;:()")
 		if r, ok := p.find(KindCommand, qualify(m.domain, word)); ok {
@@ -240,7 +240,7 @@ func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use str
 			return "Use " + use + " instead.", use
 		}
 	}
-	if _, rest, ok := cutFold(text, "deprecated"); ok {
+	if rest, ok := cutFold(text, "deprecated"); ok {
 		if s := sentence(strings.TrimLeft(rest, ".,:; ")); s != "" {
 			return "Deprecated: " + s + ".", ""
 		}
@@ -248,9 +248,9 @@ func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use str
 	return "Deprecated; the protocol names no replacement.", ""
 }
 
-func cutFold(s, sep string) (before, after string, ok bool) {
+func cutFold(s, sep string) (after string, ok bool) {
 	if i := strings.Index(strings.ToLower(s), sep); i >= 0 && i+len(sep) <= len(s) {
-		return s[:i], s[i+len(sep):], true
+		return s[i+len(sep):], true
 	}
-	return s, "", false
+	return "", false
 }

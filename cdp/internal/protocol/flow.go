@@ -75,8 +75,7 @@ func (p *Protocol) Flow(name string) Flow {
 		return Flow{}
 	}
 	r.member()
-	var n Note
-	r.codec().before(&n)
+	n := read(r, (*codec).before)
 	return Flow{Needs: ParseCalls(n.Needs), Values: n.Values}
 }
 
@@ -87,8 +86,7 @@ func (p *Protocol) Sources(name string) []Source {
 		return nil
 	}
 	r.str()
-	var rows []SourceRow
-	r.codec().sources(&rows)
+	rows := read(r, (*codec).sources)
 	list := make([]Source, len(rows))
 	for i, row := range rows {
 		list[i] = Source{Call: Call{Tool: row.Tool, Filter: row.Filter}, Result: row.Result, Before: ParseCalls(row.Before),

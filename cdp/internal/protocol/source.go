@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -156,31 +157,25 @@ func check(doc *document) error {
 
 // checkNode checks the names and limits of a node and cleans its texts.
 func checkNode(n *node, depth int) error {
-	if depth > maxNesting {
-		return fmt.Errorf("nested deeper than %d", maxNesting)
-	}
-	if len(n.Enum) > maxEnum {
-		return fmt.Errorf("an enum has %d values; the limit is %d", len(n.Enum), maxEnum)
-	}
-	for _, v := range n.Enum {
-		if manifest.Clean(v) != v {
-			return fmt.Errorf("an enum value contains hidden characters: %q", truncate(v))
-		}
-	}
+	domain, name, dotted := strings.Cut(n.Ref, ".")
+	hidden := slices.IndexFunc(n.Enum, func(v string) bool { return manifest.Clean(v) != v })
 	switch {
-	case n.Type == "binary": // the npm package has string with the mark in its description
-		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
+	case depth > maxNesting:
+		return fmt.Errorf("nested deeper than %d", maxNesting)
+	case len(n.Enum) > maxEnum:
+		return fmt.Errorf("an enum has %d values; the limit is %d", len(n.Enum), maxEnum)
+	case hidden >= 0:
+		return fmt.Errorf("an enum value contains hidden characters: %q", truncate(n.Enum[hidden]))
 	case n.Type != "" && !identifier(n.Type):
 		return fmt.Errorf("invalid type %q: expected the name of a type", truncate(n.Type))
+	case n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)):
+		return fmt.Errorf("invalid $ref %q: expected the name of a type", truncate(n.Ref))
+	case n.Redirect != "" && !identifier(n.Redirect):
+		return fmt.Errorf("invalid redirect %q: expected the name of a domain", truncate(n.Redirect))
+	case n.Type == "binary": // the npm package has string with the mark in its description
+		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
 	case n.Type != "" && !isJSONType(n.Type):
 		n.Type = "any"
-	}
-	domain, name, dotted := strings.Cut(n.Ref, ".")
-	if n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)) {
-		return fmt.Errorf("invalid $ref %q: expected the name of a type", truncate(n.Ref))
-	}
-	if n.Redirect != "" && !identifier(n.Redirect) {
-		return fmt.Errorf("invalid redirect %q: expected the name of a domain", truncate(n.Redirect))
 	}
 	n.Description = manifest.Clean(n.Description)
 	if n.Items != nil {

@@ -20,11 +20,7 @@ func RequiresPage(method string) bool {
 
 // IsBrowserDomain reports whether commands of a domain go to the browser unless a target is named.
 func IsBrowserDomain(domain string) bool {
-	switch domain {
-	case "Browser", "Target", "SystemInfo", "Tethering":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"Browser", "Target", "SystemInfo", "Tethering"}, domain)
 }
 
 // DomainOf returns the domain of a command or an event.

@@ -320,22 +320,14 @@ func redactObject(b, object []byte, data bool) []byte {
 }
 
 func isSecretHeader(name []byte) bool {
-	for _, secret := range []string{"cookie", "set-cookie", "authorization", "proxy-authorization"} {
-		if len(name) == len(secret) && strings.EqualFold(string(name), secret) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"cookie", "set-cookie", "authorization", "proxy-authorization"},
+		func(secret string) bool { return len(name) == len(secret) && strings.EqualFold(string(name), secret) })
 }
 
 // isBody reports whether a member is a body, or repeats headers or cookies in a form of its own.
 func isBody(key string) bool {
-	switch key {
-	case "postData", "postDataEntries", "payloadData", "headersText", "requestHeadersText",
-		"associatedCookies", "blockedCookies", "exemptedCookies", "cookieLine", "rawCookieLine":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"postData", "postDataEntries", "payloadData", "headersText", "requestHeadersText",
+		"associatedCookies", "blockedCookies", "exemptedCookies", "cookieLine", "rawCookieLine"}, key)
 }
 
 // appendClipped appends the beginning of a JSON string.

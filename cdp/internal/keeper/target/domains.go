@@ -23,6 +23,7 @@ type Domains struct {
 
 // Domain is the state of a DevTools domain in one session.
 type Domain struct {
+	name      string
 	listeners int
 	ByCaller  bool // a caller enabled it, so the keeper must not disable it
 	recording bool // the recorder has it enabled for as long as the session lasts
@@ -35,7 +36,7 @@ type Domain struct {
 func (t *Target) Domain(name string) *Domain {
 	d := t.Domains[name]
 	if d == nil {
-		d = &Domain{}
+		d = &Domain{name: name}
 		t.Domains[name] = d
 	}
 	return d
@@ -116,7 +117,7 @@ func (en *Domains) reenableDomains(t *Target) {
 		case d.listeners > 0 || d.recording:
 			en.setDomain(t, name, true, nil) // events that the new page has sent so far are not replayed
 		case d.crashed && !d.ByCaller && d.calls == 0:
-			en.stopDomain(t, name)
+			en.stopDomain(t, d)
 		}
 		d.crashed = false
 	}
@@ -176,9 +177,9 @@ func (t *Target) OnlyAwaited() bool {
 	return !d.ByCaller && d.listeners == t.IdleWaits
 }
 
-// The rest of this file enables domains for calls to which Chrome answered that they are not enabled. The host names them in
-// CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or settings
-// depend on them, and until then their events are for nobody.
+// The rest of this file enables domains for calls to which Chrome answered that they are not enabled. The host names
+// them in CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or
+// settings depend on them, and until then their events are for nobody.
 
 // temporary is the state of a domain that the keeper has enabled for calls, in one session.
 type temporary struct {
@@ -197,28 +198,22 @@ func (d *Domain) Quiet() bool {
 	return d.listeners == 0 && !d.ByCaller && !d.recording && (d.calls > 0 || d.Kept || d.crashed || d.ending > 0)
 }
 
-// heldDomain is a domain that a call holds enabled.
-type heldDomain struct {
-	name string
-	*Domain
-}
-
 // EnableFor enables the domains that a call names, in their order. The caller passes the result to release when the
 // call ends.
-func (en *Domains) EnableFor(ctx context.Context, t *Target, q api.CallRequest) ([]heldDomain, *api.Error) {
+func (en *Domains) EnableFor(ctx context.Context, t *Target, q api.CallRequest) ([]*Domain, *api.Error) {
 	for _, name := range q.Enable {
 		if err := checkEnable(q.Method, name); err != nil {
 			return nil, err
 		}
 	}
-	var held []heldDomain
+	var held []*Domain
 	for _, name := range q.Enable {
 		if name == "Page" && HasPage(t.Kind) {
 			continue // the keeper has it enabled
 		}
 		d, err := en.hold(ctx, t, name)
 		if d != nil {
-			held = append(held, heldDomain{name, d})
+			held = append(held, d)
 		}
 		if err != nil {
 			en.Release(t, held)
@@ -301,7 +296,7 @@ func (en *Domains) letPause(t *Target) {
 }
 
 // Release ends a call's use of domains and disables those that nobody else needs.
-func (en *Domains) Release(t *Target, held []heldDomain) (done api.Enabled) {
+func (en *Domains) Release(t *Target, held []*Domain) (done api.Enabled) {
 	if len(held) == 0 {
 		return done
 	}
@@ -316,7 +311,7 @@ func (en *Domains) Release(t *Target, held []heldDomain) (done api.Enabled) {
 			done.Off = append(done.Off, d.name)
 		}
 		if d.calls--; d.calls == 0 {
-			en.endTemporary(t, d.name, d.Domain)
+			en.endTemporary(t, d)
 		}
 	}
 	en.mux.Broadcast()
@@ -324,9 +319,9 @@ func (en *Domains) Release(t *Target, held []heldDomain) (done api.Enabled) {
 }
 
 // endTemporary disables a domain after the last call that needed it, unless somebody else needs it by now.
-func (en *Domains) endTemporary(t *Target, name string, d *Domain) {
+func (en *Domains) endTemporary(t *Target, d *Domain) {
 	switch {
-	case t.Closed || t.Domains[name] != d: // its session has ended
+	case t.Closed || t.Domains[d.name] != d: // its session has ended
 	case d.ByCaller || d.recording || d.before && d.listeners > 0:
 	case d.Kept:
 		d.Enabling = false
@@ -334,18 +329,17 @@ func (en *Domains) endTemporary(t *Target, name string, d *Domain) {
 		d.crashed = true // commands sent to the dead renderer are lost, and Chrome restores its domains in the next one
 	case d.listeners > 0:
 		// The listener came while the domain was enabled, so its history has not been replayed to it.
-		en.setDomain(t, name, false, nil)
-		en.startDomain(t, name)
+		en.setDomain(t, d.name, false, nil)
+		en.startDomain(t, d.name)
 	default:
-		en.stopDomain(t, name)
+		en.stopDomain(t, d)
 	}
 }
 
 // stopDomain disables a domain that the keeper enabled for calls.
-func (en *Domains) stopDomain(t *Target, name string) {
-	d := t.Domain(name)
+func (en *Domains) stopDomain(t *Target, d *Domain) {
 	d.ending++
-	en.setDomain(t, name, false, func(mux.Reply) { d.ending-- })
+	en.setDomain(t, d.name, false, func(mux.Reply) { d.ending-- })
 }
 
 // keepFor records that domains stay enabled after a command that has succeeded. The mux is locked.

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"encoding/json"
+	"slices"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -43,12 +44,8 @@ func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 // followsTargets reports whether a command only follows targets, of which each session hears its own, or creates a
 // context, which belongs to the session.
 func followsTargets(method string) bool {
-	switch method {
-	case cdptarget.CommandAutoAttachRelated, cdptarget.CommandSetAutoAttach, cdptarget.CommandSetDiscoverTargets,
-		cdptarget.CommandCreateBrowserContext:
-		return true
-	}
-	return false
+	return slices.Contains([]string{cdptarget.CommandAutoAttachRelated, cdptarget.CommandSetAutoAttach,
+		cdptarget.CommandSetDiscoverTargets, cdptarget.CommandCreateBrowserContext}, method)
 }
 
 // Disposes reports whether a command disposes of a scope's context.
@@ -99,8 +96,11 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 	if err := tn.checkShared(by, q.Method); err != nil {
 		return err
 	}
-	if err := tn.checkForbidden(q.Method, params); err != nil {
-		return err
+	var url string
+	if json.Unmarshal(params["url"], &url) == nil {
+		if err := tn.owners.CheckURL(q.Method, url); err != nil {
+			return err
+		}
 	}
 	if q.Method == cdptarget.CommandCreateTarget && !by.IsCommandLine() {
 		for _, name := range []string{"forTab", "hidden"} {
@@ -129,15 +129,6 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 		q.Params = scan.Marshal(params)
 	}
 	return nil
-}
-
-// checkForbidden rejects a command that navigates to a forbidden origin. The mux is locked.
-func (tn *Tenancy) checkForbidden(method string, params map[string]json.RawMessage) *api.Error {
-	var url string
-	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {
-		return nil
-	}
-	return tn.owners.CheckURL(method, url)
 }
 
 // routeToBrowser sends a session's command of a browser domain to the browser itself, because a page's session could

@@ -264,12 +264,9 @@ func (ow *Owners) ownerOf(t *target.Target, method string, params json.RawMessag
 
 // reportsTarget reports whether an event is about another target than the one in whose session it arrives.
 func reportsTarget(method string) bool {
-	switch method {
-	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method,
-		cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
-		return true
-	}
-	return false
+	return slices.Contains([]string{cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method,
+		cdptarget.AttachedToTarget.Method, cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method,
+		cdptarget.DetachedFromTarget.Method}, method)
 }
 
 // reportedBy returns the target that an event is about: agents in a session that a person shares do not hear of the

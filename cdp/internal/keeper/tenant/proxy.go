@@ -172,11 +172,7 @@ func (p *proxy) takeUsedRights() []string {
 // track registers a connection until it is closed. A connection dialled under an earlier generation is closed at
 // once, because it would outlive the grant that allowed it.
 func (p *proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
-	c := &trackedConn{Conn: conn, generation: generation, forget: func(c *trackedConn) {
-		p.mu.Lock()
-		delete(p.conns, c)
-		p.mu.Unlock()
-	}}
+	c := &trackedConn{conn, generation, p}
 	c.extendDeadline()
 	p.mu.Lock()
 	p.conns[c] = true
@@ -215,11 +211,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The browser may have sent data already.
-	early := make([]byte, buffered.Reader.Buffered())
-	if _, err := io.ReadFull(buffered, early); err != nil {
-		return
-	}
-	if _, err := upstream.Write(early); err != nil {
+	if _, err := io.CopyN(upstream, buffered, int64(buffered.Reader.Buffered())); err != nil {
 		return
 	}
 	done := make(chan struct{})
@@ -287,7 +279,7 @@ func closeUnanswered(w http.ResponseWriter) {
 type trackedConn struct {
 	net.Conn
 	generation int // of the grants that it was dialled under
-	forget     func(*trackedConn)
+	proxy      *proxy
 }
 
 func (c *trackedConn) extendDeadline() { c.SetDeadline(time.Now().Add(idleConnTimeout)) }
@@ -309,7 +301,9 @@ func (c *trackedConn) Write(b []byte) (int, error) {
 }
 
 func (c *trackedConn) Close() error {
-	c.forget(c)
+	c.proxy.mu.Lock()
+	delete(c.proxy.conns, c)
+	c.proxy.mu.Unlock()
 	return c.Conn.Close()
 }
 
