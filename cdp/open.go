@@ -40,7 +40,10 @@ func (b *browsers) open(ctx context.Context, r *host.Request) (*host.Result, err
 	var page api.Page
 	var notes []string
 	err := retryOpen(ctx, attempts, r.Options.Browser, func() (err error) {
-		page, notes, err = b.openPage(ctx, r, q)
+		var c *keeper.Client
+		if c, notes, err = b.opened(ctx, r, q); err == nil {
+			page, err = c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
+		}
 		return err
 	})
 	if err != nil {
@@ -87,19 +90,6 @@ func (b *browsers) opened(ctx context.Context, r *host.Request, q openParams) (*
 		}
 	}
 	return c, notes, nil
-}
-
-// openPage opens a page in the open browser, or starts one.
-func (b *browsers) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
-	c, notes, err := b.opened(ctx, r, q)
-	if err != nil {
-		return api.Page{}, nil, err
-	}
-	page, err := c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
-	if err != nil {
-		return page, nil, err
-	}
-	return page, notes, nil
 }
 
 // MissingPage returns the step that opens a page, and a browser if none is open, if the tool of a job requires it and

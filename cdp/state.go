@@ -113,9 +113,7 @@ func readStateParams(r *host.Request) (q stateParams, err error) {
 	return q, nil
 }
 
-func (b *browsers) saveState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
-	error,
-) {
+func (b *browsers) saveState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*host.Result, error) {
 	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func (b *browsers) saveState(ctx context.Context, r *host.Request, store stateSt
 		return nil, err
 	}
 	saved := savedState{Name: q.Name, Session: stateSession(r), Origins: q.Origins, Saved: time.Now().UTC(), State: state}
-	if err := store.write(saved); err != nil {
+	if err := s.write(saved); err != nil {
 		return nil, err
 	}
 	line := saved.line(saved.Saved)
@@ -137,10 +135,8 @@ func (b *browsers) saveState(ctx context.Context, r *host.Request, store stateSt
 		Items: &line.Items}, notes...)
 }
 
-func (b *browsers) loadState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
-	error,
-) {
-	saved, err := store.read(q.Name)
+func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*host.Result, error) {
+	saved, err := s.read(q.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +157,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, store stateSt
 	if err != nil {
 		return nil, err
 	}
-	store.touch(q.Name)
+	s.touch(q.Name)
 	var notes []string
 	for _, origin := range done.Left {
 		notes = append(notes, fmt.Sprintf("sessionStorage of %s belongs to a page: open one and load again to have it, too",

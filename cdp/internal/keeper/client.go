@@ -419,19 +419,13 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 
 // send sends a request with the time that is left for it. The caller calls forget.
 func (c *Client) send(ctx context.Context, op string, body any, buffer int) (int64, chan response, error) {
-	tooLarge := func(bytes int) error {
-		return api.Errorf(api.CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", bytes,
-			browser.MaxRequest)
-	}
-	if q, isCall := body.(api.CallRequest); isCall && len(q.Params) > browser.MaxRequest { // without marshalling them
-		return 0, nil, tooLarge(len(q.Params))
-	}
 	raw, err := manifest.Marshal(body)
 	if err != nil {
 		return 0, nil, api.Errorf(api.CodeInvalidArgs, "the parameters are not JSON: %v", err)
 	}
 	if len(raw) > maxRequest-4096 {
-		return 0, nil, tooLarge(len(raw))
+		return 0, nil, api.Errorf(api.CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", len(raw),
+			browser.MaxRequest)
 	}
 	head := scan.Marshal(c.by)
 	if deadline, ok := ctx.Deadline(); ok {
