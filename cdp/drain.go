@@ -104,7 +104,6 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var complete struct {
-		Method string `json:"method"`
 		Params struct {
 			Stream string `json:"stream"`
 			Loss   bool   `json:"dataLossOccurred"`

@@ -96,16 +96,9 @@ func (s *Spool) Close() {
 
 // spill returns the spool for a large message if it is the reply to a call that accepts pieces, else nil.
 func (m *Mux) spill(beginning []byte) io.Writer {
-	var id int64
-	scan.EachField(beginning, func(key, value []byte) (err error) {
-		if string(key) == "id" {
-			id, err = strconv.ParseInt(string(value), 10, 64)
-		}
-		return err
-	})
 	m.Lock()
 	defer m.Unlock()
-	p := m.pending[id]
+	p := m.pending[int64(scan.Number(beginning, "id"))]
 	if p == nil || !p.Pieces {
 		return nil
 	}

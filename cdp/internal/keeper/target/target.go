@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +117,7 @@ const maxContexts = 256
 
 // scriptContext is a context for scripts, with the event that reported it.
 type scriptContext struct {
-	id      int64
+	id      int
 	Created json.RawMessage
 }
 
@@ -134,7 +133,7 @@ func (t *Target) followDocument(method string, params json.RawMessage) {
 	case runtime.ExecutionContextCreated.Method:
 		t.addContext(params)
 	case runtime.ExecutionContextDestroyed.Method:
-		id, _ := strconv.ParseInt(string(scan.Field(params, "executionContextId")), 10, 64)
+		id := scan.Number(params, "executionContextId")
 		t.Contexts = slices.DeleteFunc(t.Contexts, func(c scriptContext) bool { return c.id == id })
 	case runtime.ExecutionContextsCleared.Method:
 		t.Contexts = nil
@@ -146,8 +145,8 @@ func (t *Target) followDocument(method string, params json.RawMessage) {
 }
 
 func (t *Target) addContext(params json.RawMessage) {
-	id, err := strconv.ParseInt(string(scan.Field(params, "context", "id")), 10, 64)
-	if err != nil {
+	id := scan.Number(params, "context", "id")
+	if id == 0 {
 		return
 	}
 	t.Contexts = slices.DeleteFunc(t.Contexts, func(c scriptContext) bool { return c.id == id })

@@ -85,7 +85,7 @@ func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 		}
 	}
 	if len(cookies) > 0 {
-		if _, err := e.storage(ctx, in, "Storage.setCookies", map[string]any{"cookies": cookies}); err != nil {
+		if _, err := inContext(ctx, e.sender, in, "Storage.setCookies", map[string]any{"cookies": cookies}); err != nil {
 			return done, err
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Verbs) checkOrigins(origins []string) *api.Error {
 
 // cookies returns all cookies of a browser context.
 func (e *Verbs) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Cookie, *api.Error) {
-	raw, err := e.storage(ctx, in, "Storage.getCookies", map[string]any{})
+	raw, err := inContext(ctx, e.sender, in, "Storage.getCookies", map[string]any{})
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +173,14 @@ func (e *Verbs) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Coo
 	return all.Cookies, nil
 }
 
-// storage sends a command about a browser context.
-func (e *Verbs) storage(ctx context.Context, in cdp.BrowserContextID, method string, params map[string]any) (
+// inContext sends a command about a browser context.
+func inContext(ctx context.Context, s *target.Sender, in cdp.BrowserContextID, method string, params map[string]any) (
 	json.RawMessage, *api.Error,
 ) {
 	if in != "" {
 		params["browserContextId"] = in
 	}
-	return e.sender.Do(ctx, nil, method, scan.Marshal(params))
+	return s.Do(ctx, nil, method, scan.Marshal(params))
 }
 
 // currentPageOf returns the current page of the caller's session and its origin, if that is one of origins.
