@@ -258,14 +258,11 @@ type SessionInfo struct {
 	Used    time.Time // its last call; zero if there was none
 }
 
-// person is the person at the command line, for requests that are no calls of tools.
-var person = api.Caller{Name: "cli"}
-
 // Sessions returns the sessions that have anything in the open browsers.
 func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	var all []SessionInfo
 	err := p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
-		found, err := c.As(person).Sessions(ctx)
+		found, err := c.As(api.CommandLine).Sessions(ctx)
 		for _, s := range found {
 			key := s.Session
 			if key == api.DefaultSession {
@@ -285,7 +282,7 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 // EndSession implements [host.SessionEnder].
 func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
 	return p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
-		closed, err := c.As(person).CloseSession(ctx, sessionKey(of.Key()))
+		closed, err := c.As(api.CommandLine).CloseSession(ctx, sessionKey(of.Key()))
 		if closed.Browser != "" {
 			p.browsers.drop(name, true)
 		}
@@ -298,7 +295,7 @@ func (p *Provider) EndConnection(id string) {
 	p.browsers.mu.Lock()
 	defer p.browsers.mu.Unlock()
 	for _, c := range p.browsers.clients {
-		go c.As(api.Caller{Name: person.Name, Connection: id}).EndConnection(context.Background())
+		go c.As(api.Caller{Name: api.CommandLine.Name, Connection: id}).EndConnection(context.Background())
 	}
 }
 

@@ -327,7 +327,7 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 	return paths, nil
 }
 
-// This file repeats calls to which Chrome answers that a domain is not enabled: with the domain enabled for the call,
+// What follows repeats calls to which Chrome answers that a domain is not enabled: with the domain enabled for the call,
 // where the reviewed table says that this does not affect the page, and the caller may enable it.
 
 // sendEnabling is [send] for a caller's command. The warnings say which domains were enabled for it.
