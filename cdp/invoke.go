@@ -327,8 +327,8 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 	return paths, nil
 }
 
-// What follows repeats calls to which Chrome answers that a domain is not enabled: with the domain enabled for the call,
-// where the reviewed table says that this does not affect the page, and the caller may enable it.
+// The rest of this file repeats calls to which Chrome answers that a domain is not enabled: with the domain enabled for
+// the call, where the reviewed table says that this does not affect the page, and the caller may enable it.
 
 // sendEnabling is [send] for a caller's command. The warnings say which domains were enabled for it.
 func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.Request) (

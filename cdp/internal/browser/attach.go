@@ -103,11 +103,7 @@ func parseEndpoint(text string) (*url.URL, error) {
 }
 
 func isLocal(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 // discover asks the DevTools server for the browser's own address. A browser that asks its user for consent serves
