@@ -94,6 +94,46 @@ func TestMixesOfFrames(t *testing.T) {
 	}
 }
 
+// TestFramesOfNavigations opens a page with frames again and again, and goes back and forward to it, also from the
+// back/forward cache. Its frames are in each answer, and those of documents that are gone are not.
+func TestFramesOfNavigations(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	html := `<title>Three</title><iframe title=A src="/inner"></iframe><iframe title=B srcdoc="<button>Inside</button>"></iframe>
+		<iframe title=C src="` + other + `/inner"></iframe>`
+	check := func(when string) {
+		t.Helper()
+		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+		if err != nil || s.LeftOut != "" || strings.Count(s.Text, `  button "Inside"`) != 3 {
+			t.Fatalf("%s: %s, left out: %s\n%s", when, exit(err), s.LeftOut, s.Text)
+		}
+		if r, err := run(t, c, Find, FindParams{Element: "Inside", Limit: 5}); err != nil || r.Total != 3 || r.LeftOut != "" {
+			t.Fatalf("%s: %s, %+v", when, exit(err), r)
+		}
+	}
+	for i := range 25 {
+		c.show(t, url+"/", html)
+		if i%8 == 0 {
+			check(fmt.Sprint("open ", i))
+		}
+	}
+	check("the last one")
+	for _, next := range []string{url + "/next", other + "/next"} {
+		if _, err := run(t, c, Open, OpenParams{URL: next}); err != nil {
+			t.Fatal(exit(err))
+		}
+		for _, to := range []string{"back", "forward", "back", "reload"} {
+			if _, err := run(t, c, Go, GoParams{To: to}); err != nil {
+				t.Fatal(exit(err))
+			}
+			if to != "forward" {
+				check(next + ", " + to)
+			}
+		}
+	}
+}
+
 // TestTextOfFrames checks that a text has that of each frame below its line, that a ref of a frame shows what it has,
 // and that a small answer names the frames that it leaves out.
 func TestTextOfFrames(t *testing.T) {

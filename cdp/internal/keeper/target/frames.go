@@ -32,8 +32,15 @@ func (fs Frames) follow(t *Target, method string, params json.RawMessage) {
 	case page.FrameAttached.Method:
 		fs.Set(t, scan.Text(params, "frameId"), scan.Text(params, "parentFrameId"), "")
 	case page.FrameNavigated.Method:
+		id := scan.Text(params, "frame", "id")
 		if parent := scan.Text(params, "frame", "parentId"); parent != "" {
-			fs.Set(t, scan.Text(params, "frame", "id"), parent, scan.Text(params, "frame", "url"))
+			fs.Set(t, id, parent, scan.Text(params, "frame", "url"))
+		}
+		// Within a process, a navigation detaches the frames of the document before without an event.
+		for _, f := range fs {
+			if f.Parent == id && f.In == t {
+				fs.forget(f)
+			}
 		}
 	case page.FrameDetached.Method:
 		f := fs[scan.Text(params, "frameId")]
@@ -79,7 +86,8 @@ func (fs Frames) forgetIn(t *Target) {
 	}
 }
 
-// readFrames learns the frames of a page that was there before Parley attached to its browser. The mux is locked.
+// readFrames learns the frames of a page that has them already: it was there before Parley attached to its browser, or
+// comes from the back/forward cache. The mux is locked.
 func (tr *Tracker) readFrames(t *Target) {
 	Post(tr.Mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
 		var read func(tree json.RawMessage)

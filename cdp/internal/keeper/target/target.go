@@ -203,6 +203,9 @@ func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
 	// A page from the back/forward cache is as it was left: no load event follows.
 	restored := scan.Text(params, "type") == string(page.NavigationTypeBackForwardCacheRestore)
 	t.Loaded, t.Idle, t.Crashed, t.Dialog, t.PendingURL = restored, restored, false, nil, ""
+	if restored { // no event attaches its frames
+		tr.readFrames(t)
+	}
 	if t.needsReenable {
 		t.needsReenable = false
 		tr.Domains.reenableDomains(t)
