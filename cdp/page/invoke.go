@@ -30,7 +30,19 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, c.hostError(err)
 	}
+	if len(done.Before) > 0 {
+		done.Data = prepend("before", done.Before, done.Data)
+	}
 	return &host.Result{Data: done.Data, Warnings: done.Warnings, Subject: done.Subject}, nil
+}
+
+// prepend returns an object with one more member, which comes first.
+func prepend(name string, value, object json.RawMessage) json.RawMessage {
+	more := fmt.Appendf(nil, "{%q:%s", name, value)
+	if len(object) > len("{}") {
+		more = append(more, ',')
+	}
+	return append(more, object[1:]...)
 }
 
 // invocation is a call of a verb, or of do with the verbs of its steps.
@@ -175,11 +187,10 @@ type step struct {
 
 // stepsDone is the result of do.
 type stepsDone struct {
-	Before  json.RawMessage `json:"before,omitempty"`
-	Done    int             `json:"done"`
-	URL     string          `json:"url,omitempty"`
-	Results []stepResult    `json:"results,omitempty"`
-	Diff    string          `json:"diff,omitempty"`
+	Done    int          `json:"done"`
+	URL     string       `json:"url,omitempty"`
+	Results []stepResult `json:"results,omitempty"`
+	Diff    string       `json:"diff,omitempty"`
 }
 
 type stepResult struct {
@@ -218,8 +229,12 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 			for len(part) < len(rest) && rest[len(part)].Tool != "state" {
 				part = rest[:len(part)+1]
 			}
+			first := sum.Done == 0
 			if ended, err = c.doPart(ctx, q, part, &sum); err != nil {
 				return done, err
+			}
+			if first {
+				done.Before = ended.Before
 			}
 		}
 		done.Warnings = append(done.Warnings, ended.Warnings...)
@@ -253,9 +268,6 @@ func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, s
 	}
 	for _, one := range part.Results {
 		sum.Results = append(sum.Results, stepResult{one.Step + sum.Done, one.Result})
-	}
-	if sum.Done == 0 {
-		sum.Before = part.Before
 	}
 	sum.Done += len(steps)
 	sum.URL, sum.Diff = cmp.Or(part.URL, sum.URL), strings.TrimSpace(sum.Diff+"\n"+part.Diff)

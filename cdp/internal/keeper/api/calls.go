@@ -285,7 +285,8 @@ type PageSecret struct {
 
 // PageResult is the result of a verb of the plugin page.
 type PageResult struct {
-	Data json.RawMessage `json:"data"`
+	Data   json.RawMessage `json:"data"`
+	Before json.RawMessage `json:"before,omitempty"` // what came after the last answer on the document
 	// Subject says for records what the verb acted on: the role and name of an element, and the address of its document.
 	Subject  string   `json:"subject,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

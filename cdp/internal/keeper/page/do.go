@@ -70,7 +70,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		}
 		if of, is := result.(Step); is {
 			var url string
-			url, result = of.Step(v.Inner)
+			url, result = of.Step()
 			r.URL = cmp.Or(url, r.URL)
 		}
 		if result != nil {
@@ -93,8 +93,8 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 // Step is a result of which the result of do has less than that of the verb alone.
 type Step interface {
 	// Step returns the address to which the page went, "" if it stayed, and what else a step tells, nil for nothing: not
-	// that it acted on what it was told to act on. Inner is set if another step follows.
-	Step(inner bool) (url string, rest any)
+	// that it acted on what it was told to act on.
+	Step() (url string, rest any)
 }
 
 // addLate keeps what an act caused after its step.

@@ -36,53 +36,43 @@ type Found struct {
 
 // find finds what a locator means, in the page or else in its frames.
 func (v *Visit) find(word string, limit int) (Frame, *Elements, *api.Error) {
-	var mine Found
-	in, err := v.Anywhere(word, func(in Frame) (*Failure, *api.Error) {
-		mine = Found{}
-		err := v.Script(in, &mine, "find", ParseLocator(word), Object{"limit": max(limit, 3), "acting": v.writes,
+	in, found, err := Anywhere(v, word, func(in Frame) (f Found, _ *Failure, err *api.Error) {
+		err = v.Script(in, &f, "find", ParseLocator(word), Object{"limit": max(limit, 3), "acting": v.writes,
 			"time": v.TimeLeft()})
-		return mine.Failure, err
+		return f, f.Failure, err
 	})
-	return in, &mine.Elements, err
+	return in, &found.Elements, err
 }
 
 // Anywhere calls a function for the page and, where that fails because the element that a word names is not there, for
-// its frames. It returns the frame for which the function did not fail.
-func (v *Visit) Anywhere(word string, try func(Frame) (*Failure, *api.Error)) (Frame, *api.Error) {
-	in := func(in Frame) (*Failure, *api.Error) {
-		return v.WithClosedRoots(in, func() (*Failure, *api.Error) { return try(in) })
-	}
-	mine, err := in("")
+// its frames. It returns what the function returned where it did not fail, and the frame.
+func Anywhere[R any](v *Visit, word string, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *api.Error) {
+	found, mine, err := WithClosedRoots(v, "", try)
 	if err != nil || mine == nil {
-		return "", err
+		return "", found, err
 	}
 	if mine.Elsewhere() {
-		children := v.Frames()
-		for _, f := range children {
-			switch other, err := in(f.ID); {
-			case err != nil:
+		for _, f := range v.Frames() {
+			switch found, other, err := WithClosedRoots(v, f.ID, try); {
+			case err != nil: // it is being replaced
 			case other == nil:
-				return f.ID, nil
+				return f.ID, found, nil
 			case !other.Elsewhere():
-				return "", other.Exit(word)
-			}
-		}
-		if len(children) > 0 { // the last try has replaced what the page said
-			if mine, err = try(""); err != nil || mine == nil {
-				return "", err
+				return "", found, other.Exit(word)
 			}
 		}
 	}
-	return "", mine.Exit(word)
+	return "", found, mine.Exit(word)
 }
 
 // WithClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to
 // look into.
-func (v *Visit) WithClosedRoots(in Frame, try func() (*Failure, *api.Error)) (f *Failure, err *api.Error) {
+func WithClosedRoots[R any](v *Visit, in Frame, try func(Frame) (R, *Failure, *api.Error)) (r R, f *Failure,
+	err *api.Error) {
 	for range MaxClosedDepth {
-		if f, err = try(); err != nil || f == nil || !f.Hosts || !v.OpenClosedRoots(in, true) {
+		if r, f, err = try(in); err != nil || f == nil || !f.Hosts || !v.OpenClosedRoots(in, true) {
 			break
 		}
 	}
-	return f, err
+	return r, f, err
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +61,7 @@ type Visit struct {
 	owner    string         // the session that it belongs to
 	kind                    // of the verb
 	Inner    bool           // it is a step of do that another one follows
+	Settle   *int           // for how many milliseconds an act waits for quiet; nil: as long as the act decides
 	turn     *Ledger        // of the page whose turn the visit has
 	owed     *Ledger        // of the page whose document has not said yet what it shows since the last answer
 	Unseen   int            // frames that the last call of frames left out
@@ -142,20 +142,22 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 		return nil, err
 	}
 	v.AskLate()
-	data := scan.Marshal(done)
+	r := api.PageResult{Data: scan.Marshal(done), Subject: v.Subject, Warnings: v.warnings}
 	if !v.Before.none() {
-		data = slices.Concat([]byte(`{"before":`), scan.Marshal(v.Before), []byte(","), data[1:])
-		if string(data[len(data)-2:]) == ",}" {
-			data = append(data[:len(data)-2], '}')
-		}
+		r.Before = scan.Marshal(v.Before)
 	}
-	return scan.Marshal(api.PageResult{Data: data, Subject: v.Subject, Warnings: v.warnings}), nil
+	return scan.Marshal(r), nil
 }
 
 // run runs a verb on the page of the visit.
 func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
 	v.kind = o.kind
 	if o.writes {
+		var common struct{ Settle *int }
+		if err := api.Decode(params, &common); err != nil {
+			return nil, err
+		}
+		v.Settle = common.Settle
 		if err := v.Keeper.RegisterScript(v.By, script()); err != nil {
 			return nil, err
 		}

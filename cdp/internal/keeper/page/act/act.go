@@ -30,8 +30,7 @@ type how struct {
 	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as the next
 	Time    int64     `json:"time"`
 
-	verb   string // for the ledger
-	settle *int   // milliseconds; nil: the rule
+	verb string // for the ledger
 }
 
 var no = new(bool)
@@ -49,7 +48,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	}
 	v.Ledger().Acts++
 	for turn := 0; ; turn++ {
-		start := &begun{seq: lastSeq(v), verb: h.verb, settle: h.settle}
+		start := &begun{seq: lastSeq(v), verb: h.verb}
 		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
 		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
 			h.Timeout = 1
@@ -72,11 +71,10 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		if mine.Elsewhere() {
 			h.Timeout = 1
 			for _, child := range v.Frames() {
-				start := &begun{in: child.ID, seq: start.seq, verb: h.verb, settle: h.settle}
-				f, err := v.WithClosedRoots(child.ID, func() (*page.Failure, *api.Error) {
-					start.Failure = nil
-					err := v.Script(start.in, start, "begin", where, h)
-					return start.Failure, err
+				start, f, err := page.WithClosedRoots(v, child.ID, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
+					inner := &begun{in: in, seq: start.seq, verb: h.verb}
+					err := v.Script(in, inner, "begin", where, h)
+					return inner, inner.Failure, err
 				})
 				switch {
 				case err != nil: // it is being replaced
@@ -182,13 +180,12 @@ type clickParams struct {
 	Button    string    `json:"button"`
 	Count     int       `json:"count"`
 	Modifiers []string  `json:"modifiers"`
-	Settle    *int      `json:"settle"`
 }
 
 // click clicks an element or a point.
 func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	modifiers, err := modifierBits(p.Modifiers)
-	h := how{Offset: p.At, verb: "click", settle: p.Settle}
+	h := how{Offset: p.At, verb: "click"}
 	switch {
 	case err != nil:
 		return nil, err
@@ -226,12 +223,11 @@ type dragParams struct {
 	Element string    `json:"element"`
 	To      string    `json:"to"`
 	By      []float64 `json:"by"`
-	Settle  *int      `json:"settle"`
 }
 
 // drag drags an element to another one of its document, or by some pixels.
 func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
-	h := how{verb: "drag", settle: p.Settle}
+	h := how{verb: "drag"}
 	switch {
 	case p.To != "":
 		h.To = page.ParseLocator(p.To)
@@ -254,12 +250,11 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 
 type elementParams struct {
 	Element string `json:"element"`
-	Settle  *int   `json:"settle"`
 }
 
 // hover moves the mouse to an element.
 func hover(v *page.Visit, p elementParams) (*Effects, *api.Error) {
-	return act(v, p.Element, how{verb: "hover", settle: p.Settle}, func(start *begun) *api.Error {
+	return act(v, p.Element, how{verb: "hover"}, func(start *begun) *api.Error {
 		return v.Input(page.Object{"type": "mouseMoved", "x": start.X, "y": start.Y})
 	})
 }
@@ -268,7 +263,6 @@ type uploadParams struct {
 	Element   string   `json:"element"`
 	Files     []string `json:"files"` // paths, which the host has copied for the page
 	Downloads []string `json:"downloads"`
-	Settle    *int     `json:"settle"`
 }
 
 // uploaded is the result of upload.
@@ -278,7 +272,7 @@ type uploaded struct {
 }
 
 // Step implements [page.Step].
-func (u *uploaded) Step(bool) (string, any) { return u.URL, u }
+func (u *uploaded) Step() (string, any) { return u.URL, u }
 
 // uploadedFile is a file that the page has.
 type uploadedFile struct {
@@ -308,7 +302,7 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	if len(paths) == 0 {
 		return nil, page.Invalid("/files", "files, or downloads of the session", "none", "")
 	}
-	start, err := begin(v, p.Element, how{Files: len(paths), verb: "upload", settle: p.Settle})
+	start, err := begin(v, p.Element, how{Files: len(paths), verb: "upload"})
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +327,6 @@ type fillParams struct {
 	Value   string `json:"value"`
 	Secret  string `json:"secret"`
 	Submit  bool   `json:"submit"`
-	Settle  *int   `json:"settle"`
 }
 
 // filled is the result of fill.
@@ -343,18 +336,17 @@ type filled struct {
 }
 
 // Step implements [page.Step].
-func (f *filled) Step(inner bool) (string, any) {
-	url, rest := f.Effects.Step(inner)
+func (f *filled) Step() (string, any) {
+	url, rest := f.Effects.Step()
 	if f.Value == "" {
 		return url, rest
 	}
-	return url, filled{f.Effects.told(inner), f.Value}
+	return url, filled{f.Effects.told(), f.Value}
 }
 
 // fill replaces the text of a field.
 func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill",
-		settle: p.Settle})
+	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill"})
 	if err != nil {
 		return nil, err
 	}
@@ -382,6 +374,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if err != nil && err.Code == api.CodeExit {
 		return nil, err
 	}
+	start.expected = !p.Submit
 	e, last, err := finish(v, start, err)
 	if err != nil {
 		return nil, err
@@ -391,8 +384,6 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if last.Value != nil && p.Secret == "" && !p.Submit && !same(*last.Value, p.Value) && !start.Select {
 		r.Value = *last.Value
 		r.addNote("the field has another value than was given")
-	} else if !p.Submit && r.quiet() {
-		r.Note = strings.Trim(noChange().ReplaceAllString(r.Note, ""), "; ")
 	}
 	return r, nil
 }
@@ -423,7 +414,6 @@ type typeParams struct {
 	Text    string `json:"text"`
 	Element string `json:"element"`
 	Submit  bool   `json:"submit"`
-	Settle  *int   `json:"settle"`
 }
 
 // typeText types a text, key by key, at the end of what is there.
@@ -442,7 +432,7 @@ func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 	if p.Submit {
 		events = append(events, key("Enter", 0)...)
 	}
-	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type", settle: p.Settle},
+	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type"},
 		func(*begun) (err *api.Error) {
 			for part := range slices.Chunk(events, 1000) {
 				if err = v.Input(part...); err != nil {
@@ -457,7 +447,6 @@ type pressParams struct {
 	Key     string `json:"key"`
 	Element string `json:"element"`
 	Count   int    `json:"count"`
-	Settle  *int   `json:"settle"`
 }
 
 // press presses a key or a combination.
@@ -466,19 +455,18 @@ func press(v *page.Visit, p pressParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	h := how{Focused: true, Covered: no, verb: "press " + page.Clip(p.Key, 40), settle: p.Settle}
+	h := how{Focused: true, Covered: no, verb: "press " + page.Clip(p.Key, 40)}
 	return act(v, p.Element, h, func(*begun) *api.Error { return v.Input(slices.Repeat(one, max(p.Count, 1))...) })
 }
 
 type selectParams struct {
 	Element string   `json:"element"`
 	Options []string `json:"options"`
-	Settle  *int     `json:"settle"`
 }
 
 // selectOptions selects options of a native select.
 func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "select", settle: p.Settle})
+	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "select"})
 	if err != nil {
 		return nil, err
 	}
@@ -492,7 +480,6 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 type checkParams struct {
 	Element string `json:"element"`
 	Off     bool   `json:"off"`
-	Settle  *int   `json:"settle"`
 }
 
 // check checks or unchecks a box by a click, if it is not so already.
@@ -504,7 +491,7 @@ func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	if start.Checked == !p.Off {
 		return &Effects{On: start.Element.String(), Note: "it is so already"}, nil
 	}
-	e, last, err := pointAt(v, p.Element, how{verb: "click", settle: p.Settle}, func(start *begun) *api.Error {
+	e, last, err := pointAt(v, p.Element, how{verb: "click"}, func(start *begun) *api.Error {
 		return v.Input(clicks(start.X, start.Y, clickParams{}, 0)...)
 	})
 	if err != nil {
@@ -520,12 +507,11 @@ type scrollParams struct {
 	Element string    `json:"element"`
 	By      []float64 `json:"by"`
 	To      string    `json:"to"`
-	Settle  *int      `json:"settle"`
 }
 
 // scroll scrolls the page or an element.
 func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
-	start, err := begin(v, p.Element, how{Covered: no, verb: "scroll", settle: p.Settle})
+	start, err := begin(v, p.Element, how{Covered: no, verb: "scroll"})
 	if err != nil {
 		return nil, err
 	}

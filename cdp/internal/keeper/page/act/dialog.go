@@ -17,7 +17,7 @@ type answered struct {
 }
 
 // Step implements [page.Step].
-func (a *answered) Step(bool) (string, any) { return a.URL, a }
+func (a *answered) Step() (string, any) { return a.URL, a }
 
 // answerDialog shows the dialog that blocks the page, and answers it.
 func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {

@@ -38,6 +38,17 @@ const settleTime, quietTime = 5 * time.Second, 600 * time.Millisecond
 // nothing was seen but what the element itself shows.
 const quiet, still = 35, 150
 
+// pace returns both times for an act. A step of do does not wait for late effects: the steps after it do.
+func pace(v *page.Visit) (afterEffect, unchanged int) {
+	switch {
+	case v.Settle != nil:
+		return *v.Settle, *v.Settle
+	case v.Inner:
+		return quiet, quiet
+	}
+	return quiet, still
+}
+
 // begun is what the function begin of page.js returns.
 type begun struct {
 	page.Element
@@ -53,7 +64,7 @@ type begun struct {
 	around                            []page.Frame // the documents around it, which swallow pointer events
 	seq                               int64
 	verb                              string
-	settle                            *int // milliseconds; nil: quiet and still
+	expected                          bool // that nothing changes but the element
 }
 
 // lastSeq returns the number of the newest event of the page's session.
@@ -74,15 +85,10 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
 	until, in := began.Add(settleTime), start.in
-	rest := map[string]any{"quiet": quiet, "still": still}
-	switch {
-	case start.settle != nil:
-		rest = map[string]any{"quiet": *start.settle, "still": *start.settle}
-	case v.Inner:
-		rest["still"] = quiet
-	}
+	afterEffect, unchanged := pace(v)
+	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	err := fault
-	if err == nil && !(start.settle != nil && *start.settle == 0) {
+	if err == nil && unchanged > 0 {
 		defer hasten(v, in, start.seq)()
 	}
 	for turn := 0; err == nil; turn++ {
@@ -101,7 +107,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		if last = &now; now.Missed != nil {
 			return e, last, nil
 		}
-		if a.Read(v); start.settle != nil && *start.settle == 0 {
+		if a.Read(v); unchanged == 0 {
 			break
 		}
 		rest["still"] = rest["quiet"]
@@ -172,16 +178,10 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if !caused.None() {
 		e.Caused = caused
 	}
-	if !last.Changed && !a.Asked && e.quiet() {
+	if !last.Changed && !a.Asked && e.quiet() && !v.Inner && !start.expected { // the answer of do tells what comes later
 		note := "no change seen"
-		if start.settle == nil || *start.settle > 0 {
-			waited := still
-			if start.settle != nil {
-				waited = *start.settle
-			} else if v.Inner {
-				waited = quiet
-			}
-			note = fmt.Sprintf("no change seen in %d ms; what comes later is in the next answer", waited)
+		if _, unchanged := pace(v); unchanged > 0 {
+			note += fmt.Sprintf(" in %d ms; what comes later is in the next answer", unchanged)
 		}
 		e.addNote(note)
 	}
@@ -199,29 +199,22 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 // quiet reports whether nothing happened besides what the document shows.
 func (e *Effects) quiet() bool { return e.URL == "" && e.Caused == nil }
 
-// noChange matches the note of an act that nothing was seen of.
-var noChange = page.Pattern(`no change seen( in \d+ ms; what comes later is in the next answer)?`)
-
 func (e *Effects) addNote(note string) { e.Note = strings.Trim(e.Note+"; "+note, "; ") }
 
 // Step implements [page.Step].
-func (e *Effects) Step(inner bool) (string, any) {
-	rest := e.told(inner)
+func (e *Effects) Step() (string, any) {
+	rest := e.told()
 	if rest.Caused == nil && rest.Note == "" && rest.Status == 0 {
 		return e.URL, nil
 	}
 	return e.URL, rest
 }
 
-// told returns what an act caused besides going to another address. That nothing was seen of it is left out where
-// another step follows: what comes later is in the result.
-func (e *Effects) told(inner bool) Effects {
+// told returns what an act caused besides going to another address.
+func (e *Effects) told() Effects {
 	rest := Effects{Caused: e.Caused, Note: e.Note}
 	if e.Status >= 400 {
 		rest.Status = e.Status
-	}
-	if inner {
-		rest.Note = strings.Trim(noChange().ReplaceAllString(e.Note, ""), "; ")
 	}
 	return rest
 }

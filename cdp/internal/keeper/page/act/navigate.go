@@ -28,7 +28,7 @@ type opened struct {
 }
 
 // Step implements [page.Step].
-func (o *opened) Step(bool) (string, any) {
+func (o *opened) Step() (string, any) {
 	if o.Caused == nil && o.Status < 400 {
 		return o.URL, nil
 	}

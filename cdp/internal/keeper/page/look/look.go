@@ -270,11 +270,9 @@ func findAll(v *page.Visit, word string, limit int) (all page.Found, err *api.Er
 	where, unread := page.ParseLocator(word), 0
 	all.Matches = []page.Element{}
 	search := func(in page.Frame) (page.Found, *api.Error) {
-		var f page.Found
-		_, err := v.WithClosedRoots(in, func() (*page.Failure, *api.Error) {
-			f = page.Found{}
-			err := v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.TimeLeft()})
-			return f.Failure, err
+		f, _, err := page.WithClosedRoots(v, in, func(in page.Frame) (f page.Found, _ *page.Failure, err *api.Error) {
+			err = v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.TimeLeft()})
+			return f, f.Failure, err
 		})
 		all.Total += f.Total
 		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
@@ -317,10 +315,6 @@ type getParams struct {
 
 // get reads one property of an element, or counts all that match.
 func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
-	var r struct {
-		page.Answer
-		Failure *page.Failure
-	}
 	if p.What == "count" {
 		all, err := findAll(v, p.Element, 1)
 		if err != nil && (err.Exit == "no_match" || err.Exit == "stale") {
@@ -328,13 +322,16 @@ func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 		}
 		return page.Answer{Value: json.RawMessage(strconv.Itoa(all.Total))}, err
 	}
-	_, err := v.Anywhere(p.Element, func(in page.Frame) (*page.Failure, *api.Error) {
-		r.Failure, r.Value = nil, nil
+	_, found, err := page.Anywhere(v, p.Element, func(in page.Frame) (page.Answer, *page.Failure, *api.Error) {
+		var r struct {
+			page.Answer
+			Failure *page.Failure
+		}
 		err := v.Script(in, &r, "get", page.ParseLocator(p.Element), p.What, p.Of)
-		return r.Failure, err
+		return r.Answer, r.Failure, err
 	})
-	if len(r.Value) == 0 {
-		r.Value = json.RawMessage("null")
+	if len(found.Value) == 0 {
+		found.Value = json.RawMessage("null")
 	}
-	return r.Answer, err
+	return found, err
 }

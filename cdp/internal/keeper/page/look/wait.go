@@ -30,7 +30,7 @@ type waited struct {
 }
 
 // Step implements [page.Step].
-func (w waited) Step(bool) (string, any) {
+func (w waited) Step() (string, any) {
 	if w.Line == "" {
 		return "", nil
 	}
@@ -193,20 +193,16 @@ const idleTime = 200
 // idle waits until the document is quiet and no request of it is under way.
 func (w waiting) idle() (bool, *api.Error) {
 	a := page.NewActivity(w.v.Page.ID, 0, map[string]string{})
-	for {
+	return w.poll(func() (bool, *api.Error) {
 		var now struct{ Settled bool }
 		left := max(min(time.Until(w.end).Milliseconds(), 2000), 1)
-		if err := w.v.Script("", &now, "settle", page.Object{"quiet": idleTime, "timeout": left}); err != nil &&
-			!w.v.CanRetry("", err) {
-			return false, err
-		}
-		if a.Read(w.v); now.Settled && len(a.Pending) == 0 {
-			return true, nil
-		}
-		if time.Now().After(w.end) || !w.v.AwaitRequests(a, w.end) {
+		err := w.v.Script("", &now, "settle", page.Object{"quiet": idleTime, "timeout": left})
+		if err != nil && w.v.CanRetry("", err) {
 			return false, nil
 		}
-	}
+		a.Read(w.v)
+		return now.Settled && len(a.Pending) == 0, err
+	})
 }
 
 type expectParams struct {
@@ -225,7 +221,7 @@ type expected struct {
 }
 
 // Step implements [page.Step].
-func (expected) Step(bool) (string, any) { return "", nil }
+func (expected) Step() (string, any) { return "", nil }
 
 // expect checks the page.
 func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
