@@ -179,29 +179,10 @@ func (c *invocation) state(ctx context.Context, tool string, params json.RawMess
 	return done, err
 }
 
-// step is a step of do as the host hands it over.
-type step struct {
-	Tool   string          `json:"tool"`
-	Params json.RawMessage `json:"params"`
-}
-
-// stepsDone is the result of do.
-type stepsDone struct {
-	Done    int          `json:"done"`
-	URL     string       `json:"url,omitempty"`
-	Results []stepResult `json:"results,omitempty"`
-	Diff    string       `json:"diff,omitempty"`
-}
-
-type stepResult struct {
-	Step   int             `json:"step"`
-	Result json.RawMessage `json:"result"`
-}
-
 // do runs steps, all in one trip but for those of state, which the host does itself.
 func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (done api.PageResult, err error) {
 	q := map[string]json.RawMessage{}
-	var steps []step
+	var steps []api.PageStep
 	if err = json.Unmarshal(params, &q); err == nil {
 		err = json.Unmarshal(q["steps"], &steps)
 	}
@@ -214,7 +195,7 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 			return done, inStep(err, i, steps[i].Tool)
 		}
 	}
-	var sum stepsDone
+	var sum api.StepsDone
 	for len(steps) > sum.Done {
 		rest := steps[sum.Done:]
 		part, ended := rest[:1], api.PageResult{}
@@ -223,19 +204,18 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 			if err != nil {
 				return done, inStep(err, sum.Done, "state")
 			}
-			sum.Results = append(sum.Results, stepResult{sum.Done + 1, ended.Data})
+			sum.Results = append(sum.Results, api.StepResult{Step: sum.Done + 1, Result: ended.Data})
 			sum.Done++
 		} else {
 			for len(part) < len(rest) && rest[len(part)].Tool != "state" {
 				part = rest[:len(part)+1]
 			}
-			first := sum.Done == 0
 			if ended, err = c.doPart(ctx, q, part, &sum); err != nil {
 				return done, err
 			}
-			if first {
-				done.Before = ended.Before
-			}
+		}
+		if done.Before == nil {
+			done.Before = ended.Before
 		}
 		done.Warnings = append(done.Warnings, ended.Warnings...)
 		done.Subject = cmp.Or(ended.Subject, done.Subject)
@@ -245,7 +225,7 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 }
 
 // doPart runs steps in one trip, and adds what they did to sum.
-func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []step, sum *stepsDone) (
+func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []api.PageStep, sum *api.StepsDone) (
 	ended api.PageResult, err error,
 ) {
 	if q["steps"], err = manifest.Marshal(steps); err != nil {
@@ -262,12 +242,12 @@ func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, s
 	if ended, err = c.send(ctx, "do", params, starts); err != nil {
 		return ended, renumbered(err, sum.Done)
 	}
-	var part stepsDone
+	var part api.StepsDone
 	if err := json.Unmarshal(ended.Data, &part); err != nil {
 		return ended, err
 	}
 	for _, one := range part.Results {
-		sum.Results = append(sum.Results, stepResult{one.Step + sum.Done, one.Result})
+		sum.Results = append(sum.Results, api.StepResult{Step: one.Step + sum.Done, Result: one.Result})
 	}
 	sum.Done += len(steps)
 	sum.URL, sum.Diff = cmp.Or(part.URL, sum.URL), strings.TrimSpace(sum.Diff+"\n"+part.Diff)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
@@ -87,7 +88,7 @@ func checkPart(t *testing.T, tool string, params map[string]json.RawMessage, par
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, _ := json.Marshal(map[string]any{"steps": []step{{tool, given}}})
+	steps, _ := json.Marshal(map[string]any{"steps": []api.PageStep{{Tool: tool, Params: given}}})
 	for _, denied := range []struct {
 		caller, tools string
 		denies        bool
@@ -137,7 +138,7 @@ func TestPasteIsNamed(t *testing.T) {
 	for key, pastes := range map[string]bool{"Control+v": true, "cmd+V": true, "Shift+Insert": true,
 		"Control+Shift+v": true, "Control,v": true, "v": false, "Insert": false, "Control+c": false, "Shift+v": false} {
 		press, _ := json.Marshal(map[string]string{"key": key})
-		do, _ := json.Marshal(map[string]any{"steps": []step{{"press", press}}})
+		do, _ := json.Marshal(map[string]any{"steps": []api.PageStep{{Tool: "press", Params: press}}})
 		for tool, params := range map[string]json.RawMessage{"press": press, "do": do} {
 			for _, grant := range []string{"page.*", "page.press"} {
 				r := &host.Request{Job: host.Job{Tool: tool, Params: params, Caller: "plugin:other",

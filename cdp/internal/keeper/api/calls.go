@@ -283,6 +283,26 @@ type PageSecret struct {
 	Origins []string `json:"origins"`
 }
 
+// PageStep is a step of the verb do.
+type PageStep struct {
+	Tool   string          `json:"tool"`
+	Params json.RawMessage `json:"params"`
+}
+
+// StepsDone is the result of do.
+type StepsDone struct {
+	Done    int          `json:"done"`
+	URL     string       `json:"url,omitempty"` // if it is not the one that was opened
+	Results []StepResult `json:"results,omitempty"`
+	Diff    string       `json:"diff,omitempty"`
+}
+
+// StepResult is the result of a step.
+type StepResult struct {
+	Step   int             `json:"step"` // from 1
+	Result json.RawMessage `json:"result"`
+}
+
 // PageResult is the result of a verb of the plugin page.
 type PageResult struct {
 	Data   json.RawMessage `json:"data"`

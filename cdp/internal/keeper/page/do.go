@@ -10,28 +10,15 @@ import (
 )
 
 type doParams struct {
-	Steps []step `json:"steps"`
-	Diff  bool   `json:"diff"`
-}
-
-// step is a step as the host hands it over.
-type step struct {
-	Tool   string          `json:"tool"`
-	Params json.RawMessage `json:"params"`
+	Steps []api.PageStep `json:"steps"`
+	Diff  bool           `json:"diff"`
 }
 
 // doneSteps is what the steps gave.
-type doneSteps struct {
-	Done    int          `json:"done"`
-	URL     string       `json:"url,omitempty"` // if it is not the one that was opened
-	Results []stepResult `json:"results,omitempty"`
-	Diff    string       `json:"diff,omitempty"`
-}
+type doneSteps struct{ api.StepsDone }
 
-// stepResult is the result of a step.
-type stepResult struct {
-	Step   int `json:"step"` // from 1
-	Result any `json:"result"`
+func (r *doneSteps) add(step int, result any) {
+	r.Results = append(r.Results, api.StepResult{Step: step, Result: scan.Marshal(result)})
 }
 
 // do runs steps, and stops at the first that fails.
@@ -74,7 +61,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			r.URL = cmp.Or(url, r.URL)
 		}
 		if result != nil {
-			r.Results = append(r.Results, stepResult{i + 1, result})
+			r.add(i+1, result)
 		}
 	}
 	if r.URL == opened {
@@ -104,7 +91,7 @@ func (r *doneSteps) addLate(step int, late *Before) {
 	}
 	r.URL = cmp.Or(late.URL, r.URL)
 	if late.Caused != nil {
-		r.Results = append(r.Results, stepResult{step, Object{"caused": late.Caused}})
+		r.add(step, Object{"caused": late.Caused})
 	}
 }
 

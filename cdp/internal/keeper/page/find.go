@@ -1,20 +1,31 @@
 package page
 
-import "github.com/parley-tools/parley/cdp/internal/keeper/api"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
 
 // Focus finds the element of a locator that a call is about, and the frame that it is in. No locator means all.
 func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	if word == "" {
 		return "", Element{}, nil
 	}
-	in, found, err := v.find(word, 1)
-	if err != nil {
+	in, all, failure, err := Anywhere(v, func(in Frame) (f found, _ *Failure, err *api.Error) {
+		err = v.Script(in, &f, "find", ParseLocator(word), Object{"limit": 3, "acting": v.writes, "time": v.TimeLeft()})
+		return f, f.Failure, err
+	})
+	if failure == nil && all.Total > 1 {
+		failure = &Failure{Code: "many", Total: all.Total, Near: all.Matches}
+	}
+	switch {
+	case err != nil:
 		return "", Element{}, err
+	case failure != nil:
+		return "", Element{}, failure.Exit(word)
 	}
-	if found.Total > 1 {
-		return "", Element{}, (&Failure{Code: "many", Total: found.Total, Near: found.Matches}).Exit(word)
-	}
-	return in, found.Matches[0], nil
+	return in, all.Matches[0], nil
 }
 
 // Elements are elements that were found.
@@ -25,8 +36,8 @@ type Elements struct {
 	LeftOut string    `json:"left_out,omitempty"`
 }
 
-// Found is what the function find of page.js returns.
-type Found struct {
+// found is what the function find of page.js returns.
+type found struct {
 	Elements
 	Resolved string
 	Failure  *Failure
@@ -34,40 +45,76 @@ type Found struct {
 	Partial  bool
 }
 
-// find finds what a locator means, in the page or else in its frames.
-func (v *Visit) find(word string, limit int) (Frame, *Elements, *api.Error) {
-	in, found, err := Anywhere(v, word, func(in Frame) (f Found, _ *Failure, err *api.Error) {
-		err = v.Script(in, &f, "find", ParseLocator(word), Object{"limit": max(limit, 3), "acting": v.writes,
-			"time": v.TimeLeft()})
-		return f, f.Failure, err
-	})
-	return in, &found.Elements, err
-}
-
-// Anywhere calls a function for the page and, where that fails because the element that a word names is not there, for
-// its frames. It returns what the function returned where it did not fail, and the frame.
-func Anywhere[R any](v *Visit, word string, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *api.Error) {
-	found, mine, err := WithClosedRoots(v, "", try)
-	if err != nil || mine == nil {
-		return "", found, err
+// FindAll finds elements, in the page and all its frames.
+func (v *Visit) FindAll(word string, limit int) (all Elements, err *api.Error) {
+	where, unread, partial := ParseLocator(word), 0, false
+	all.Matches = []Element{}
+	search := func(in Frame) (found, *api.Error) {
+		f, _, err := withClosedRoots(v, in, func(in Frame) (f found, _ *Failure, err *api.Error) {
+			err = v.Script(in, &f, "find", where, Object{"limit": limit, "time": v.TimeLeft()})
+			return f, f.Failure, err
+		})
+		all.Total += f.Total
+		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
+		all.Note = cmp.Or(all.Note, f.Resolved)
+		partial = partial || f.Partial
+		return f, err
 	}
-	if mine.Elsewhere() {
+	mine, err := search("")
+	if err != nil {
+		return all, err
+	}
+	if mine.Frames > 0 && (where["ref"] == nil || mine.Failure != nil) {
 		for _, f := range v.Frames() {
-			switch found, other, err := WithClosedRoots(v, f.ID, try); {
-			case err != nil: // it is being replaced
-			case other == nil:
-				return f.ID, found, nil
-			case !other.Elsewhere():
-				return "", found, other.Exit(word)
+			inner, err := search(f.ID)
+			switch {
+			case err != nil:
+				unread++ // it is being replaced
+			case inner.Failure != nil && !inner.Failure.Elsewhere():
+				mine.Failure = inner.Failure
 			}
 		}
 	}
-	return "", found, mine.Exit(word)
+	if v.Unseen += unread; v.Unseen > 0 {
+		all.LeftOut = v.FramesLeftOut(nil, "page.snapshot shows refs of frames")
+	}
+	if partial {
+		all.LeftOut = strings.Trim(all.LeftOut+", "+NotAll, ", ")
+	}
+	if all.Total == 0 {
+		return all, mine.Failure.Exit(word)
+	}
+	return all, nil
 }
 
-// WithClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to
+// NotAll says that an answer has only a part of the page.
+const NotAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
+
+// Anywhere calls a function for the page and, where that fails because no element is there that can be used, for its
+// frames. It returns the frame for which the function did not fail, or the failure that says most.
+func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *Failure, *api.Error) {
+	found, failure, err := withClosedRoots(v, "", try)
+	if err != nil || failure == nil || !failure.Elsewhere() {
+		return "", found, failure, err
+	}
+	for _, f := range v.Frames() {
+		found, other, err := withClosedRoots(v, f.ID, try)
+		switch {
+		case err != nil: // it is being replaced
+		case other == nil:
+			return f.ID, found, nil, nil
+		case !other.Elsewhere():
+			if failure = other; other.Code != "not_ready" { // another frame may have one that is
+				return "", found, failure, nil
+			}
+		}
+	}
+	return "", found, failure, nil
+}
+
+// withClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to
 // look into.
-func WithClosedRoots[R any](v *Visit, in Frame, try func(Frame) (R, *Failure, *api.Error)) (r R, f *Failure,
+func withClosedRoots[R any](v *Visit, in Frame, try func(Frame) (R, *Failure, *api.Error)) (r R, f *Failure,
 	err *api.Error) {
 	for range MaxClosedDepth {
 		if r, f, err = try(in); err != nil || f == nil || !f.Hosts || !v.OpenClosedRoots(in, true) {

@@ -460,8 +460,11 @@ function excluded(el) {
 	return out;
 }
 
+// isMuted reports whether an element says that it and what is in it are for nobody.
+const isMuted = (el) => unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el);
+
 function isExcluded(el) {
-	if (unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el)) return true;
+	if (isMuted(el)) return true;
 	const s = style(el);
 	return s.display === "none" || s.contentVisibility === "hidden";
 }
@@ -995,8 +998,11 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 
 const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
 	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
+const blockDisplays = set("block flex grid table list-item"), fields = set("select textarea input");
+const lineMarks = new Map([["li", "- "], ...Array.from({length: 6}, (_, i) => [`h${i + 1}`, "#".repeat(i + 1) + " "])]);
 
-// text returns what the page says, as Markdown: {text, cut, frames}, cut being the number of characters that are left out.
+// text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
+// does not fit is not read.
 function text({max_tokens = 2000, focus = ""} = {}) {
 	let top = documentElement(document);
 	if (focus) {
@@ -1004,61 +1010,64 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 		if (found.failure) return found;
 		top = found.el;
 	}
-	// The end of the text is kept apart, since what comes next depends on it.
-	const parts = [];
-	let out = "";
-	const fold = () => {
-		if (out.length < 2048) return; // the end of a text is looked at often, and costs by its length
-		parts.push(out.slice(0, -256));
-		out = out.slice(-256);
+	const budget = max_tokens * bytesPerToken;
+	let out = "", gap = "", mark = ""; // gap and mark come before what is written next
+	const put = (words) => {
+		out += (out && gap) + mark + words;
+		gap = mark = "";
 	};
-	const line = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n"; };
-	const paragraph = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n\n"; };
+	const line = () => { if (!mark && gap !== "\n\n") gap = "\n"; };
+	const paragraph = () => { if (!mark) gap = "\n\n"; };
+	const space = () => { gap ||= " "; };
+	const putText = (text) => {
+		const words = text.replace(/\s+/g, " "), inner = words.trim();
+		if (words[0] === " ") space();
+		if (inner) put(inner);
+		if (inner && words.at(-1) === " ") space();
+	};
 	const write = (el, depth) => {
-		fold();
-		if (beyond(depth) || excluded(el) || !visible(el) && !children(el).length) return;
+		if (out.length > budget || beyond(depth)) return;
+		const seen = checkVisibility(el, {visibilityProperty: true}); // much faster than to read its style
+		if (seen ? isMuted(el) || style(el).contentVisibility === "hidden" :
+			excluded(el) || !visible(el) && !children(el).length) return;
 		const name = tag(el);
-		if (name === "br") return void (out += "\n");
+		if (name === "br") return void (gap = gap.startsWith("\n") ? "\n\n" : "\n");
 		if (name === "tr") {
 			const cells = [...childNodes(el)].filter((cell) => isElement(cell) && !excluded(cell))
 				.map((cell) => clean(textIn(cell)));
 			line();
-			out += `| ${cells.join(" | ")} |\n`;
-			if (query(el, ":scope>th") && !query(el, ":scope>td")) out += `|${" --- |".repeat(cells.length)}\n`;
-			return;
+			put(`| ${cells.join(" | ")} |`);
+			line();
+			if (query(el, ":scope>th") && !query(el, ":scope>td")) put(`|${" --- |".repeat(cells.length)}`);
+			return line();
 		}
-		if (name === "img") return void (out += attribute(el, "alt") ? `[image: ${clean(attribute(el, "alt"))}]` : "");
-		if (["select", "textarea", "input"].includes(name)) {
-			if (value(el)) out += (/\s$/.test(out) ? "" : " ") + value(el);
-			return;
+		if (name === "img") return void (attribute(el, "alt") && put(`[image: ${clean(attribute(el, "alt"))}]`));
+		if (fields.has(name)) {
+			if (!value(el)) return;
+			space();
+			return put(value(el));
 		}
 		if (name === "pre") {
 			paragraph();
-			out += "```\n" + textIn(el).trimEnd() + "\n```\n\n";
-			return;
+			put("```\n" + textIn(el).trimEnd() + "\n```");
+			return paragraph();
 		}
-		const block = blocks.has(name) || ["block", "flex", "grid", "table", "list-item"].includes(style(el).display);
-		if (block) {
-			if (name !== "li") paragraph();
-			else {
-				line();
-				out += "- ";
-			}
-		}
-		if (/^h[1-6]$/.test(name)) out += "#".repeat(Number(name[1])) + " ";
+		const block = blocks.has(name) || blockDisplays.has(style(el).display), own = lineMarks.get(name);
+		if (name === "li") line();
+		else if (block) paragraph();
+		if (own) mark += own;
 		for (const node of shownChildren(el)) {
-			if (nodeType(node) === 3) {
-				if (!visible(parent(node) || el)) continue;
-				out += (/\s$/.test(out) ? data(node).replace(/^\s+/, "") : data(node)).replace(/\s+/g, " ");
-			} else if (isElement(node)) write(node, depth + 1);
+			if (isElement(node)) write(node, depth + 1);
+			else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node));
 		}
+		if (own) mark = "";
 		if (block && name !== "li") paragraph();
 	};
 	write(top, 0);
-	out = (parts.join("") + out).replace(/\n{3,}/g, "\n\n").trim();
-	let size = max_tokens * bytesPerToken, end = out.length;
-	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
-	return {text: out.slice(0, end), cut: out.length - end, partial, frames: framesIn(top)};
+	let left = budget, end = out.length;
+	if (bytes(out) > left) for (end = 0; end < out.length && left > 0; end++) left -= out.charCodeAt(end) < 128 ? 1 : 3;
+	const all = out.length > budget ? Math.max(out.length, textIn(top).length) : out.length;
+	return {text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top)};
 }
 
 // ---- What a locator finds
@@ -1445,23 +1454,25 @@ function beginFiles(locator, count) {
 	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
 }
 
+// where returns which document this is: {document, url, title}.
+const where = () => ({document: documentLetters, url: location.href, title: clip(titleOf(document), 100)});
+
 // end ends an act, as soon as the document is calm: {received, missed, changed, settled, url, title, value}. It may be
 // called again. In another document than that of begin there is nothing but what it shows.
 async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
-	const done = guarded ? landed() : {}, here = {document: documentLetters};
+	const done = guarded ? landed() : {};
 	if (done.missed) return done;
 	const now = action;
 	if (!now) {
 		const {settled} = await settle({quiet, timeout});
-		return {...here, settled, url: location.href, title: clip(titleOf(document), 100)};
+		return {...where(), settled};
 	}
 	if (!now.ended && now.trivial + now.effects === 0) now.last = performance.now(); // the input has just arrived
 	now.ended = true;
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
-	return {...done, ...here, changed: altered, settled, url: location.href, title: clip(titleOf(document), 100),
-		...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el)}};
+	return {...done, ...where(), changed: altered, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el)}};
 }
 
 // remember notes what was told of an act.
@@ -1476,7 +1487,7 @@ function remember(now) {
 function late() {
 	const now = action, changed = Boolean(now) && (now.trivial + now.effects > now.told || fieldsLook() !== now.fields);
 	if (now) remember(now);
-	return {changed, document: documentLetters, url: location.href, title: clip(titleOf(document), 100)};
+	return {...where(), changed};
 }
 
 // painted waits for a frame and returns whether the document shows anything. A hidden one never does.
@@ -1610,8 +1621,7 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 			url !== undefined ? location.href.includes(url) :
 			(found.elements || []).some((el) => rendered(el) && visible(el));
 		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
-		if (performance.now() >= end) return {found: false, url: location.href, title: clip(titleOf(document), 100),
-			near: wanted === undefined ? [] : nearTexts(wanted)};
+		if (performance.now() >= end) return {...where(), found: false, near: wanted === undefined ? [] : nearTexts(wanted)};
 		await pause(50);
 	}
 }

@@ -48,47 +48,29 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	}
 	v.Ledger().Acts++
 	for turn := 0; ; turn++ {
-		start := &begun{seq: lastSeq(v), verb: h.verb}
-		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
+		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000), 1)
 		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
-			h.Timeout = 1
+			most = 1
 		}
 		h.Time = v.TimeLeft()
-		err := v.Script("", start, "begin", where, h)
-		if time.Now().Before(until) && v.CanRetry("", err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if start.Failure == nil {
-			return start, nil
-		}
-		mine := start.Failure
-		if mine.Hosts && v.OpenClosedRoots("", true) {
-			continue
-		}
-		if mine.Elsewhere() {
-			h.Timeout = 1
-			for _, child := range v.Frames() {
-				start, f, err := page.WithClosedRoots(v, child.ID, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
-					inner := &begun{in: in, seq: start.seq, verb: h.verb}
-					err := v.Script(in, inner, "begin", where, h)
-					return inner, inner.Failure, err
-				})
-				switch {
-				case err != nil: // it is being replaced
-				case f == nil:
-					return throughFrames(v, start, word)
-				case !f.Elsewhere() && f.Code != "not_ready":
-					return nil, f.Exit(word)
-				case !f.Elsewhere():
-					mine = f
-				}
+		in, start, failure, err := page.Anywhere(v, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
+			start := &begun{in: in, seq: seq, verb: h.verb}
+			if h.Timeout = 1; in == "" {
+				h.Timeout = most
 			}
-		}
-		if mine.Code != "no_match" && mine.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil {
-			return nil, mine.Exit(word)
+			err := v.Script(in, start, "begin", where, h)
+			return start, start.Failure, err
+		})
+		switch {
+		case err != nil && time.Now().Before(until) && v.CanRetry("", err):
+		case err != nil:
+			return nil, err
+		case failure == nil && in == "":
+			return start, nil
+		case failure == nil:
+			return throughFrames(v, start, word)
+		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
+			return nil, failure.Exit(word)
 		}
 	}
 }

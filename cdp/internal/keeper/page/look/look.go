@@ -1,7 +1,6 @@
 package look
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -159,9 +158,6 @@ func (s *snapshotText) insert(ref, text string, partial bool) bool {
 	return true
 }
 
-// notAll says that an answer has only a part of the page.
-const notAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
-
 // leftOut says what the text lacks, and the calls that show it.
 func (s *snapshotText) leftOut() (parts []string) {
 	add := func(n int, what, way string) {
@@ -170,7 +166,7 @@ func (s *snapshotText) leftOut() (parts []string) {
 		}
 	}
 	if s.Partial {
-		parts = append(parts, notAll)
+		parts = append(parts, page.NotAll)
 	}
 	add(s.Left.Prose, "texts", "page.text")
 	add(s.Left.Grouped, "items in groups", "group g1, or page.find")
@@ -220,7 +216,7 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, all *[]page.PageFram
 		return r.pageText, err
 	}
 	if r.Partial {
-		r.LeftOut = notAll
+		r.LeftOut = page.NotAll
 	}
 	if r.Failure != nil {
 		return r.pageText, r.Failure.Exit(wanted)
@@ -262,49 +258,7 @@ type findParams struct {
 
 // findElements finds elements, in the page and all its frames.
 func findElements(v *page.Visit, p findParams) (page.Elements, *api.Error) {
-	all, err := findAll(v, p.Element, max(p.Limit, 1))
-	return all.Elements, err
-}
-
-func findAll(v *page.Visit, word string, limit int) (all page.Found, err *api.Error) {
-	where, unread := page.ParseLocator(word), 0
-	all.Matches = []page.Element{}
-	search := func(in page.Frame) (page.Found, *api.Error) {
-		f, _, err := page.WithClosedRoots(v, in, func(in page.Frame) (f page.Found, _ *page.Failure, err *api.Error) {
-			err = v.Script(in, &f, "find", where, page.Object{"limit": limit, "time": v.TimeLeft()})
-			return f, f.Failure, err
-		})
-		all.Total += f.Total
-		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
-		all.Note = cmp.Or(all.Note, f.Resolved)
-		all.Partial = all.Partial || f.Partial
-		return f, err
-	}
-	mine, err := search("")
-	if err != nil {
-		return all, err
-	}
-	if mine.Frames > 0 && (where["ref"] == nil || mine.Failure != nil) {
-		for _, f := range v.Frames() {
-			inner, err := search(f.ID)
-			switch {
-			case err != nil:
-				unread++ // it is being replaced
-			case inner.Failure != nil && !inner.Failure.Elsewhere():
-				mine.Failure = inner.Failure
-			}
-		}
-	}
-	if v.Unseen += unread; v.Unseen > 0 {
-		all.LeftOut = v.FramesLeftOut(nil, "page.snapshot shows refs of frames")
-	}
-	if all.Partial {
-		all.LeftOut = strings.Trim(all.LeftOut+", "+notAll, ", ")
-	}
-	if all.Total == 0 {
-		return all, mine.Failure.Exit(word)
-	}
-	return all, nil
+	return v.FindAll(p.Element, max(p.Limit, 1))
 }
 
 type getParams struct {
@@ -316,13 +270,13 @@ type getParams struct {
 // get reads one property of an element, or counts all that match.
 func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 	if p.What == "count" {
-		all, err := findAll(v, p.Element, 1)
+		all, err := v.FindAll(p.Element, 1)
 		if err != nil && (err.Exit == "no_match" || err.Exit == "stale") {
 			err = nil
 		}
 		return page.Answer{Value: json.RawMessage(strconv.Itoa(all.Total))}, err
 	}
-	_, found, err := page.Anywhere(v, p.Element, func(in page.Frame) (page.Answer, *page.Failure, *api.Error) {
+	_, found, failure, err := page.Anywhere(v, func(in page.Frame) (page.Answer, *page.Failure, *api.Error) {
 		var r struct {
 			page.Answer
 			Failure *page.Failure
@@ -330,6 +284,9 @@ func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 		err := v.Script(in, &r, "get", page.ParseLocator(p.Element), p.What, p.Of)
 		return r.Answer, r.Failure, err
 	})
+	if failure != nil {
+		err = failure.Exit(p.Element)
+	}
 	if len(found.Value) == 0 {
 		found.Value = json.RawMessage("null")
 	}
