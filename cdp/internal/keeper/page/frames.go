@@ -197,9 +197,9 @@ type ShownFrame struct {
 }
 
 // ShownIn returns which of the frames of the page a document shows.
-func (v *Visit) ShownIn(in Frame, all []PageFrame) (shown []ShownFrame, err *api.Error) {
+func (v *Visit) ShownIn(in Frame) (shown []ShownFrame, err *api.Error) {
 	var places []Place
-	for _, f := range all {
+	for _, f := range v.Frames() {
 		if f.parent != in {
 			continue
 		}
@@ -225,7 +225,7 @@ func (v *Visit) Inside(in Frame, e Element) (Frame, bool, *api.Error) {
 	if e.Role != "Iframe" {
 		return in, false, nil
 	}
-	shown, err := v.ShownIn(in, v.Frames())
+	shown, err := v.ShownIn(in)
 	for _, f := range shown {
 		if f.Ref == e.Ref {
 			return f.ID, true, err

@@ -54,17 +54,12 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	if ref != "" {
 		args["focus"] = ref
 	}
-	s, err := snapshotOf(v, in, args)
+	s, err := snapshotWithFrames(v, in, args)
+	if s.Failure != nil {
+		err = s.Failure.Exit(p.Focus + p.Group)
+	}
 	if err != nil {
 		return s.shot, err
-	}
-	if s.Failure != nil {
-		return s.shot, s.Failure.Exit(p.Focus + p.Group)
-	}
-	if len(s.Frames) > 0 {
-		if err := addFrames(v, &s, in, args, v.Frames()); err != nil {
-			return s.shot, err
-		}
 	}
 	if p.Roles != "" {
 		s.Title, s.URL, s.Left.Prose = "", "", 0
@@ -102,37 +97,51 @@ func focusInside(v *page.Visit, word string) (in page.Frame, ref string, err *ap
 // bytesPerToken is that of page.js.
 const bytesPerToken = 4
 
-// addFrames adds the frames of a snapshot to its text, as far as the budget allows.
-func addFrames(v *page.Visit, s *snapshotText, in page.Frame, args page.Object, all []page.PageFrame) *api.Error {
-	shown, err := v.ShownIn(in, all)
-	if err != nil {
-		return err
+// eachFrame calls read for the document of each frame that a document shows. It returns the elements of those that are
+// not in the answer: read returned false, or the frame is being replaced.
+func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of page.Element, f page.Frame) bool) (
+	missing []page.Element, err *api.Error,
+) {
+	if len(frames) == 0 {
+		return nil, nil
 	}
-	for _, of := range s.Frames {
-		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
+	shown, err := v.ShownIn(in)
+	for _, of := range frames {
 		at := slices.IndexFunc(shown, func(f page.ShownFrame) bool { return f.Ref == of.Ref })
-		if at < 0 || left < 60 {
-			s.missing = append(s.missing, of)
-			continue
+		if at < 0 || !read(of, shown[at].ID) {
+			missing = append(missing, of)
 		}
-		more := page.Object{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"],
-			"time": v.TimeLeft()}
-		inner, err := snapshotOf(v, shown[at].ID, more)
-		if err == nil && len(inner.Frames) > 0 {
-			err = addFrames(v, &inner, shown[at].ID, more, all)
+	}
+	return missing, err
+}
+
+// snapshotWithFrames returns the snapshot of a frame with those of its frames, as far as the budget allows.
+func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapshotText, *api.Error) {
+	s, err := snapshotOf(v, in, args)
+	if err != nil || s.Failure != nil {
+		return s, err
+	}
+	var missing []page.Element // in frames
+	s.missing, err = eachFrame(v, in, s.Frames, func(of page.Element, f page.Frame) bool {
+		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
+		if left < 60 {
+			return false
 		}
+		inner, err := snapshotWithFrames(v, f, page.Object{"max_tokens": left, "roles": args["roles"],
+			"since": args["since"], "audit": args["audit"], "time": v.TimeLeft()})
 		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
-			s.missing = append(s.missing, of) // it is being replaced, or its line was left out
-			continue
+			return false // it is being replaced, or its line was left out
 		}
-		s.missing = append(s.missing, inner.missing...)
+		missing = append(missing, inner.missing...)
 		s.Partial = s.Partial || inner.Partial
 		s.Left.Prose += inner.Left.Prose
 		s.Left.Cut += inner.Left.Cut
 		s.Left.Grouped += inner.Left.Grouped
 		s.Left.Closed += inner.Left.Closed
-	}
-	return nil
+		return true
+	})
+	s.missing = append(s.missing, missing...)
+	return s, err
 }
 
 // insert adds the text of a frame below its line; or at the end, in a text that has only some lines. It reports whether
@@ -193,62 +202,46 @@ func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	if err != nil {
 		return pageText{}, err
 	}
-	var all []page.PageFrame
-	missing := []page.Element{}
-	r, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.TimeLeft()}, &all, &missing,
-		p.Element)
-	if err == nil {
-		r.LeftOut = strings.Trim(r.LeftOut+", "+v.FramesLeftOut(missing, "page.text with their refs"), ", ")
-	}
+	r, missing, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.TimeLeft()}, p.Element)
+	r.LeftOut = strings.Trim(r.LeftOut+", "+v.FramesLeftOut(missing, "page.text with their refs"), ", ")
 	return r, err
 }
 
-// textOf reads a document and its frames, as far as the budget allows. all are the frames of the page, once read.
-func textOf(v *page.Visit, in page.Frame, args page.Object, all *[]page.PageFrame, missing *[]page.Element,
-	wanted string) (pageText, *api.Error) {
+// textOf reads a document and its frames, as far as the budget allows. It returns the frames that are missing.
+func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pageText, missing []page.Element,
+	err *api.Error) {
 	var r struct {
 		pageText
 		Failure *page.Failure
 		Frames  []page.Element
 		Partial bool
 	}
-	if err := v.Script(in, &r, "text", args); err != nil {
-		return r.pageText, err
+	if err = v.Script(in, &r, "text", args); err == nil && r.Failure != nil {
+		err = r.Failure.Exit(wanted)
+	}
+	if err != nil {
+		return r.pageText, nil, err
 	}
 	if r.Partial {
 		r.LeftOut = page.NotAll
 	}
-	if r.Failure != nil {
-		return r.pageText, r.Failure.Exit(wanted)
-	}
-	if len(r.Frames) == 0 {
-		return r.pageText, nil
-	}
-	if *all == nil {
-		*all = v.Frames()
-	}
-	shown, err := v.ShownIn(in, *all)
-	if err != nil {
-		return r.pageText, err
-	}
-	for _, of := range r.Frames {
+	var inFrames []page.Element
+	missing, err = eachFrame(v, in, r.Frames, func(of page.Element, f page.Frame) bool {
 		left := args["max_tokens"].(int) - len(r.Text)/bytesPerToken
-		at := slices.IndexFunc(shown, func(f page.ShownFrame) bool { return f.Ref == of.Ref })
-		if at < 0 || left < 20 || r.Cut > 0 {
-			*missing = append(*missing, of)
-			continue
+		if left < 20 || r.Cut > 0 {
+			return false
 		}
-		inner, err := textOf(v, shown[at].ID, page.Object{"max_tokens": left, "time": v.TimeLeft()}, all, missing, wanted)
+		inner, missing, err := textOf(v, f, page.Object{"max_tokens": left, "time": v.TimeLeft()}, wanted)
 		if err != nil {
-			*missing = append(*missing, of)
-			continue
+			return false
 		}
-		if inner.Text != "" {
+		if inFrames = append(inFrames, missing...); inner.Text != "" {
 			r.Text = strings.TrimSpace(r.Text + "\n\n[" + of.String() + "]\n\n" + inner.Text)
 		}
 		r.Cut += inner.Cut
-	}
-	return r.pageText, nil
+		return true
+	})
+	return r.pageText, append(missing, inFrames...), err
 }
 
 type findParams struct {
