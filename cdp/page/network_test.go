@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // server serves a page that makes requests of several kinds.
@@ -19,6 +21,14 @@ func server(t *testing.T, c *chrome) string {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("X-Api-Key", "hidden")
 			_, _ = fmt.Fprintf(w, `{"method":%q,"header":%q,"agent":%q}`, r.Method, r.Header.Get("X-Test"), r.UserAgent())
+		case "/chat":
+			u := websocket.Upgrader{}
+			conn, err := u.Upgrade(w, r, nil)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _, _ = conn.ReadMessage()
 		case "/gone":
 			http.Error(w, "nothing here", http.StatusNotFound)
 		case "/cut":
@@ -30,6 +40,34 @@ func server(t *testing.T, c *chrome) string {
 	s.Config.ErrorLog = nil
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// TestWebSockets checks that WebSockets are among the requests: one that is open, one that was closed, and one that was
+// refused.
+func TestWebSockets(t *testing.T) {
+	c := startChrome(t)
+	url := server(t, c)
+	c.show(t, url+"/", `<title>Sockets</title><script>const at = location.origin.replace("http", "ws");
+		const open = new WebSocket(at + "/chat?open"), closed = new WebSocket(at + "/chat?closed"), refused = new WebSocket(at + "/gone");
+		closed.onopen = () => closed.close(); let done = 0;
+		open.onopen = closed.onclose = refused.onclose = () => { if (++done == 3) document.title = "Done" }</script>`)
+	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
+		t.Fatal(exit(err))
+	}
+	at := strings.Replace(url, "http", "ws", 1)
+	waitUntil(t, "the list", func() bool {
+		r, err := run(t, c, Requests, RequestsParams{Limit: 20, Address: at})
+		want := regexp.MustCompile(`^r\d+ Error during WebSocket handshake: Unexpected response code: 404 GET ` + at +
+			`/gone websocket \d+ ms\nr\d+ 101 GET ` + at + `/chat\?closed websocket \d+ ms\nr\d+ 101 GET ` + at +
+			`/chat\?open websocket$`)
+		return err == nil && r.Failed == 1 && want.MatchString(r.Text)
+	})
+	r, err := run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Format: "har"})
+	if har := effects(r.HAR); err != nil || strings.Count(har, `"_resourceType":"websocket"`) != 3 ||
+		strings.Count(har, `"startedDateTime":"20`) != 3 {
+		t.Errorf("%s, %s", har, exit(err))
+	}
+	c.show(t, url+"/", "<title>Left</title>")
 }
 
 // TestRequests checks which requests are listed, in which order, and what is said of one.
@@ -92,6 +130,49 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestConsoleShowsValues checks that messages read as in Chrome's console: formats, objects, groups and stacks.
+func TestConsoleShowsValues(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", "")
+	asyncStacks := func(on bool) {
+		if _, err := run(t, c, Console, ConsoleParams{Limit: 1, AsyncStacks: &on}); err != nil {
+			t.Fatal(exit(err))
+		}
+	}
+	asyncStacks(true)
+	defer asyncStacks(false)
+	for _, test := range []struct{ script, want string }{
+		{`console.warn('user %s has %d items', 'ada', 3)`, "warning user ada has 3 items"},
+		{`console.log('%c red %i%% of %f', 'color: red', 41.9, 1.5, 'more', 7)`, "info red 41% of 1.5 more 7"},
+		{`console.log('%d and %s', 'x')`, "info NaN and %s"},
+		{`console.log('100%', 'of', '%s')`, "info 100% of %s"},
+		{`console.log('%o', {a: 1})`, "info {a: 1}"},
+		{`console.log(null, undefined, true, -0, 12n, NaN, '')`, "info null undefined true -0 12n NaN"},
+		{`console.log({a: 1, b: 'x\'y', c: null, d: [1, 2], e: {f: 1}, g() {}})`,
+			`info {a: 1, b: 'x\'y', c: null, d: Array(2), e: {…}, …}`},
+		{`console.log([1, 'two', null, {}], [])`, "info (4) [1, 'two', null, {…}] (0) []"},
+		{`console.log(new Map([['k', 1]]), new Set([1, 2]))`, "info Map(1) {'k' => 1} Set(2) {1, 2}"},
+		{`console.log(new (class Cart { n = 2 }), new Date(0).getTime(), /re/g)`, "info Cart {n: 2} 0 /re/g"},
+		{`console.log(document.documentElement, Symbol('s'))`, "info html Symbol(s)"},
+		{`console.log(new Uint8Array([1, 2]))`, "info Uint8Array(2) [1, 2]"},
+		{`console.group('Outer'); console.log('in'); console.groupEnd(); console.log('out')`,
+			"info Outer\n  info in\ninfo out"},
+		{`console.assert(false, 'no %s', 'way'); console.assert(false)`,
+			"error Assertion failed: no way (main /:1:51)\nerror Assertion failed (main /:1:90)"},
+		{`setTimeout(function later() { (function inner() { throw new TypeError('deep') })() })`,
+			"error TypeError: deep (inner /:1:99 < later /:1:123 < async setTimeout main /:1:43)"},
+	} {
+		c.show(t, url+"/", "<title>L</title><script>function main() { "+test.script+" }\nmain()</script>")
+		r, err := run(t, c, Console, ConsoleParams{Limit: 10})
+		got := regexp.MustCompile(`(?m)( \(/:\d+:\d+\)| < main /:2:\d+| < /:2:\d+)`).ReplaceAllString(r.Text, "")
+		got = regexp.MustCompile(`(?m)( \(main /:\d+:\d+)( < /:2:\d+)?\)`).ReplaceAllString(got, "$1)")
+		if err != nil || got != test.want {
+			t.Errorf("%s:\n%s\nwant\n%s\n%s", test.script, got, test.want, exit(err))
+		}
+	}
+}
+
 // TestConsole checks levels, counts and positions of messages, in the page and in a frame of another origin.
 func TestConsole(t *testing.T) {
 	c := startChrome(t)
@@ -120,8 +201,8 @@ setTimeout(fails);
 	if err != nil {
 		t.Fatal(exit(err))
 	}
-	for _, want := range []string{"error x2 twice true Object (/app:2:37)", "error twice false Object (/app:2:37)",
-		"debug quiet (/app:3:9)", "error TypeError: no such thing (/app:4:26)", "warning framed ("} {
+	for _, want := range []string{"error x2 twice true {a: 1} (/app:2:37)", "error twice false {a: 1} (/app:2:37)",
+		"debug quiet (/app:3:9)", "error TypeError: no such thing (fails /app:4:26)", "warning framed ("} {
 		if !strings.Contains("\n"+r.Text+"\n", "\n"+want) {
 			t.Errorf("%s is not in\n%s", want, r.Text)
 		}

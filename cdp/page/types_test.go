@@ -137,10 +137,11 @@ type failure struct {
 }
 
 type ConsoleParams struct {
-	Level    string `json:"level,omitempty"`
-	Contains string `json:"contains,omitempty"`
-	All      bool   `json:"all,omitempty"`
-	Limit    int    `json:"limit,omitempty"`
+	AsyncStacks *bool  `json:"async_stacks,omitempty"`
+	Level       string `json:"level,omitempty"`
+	Contains    string `json:"contains,omitempty"`
+	All         bool   `json:"all,omitempty"`
+	Limit       int    `json:"limit,omitempty"`
 }
 
 type ConsoleResult struct {

@@ -382,6 +382,7 @@ func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 // Recorded is a stored event, as the rooms above read it.
 type Recorded struct {
 	Seq                 int64
+	Time                int64  // in milliseconds since the Unix epoch
 	Target, Method, URL string // the URL is that of the request, else of the page
 	Params              json.RawMessage
 }
@@ -394,7 +395,7 @@ func (ev *Events) Records(by api.Caller, session string, since int64, methods []
 	records, last := ev.Journals.since(session, since)
 	for _, r := range records {
 		if slices.Contains(methods, r.Method) && (!r.Private || by.IsCommandLine()) {
-			found = append(found, Recorded{r.seq, r.Target, r.Method, r.url, r.Params})
+			found = append(found, Recorded{r.seq, r.t, r.Target, r.Method, r.url, r.Params})
 		}
 	}
 	return found, last

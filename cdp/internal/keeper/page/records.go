@@ -3,16 +3,9 @@ package page
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
-
-// logged is a value in a message of the console.
-type logged struct {
-	Value       any
-	Description string
-}
 
 type ExceptionText struct {
 	Text      string
@@ -26,19 +19,6 @@ func (e ExceptionText) String() string {
 }
 
 type LogEntry struct{ Source, Level, Text, URL string }
-
-// Logged returns what was logged.
-func (p *EventParams) Logged() string {
-	var words []string
-	for _, arg := range p.Args {
-		text, _, _ := strings.Cut(arg.Description, "\n")
-		if arg.Value != nil {
-			text = fmt.Sprint(arg.Value)
-		}
-		words = append(words, text)
-	}
-	return strings.Join(words, " ")
-}
 
 // ShownDialog is a JavaScript dialog.
 type ShownDialog struct {

@@ -18,6 +18,7 @@ type consoleFilter struct {
 	Level    string `json:"level"`
 	Contains string `json:"contains"`
 	All      bool   `json:"all"`
+	Async    *bool  `json:"async_stacks"`
 	Limit    int    `json:"limit"`
 }
 
@@ -31,18 +32,49 @@ type messageList struct {
 // message is a line of the console.
 type message struct {
 	level, text, position string
+	depth                 int // of the groups around it
 	count                 int
 }
 
 // callFrame is where something was logged or thrown, counted from 0.
 type callFrame struct {
-	URL    string `json:"url"`
-	Line   int    `json:"lineNumber"`
-	Column int    `json:"columnNumber"`
+	Function string `json:"functionName"`
+	URL      string `json:"url"`
+	Line     int    `json:"lineNumber"`
+	Column   int    `json:"columnNumber"`
 }
 
+func (f callFrame) String() string {
+	at := fmt.Sprintf("%s:%d:%d", shortURL(f.URL), f.Line+1, f.Column+1)
+	return strings.TrimSpace(f.Function + " " + at)
+}
+
+// stack is a stack of calls. Its parent is that of the code that has scheduled it, which its description names.
 type stack struct {
-	Frames []callFrame `json:"callFrames"`
+	Description string
+	Frames      []callFrame `json:"callFrames"`
+	Parent      *stack      `json:"parent"`
+}
+
+// maxFrames bounds the calls that a message shows.
+const maxFrames = 6
+
+// String returns the innermost calls, the innermost first.
+func (s stack) String() string {
+	var calls []string
+	for at := &s; at != nil; at = at.Parent {
+		for i, f := range at.Frames {
+			call := f.String()
+			if i == 0 && at != &s {
+				call = "async " + cmp.Or(at.Description, "call") + " " + call
+			}
+			calls = append(calls, call)
+		}
+	}
+	if len(calls) > maxFrames {
+		calls = append(calls[:maxFrames], "…")
+	}
+	return strings.Join(calls, " < ")
 }
 
 // consoleParams are the parameters of an event of what a page logs, as far as messages show it, or of its document.
@@ -66,37 +98,42 @@ var levels = []string{"error", "warning", "info", "debug"}
 // message returns what an event says, nil if that is a request's failure, which requests shows.
 func (p *consoleParams) message(method string) *message {
 	m := &message{level: "info", count: 1}
-	var at callFrame
+	var at stack
 	switch method {
 	case "Runtime.exceptionThrown":
-		m.level, m.text, at = "error", p.ExceptionDetails.String(), p.ExceptionDetails.callFrame
-		if frames := p.ExceptionDetails.Stack.Frames; len(frames) > 0 {
-			at = frames[0]
+		m.level, m.text, at = "error", p.ExceptionDetails.ExceptionText.String(), p.ExceptionDetails.Stack
+		if len(at.Frames) == 0 {
+			at.Frames = []callFrame{p.ExceptionDetails.callFrame}
 		}
 	case "Runtime.consoleAPICalled":
-		m.text = p.Logged()
+		m.text, at = p.Logged(), p.Stack
 		switch p.Type {
-		case "error", "assert":
+		case "error":
 			m.level = "error"
+		case "assert":
+			m.level, m.text = "error", strings.TrimSuffix("Assertion failed: "+m.text, ": console.assert")
 		case "warning", "debug":
 			m.level = p.Type
 		}
-		if len(p.Stack.Frames) > 0 {
-			at = p.Stack.Frames[0]
+		if m.level != "error" && p.Type != "trace" { // where it was logged
+			at = stack{Frames: at.Frames[:min(len(at.Frames), 1)]}
+			for i := range at.Frames {
+				at.Frames[i].Function = ""
+			}
 		}
 	case "Log.entryAdded":
 		if p.Entry.Source == "network" && p.Entry.Level == "error" {
 			return nil
 		}
-		m.text, at = p.Entry.Text, callFrame{URL: p.Entry.URL, Line: p.Entry.Line}
+		m.text, at.Frames = p.Entry.Text, []callFrame{{URL: p.Entry.URL, Line: p.Entry.Line}}
 		if m.level = p.Entry.Level; m.level == "verbose" {
 			m.level = "debug"
 		}
 	default:
 		return nil
 	}
-	if m.text = page.Clip(m.text, 400); at.URL != "" {
-		m.position = fmt.Sprintf("%s:%d:%d", shortURL(at.URL), at.Line+1, at.Column+1)
+	if m.text = page.Clip(m.text, 400); len(at.Frames) > 0 && at.Frames[0].URL != "" {
+		m.position = at.String()
 	}
 	return m
 }
@@ -111,7 +148,7 @@ func shortURL(full string) string {
 }
 
 func (m *message) line() string {
-	text := m.level
+	text := strings.Repeat("  ", m.depth) + m.level
 	if m.count > 1 {
 		text += fmt.Sprintf(" x%d", m.count)
 	}
@@ -123,16 +160,32 @@ func (m *message) line() string {
 
 // console shows what the page has logged and thrown.
 func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
-	r, found := &messageList{}, []*message{}
+	if p.Async != nil { // not by default: an await takes 200 times as long
+		depth := map[bool]int{true: maxFrames}[*p.Async]
+		if err := v.Command("Runtime.setAsyncCallStackDepth", page.Object{"maxDepth": depth}, nil); err != nil {
+			return nil, err
+		}
+	}
+	r, found, depth := &messageList{}, []*message{}, 0
 	for _, e := range history(v, []string{"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
 		"Network.responseReceived"}) {
 		var params consoleParams
 		_ = json.Unmarshal(e.Params, &params)
 		if e.Method == "Network.responseReceived" && params.Type == "Document" && params.FrameID == v.Page.ID && !p.All {
-			r, found = &messageList{}, nil
+			r, found, depth = &messageList{}, nil, 0
+			continue
+		}
+		if params.Type == "endGroup" {
+			depth = max(depth-1, 0)
 			continue
 		}
 		m := params.message(e.Method)
+		if m != nil {
+			m.depth = min(depth, 10)
+		}
+		if strings.HasPrefix(params.Type, "startGroup") {
+			depth++
+		}
 		if m == nil || slices.Index(levels, m.level) > slices.Index(levels, cmp.Or(p.Level, "debug")) ||
 			!strings.Contains(m.text, p.Contains) {
 			continue
@@ -141,7 +194,7 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 			r.Errors++
 		}
 		if at := slices.IndexFunc(found, func(o *message) bool {
-			return o.level == m.level && o.text == m.text && o.position == m.position
+			return o.level == m.level && o.text == m.text && o.position == m.position && o.depth == m.depth
 		}); at >= 0 {
 			m.count += found[at].count
 			found = slices.Delete(found, at, at+1)

@@ -73,18 +73,20 @@ func (x *exchange) line() string {
 
 // networkParams are the parameters of an event of the domain Network, as far as exchanges show them.
 type networkParams struct {
-	RequestID string  `json:"requestId"`
-	FrameID   string  `json:"frameId"`
-	Type      string  `json:"type"`
-	Timestamp float64 `json:"timestamp"`
-	WallTime  float64 `json:"wallTime"`
-	Canceled  bool    `json:"canceled"`
-	ErrorText string  `json:"errorText"`
-	Blocked   string  `json:"blockedReason"`
-	Length    float64 `json:"encodedDataLength"`
-	Redirect  *answer `json:"redirectResponse"`
-	Response  answer  `json:"response"`
-	Request   request `json:"request"`
+	RequestID    string  `json:"requestId"`
+	FrameID      string  `json:"frameId"`
+	URL          string  `json:"url"` // of a WebSocket
+	ErrorMessage string  `json:"errorMessage"`
+	Type         string  `json:"type"`
+	Timestamp    float64 `json:"timestamp"`
+	WallTime     float64 `json:"wallTime"`
+	Canceled     bool    `json:"canceled"`
+	ErrorText    string  `json:"errorText"`
+	Blocked      string  `json:"blockedReason"`
+	Length       float64 `json:"encodedDataLength"`
+	Redirect     *answer `json:"redirectResponse"`
+	Response     answer  `json:"response"`
+	Request      request `json:"request"`
 }
 
 type request struct {
@@ -120,7 +122,8 @@ func history(v *page.Visit, methods []string) []event.Recorded {
 }
 
 var networkEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
-	"Network.loadingFailed"}
+	"Network.loadingFailed", "Network.webSocketCreated", "Network.webSocketHandshakeResponseReceived",
+	"Network.webSocketFrameError", "Network.webSocketClosed"}
 
 // exchanges reads the requests of the page, the oldest first: of its present document, or all that are known.
 func exchanges(v *page.Visit, all bool) []*exchange {
@@ -137,6 +140,10 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 			}
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
 				began: p.Timestamp, wall: p.WallTime, document: p.Type == "Document" && p.FrameID == v.Page.ID}
+			open[key], found = x, append(found, x)
+		} else if e.Method == "Network.webSocketCreated" {
+			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: "WebSocket",
+				sent: request{Method: "GET", URL: p.URL}, wall: float64(e.Time) / 1000}
 			open[key], found = x, append(found, x)
 		} else if x != nil { // otherwise its beginning is no longer known
 			x.follow(e.Method, &p)
@@ -160,12 +167,18 @@ func isRedirect(status int) bool { return status >= 300 && status < 400 && statu
 
 // follow adds what a later record says of an exchange.
 func (x *exchange) follow(method string, p *networkParams) {
-	x.ended = p.Timestamp
+	x.began, x.ended = cmp.Or(x.began, p.Timestamp), p.Timestamp // the event of a new WebSocket has no time
 	switch method {
 	case "Network.responseReceived":
 		x.answer, x.kind = p.Response, cmp.Or(p.Type, x.kind)
 	case "Network.loadingFinished":
 		x.over, x.Length = true, p.Length
+	case "Network.webSocketHandshakeResponseReceived":
+		x.answer = p.Response
+	case "Network.webSocketFrameError":
+		x.err = p.ErrorMessage
+	case "Network.webSocketClosed":
+		x.over = true
 	case "Network.loadingFailed":
 		x.over, x.err, x.cancelled = true, cmp.Or(p.ErrorText, p.Blocked, "failed"), p.Canceled
 		if p.Canceled {
