@@ -373,3 +373,46 @@ func TestTwoAgents(t *testing.T) {
 		t.Errorf("the page was clicked %s times, want %d", n, 2*clicks)
 	}
 }
+
+// TestWithin limits acts and looks to what is around an element, and checks that an ambiguous name is answered with what
+// tells the elements from each other.
+func TestWithin(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const click = ` onclick="out.textContent = this.dataset.n"`
+	for name, test := range map[string]struct{ html, element, in, said string }{
+		"rows": {`<table><tr><td>Ada<td><button data-n=1` + click + `>Edit</button><tr><td>Bob Smith<td><button data-n=2` + click +
+			`>Edit</button></table>`, "Edit", "Bob Smith", `in row "Ada", button "Edit" `},
+		"a row by a part": {`<table><tr><td>Ada<td><button data-n=1` + click + `>Edit</button><tr><td>Bob Smith<td><button data-n=2` +
+			click + `>Edit</button></table>`, "Edit", `row "Bob"`, `in row "Bob Smith"`},
+		"cards": {`<div><h3>Basic</h3><p>5</p><button data-n=1` + click + `>Buy</button></div><div><h3>Pro</h3><p>9</p>
+			<button data-n=2` + click + `>Buy</button></div>`, "Buy", "Pro", `in "Basic", button "Buy" `},
+		"a dialog": {`<button data-n=1` + click + `>Save</button><div role=dialog aria-label=Settings><button data-n=2` + click +
+			`>Save</button></div>`, "Save", "Settings", `in dialog "Settings"`},
+		"a region": {`<section aria-label=Old><a href="#1" data-n=1` + click + `>More</a></section><section aria-label=New>
+			<a href="#2" data-n=2` + click + `>More</a></section>`, `link "More"`, `region "New"`, `in region "Old", link "More" `},
+		"a selector": {`<ul><li>A <button data-n=1` + click + `>Del</button><li id=two>B <button data-n=2` + click +
+			`>Del</button></ul>`, "Del", "css=#two", `in listitem "A"`},
+		"a shadow root": {`<div><template shadowrootmode=open><p>One</p><button data-n=1>Go</button></template></div><div>
+			<template shadowrootmode=open><p>Two</p><button data-n=2 onclick="out.textContent = 2">Go</button></template></div>`,
+			"Go", "Two", `matches 2 elements`},
+	} {
+		c.show(t, url+"/", test.html+"<p><output id=out></output></p>")
+		if _, err := run(t, c, Click, ClickParams{Element: test.element}); !strings.HasPrefix(exit(err), "ambiguous") ||
+			!strings.Contains(exit(err), test.said) {
+			t.Errorf("%s: %s does not say %s", name, exit(err), test.said)
+		}
+		if e, err := run(t, c, Click, ClickParams{Element: test.element, In: test.in}); err != nil ||
+			c.evaluate(t, "out.textContent") != `"2"` {
+			t.Errorf("%s: %s, %s, clicked %s", name, effects(e), exit(err), c.evaluate(t, "out.textContent"))
+		}
+		if r, err := run(t, c, Get, GetParams{Element: test.element, In: test.in, What: "count"}); err != nil || string(r.Value) != "1" {
+			t.Errorf("%s: %s, %s", name, r.Value, exit(err))
+		}
+	}
+	c.deadline = 2 * time.Second
+	if _, err := run(t, c, Click, ClickParams{Element: "Go", In: "Nowhere"}); exit(err) !=
+		"no_match: nothing like it is in what the parameter in names" {
+		t.Error(exit(err))
+	}
+}

@@ -43,6 +43,7 @@ const (
 )
 
 type ClickParams struct {
+	In        string    `json:"in,omitempty"`
 	Element   string    `json:"element,omitempty"`
 	At        []float64 `json:"at,omitempty"`
 	Button    string    `json:"button,omitempty"`
@@ -77,6 +78,7 @@ type UploadedFile struct {
 }
 
 type FillParams struct {
+	In      string `json:"in,omitempty"`
 	Element string `json:"element"`
 	Value   string `json:"value,omitempty"`
 	Secret  string `json:"secret,omitempty"`
@@ -281,6 +283,7 @@ type FindResult struct {
 }
 
 type GetParams struct {
+	In      string `json:"in,omitempty"`
 	Element string `json:"element"`
 	What    string `json:"what,omitempty"`
 	Of      string `json:"of,omitempty"`

@@ -18,10 +18,15 @@ type Element struct {
 	State string `json:"state,omitempty"`
 	Value string `json:"value,omitempty"`
 	CSS   string `json:"css,omitempty"`
+	In    string `json:"in,omitempty"` // what tells it from others, as in: row "Bob"
 }
 
 func (e Element) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, Quote(e.Name), e.Ref))
+	text := strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, Quote(e.Name), e.Ref))
+	if e.In != "" {
+		text += " in " + e.In
+	}
+	return text
 }
 
 // Quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown

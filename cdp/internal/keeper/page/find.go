@@ -13,7 +13,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 		return "", Element{}, nil
 	}
 	in, all, failure, err := Anywhere(v, func(in Frame) (f found, _ *Failure, err *api.Error) {
-		err = v.Script(in, &f, "find", ParseLocator(word), Object{"limit": 3, "acting": v.writes, "time": v.TimeLeft()})
+		err = v.Script(in, &f, "find", v.Locate(word), Object{"limit": 3, "acting": v.writes, "time": v.TimeLeft()})
 		return f, f.Failure, err
 	})
 	if failure == nil && all.Total > 1 {
@@ -47,7 +47,7 @@ type found struct {
 
 // FindAll finds elements, in the page and all its frames.
 func (v *Visit) FindAll(word string, limit int) (all Elements, err *api.Error) {
-	where, unread, partial := ParseLocator(word), 0, false
+	where, unread, partial := v.Locate(word), 0, false
 	all.Matches = []Element{}
 	search := func(in Frame) (found, *api.Error) {
 		f, _, err := withClosedRoots(v, in, func(in Frame) (f found, _ *Failure, err *api.Error) {

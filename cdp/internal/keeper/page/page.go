@@ -61,7 +61,7 @@ type Visit struct {
 	owner    string         // the session that it belongs to
 	kind                    // of the verb
 	Inner    bool           // it is a step of do that another one follows
-	Settle   *int           // for how many milliseconds an act waits for quiet; nil: as long as the act decides
+	common                  // of the verb's parameters
 	turn     *Ledger        // of the page whose turn the visit has
 	owed     *Ledger        // of the page whose document has not said yet what it shows since the last answer
 	Unseen   int            // frames that the last call of frames left out
@@ -69,6 +69,21 @@ type Visit struct {
 	warnings []string
 	Subject  string
 	Before   *Before // what came after the last answer, until it is told
+}
+
+// common are parameters that mean the same for each verb that has them.
+type common struct {
+	Settle *int   // for how many milliseconds an act waits for quiet; nil: as long as the act decides
+	In     string // the locator of what its element is in, "" for anything
+}
+
+// Locate returns the locator of an element that the call is about.
+func (v *Visit) Locate(word string) Locator {
+	l := ParseLocator(word)
+	if v.In != "" && l["ref"] == nil {
+		l["in"] = ParseLocator(v.In)
+	}
+	return l
 }
 
 // Verbs are verbs by name.
@@ -151,13 +166,11 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 
 // run runs a verb on the page of the visit.
 func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
-	v.kind = o.kind
+	v.kind, v.common = o.kind, common{}
+	if err := api.Decode(params, &v.common); err != nil {
+		return nil, err
+	}
 	if o.writes {
-		var common struct{ Settle *int }
-		if err := api.Decode(params, &common); err != nil {
-			return nil, err
-		}
-		v.Settle = common.Settle
 		if err := v.Keeper.RegisterScript(v.By, script()); err != nil {
 			return nil, err
 		}

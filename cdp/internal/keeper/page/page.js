@@ -589,8 +589,42 @@ function locate(locator) {
 		const part = clean(locator.has).toLowerCase();
 		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
 	}
+	if (locator.in) {
+		found = inside(found, locator.in);
+		if (!found.length) return {failure: {code: "no_match", near: [], why: "nothing like it is in what the parameter in names"}};
+	}
 	return found.length ? {elements: found} :
 		{failure: {code: "no_match", near: nearest(locator), ...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
+}
+
+// inside returns those of some elements that are in, or else closest around, what a locator means: a row by the text of
+// one of its cells, a card by its heading, a dialog or region by its name.
+function inside(all, locator) {
+	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
+		!interactive.has(role(el)) && equal(name(el), word));
+	let outer = named.length ? named : word === undefined ? search(locator) : wordSearch(word);
+	if (!outer.length && word) outer = innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
+	let best = [];
+	for (const el of outer) {
+		for (let at = el; at && tag(at) !== "body"; at = parent(at)) {
+			const here = all.filter((inner) => inner !== at && within(at, inner));
+			if (!here.length) continue;
+			if (!best.length || here.length < best.length) best = here;
+			break;
+		}
+	}
+	return best;
+}
+
+// branch says what around an element tells it from others: the row, card or dialog that has none of them.
+function branch(el, others) {
+	let at = el;
+	for (let up = parent(at); up && !others.some((other) => other !== el && within(up, other)); up = parent(at)) at = up;
+	if (at === el) return "";
+	const titled = attribute(at, "aria-label") || [...queryAll(at, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong")]
+		.filter((other) => !contains(other, el)).map((other) => clean(textContent(other))).find(Boolean) ||
+		clean(textContent(at).replace(textContent(el), ""));
+	return titled && `${/generic|none/.test(role(at)) ? "" : role(at) + " "}${quoted(clip(clean(titled), 40))}`;
 }
 
 const notAll = "there was no time to look at all of the page: give the call a larger timeout, or name the element by css=";
@@ -691,7 +725,7 @@ function wordSearch(word) {
 
 // nearest returns the two interactive elements whose names have most words in common with what was not found.
 function nearest(locator) {
-	const wanted = new Set(clean(Object.values(locator).join(" ")).toLowerCase().split(/\W+/));
+	const wanted = new Set(clean(Object.values({...locator, in: ""}).join(" ")).toLowerCase().split(/\W+/));
 	return allElements().filter((el) => visible(el) && interactive.has(role(el)))
 		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
@@ -708,7 +742,8 @@ function one(locator) {
 		if (other.length === 1) return {el: other[0]};
 	}
 	if (found.elements.length > 1) {
-		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3).map(describe)}};
+		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3)
+			.map((el) => ({...describe(el), in: branch(el, found.elements)}))}};
 	}
 	return {el: found.elements[0], resolved: found.resolved};
 }

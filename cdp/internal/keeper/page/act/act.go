@@ -44,7 +44,7 @@ func begin(v *page.Visit, word string, h how) (*begun, *api.Error) {
 func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *api.Error) {
 	var where any
 	if word != "" {
-		where = page.ParseLocator(word)
+		where = v.Locate(word)
 	}
 	v.Ledger().Acts++
 	for turn := 0; ; turn++ {

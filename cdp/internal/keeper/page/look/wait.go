@@ -58,7 +58,7 @@ func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	case p.Text != "":
 		condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
 	case p.Element != "":
-		condition["locator"], what = page.ParseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
+		condition["locator"], what = v.Locate(p.Element), fmt.Sprintf("the element %q", p.Element)
 	case p.URL != "":
 		condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
 	case p.Request != "":
