@@ -534,7 +534,7 @@ func TestUpload(t *testing.T) {
 		want string
 	}{
 		{UploadParams{Element: "css=#photo", Files: []string{one, two}}, "it takes one file"},
-		{UploadParams{Element: "Alone", Files: []string{one}}, "it is not a file input"},
+		{UploadParams{Element: "Alone", Files: []string{one}}, "it takes no files: "},
 		{UploadParams{Element: "css=#off", Files: []string{one}}, "it is disabled"},
 		{UploadParams{Element: "css=#photo", Downloads: []string{"none"}}, "no download is named"},
 		{UploadParams{Element: "css=#photo", Files: []string{"/etc/hostname"}}, "denied"},
@@ -543,5 +543,51 @@ func TestUpload(t *testing.T) {
 		if _, err := run(t, c.hurried(), Upload, test.p); !strings.Contains(exit(err), test.want) {
 			t.Errorf("%+v: %s", test.p, exit(err))
 		}
+	}
+}
+
+// TestUploadWithoutInput gives files to elements that are no file inputs: drop zones, and what opens a chooser, also in
+// frames. A click on the latter says that the page asks for files.
+func TestUploadWithoutInput(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const zone = `<div role=button tabindex=0 aria-label=Zone style="width:200px;height:80px" ondragover="event.preventDefault()"
+		ondrop="event.preventDefault(); top.out.textContent = event.isTrusted + [...event.dataTransfer.files].map((f) => f.name)">Drop</div>`
+	const opener = `<button onclick="const i = document.createElement('input'); i.type = 'file'; i.multiple = MULTIPLE; i.onchange =
+		(e) => top.out.textContent = e.isTrusted + [...i.files].map((f) => f.name); i.click()">Choose</button>`
+	quoted := func(html string) string { return strings.ReplaceAll(html, `"`, "&quot;") }
+	one := strings.ReplaceAll(opener, "MULTIPLE", "false")
+	for name, test := range map[string]struct {
+		html, element string
+		files         []string
+		want          string // what the page got, or the error
+	}{
+		"a drop zone":                {zone, "Zone", []string{"one.txt", "two.txt"}, "trueone.txt,two.txt"},
+		"a drop zone in a frame":     {`<iframe title=F srcdoc="` + quoted(zone) + `"></iframe>`, "Zone", []string{"one.txt"}, "trueone.txt"},
+		"a chooser":                  {one, "Choose", []string{"one.txt"}, "trueone.txt"},
+		"a chooser of several":       {strings.ReplaceAll(opener, "MULTIPLE", "true"), "Choose", []string{"one.txt", "two.txt"}, "trueone.txt,two.txt"},
+		"a chooser in a frame":       {`<iframe title=F srcdoc="` + quoted(one) + `"></iframe>`, "Choose", []string{"one.txt"}, "trueone.txt"},
+		"a chooser of one":           {one, "Choose", []string{"one.txt", "two.txt"}, "it takes one file"},
+		"one that only a person can": {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", []string{"one.txt"}, "showOpenFilePicker"},
+		"neither":                    {`<button>Nothing</button>`, "Nothing", []string{"one.txt"}, "it takes no files"},
+	} {
+		c.show(t, url+"/", "<title>Files</title><p><output id=out></output></p>"+test.html)
+		var files []string
+		for _, file := range test.files {
+			files = append(files, "handed:a1/3/"+file)
+		}
+		r, err := run(t, c, Upload, UploadParams{Element: test.element, Files: files})
+		if got := c.evaluate(t, "out.textContent"); err == nil && got != `"`+test.want+`"` ||
+			err != nil && !strings.Contains(exit(err), test.want) {
+			t.Errorf("%s: %s, %s, the page has %s", name, effects(r), exit(err), got)
+		}
+		if now := c.evaluate(t, "location.pathname"); now != `"/"` {
+			t.Errorf("%s: the page went to %s", name, now)
+		}
+	}
+	c.show(t, url+"/", one)
+	if e, err := run(t, c, Click, ClickParams{Element: "Choose"}); err != nil || !strings.Contains(effects(e), `"chooser":"one file"`) ||
+		!strings.Contains(e.Note, "page.upload") {
+		t.Errorf("%s, %s", effects(e), exit(err))
 	}
 }

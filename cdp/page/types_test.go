@@ -215,6 +215,7 @@ type Caused struct {
 	Downloads  []string  `json:"downloads,omitempty"`
 	NewPages   []NewPage `json:"new_pages,omitempty"`
 	NotSettled string    `json:"not_settled,omitempty"`
+	Chooser    string    `json:"chooser,omitempty"`
 }
 
 type Before struct {

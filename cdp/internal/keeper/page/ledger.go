@@ -21,7 +21,8 @@ type Caused struct {
 	Answered   []string     `json:"answered,omitempty"` // dialogs
 	Downloads  []string     `json:"downloads,omitempty"`
 	NewPages   []newPage    `json:"new_pages,omitempty"`
-	Frames     []string     `json:"frames,omitempty"` // addresses to which frames went
+	Chooser    string       `json:"chooser,omitempty"` // of files: "one file" or "several files"
+	Frames     []string     `json:"frames,omitempty"`  // addresses to which frames went
 	Pending    []string     `json:"pending,omitempty"`
 	NotSettled string       `json:"not_settled,omitempty"` // why the page is still busy
 }
@@ -77,6 +78,7 @@ type actionParams struct {
 		ID, ParentID, LoaderID, URL string
 	} `json:"frame"` // of a new document
 	Message string `json:"message"` // of a dialog
+	Mode    string `json:"mode"`    // of a chooser
 	GUID    string `json:"guid"`
 	State   string `json:"state"`
 	File    string `json:"filePath"`
@@ -106,8 +108,9 @@ type Activity struct {
 	Login     bool // its server asked for one
 	failed    []string
 	errors    []string
-	Frames    []string          // addresses of frames that have a new document
-	windows   []string          // addresses of windows that scripts or links opened
+	Frames    []string // addresses of frames that have a new document
+	windows   []string // addresses of windows that scripts or links opened
+	chooser   string
 	downloads map[string]string // by id: the name and state, or the path
 	order     []string          // of downloads
 }
@@ -121,7 +124,7 @@ func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
 	"Page.javascriptDialogOpening", "Page.frameScheduledNavigation", "Page.frameClearedScheduledNavigation",
-	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", "Browser.downloadWillBegin",
+	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", chooserOpened, "Browser.downloadWillBegin",
 	"Browser.downloadProgress"}
 
 // OwnIcon ends the address of the icon that a browser asks for by itself.
@@ -199,6 +202,11 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		}
 	case "Page.domContentEventFired":
 		a.Parsed = true
+	case chooserOpened:
+		a.chooser = "one file"
+		if p.Mode == "selectMultiple" {
+			a.chooser = "several files"
+		}
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)
 	case "Page.javascriptDialogOpening":
@@ -228,7 +236,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 
 // Seen reports whether anything happened.
 func (a *Activity) Seen() bool {
-	return a.Asked || a.Navigated ||
+	return a.Asked || a.Navigated || a.chooser != "" ||
 		len(a.Pending)+len(a.windows)+len(a.order)+len(a.dialogs)+len(a.errors)+len(a.Frames) > 0
 }
 
@@ -265,6 +273,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	}
 	v.Keeper.Mux.Unlock()
 	caused.Failed, caused.Errors, caused.Frames = few(a.failed), few(a.errors), few(a.Frames)
+	caused.Chooser = a.chooser
 	if caused.Dialog == nil {
 		caused.Answered = few(a.dialogs)
 	}
@@ -290,7 +299,7 @@ func (c *Caused) AddPending(urls map[string]string) {
 func (c *Caused) None() bool {
 	lines := slices.Concat(c.Failed, c.Errors, c.Answered, c.Downloads, c.Frames, c.Pending)
 	return len(lines)+len(c.NewPages) == 0 &&
-		c.Dialog == nil && c.NotSettled == ""
+		c.Dialog == nil && c.NotSettled == "" && c.Chooser == ""
 }
 
 // Ledger returns that of the page.

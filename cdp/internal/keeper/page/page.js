@@ -1437,7 +1437,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		prepare(focused());
 		return {document: documentLetters, url: location.href};
 	}
-	if (how.files) return beginFiles(locator, how.files);
+	if (how.files) return beginFiles(locator, how);
 	const at = await aim(locator, {...how, keys: focuses});
 	if (at.failure) return at;
 	const el = one({ref: at.ref}).el, refused = refusal(el, given);
@@ -1469,8 +1469,9 @@ const chosen = () => fileInput;
 const isFileInput = (el) => tag(el) === "input" && el.type === "file";
 
 // beginFiles begins an action on the file input that a locator means: itself, that of a label, or the only one in what
-// is close around the element. File inputs are often invisible.
-function beginFiles(locator, count) {
+// is close around the element. File inputs are often invisible. An element without one may take files that are dropped
+// on it, or open a chooser: {opener}.
+async function beginFiles(locator, {files: count, ...how}) {
 	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
 	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
 	if (found.failure) return found;
@@ -1481,13 +1482,24 @@ function beginFiles(locator, count) {
 		if (inside.length === 1) el = inside[0];
 		if (inside.length > 1) break;
 	}
-	const why = !isFileInput(el) ? "it is not a file input, and none belongs to it" : disabled(el) ? "it is disabled" :
-		count > 1 && !el.multiple ? "it takes one file" : "";
+	if (!isFileInput(el)) {
+		const at = await ready(found.el, how);
+		if (at.x === undefined) return {failure: {code: "not_ready", ...describe(found.el), ...at}};
+		dragged = null;
+		prepare(found.el);
+		return {...describe(found.el), ...at, opener: true, document: documentLetters, url: location.href};
+	}
+	const why = disabled(el) ? "it is disabled" : count > 1 && !el.multiple ? "it takes one file" : "";
 	if (why) return {failure: {code: "not_ready", ...describe(el), why}};
 	fileInput = el;
 	prepare(el);
 	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
 }
+
+// takesDrop reports whether the page lets what is dragged over it be dropped.
+let dragged = null;
+listen(window, "dragover", (event) => { if (event.isTrusted) dragged = event; }, {capture: true});
+const takesDrop = () => dragged?.defaultPrevented === true;
 
 // where returns which document this is: {document, url, title}.
 const where = () => ({document: documentLetters, url: location.href, title: clip(titleOf(document), 100)});
@@ -1761,7 +1773,7 @@ function nodes() {
 
 for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
 	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, effect, late, painted, chosen, scrollEnd, area, hosts,
-	adopt, marks})) {
+	adopt, marks, takesDrop})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);
 		readAgain();

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"github.com/chromedp/cdproto/cdp"
+
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -19,6 +21,27 @@ func (e ExceptionText) String() string {
 }
 
 type LogEntry struct{ Source, Level, Text, URL string }
+
+// Chooser is a chooser of files that a page has opened. No person sees it.
+type Chooser struct {
+	Frame string            `json:"frameId"`
+	Mode  string            `json:"mode"`
+	Node  cdp.BackendNodeID `json:"backendNodeId"` // of its input, 0 if it has none
+}
+
+// Multiple reports whether the chooser takes several files.
+func (c Chooser) Multiple() bool { return c.Mode == "selectMultiple" }
+
+const chooserOpened = "Page.fileChooserOpened"
+
+// OpenedChooser returns the chooser that a page of the session has opened after an event.
+func (v *Visit) OpenedChooser(since int64) (c Chooser, found bool) {
+	records, _ := v.Records(since, chooserOpened)
+	for _, e := range records {
+		found = json.Unmarshal(e.Params, &c) == nil
+	}
+	return c, found
+}
 
 // ShownDialog is a JavaScript dialog.
 type ShownDialog struct {

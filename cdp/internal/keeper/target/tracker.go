@@ -360,6 +360,8 @@ func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 	}
 	if HasPage(t.Kind) && tr.External {
 		tr.readFrames(t)
+	} else if HasPage(t.Kind) { // a person's own browser shows its choosers of files
+		Post(tr.Mux, t, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true}, nil)
 	}
 	tr.observer.OnSession(t)
 	if waiting {

@@ -373,12 +373,7 @@ func (e *Verbs) GiveFiles(ctx context.Context, by api.Caller, t *target.Target, 
 	json.RawMessage, *api.Error,
 ) {
 	return func(object string) (json.RawMessage, *api.Error) {
-		paths, err := e.filesFor(by, t, files)
-		if err == nil {
-			_, err = target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths,
-				ObjectID: runtime.RemoteObjectID(object)})
-		}
-		return nil, err
+		return nil, giveFiles(e, ctx, by, t, files, dom.SetFileInputFilesParams{ObjectID: runtime.RemoteObjectID(object)})
 	}
 }
 

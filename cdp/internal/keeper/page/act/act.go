@@ -2,6 +2,7 @@ package act
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -288,10 +289,13 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t, _, err := v.At(start.in)
-	if err == nil {
+	if start.Opener {
+		err = giveToOpener(v, start, paths)
+	} else if t, _, failed := v.At(start.in); failed == nil {
 		_, err = v.Call(start.in, verb.ScriptCall{Function: "chosen", Class: "Element",
 			Use: v.Keeper.GiveFiles(v.Ctx, v.By, t, paths)})
+	} else {
+		err = failed
 	}
 	if err != nil && !page.IsDialog(err) {
 		return nil, err
@@ -302,6 +306,50 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	}
 	r.Effects = *e
 	return r, nil
+}
+
+// chooserTime is how long a click may take to open a chooser of files.
+const chooserTime = 2 * time.Second
+
+// giveToOpener gives files to an element that is no file input: it drops them on it, or clicks it and gives them to the
+// chooser that it opens.
+func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
+	dropped, err := v.Keeper.DropFiles(v.Ctx, v.By, v.Page, start.X, start.Y, paths, func() (takes bool) {
+		return v.Script(start.in, &takes, "takesDrop") == nil && takes
+	})
+	if err != nil || dropped {
+		return err
+	}
+	since := lastSeq(v)
+	if err := v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err != nil {
+		return err
+	}
+	var opened page.Chooser
+	ctx, cancel := context.WithTimeout(v.Ctx, chooserTime)
+	defer cancel()
+	err = v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
+		opened, found = v.OpenedChooser(since)
+		return found
+	})
+	fail := func(why string) *api.Error {
+		return (&page.Failure{Code: "not_ready", Element: start.Element, Why: why}).Exit("")
+	}
+	switch {
+	case err != nil:
+		return fail("it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no chooser")
+	case opened.Node == 0:
+		return fail("it opens a chooser by showOpenFilePicker, in which only a person can choose")
+	case len(paths) > 1 && !opened.Multiple():
+		return fail("it takes one file")
+	}
+	t, _, err := v.At(page.Frame(opened.Frame))
+	if opened.Frame == v.Page.ID {
+		t, err = v.Page, nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.Keeper.GiveToChooser(v.Ctx, v.By, t, opened.Node, paths)
 }
 
 type fillParams struct {

@@ -58,6 +58,7 @@ type begun struct {
 		X, Y float64
 	} // of a drag
 	Picker, Select, Editable, Checked bool
+	Opener                            bool // it is no file input
 	Resolved, Document, URL           string
 	Failure                           *page.Failure
 	in                                page.Frame
@@ -187,6 +188,9 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	}
 	for _, opened := range caused.NewPages {
 		e.addNote("page.tabs activate " + opened.Target[:min(len(opened.Target), 8)] + " follows the new page")
+	}
+	if caused.Chooser != "" {
+		e.addNote("page.upload gives files to the chooser that was closed")
 	}
 	if last.Now != nil {
 		e.addNote("it is now " + last.Now.String())
