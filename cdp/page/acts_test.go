@@ -374,8 +374,8 @@ func TestTwoAgents(t *testing.T) {
 	}
 }
 
-// TestWithin limits acts and looks to what is around an element, and checks that an ambiguous name is answered with what
-// tells the elements from each other.
+// TestWithin limits acts and looks to what is around an element, and checks that the error of an ambiguous name says what
+// tells its elements from each other.
 func TestWithin(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -406,7 +406,8 @@ func TestWithin(t *testing.T) {
 			c.evaluate(t, "out.textContent") != `"2"` {
 			t.Errorf("%s: %s, %s, clicked %s", name, effects(e), exit(err), c.evaluate(t, "out.textContent"))
 		}
-		if r, err := run(t, c, Get, GetParams{Element: test.element, In: test.in, What: "count"}); err != nil || string(r.Value) != "1" {
+		r, err := run(t, c, Get, GetParams{Element: test.element, In: test.in, What: "count"})
+		if err != nil || string(r.Value) != "1" {
 			t.Errorf("%s: %s, %s", name, r.Value, exit(err))
 		}
 	}

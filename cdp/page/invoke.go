@@ -225,9 +225,8 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 }
 
 // doPart runs steps in one trip, and adds what they did to sum.
-func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []api.PageStep, sum *api.StepsDone) (
-	ended api.PageResult, err error,
-) {
+func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []api.PageStep,
+	sum *api.StepsDone) (ended api.PageResult, err error) {
 	if q["steps"], err = manifest.Marshal(steps); err != nil {
 		return ended, err
 	}

@@ -1,6 +1,8 @@
 package page_test
 
 import (
+	"crypto/sha1"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gorilla/websocket"
 )
 
 // server serves a page that makes requests of several kinds.
@@ -22,13 +22,15 @@ func server(t *testing.T, c *chrome) string {
 			w.Header().Set("X-Api-Key", "hidden")
 			_, _ = fmt.Fprintf(w, `{"method":%q,"header":%q,"agent":%q}`, r.Method, r.Header.Get("X-Test"), r.UserAgent())
 		case "/chat":
-			u := websocket.Upgrader{}
-			conn, err := u.Upgrade(w, r, nil)
+			conn, io, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				return
 			}
 			defer conn.Close()
-			_, _, _ = conn.ReadMessage()
+			sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+				"Sec-WebSocket-Accept: %s\r\n\r\n", base64.StdEncoding.EncodeToString(sum[:]))
+			_, _ = io.ReadByte() // the end of the connection, or that the page closes it
 		case "/gone":
 			http.Error(w, "nothing here", http.StatusNotFound)
 		case "/cut":
@@ -555,21 +557,24 @@ func TestUploadWithoutInput(t *testing.T) {
 		ondrop="event.preventDefault(); top.out.textContent = event.isTrusted + [...event.dataTransfer.files].map((f) => f.name)">Drop</div>`
 	const opener = `<button onclick="const i = document.createElement('input'); i.type = 'file'; i.multiple = MULTIPLE; i.onchange =
 		(e) => top.out.textContent = e.isTrusted + [...i.files].map((f) => f.name); i.click()">Choose</button>`
-	quoted := func(html string) string { return strings.ReplaceAll(html, `"`, "&quot;") }
-	one := strings.ReplaceAll(opener, "MULTIPLE", "false")
+	one, several := strings.ReplaceAll(opener, "MULTIPLE", "false"), strings.ReplaceAll(opener, "MULTIPLE", "true")
+	frame := func(html string) string {
+		return `<iframe title=F srcdoc="` + strings.ReplaceAll(html, `"`, "&quot;") + `"></iframe>`
+	}
+	a, both := []string{"one.txt"}, []string{"one.txt", "two.txt"}
 	for name, test := range map[string]struct {
 		html, element string
 		files         []string
 		want          string // what the page got, or the error
 	}{
-		"a drop zone":                {zone, "Zone", []string{"one.txt", "two.txt"}, "trueone.txt,two.txt"},
-		"a drop zone in a frame":     {`<iframe title=F srcdoc="` + quoted(zone) + `"></iframe>`, "Zone", []string{"one.txt"}, "trueone.txt"},
-		"a chooser":                  {one, "Choose", []string{"one.txt"}, "trueone.txt"},
-		"a chooser of several":       {strings.ReplaceAll(opener, "MULTIPLE", "true"), "Choose", []string{"one.txt", "two.txt"}, "trueone.txt,two.txt"},
-		"a chooser in a frame":       {`<iframe title=F srcdoc="` + quoted(one) + `"></iframe>`, "Choose", []string{"one.txt"}, "trueone.txt"},
-		"a chooser of one":           {one, "Choose", []string{"one.txt", "two.txt"}, "it takes one file"},
-		"one that only a person can": {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", []string{"one.txt"}, "showOpenFilePicker"},
-		"neither":                    {`<button>Nothing</button>`, "Nothing", []string{"one.txt"}, "it takes no files"},
+		"a drop zone":            {zone, "Zone", both, "trueone.txt,two.txt"},
+		"a drop zone in a frame": {frame(zone), "Zone", a, "trueone.txt"},
+		"a chooser":              {one, "Choose", a, "trueone.txt"},
+		"a chooser of several":   {several, "Choose", both, "trueone.txt,two.txt"},
+		"a chooser in a frame":   {frame(one), "Choose", a, "trueone.txt"},
+		"a chooser of one":       {one, "Choose", both, "it takes one file"},
+		"one for persons only":   {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", a, "showOpenFilePicker"},
+		"neither":                {`<button>Nothing</button>`, "Nothing", a, "it takes no files"},
 	} {
 		c.show(t, url+"/", "<title>Files</title><p><output id=out></output></p>"+test.html)
 		var files []string

@@ -203,10 +203,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Page.domContentEventFired":
 		a.Parsed = true
 	case chooserOpened:
-		a.chooser = "one file"
-		if p.Mode == "selectMultiple" {
-			a.chooser = "several files"
-		}
+		a.chooser = Chooser{Mode: p.Mode}.Takes()
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)
 	case "Page.javascriptDialogOpening":

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"github.com/chromedp/cdproto/cdp"
-
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -24,13 +22,21 @@ type LogEntry struct{ Source, Level, Text, URL string }
 
 // Chooser is a chooser of files that a page has opened. No person sees it.
 type Chooser struct {
-	Frame string            `json:"frameId"`
-	Mode  string            `json:"mode"`
-	Node  cdp.BackendNodeID `json:"backendNodeId"` // of its input, 0 if it has none
+	Frame string `json:"frameId"`
+	Mode  string `json:"mode"`
+	Node  int64  `json:"backendNodeId"` // of its input, 0 if it has none
 }
 
-// Multiple reports whether the chooser takes several files.
-func (c Chooser) Multiple() bool { return c.Mode == "selectMultiple" }
+// Takes says how many files the chooser takes.
+func (c Chooser) Takes() string {
+	if c.Mode == "selectMultiple" {
+		return "several files"
+	}
+	return OneFile
+}
+
+// OneFile is what a chooser takes that takes no more.
+const OneFile = "one file"
 
 const chooserOpened = "Page.fileChooserOpened"
 

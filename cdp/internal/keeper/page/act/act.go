@@ -213,7 +213,7 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	h := how{verb: "drag"}
 	switch {
 	case p.To != "":
-		h.To = page.ParseLocator(p.To)
+		h.To = v.Locate(p.To)
 	case len(p.By) == 2:
 		h.To = page.Locator{"by": p.By}
 	default:
@@ -314,7 +314,7 @@ const chooserTime = 2 * time.Second
 // giveToOpener gives files to an element that is no file input: it drops them on it, or clicks it and gives them to the
 // chooser that it opens.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
-	dropped, err := v.Keeper.DropFiles(v.Ctx, v.By, v.Page, start.X, start.Y, paths, func() (takes bool) {
+	dropped, err := verb.DropFiles(v.Keeper, v.Ctx, v.By, v.Page, start.X, start.Y, paths, func() (takes bool) {
 		return v.Script(start.in, &takes, "takesDrop") == nil && takes
 	})
 	if err != nil || dropped {
@@ -336,10 +336,11 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	}
 	switch {
 	case err != nil:
-		return fail("it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no chooser")
+		return fail("it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no " +
+			"chooser")
 	case opened.Node == 0:
 		return fail("it opens a chooser by showOpenFilePicker, in which only a person can choose")
-	case len(paths) > 1 && !opened.Multiple():
+	case len(paths) > 1 && opened.Takes() == page.OneFile:
 		return fail("it takes one file")
 	}
 	t, _, err := v.At(page.Frame(opened.Frame))
@@ -349,7 +350,7 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	if err != nil {
 		return err
 	}
-	return v.Keeper.GiveToChooser(v.Ctx, v.By, t, opened.Node, paths)
+	return verb.GiveFilesTo(v.Keeper, v.Ctx, v.By, t, paths, opened.Node)
 }
 
 type fillParams struct {

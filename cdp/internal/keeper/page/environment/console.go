@@ -51,7 +51,7 @@ func (f callFrame) String() string {
 
 // stack is a stack of calls. Its parent is that of the code that has scheduled it, which its description names.
 type stack struct {
-	Description string
+	Description string      `json:"description"`
 	Frames      []callFrame `json:"callFrames"`
 	Parent      *stack      `json:"parent"`
 }
