@@ -40,7 +40,7 @@ var verbs = [3]string{"deny", "confirm", "allow"}
 
 // rules is one list of a caller.
 type rules struct {
-	pos   position // zero for a default
+	pos   position // a default has a text instead
 	rules []rule
 }
 
@@ -143,23 +143,24 @@ func (r rule) matches(v verb, tool, effect string) bool {
 	return r.pattern.covers(pattern{name: tool}) || !r.pattern.wild && strings.HasPrefix(tool, r.pattern.name+".")
 }
 
+// match returns the first rule that applies to a tool, or nil.
+func (l *rules) match(v verb, tool, effect string) *rule {
+	if l != nil {
+		for i, r := range l.rules {
+			if r.matches(v, tool, effect) {
+				return &l.rules[i]
+			}
+		}
+	}
+	return nil
+}
+
 // defaults are the lists that apply where no file sets them, by kind of caller.
 var defaults = map[string][3][]string{
 	kindCLI:    {allow: {"*"}},
 	kindMCP:    {allow: {"*"}, confirm: {"effect:destructive"}},
 	kindHTTP:   {allow: {"effect:read"}},
 	kindPlugin: {allow: {"*"}}, // of those that its tool: grants include
-}
-
-func defaultRules(kind string, v verb) *rules {
-	list := &rules{}
-	for _, s := range defaults[kind][v] {
-		r, err := parseRule(s)
-		if err == nil {
-			list.rules = append(list.rules, r)
-		}
-	}
-	return list
 }
 
 // access is a verdict and its reason.
@@ -171,43 +172,39 @@ type access struct {
 
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
 func (s *state) accessOf(ask host.Ask) access {
-	kind, name, _ := strings.Cut(ask.Principal.Name, ":")
-	remote := kind == kindHTTP
-	if remote {
-		kind = kindMCP
-	}
-	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Principal.Name == kindCLI) || kind != kindCLI &&
-		name == "" {
-		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(ask.Principal.Name)}
+	caller := ask.Principal.Name
+	kind, name, _ := strings.Cut(caller, ":")
+	if _, known := defaults[kind]; !known || (kind == kindCLI) != (caller == kindCLI) || kind != kindCLI && name == "" {
+		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(caller)}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
 	if severity(effect) < 0 {
 		effect = manifest.EffectDestructive // an undeclared effect may be anything
 	}
-	if ask.OnBehalf {
-		return s.deniedByName(kind, name, remote, tool)
-	}
-	if kind != kindMCP || !remote {
-		a := s.accessAs(kind, name, tool, effect, true)
-		if kind == kindPlugin && !ask.Trusted && a.verdict != host.Deny {
-			by, refused := s.grantFor(name, ask)
-			if refused != "" {
-				grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
-				return access{host.Deny, refused, []host.Step{grant}}
-			}
-			if a.verdict == host.Allow {
-				a.reason += "; " + by
+	switch {
+	case ask.OnBehalf:
+		return s.deniedByName(kind, name, caller, tool)
+	case kind == kindHTTP:
+		a := s.accessRemote(name, tool, effect)
+		if !ask.Principal.Bound {
+			// Any client can give this name: what its entries loosen does not apply.
+			if other := s.accessRemote(nobody, tool, effect); stricter(other.verdict, a.verdict) {
+				other.reason += "; the client has no token that is bound to the name " + quote(name)
+				return other
 			}
 		}
 		return a
 	}
-	a := s.accessRemote(name, tool, effect)
-	if !ask.Principal.Bound {
-		// Any client can give this name: what its entries loosen does not apply.
-		if other := s.accessRemote(nobody, tool, effect); stricter(other.verdict, a.verdict) {
-			other.reason += "; the client has no token that is bound to the name " + quote(name)
-			return other
+	a := s.accessAs(caller, tool, effect, true)
+	if kind == kindPlugin && !ask.Trusted && a.verdict != host.Deny {
+		by, refused := s.grantFor(name, ask)
+		if refused != "" {
+			grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
+			return access{host.Deny, refused, []host.Step{grant}}
+		}
+		if a.verdict == host.Allow {
+			a.reason += "; " + by
 		}
 	}
 	return a
@@ -219,31 +216,23 @@ const nobody = "\x00"
 // accessRemote is accessAs for a client over the network. The entries for mcp apply as well: a deny for mcp:* is meant
 // for all of MCP.
 func (s *state) accessRemote(name, tool, effect string) access {
-	a := s.accessAs(kindHTTP, name, tool, effect, true)
-	if byMCP := s.accessAs(kindMCP, name, tool, effect, false); stricter(byMCP.verdict, a.verdict) {
+	a := s.accessAs(kindHTTP+":"+name, tool, effect, true)
+	if byMCP := s.accessAs(kindMCP+":"+name, tool, effect, false); stricter(byMCP.verdict, a.verdict) {
 		return byMCP
 	}
 	return a
 }
 
 // deniedByName applies the rules that deny a tool by its name to a caller on whose behalf a shipped plugin calls.
-func (s *state) deniedByName(kind, name string, remote bool, tool string) access {
-	callers := []string{kind + ":" + name}
-	switch {
-	case kind == kindCLI:
-		callers = []string{kindCLI}
-	case kind == kindMCP && remote:
-		callers = append(callers, kindHTTP+":"+name)
+func (s *state) deniedByName(kind, name, caller, tool string) access {
+	callers := []string{caller}
+	if kind == kindHTTP {
+		callers = []string{kindMCP + ":" + name, caller}
 	}
 	for _, caller := range callers {
-		list := s.rulesFor(caller, deny)
-		if list == nil {
-			continue
-		}
-		for _, r := range list.rules {
-			if r.effect == "" && r.matches(deny, tool, "") {
-				return access{verdict: host.Deny, reason: list.pos.String() + " denies " + r.text}
-			}
+		list := s.rulesFor(caller, deny, false)
+		if r := list.match(deny, tool, ""); r != nil {
+			return access{verdict: host.Deny, reason: list.pos.String() + " denies " + r.text}
 		}
 	}
 	return access{verdict: host.Allow, reason: "a shipped plugin calls on its behalf"}
@@ -254,64 +243,54 @@ func stricter(a, b host.Verdict) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// accessAs applies the lists of one kind of caller. Without fallback, lists that no file sets restrict nothing.
-func (s *state) accessAs(kind, name, tool, effect string, fallback bool) access {
-	caller := kind
-	if kind != kindCLI {
-		caller += ":" + name
+// accessAs applies the lists of one caller. Without fallback, lists that no file sets restrict nothing.
+func (s *state) accessAs(caller, tool, effect string, fallback bool) access {
+	list := s.rulesFor(caller, deny, fallback)
+	if r := list.match(deny, tool, effect); r != nil {
+		return access{verdict: host.Deny, reason: list.pos.String() + " denies " + r.text}
 	}
-	rulesOf := func(v verb) (*rules, string, bool) {
-		if list := s.rulesFor(caller, v); list != nil {
-			return list, list.pos.String(), true
+	a := access{verdict: host.Allow}
+	if list = s.rulesFor(caller, allow, fallback); list != nil {
+		r := list.match(allow, tool, effect)
+		if r == nil {
+			return access{verdict: host.Deny, reason: list.pos.String() + " allows " + list.only()}
 		}
-		return defaultRules(kind, v), "the default for " + kind, fallback
+		a.reason = list.pos.String() + " allows " + r.text
 	}
-	for _, v := range []verb{deny, confirm} {
-		list, origin, ok := rulesOf(v)
-		if !ok {
-			continue
-		}
-		for _, r := range list.rules {
-			if !r.matches(v, tool, effect) {
-				continue
-			}
-			if v == deny {
-				return access{verdict: host.Deny, reason: origin + " denies " + r.text}
-			}
-			if a := s.accessByAllow(kind, caller, tool, effect, fallback); a.verdict != host.Allow {
-				return a
-			}
-			return access{verdict: host.Confirm, reason: origin + " requires confirmation of " + r.text}
-		}
+	list = s.rulesFor(caller, confirm, fallback)
+	if r := list.match(confirm, tool, effect); r != nil {
+		return access{verdict: host.Confirm, reason: list.pos.String() + " requires confirmation of " + r.text}
 	}
-	return s.accessByAllow(kind, caller, tool, effect, fallback)
+	return a
 }
 
-func (s *state) accessByAllow(kind, caller, tool, effect string, fallback bool) access {
-	list := s.rulesFor(caller, allow)
-	origin := "the default for " + kind
-	if list != nil {
-		origin = list.pos.String()
-	} else if list = defaultRules(kind, allow); !fallback {
-		return access{verdict: host.Allow}
+// only names the rules, as what alone is allowed.
+func (l *rules) only() string {
+	if len(l.rules) == 0 {
+		return "nothing"
 	}
-	words := make([]string, 0, len(list.rules))
-	for _, r := range list.rules {
-		if r.matches(allow, tool, effect) {
-			return access{verdict: host.Allow, reason: origin + " allows " + r.text}
-		}
-		words = append(words, r.text)
+	words := make([]string, len(l.rules))
+	for i, r := range l.rules {
+		words[i] = r.text
 	}
-	if len(words) == 0 {
-		return access{verdict: host.Deny, reason: origin + " allows nothing"}
-	}
-	return access{verdict: host.Deny, reason: origin + " allows only " + strings.Join(words, ", ")}
+	return "only " + strings.Join(words, ", ")
 }
 
 // rulesFor returns the list of the most specific entry that has one: an exact name before a pattern, a longer pattern
-// before a shorter one, policy.toml before grants.toml.
-func (s *state) rulesFor(name string, v verb) *rules {
-	return mostSpecific(s, name, func(c *caller) (*rules, bool) { return c.lists[v], c.lists[v] != nil })
+// before a shorter one, policy.toml before grants.toml. With fallback, a list that no entry has is the default.
+func (s *state) rulesFor(name string, v verb, fallback bool) *rules {
+	list := mostSpecific(s, name, func(c *caller) (*rules, bool) { return c.lists[v], c.lists[v] != nil })
+	if list != nil || !fallback {
+		return list
+	}
+	kind, _, _ := strings.Cut(name, ":")
+	list = &rules{pos: position{file: "the default for " + kind}}
+	for _, s := range defaults[kind][v] {
+		if r, err := parseRule(s); err == nil {
+			list.rules = append(list.rules, r)
+		}
+	}
+	return list
 }
 
 // mostSpecific returns what the most specific entry for a caller says that says something, the zero value if none does.

@@ -5,24 +5,34 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // evaluation is what a plugin gets of the rights that its manifest requests.
 type evaluation struct {
 	grant  host.Grant
-	rights []right
+	rights []Right
 }
 
-// right is one requested right.
-type right struct {
-	requested string // in the grammar of grants; PATH stands for a folder that only the operator knows
-	why       string // the manifest's words, cleaned
-	optional  bool
-	grantedBy []locatedGrant // what grants it, in whole or in part
-	refused   string         // the part that is not granted; "" if all is
-	reason    string         // why it is refused
-	grantable string         // what to grant, if a grant can give it
+// Right is a right that the manifest requests, in the grammar of grants. PATH stands for a folder that only the
+// operator knows.
+type Right struct {
+	Right    string   `json:"right"`
+	Why      string   `json:"why,omitempty"` // the manifest's words, cleaned
+	Optional bool     `json:"optional,omitempty"`
+	Granted  bool     `json:"granted"`           // in whole
+	By       []string `json:"by,omitempty"`      // grants and their lines, including those that give a part
+	Refused  string   `json:"refused,omitempty"` // the part that is not granted
+	Reason   string   `json:"reason,omitempty"`
+	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
+
+	// Grants are the grants that include the right, or a part of it.
+	Grants []string `json:"-"`
+	// Grantable is the right to grant, where that is all that is missing.
+	Grantable string `json:"-"`
+
+	grantedBy []locatedGrant // Grants and By
 }
 
 // evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
@@ -48,24 +58,26 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 		ev.secret(c)
 	}
 	for _, c := range caps.Env {
-		ev.envVar(c)
+		if len(ev.named(Grant{Kind: EnvVar, Name: c.Name}, c.Why, c.Optional)) > 0 {
+			ev.setVariable(c.Name)
+		}
 	}
 	for _, c := range caps.Tools {
 		ev.tool(c)
 	}
 	if b := caps.Browser; b != nil {
-		ev.flag(Grant{Kind: Browser, Name: b.Context}, b.Why, b.Optional, &ev.grant.Browser)
+		ev.grant.Browser = len(ev.named(Grant{Kind: Browser, Name: b.Context}, b.Why, b.Optional)) > 0
 	}
 	if c := caps.Clock; c != nil {
-		ev.flag(Grant{Kind: Clock}, c.Why, c.Optional, &ev.grant.Clock)
+		ev.grant.Clock = len(ev.named(Grant{Kind: Clock}, c.Why, c.Optional)) > 0
 	}
 	if c := caps.Random; c != nil {
-		ev.flag(Grant{Kind: Random}, c.Why, c.Optional, &ev.grant.Random)
+		ev.grant.Random = len(ev.named(Grant{Kind: Random}, c.Why, c.Optional)) > 0
 	}
 	if c := caps.Caller; c != nil && shipped {
-		ev.flag(Grant{Kind: Caller}, c.Why, c.Optional, &ev.grant.Caller)
+		ev.grant.Caller = len(ev.named(Grant{Kind: Caller}, c.Why, c.Optional)) > 0
 	} else if c != nil {
-		ev.add(right{requested: Caller, why: c.Why, optional: c.Optional}, Caller,
+		ev.add(Right{Right: Caller, Why: c.Why, Optional: c.Optional}, Caller,
 			"only plugins that ship with Parley can make calls as their caller; ask for the tools by name")
 	}
 	return ev.evaluation
@@ -102,16 +114,15 @@ func (ev *evaluator) allow(grants []Grant) {
 }
 
 // add adds a right of which missing is refused. ungrantable says why no grant can give it, "" if one can.
-func (ev *evaluator) add(r right, missing, ungrantable string) {
-	r.requested, r.refused = manifest.CleanLine(r.requested), manifest.CleanLine(missing)
-	r.why = manifest.CleanLine(r.why)
-	if missing != "" {
-		switch {
-		case ungrantable != "":
-			r.reason = ungrantable
-		default:
-			r.reason, r.grantable = ev.unboundReason, r.refused
-		}
+func (ev *evaluator) add(r Right, missing, ungrantable string) {
+	r.Right, r.Refused, r.Why = manifest.CleanLine(r.Right), manifest.CleanLine(missing), manifest.CleanLine(r.Why)
+	switch {
+	case missing == "":
+		r.Granted = true
+	case ungrantable != "":
+		r.Reason = ungrantable
+	default:
+		r.Reason, r.Grantable = ev.unboundReason, r.Refused
 	}
 	ev.rights = append(ev.rights, r)
 }
@@ -151,9 +162,9 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 		}
 	}
 	for _, a := range asks {
-		r := right{requested: "fs:" + a.Mode + ":PATH=" + a.Path, why: a.Why, optional: a.Optional}
+		r := Right{Right: "fs:" + a.Mode + ":PATH=" + a.Path, Why: a.Why, Optional: a.Optional}
 		if err := checkGuestPath(a.Path); err != nil {
-			ev.add(r, r.requested, err.Error())
+			ev.add(r, r.Right, err.Error())
 			continue
 		}
 		granted := false
@@ -173,7 +184,7 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 			}
 		}
 		if !granted {
-			missing = r.requested
+			missing = r.Right
 		}
 		ev.add(r, missing, reason)
 	}
@@ -189,10 +200,10 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	if len(requested) == 0 {
 		requested = []string{"GET"}
 	}
-	r := right{requested: "http:" + strings.Join(requested, ",") + ":" + a.URL, why: a.Why, optional: a.Optional}
-	origin, err := ParseOrigin(a.URL)
+	r := Right{Right: "http:" + strings.Join(requested, ",") + ":" + a.URL, Why: a.Why, Optional: a.Optional}
+	to, err := origin.Parse(a.URL)
 	if err != nil {
-		ev.add(r, r.requested, "the manifest requests an invalid origin: "+err.Error())
+		ev.add(r, r.Right, "the manifest requests an invalid origin: "+err.Error())
 		return
 	}
 	missing := slices.Clone(requested)
@@ -203,13 +214,13 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 				methods = append(methods, m)
 			}
 		}
-		granted := origin
+		granted := to
 		switch {
 		case len(methods) == 0:
 			continue
-		case g.Origin.Covers(origin):
+		case g.Origin.Covers(to):
 			missing = slices.DeleteFunc(missing, func(m string) bool { return slices.Contains(methods, m) })
-		case origin.Covers(g.Origin):
+		case to.Covers(g.Origin):
 			granted = g.Origin
 		default:
 			continue
@@ -219,7 +230,7 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	}
 	refused := ""
 	if len(missing) > 0 {
-		refused = "http:" + strings.Join(missing, ",") + ":" + origin.String()
+		refused = "http:" + strings.Join(missing, ",") + ":" + to.String()
 	}
 	ev.add(r, refused, "")
 }
@@ -239,51 +250,48 @@ func (ev *evaluator) addHTTP(origin string, methods []string) {
 }
 
 func (ev *evaluator) secret(a manifest.SecretCapability) {
-	g := Grant{Kind: Secret, Name: a.Name, Read: a.Read}
-	r := right{requested: g.String(), why: a.Why, optional: a.Optional}
-	use, read := false, false
-	for _, grant := range ev.ofKind(Secret) {
-		if grant.Name == a.Name {
-			use, read = true, read || grant.Read
-			r.grantedBy = append(r.grantedBy, grant)
-		}
-	}
-	grant := host.SecretGrant{Name: a.Name, Read: a.Read && read, URL: a.URL, Header: a.Header}
-	if use && (grant.Read || a.Header != "" || !a.Read) && !slices.Contains(ev.grant.Secrets, grant) {
+	by := ev.named(Grant{Kind: Secret, Name: a.Name, Read: a.Read}, a.Why, a.Optional)
+	read := a.Read && slices.ContainsFunc(by, readable)
+	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header}
+	if len(by) > 0 && (read || a.Header != "" || !a.Read) && !slices.Contains(ev.grant.Secrets, grant) {
 		ev.grant.Secrets = append(ev.grant.Secrets, grant)
 	}
-	missing := ""
-	if !use || a.Read && !read {
-		missing = r.requested
-	}
-	ev.add(r, missing, "")
 }
 
-func (ev *evaluator) envVar(a manifest.NamedCapability) {
-	r := right{requested: "env:" + a.Name, why: a.Why, optional: a.Optional}
-	missing := r.requested
-	for _, g := range ev.ofKind(EnvVar) {
-		if g.Name != a.Name {
-			continue
+// setVariable gives the plugin a variable. One that is not set is not set for the plugin either.
+func (ev *evaluator) setVariable(name string) {
+	if value, ok := ev.env.lookup(name); ok {
+		if ev.grant.Env == nil {
+			ev.grant.Env = map[string]string{}
 		}
-		missing = ""
-		r.grantedBy = append(r.grantedBy, g)
-		// A granted variable that is not set is not set for the plugin either.
-		if value, ok := ev.env.lookup(a.Name); ok {
-			if ev.grant.Env == nil {
-				ev.grant.Env = map[string]string{}
-			}
-			ev.grant.Env[a.Name] = value
+		ev.grant.Env[name] = value
+	}
+}
+
+func readable(g locatedGrant) bool { return g.Read }
+
+// named evaluates a right that a grant of the same name gives, and returns these grants. Of the kinds that have no name
+// there is one form.
+func (ev *evaluator) named(asked Grant, why string, optional bool) (by []locatedGrant) {
+	for _, g := range ev.ofKind(asked.Kind) {
+		if g.Name == asked.Name || asked.Kind == Browser {
+			by = append(by, g)
 		}
 	}
+	r := Right{Right: asked.String(), Why: why, Optional: optional, grantedBy: by}
+	missing := ""
+	if len(by) == 0 || asked.Read && !slices.ContainsFunc(by, readable) {
+		missing = r.Right
+	}
 	ev.add(r, missing, "")
+	return by
 }
 
 func (ev *evaluator) tool(a manifest.NamedCapability) {
-	r := right{requested: "tool:" + a.Name, why: a.Why, optional: a.Optional}
+	r := Right{Right: "tool:" + a.Name, Why: a.Why, Optional: a.Optional}
 	requested, err := parsePattern(a.Name)
 	if err != nil {
-		ev.add(r, r.requested, "the manifest requests an invalid tool name: "+err.Error())
+		ev.add(r, r.Right, "the manifest requests an invalid tool name: "+err.Error())
 		return
 	}
 	ungrantable := ""
@@ -291,7 +299,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		ungrantable = "tools that reach outside a page are never granted by a wildcard: " +
 			"grant those that the plugin needs by name, if it can work with fewer"
 	}
-	missing, foreign := r.requested, ""
+	missing, foreign := r.Right, ""
 	for _, g := range ev.ofKind(Tool) {
 		p, err := parsePattern(g.Name)
 		granted := ""
@@ -321,7 +329,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		}
 	}
 	if ev.add(r, missing, ungrantable); missing != "" && ungrantable == "" && foreign != "" {
-		ev.rights[len(ev.rights)-1].reason = foreign
+		ev.rights[len(ev.rights)-1].Reason = foreign
 	}
 }
 
@@ -335,17 +343,6 @@ func pluginOf(patterns ...string) string {
 	return ""
 }
 
-// flag evaluates a right that is given or not. Each of its kind has one form.
-func (ev *evaluator) flag(asked Grant, why string, optional bool, granted *bool) {
-	r := right{requested: asked.String(), why: why, optional: optional}
-	if r.grantedBy = ev.ofKind(asked.Kind); len(r.grantedBy) > 0 {
-		*granted = true
-		ev.add(r, "", "")
-		return
-	}
-	ev.add(r, asked.String(), "")
-}
-
 // MatchTool reports whether granted names and patterns, as in [host.Grant], include the tool of this qualified name. A
 // pattern never includes a tool that reaches outside a page.
 func MatchTool(granted []string, name string, outside bool) bool {
@@ -356,4 +353,22 @@ func MatchTool(granted []string, name string, outside bool) bool {
 		}
 	}
 	return false
+}
+
+// RequestedBy reports whether a manifest requests what a grant gives: something of its name with the whole mode, all
+// methods and the reading of the secret. Whatever exceeds the request has no effect, and is most likely meant for
+// another plugin.
+func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
+	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
+	env := Env{LookupEnv: func(string) (string, bool) { return "", true }}
+	granted := only.evaluate(caps, "", false, env).grant
+	switch g.Kind {
+	case HTTP:
+		return !slices.ContainsFunc(g.Methods, func(m string) bool {
+			return !slices.ContainsFunc(granted.HTTP, func(h host.HTTPGrant) bool { return slices.Contains(h.Methods, m) })
+		})
+	case Tool: // a part of what the grant names may be requested
+		return len(granted.Tools) > 0
+	}
+	return slices.Contains(granted.Names(), g.String())
 }

@@ -35,23 +35,6 @@ type Explanation struct {
 // UnusedGrant is a grant, as written in the file, that the plugin does not request, and the note about it.
 type UnusedGrant struct{ Grant, Note string }
 
-// Right is a right that the manifest requests, in the grammar of grants.
-type Right struct {
-	Right    string   `json:"right"`
-	Why      string   `json:"why,omitempty"` // the manifest's words, cleaned
-	Optional bool     `json:"optional,omitempty"`
-	Granted  bool     `json:"granted"`           // in whole
-	By       []string `json:"by,omitempty"`      // grants and their lines, including those that give a part
-	Refused  string   `json:"refused,omitempty"` // the part that is not granted
-	Reason   string   `json:"reason,omitempty"`
-	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
-
-	// Grants are the grants that include the right, or a part of it.
-	Grants []string `json:"-"`
-	// Grantable is the right to grant, where that is all that is missing.
-	Grantable string `json:"-"`
-}
-
 // Access is what a caller may do with the tool: allow, confirm or deny.
 type Access struct {
 	Caller  string `json:"caller"`
@@ -126,23 +109,18 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	used := map[string]bool{}
 	for _, r := range e.evaluate(m.Capabilities, x.Digest, x.shipped, env).rights {
-		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused,
-			Reason: r.reason}
 		for _, g := range r.grantedBy {
-			right.Grants = append(right.Grants, g.String())
-			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.pos))
+			r.Grants = append(r.Grants, g.String())
+			r.By = append(r.By, fmt.Sprintf("%s (%s)", g, g.pos))
 			used[g.subject()] = true
 		}
-		if r.refused != "" && r.grantable != "" {
-			right.Grantable = r.grantable
-			if right.Reason == "" {
-				right.Reason = "no grant gives it"
-				if len(r.grantedBy) > 0 {
-					right.Reason = "no grant gives all of it"
-				}
+		if r.Grantable != "" && r.Reason == "" {
+			r.Reason = "no grant gives it"
+			if len(r.grantedBy) > 0 {
+				r.Reason = "no grant gives all of it"
 			}
 		}
-		x.Rights = append(x.Rights, right)
+		x.Rights = append(x.Rights, r)
 	}
 	p := e.grantSource()
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -29,7 +30,7 @@ const (
 // Grant is one right, as the operator writes it:
 //
 //	fs:ro:SOURCE=/GUEST          a folder of this machine, read-only (or rw), under the path that the plugin requests
-//	http:GET,POST:ORIGIN         requests with these methods (see Origin)
+//	http:GET,POST:ORIGIN         requests with these methods (see package host/origin)
 //	tool:cdp.Page.*              tools of other plugins: a name, or the beginning of names followed by "*"
 //	env:LANG                     an environment variable
 //	secret:NAME                  the host may put the secret where the manifest says
@@ -45,7 +46,7 @@ type Grant struct {
 	Source  string // fs: on this machine
 	Path    string // fs: as the guest sees it
 	Methods []string
-	Origin  Origin
+	Origin  origin.Origin
 	Name    string // tool, env, secret; browser: session
 	Read    bool   // secret
 }
@@ -127,7 +128,7 @@ func checkGuestPath(p string) error {
 }
 
 func parseHTTP(s, rest string) (Grant, error) {
-	methods, origin, ok := strings.Cut(rest, ":")
+	methods, url, ok := strings.Cut(rest, ":")
 	g := Grant{Kind: HTTP, Methods: strings.Split(methods, ",")}
 	for i, m := range g.Methods {
 		if !ok || !consistsOf(m, capitals) || slices.Contains(g.Methods[:i], m) {
@@ -135,7 +136,7 @@ func parseHTTP(s, rest string) (Grant, error) {
 				"http:GET,POST:https://api.example.com", quote(s))
 		}
 	}
-	o, err := ParseOrigin(origin)
+	o, err := origin.Parse(url)
 	if err != nil {
 		return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 	}
@@ -309,3 +310,6 @@ func consistsOf(s, of string) bool { return s != "" && strings.Trim(s, of) == ""
 func isIdentifier(s string) bool {
 	return consistsOf(s, letters+digits+"_-") && strings.Contains(letters, s[:1])
 }
+
+// quote quotes untrusted text for an error.
+func quote(s string) string { return origin.Quote(s) }

@@ -165,16 +165,16 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	ev := e.evaluate(ask.Capabilities, ask.Digest, ask.Owner == host.OwnerShipped, p.env, allowed...)
 	d.Grant, d.Allowable = ev.grant, true
 	for _, r := range ev.rights {
-		if r.refused == "" || r.optional {
+		if r.Granted || r.Optional {
 			continue
 		}
-		why := r.why
-		if r.reason != "" {
-			why = strings.TrimPrefix(why+"; ", "; ") + r.reason
+		why := r.Why
+		if r.Reason != "" {
+			why = strings.TrimPrefix(why+"; ", "; ") + r.Reason
 		}
-		d.Missing = append(d.Missing, host.Denial{Right: r.refused, Why: why})
-		if r.grantable != "" {
-			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.grantable))
+		d.Missing = append(d.Missing, host.Denial{Right: r.Refused, Why: why})
+		if r.Grantable != "" {
+			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
 		} else {
 			d.Allowable = false
 		}
@@ -252,7 +252,7 @@ func (p *Policy) current() (*state, error) {
 	}
 	manualPath, generatedPath := filepath.Join(p.dir, PolicyFile), filepath.Join(p.dir, GrantsFile)
 	stamps := [2]fileStamp{stampOf(manualPath), stampOf(generatedPath)}
-	if p.state != nil && stamps == p.stamps {
+	if p.state != nil && stamps[0].equals(p.stamps[0]) && stamps[1].equals(p.stamps[1]) {
 		return p.state, nil
 	}
 	s, err := readState(p.dir, manualPath, generatedPath)
@@ -264,13 +264,10 @@ func (p *Policy) current() (*state, error) {
 	return s, nil
 }
 
-// fileStamp changes when a file may have changed.
+// fileStamp says whether a file may have changed.
 type fileStamp struct {
-	exists   bool
-	modified time.Time
-	size     int64
-	mode     fs.FileMode
-	inode    uint64
+	exists bool
+	info   fs.FileInfo // nil if the file cannot be read, or does not exist
 }
 
 func stampOf(path string) fileStamp {
@@ -278,11 +275,16 @@ func stampOf(path string) fileStamp {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return fileStamp{}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fileStamp{exists: true}
+	info, _ := os.Stat(path)
+	return fileStamp{true, info}
+}
+
+func (a fileStamp) equals(b fileStamp) bool {
+	if a.info == nil || b.info == nil {
+		return a == b
 	}
-	return fileStamp{true, info.ModTime(), info.Size(), info.Mode(), inode(info)}
+	return os.SameFile(a.info, b.info) && a.info.ModTime().Equal(b.info.ModTime()) && a.info.Size() == b.info.Size() &&
+		a.info.Mode() == b.info.Mode()
 }
 
 // state is the content of both files; nil for one that does not exist.
