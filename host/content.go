@@ -34,33 +34,19 @@ func (c Content) Check() error {
 	if _, err := base64.StdEncoding.DecodeString(c.Data); err != nil {
 		return fmt.Errorf("data is not valid base64")
 	}
-	missing := ""
-	switch c.Type {
-	case ContentText:
-		if c.Text == "" {
-			missing = "text"
-		}
-	case ContentImage, ContentAudio:
-		if c.Data == "" {
-			missing = "data"
-		} else if c.MIME == "" {
-			missing = "mime"
-		}
-	case ContentResource:
-		if c.URI == "" {
-			missing = "uri"
-		} else if c.Data == "" && c.Text == "" {
-			missing = "data or text"
-		}
-	case ContentLink:
-		if c.URI == "" {
-			missing = "uri"
-		}
-	default:
+	type field struct{ name, value string }
+	media, uri := []field{{"data", c.Data}, {"mime", c.MIME}}, field{"uri", c.URI}
+	required, known := map[ContentType][]field{
+		ContentText: {{"text", c.Text}}, ContentImage: media, ContentAudio: media, ContentLink: {uri},
+		ContentResource: {uri, {"data or text", c.Data + c.Text}},
+	}[c.Type]
+	if !known {
 		return fmt.Errorf("type %q is not one of text, image, audio, resource, link", manifest.CleanLine(string(c.Type)))
 	}
-	if missing != "" {
-		return fmt.Errorf("a block of type %s requires %s", c.Type, missing)
+	for _, f := range required {
+		if f.value == "" {
+			return fmt.Errorf("a block of type %s requires %s", c.Type, f.name)
+		}
 	}
 	return nil
 }

@@ -302,21 +302,17 @@ func (g Grant) Names() []string {
 		if s.Read {
 			name = "secret:read:" + s.Name
 		}
-		if !slices.Contains(names, name) {
+		if !slices.Contains(names, name) { // each is bound to a URL of its own
 			names = append(names, name)
 		}
 	}
-	if g.Browser {
-		names = append(names, "browser:session")
-	}
-	if g.Clock {
-		names = append(names, "clock")
-	}
-	if g.Random {
-		names = append(names, "random")
-	}
-	if g.Caller {
-		names = append(names, "caller")
+	for _, flag := range []struct {
+		given bool
+		name  string
+	}{{g.Browser, "browser:session"}, {g.Clock, "clock"}, {g.Random, "random"}, {g.Caller, "caller"}} {
+		if flag.given {
+			names = append(names, flag.name)
+		}
 	}
 	return names
 }

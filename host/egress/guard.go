@@ -165,59 +165,39 @@ func (g guard) deniedError(t target, first netip.Addr, refused []string) error {
 		why = list + " is dialled only for a grant that names " + t.host
 	case t.host != "localhost":
 		why += fmt.Sprintf("; if that is intended, the operator allows the address: by networks = [\"%s\"] under "+
-			"[operator], "+
-			"for hosts that are granted, or by a grant of %s itself",
-			netip.PrefixFrom(first, first.BitLen()), first)
+			"[operator], for hosts that are granted, or by a grant of %s itself", netip.PrefixFrom(first, first.BitLen()), first)
 	}
 	return deniedError(t.right, why)
 }
 
 func deniedError(right, why string) *host.Error {
-	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why,
-		Denied: []host.Denial{{Right: right, Why: why}}}
+	e := host.NotGranted(right, why)
+	e.Message += ": " + why
+	return e
 }
 
 // specialNetworks are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890)
 // and of the IPv6 space, and the addresses where clouds give secrets to their machines. The first row that contains an
 // address applies.
-var specialNetworks = []struct {
-	network netip.Prefix
-	kind    string
-}{
-	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},
-	{netip.MustParsePrefix("0.0.0.0/8"), "this network"},
-	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
-	{netip.MustParsePrefix("100.100.100.200/32"), "cloud metadata"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared by carriers"},
-	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "cloud metadata"},
-	{netip.MustParsePrefix("169.254.169.254/32"), "cloud metadata"},
-	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
-	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
-	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols"},
-	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},
-	{netip.MustParsePrefix("192.88.99.0/24"), "relays of 6to4"},
-	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
-	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarks"},
-	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},
-	{netip.MustParsePrefix("203.0.113.0/24"), "documentation"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
-	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
-
-	{netip.MustParsePrefix("::/128"), "unspecified"},
-	{netip.MustParsePrefix("::1/128"), "loopback"},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "NAT64 of a local network"},
-	{netip.MustParsePrefix("2001::/32"), "Teredo"},
-	{netip.MustParsePrefix("2001::/23"), "reserved for protocols"},
-	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},
-	{netip.MustParsePrefix("3fff::/20"), "documentation"},
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "cloud metadata"},
-	{netip.MustParsePrefix("fd20:ce::254/128"), "cloud metadata"},
-	{netip.MustParsePrefix("fc00::/7"), "unique-local"},
-	{netip.MustParsePrefix("fe80::/10"), "link-local"},
-	{netip.MustParsePrefix("fec0::/10"), "site-local"},
-	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+var specialNetworks = []struct{ kind, networks string }{
+	{"cloud metadata", "100.100.100.200/32 168.63.129.16/32 169.254.169.254/32 fd00:ec2::254/128 fd20:ce::254/128"},
+	{"unspecified", "0.0.0.0/32 ::/128"},
+	{"this network", "0.0.0.0/8"},
+	{"private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16"},
+	{"shared by carriers", "100.64.0.0/10"},
+	{"loopback", "127.0.0.0/8 ::1/128"},
+	{"link-local", "169.254.0.0/16 fe80::/10"},
+	{"documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"},
+	{"relays of 6to4", "192.88.99.0/24"},
+	{"benchmarks", "198.18.0.0/15"},
+	{"multicast", "224.0.0.0/4 ff00::/8"},
+	{"broadcast", "255.255.255.255/32"},
+	{"reserved", "240.0.0.0/4"},
+	{"NAT64 of a local network", "64:ff9b:1::/48"},
+	{"Teredo", "2001::/32"},
+	{"reserved for protocols", "192.0.0.0/24 2001::/23"},
+	{"unique-local", "fc00::/7"},
+	{"site-local", "fec0::/10"},
 }
 
 var (
@@ -236,8 +216,10 @@ func addressKind(a netip.Addr) string {
 		return ""
 	}
 	for _, s := range specialNetworks {
-		if s.network.Contains(a) {
-			return s.kind
+		for network := range strings.FieldsSeq(s.networks) {
+			if netip.MustParsePrefix(network).Contains(a) {
+				return s.kind
+			}
 		}
 	}
 	if a.Is6() && !globalUnicast.Contains(a) {

@@ -39,12 +39,15 @@ func (x *exchange) transport(ctx context.Context, r *http.Request) (*http.Transp
 		}
 		return tr, nil
 	}
+	dial := func() (net.Conn, error) {
+		return x.client.guard(x.rules).dial(ctx, target{x.target.Host, x.target.Port, true, x.right()})
+	}
 	tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
-		conn, err := x.client.guard(x.rules).dial(ctx, target{x.target.Host, x.target.Port, true, x.right()})
+		conn, err := dial()
 		return clientFirst(ctx, conn, err)
 	}
 	tr.DialTLSContext = func(context.Context, string, string) (net.Conn, error) {
-		conn, err := x.client.guard(x.rules).dial(ctx, target{x.target.Host, x.target.Port, true, x.right()})
+		conn, err := dial()
 		if err != nil {
 			return nil, err
 		}

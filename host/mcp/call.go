@@ -33,9 +33,7 @@ type searchArguments struct {
 func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p searchArguments) (
 	*sdk.CallToolResult, error) {
 	if manifest.CleanLine(manifest.Strip(p.Query)) == "" {
-		return m.out.errorResult(&host.Answer{
-			Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\""),
-		})
+		return nil, host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")
 	}
 	c := callerOf(m.of, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
@@ -47,7 +45,7 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	}
 	found, warnings, err := m.host.SearchDetailed(m.out.withTextSize(ctx), c, query, p.Detail, fits)
 	if err != nil {
-		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
+		return nil, err
 	}
 	return textResult(m.out.foundText(found, m.out.afterSearch(found)), warnings), nil
 }
@@ -93,9 +91,9 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	docs, err := m.host.Describe(ctx, c, m.names.Qualified(p.Name), p.Tier)
 	switch {
 	case err != nil:
-		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
+		return nil, err
 	case asJSON:
-		return jsonResult(m.out.described(docs))
+		return jsonResult(m.out.described(docs)), nil
 	}
 	return textResult(m.out.docsText(docs), nil), nil
 }
@@ -118,14 +116,14 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	*sdk.CallToolResult, error) {
 	options, err := option.Parse(p.Options)
 	if err != nil {
-		return m.taughtResult(planCall, r.Params.Arguments, &host.Answer{Tool: planCall, Err: host.AsError(err)})
+		return m.taughtResult(r, &host.Answer{Tool: planCall, Err: host.AsError(err)}), nil
 	}
 	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
 		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
 		Browser: options.Browser, Target: options.Target})
 	if err != nil {
-		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
+		return nil, err
 	}
 	calls := make([]plannedCall, len(plan.Calls))
 	for i, call := range plan.Calls {
@@ -136,13 +134,12 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 		}
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}
-	result, err := jsonResult(struct {
+	return withWarnings(jsonResult(struct {
 		Tool   string          `json:"tool"`
 		Calls  []plannedCall   `json:"calls"`
 		Chosen []advice.Chosen `json:"chosen,omitempty"`
 		Holes  []string        `json:"holes,omitempty"`
-	}{plan.Tool, calls, plan.Chosen, plan.Holes})
-	return withWarnings(result, warnings), err
+	}{plan.Tool, calls, plan.Chosen, plan.Holes}), warnings), nil
 }
 
 func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (
@@ -150,11 +147,11 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 	options, err := option.Parse(p.Options)
 	if err != nil {
 		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
-		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
+		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	if meta := m.names.MetaTool(p.Name); meta != "" {
 		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
-		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
+		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	return m.run(ctx, r, host.Call{Name: m.names.Qualified(p.Name), Params: p.Arguments}, options)
 }
@@ -194,8 +191,7 @@ func (w *renderer) protocolError(prefix string, a *host.Answer) error {
 }
 
 func invalidParams(message string, data any) error {
-	raw, _ := marshalEscaped(data)
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: raw}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: marshalEscaped(data)}
 }
 
 // fromListed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
@@ -227,7 +223,7 @@ func (m *modeServer) run(
 	ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options,
 ) (*sdk.CallToolResult, error) {
 	if m.of.closing.Err() != nil {
-		return m.out.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.of.closing))})
+		return nil, context.Cause(m.of.closing)
 	}
 	a := &asker{server: m.of, request: r, caller: callerOf(m.of, r)}
 	w, err := m.of.parking.resume(a, c.Name, c.Params)
@@ -236,9 +232,8 @@ func (m *modeServer) run(
 		return nil, m.out.protocolError("", &host.Answer{Tool: c.Name, Err: e})
 	}
 	if w == nil {
-		var failure *host.Error
-		if w, failure = m.begin(ctx, a, c, options); failure != nil {
-			return m.out.errorResult(&host.Answer{Err: failure})
+		if w, err = m.begin(ctx, a, c, options); err != nil {
+			return nil, err
 		}
 	}
 	answer, required := m.of.parking.await(ctx, w)
@@ -255,15 +250,15 @@ func (m *modeServer) run(
 		return nil, m.out.protocolError("", answer)
 	}
 	if errors.Is(answer.Err, host.NotFound) && r.Params.Name == callTool {
-		return m.taughtResult(callTool, r.Params.Arguments, answer)
+		return m.taughtResult(r, answer), nil
 	}
-	return m.out.errorResult(answer)
+	return m.out.errorResult(answer), nil
 }
 
 // begin admits and starts a call.
 func (m *modeServer) begin(
 	ctx context.Context, a *asker, call host.Call, options host.Options,
-) (*waitingCall, *host.Error) {
+) (*waitingCall, error) {
 	select {
 	case m.of.calls <- struct{}{}:
 	default:
@@ -297,7 +292,7 @@ func (m *modeServer) begin(
 // admitLarge waits until a call may begin that can return more than maxSmall: maxLarge of them run at one time, and
 // none starts while clients have much left to read. Unless it returns an error, free must be called when the call has
 // ended.
-func (s *Server) admitLarge(ctx context.Context) (free func(), err *host.Error) {
+func (s *Server) admitLarge(ctx context.Context) (free func(), err error) {
 	select {
 	case s.largeCalls <- struct{}{}:
 	case <-ctx.Done():

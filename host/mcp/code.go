@@ -58,13 +58,10 @@ func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p code
 	*sdk.CallToolResult, error) {
 	options, err := option.Parse(p.Options)
 	if err != nil {
-		return m.taughtResult(runCode, r.Params.Arguments, &host.Answer{Tool: runCode, Err: host.AsError(err)})
+		return m.taughtResult(r, &host.Answer{Tool: runCode, Err: host.AsError(err)}), nil
 	}
 	p.Options = nil
-	params, err := manifest.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
+	params, _ := manifest.Marshal(p)
 	return m.run(ctx, r, host.Call{Name: codeTool, Params: params}, options)
 }
 
@@ -85,7 +82,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 			asCode := host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(at.Tool)) })
 			d, err := m.host.Describe(asCode, c, at.Name(), manifest.Tier2)
 			if err != nil {
-				return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
+				return nil, err
 			}
 			b.WriteString(d.TypeScript(at.Tool) + "\n")
 			continue
@@ -93,7 +90,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 		most, _ := codeHits(1, "")
 		found, more, err := m.host.SearchDetailed(ctx, c, host.SearchQuery{Text: query, Limit: most}, "names", nil)
 		if err != nil {
-			return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
+			return nil, err
 		}
 		warnings = append(warnings, more...)
 		if len(found.Results) == 0 {

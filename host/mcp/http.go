@@ -452,7 +452,7 @@ func bodyTooLarge(w http.ResponseWriter, body io.Reader) {
 
 // writeHTTPError responds with the error object.
 func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
-	raw, _ := marshalEscaped(struct {
+	raw := marshalEscaped(struct {
 		OK    bool              `json:"ok"`
 		Error *host.ErrorObject `json:"error"`
 		Next  []nextCall        `json:"next"`

@@ -108,7 +108,7 @@ func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path st
 	if err != nil {
 		return nil, err
 	}
-	return marshalEscaped(m.out.described(docs))
+	return marshalEscaped(m.out.described(docs)), nil
 }
 
 // overview returns the groups and tools of a plugin or a group, each with one line.
@@ -130,10 +130,10 @@ func overview(at host.Address) (json.RawMessage, error) {
 		l.Name = at.Plugin + "." + l.Name
 		data.Tools = append(data.Tools, l)
 	}
-	return marshalEscaped(data)
+	return marshalEscaped(data), nil
 }
 
-func marshalEscaped(v any) (json.RawMessage, error) {
-	raw, err := manifest.Marshal(v)
-	return manifest.EscapeJSON(raw), err
+func marshalEscaped(v any) json.RawMessage {
+	raw, _ := manifest.Marshal(v)
+	return manifest.EscapeJSON(raw)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // failure is the error object, with the other members of an envelope. Documentation is rendered.
@@ -50,9 +51,9 @@ func (w *renderer) failure(a *host.Answer) failure {
 
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
 // call.
-func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *host.Answer) (*sdk.CallToolResult, error) {
+func (m *modeServer) taughtResult(r *sdk.CallToolRequest, a *host.Answer) *sdk.CallToolResult {
 	known := len(a.Err.Steps)
-	meta, corrected := m.names.Teach(tool, arguments, a.Err)
+	meta, corrected := m.names.Teach(r.Params.Name, r.Params.Arguments, a.Err)
 	if len(a.Err.Steps) > known {
 		a.Steps = a.Err.Steps
 	}
@@ -65,26 +66,16 @@ func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *hos
 }
 
 // errorResult makes the result of a failure.
-func (w *renderer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
-	return w.failure(a).result()
-}
+func (w *renderer) errorResult(a *host.Answer) *sdk.CallToolResult { return w.failure(a).result() }
 
-func (f failure) result() (*sdk.CallToolResult, error) {
-	result, err := jsonResult(f)
-	if err == nil {
-		result.IsError = true
-	}
-	return result, err
+func (f failure) result() *sdk.CallToolResult {
+	result := jsonResult(f)
+	result.IsError = true
+	return result
 }
 
 // jsonResult makes a result of one JSON document.
-func jsonResult(v any) (*sdk.CallToolResult, error) {
-	raw, err := marshalEscaped(v)
-	if err != nil {
-		return nil, err
-	}
-	return textResult(string(raw), nil), nil
-}
+func jsonResult(v any) *sdk.CallToolResult { return textResult(string(marshalEscaped(v)), nil) }
 
 func textContent(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
 
@@ -218,9 +209,5 @@ func withoutMember(data json.RawMessage, encoded string) json.RawMessage {
 	if len(members) == 0 {
 		return nil
 	}
-	left, err := manifest.Marshal(members)
-	if err != nil {
-		return nil
-	}
-	return left
+	return jsontext.Marshal(members)
 }

@@ -160,7 +160,6 @@ func (w *renderer) described(d *host.Docs) describedTool {
 // withDescribedSize returns a context for descriptions that are sent as a describedTool.
 func (w *renderer) withDescribedSize(ctx context.Context) context.Context {
 	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
-		raw, _ := marshalEscaped(w.described(d))
-		return len(raw)
+		return len(marshalEscaped(w.described(d)))
 	})
 }

@@ -131,17 +131,28 @@ func (m *modeServer) addMetaTools() {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
 		}
 		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if c, ok := ctx.Value(calledByNameKey{}).(host.Call); ok {
-				return m.run(ctx, r, c, host.Options{})
+			result, warnings, err := m.runMeta(ctx, tool, r)
+			if wire := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &wire) {
+				result, err = m.out.errorResult(&host.Answer{Err: host.AsError(err)}), nil
 			}
-			params, warnings, invalid := advice.CheckValues(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
-			if invalid != nil {
-				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
-			}
-			result, err := tool.run(m, ctx, r, params)
 			return withWarnings(result, warnings), err
 		})
 	}
+}
+
+// runMeta runs a meta-tool, or the call that is made by the own name of its tool.
+func (m *modeServer) runMeta(ctx context.Context, tool metaTool, r *sdk.CallToolRequest) (
+	result *sdk.CallToolResult, warnings []string, err error) {
+	if c, ok := ctx.Value(calledByNameKey{}).(host.Call); ok {
+		result, err = m.run(ctx, r, c, host.Options{})
+		return result, nil, err
+	}
+	params, warnings, invalid := advice.CheckValues(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
+	if invalid != nil {
+		return m.taughtResult(r, &host.Answer{Tool: tool.name, Err: invalid}), nil, nil
+	}
+	result, err = tool.run(m, ctx, r, params)
+	return result, warnings, err
 }
 
 // listsMeta reports whether tools/list has a meta-tool. Clients can call all of them.

@@ -1,12 +1,12 @@
 package protect
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -121,20 +121,15 @@ func read(path string, limit int64, register bool) ([]byte, error) {
 
 // ReadAll reads an open file of at most limit bytes.
 func ReadAll(f *os.File, info fs.FileInfo, limit int64) ([]byte, error) {
-	data := make([]byte, 0, info.Size()+1)
-	for {
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return data, nil
-		case err != nil:
-			return nil, err
-		case int64(len(data)) > limit: // it grew
-			return nil, tooLarge(f.Name(), limit)
-		}
-		data = slices.Grow(data, 1)
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(f, max(limit, limit+1))); err != nil { // the largest limit has no next one
+		return nil, err
 	}
+	if int64(data.Len()) > limit { // it grew
+		return nil, tooLarge(f.Name(), limit)
+	}
+	return data.Bytes(), nil
 }
 
 // CheckFolder returns a *[FileError] if other users could have put files into a folder: it belongs to one of them, or

@@ -56,8 +56,5 @@ func WritableByAll(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
 
-// OwnedByUser reports whether a file belongs to this user.
-func OwnedByUser(info fs.FileInfo) bool { return ownedByUser(info) }
-
 // OwnedByOther reports whether a file belongs to neither this user nor the administrator.
 func OwnedByOther(info fs.FileInfo) bool { return !OwnedByUser(info) && !ownedByRoot(info) }

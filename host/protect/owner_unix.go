@@ -8,7 +8,9 @@ import (
 	"syscall"
 )
 
-func ownedByUser(info fs.FileInfo) bool { return ownedBy(info, os.Geteuid()) }
+// OwnedByUser reports whether a file belongs to this user.
+func OwnedByUser(info fs.FileInfo) bool { return ownedBy(info, os.Geteuid()) }
+
 func ownedByRoot(info fs.FileInfo) bool { return ownedBy(info, 0) }
 
 func ownedBy(info fs.FileInfo, uid int) bool {

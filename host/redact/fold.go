@@ -4,10 +4,10 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"html"
 	"strconv"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -134,34 +134,13 @@ func decodeEscape(s string) (decoded string, n int) {
 			return "\t", 2
 		}
 	case '&':
-		end := strings.IndexByte(s[:min(len(s), 12)], ';')
-		if end < 0 {
-			return "", 0
-		}
-		name := s[1:end]
-		if text, ok := htmlEntities[name]; ok {
-			return text, end + 1
-		}
-		digits, ok := strings.CutPrefix(name, "#")
-		base := 10
-		if ok {
-			if x, isHex := strings.CutPrefix(digits, "x"); isHex {
-				digits, base = x, 16
-			}
-			if v, err := strconv.ParseUint(digits, base, 31); err == nil && v <= utf8.MaxRune {
-				return lowerASCII(string(rune(v))), end + 1
-			}
+		end := strings.IndexByte(s[:min(len(s), 12)], ';') + 1
+		if text := html.UnescapeString(s[:end]); end > 0 && text != s[:end] {
+			return lowerASCII(strings.ReplaceAll(text, "\u00a0", " ")), end
 		}
 	}
 	return "", 0
 }
-
-// htmlEntities are the named entities of the characters of ASCII that secrets may contain.
-var htmlEntities = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "sol": "/",
-	"plus":   "+",
-	"equals": "=", "num": "#", "percnt": "%", "excl": "!", "dollar": "$", "commat": "@", "colon": ":", "semi": ";",
-	"quest": "?", "comma": ",", "period": ".", "lowbar": "_", "ast": "*", "lpar": "(", "rpar": ")", "bsol": `\`,
-	"lsqb": "[", "rsqb": "]", "lcub": "{", "rcub": "}", "verbar": "|", "grave": "`", "hat": "^", "nbsp": " "}
 
 // foldedForm is a form of a secret to be searched in folded texts.
 type foldedForm struct {

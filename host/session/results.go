@@ -62,17 +62,15 @@ func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) 
 		return nil, notFound
 	}
 	var found *ResultFile
-	for _, path := range s.resultFiles(of) {
-		rest, isOfCall := strings.CutPrefix(filepath.Base(path), fileName(of)+"."+callID+".")
-		if !isOfCall || s.now().Sub(protect.ModTime(path)) > sessionTTL {
+	for _, f := range s.resultFiles(fileName(of)) {
+		if f.callID != callID || s.now().Sub(protect.ModTime(f.path)) > sessionTTL {
 			continue
 		}
-		ext := filepath.Ext("." + rest)
-		if isJSON := ext == ResultExt; isJSON || found == nil {
-			found = &ResultFile{Path: path, JSON: isJSON}
-			if isJSON {
-				found.Tool = strings.TrimSuffix(strings.TrimSuffix(rest, ResultExt[1:]), ".")
-			}
+		tool, isJSON := strings.CutSuffix(f.ending, ResultExt)
+		if isJSON {
+			found = &ResultFile{Path: f.path, JSON: true, Tool: strings.TrimPrefix(tool, ".")}
+		} else if found == nil {
+			found = &ResultFile{Path: f.path}
 		}
 	}
 	if found == nil {
@@ -86,12 +84,11 @@ func (s *Store) ResultIDs(of host.Session) (ids []string) {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
-	paths := s.resultFiles(of)
-	slices.SortFunc(paths, func(a, b string) int { return protect.ModTime(b).Compare(protect.ModTime(a)) })
-	for _, path := range paths {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), fileName(of)+"."), ".")
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
+	files := s.resultFiles(fileName(of))
+	slices.SortFunc(files, oldestFirst)
+	for _, f := range slices.Backward(files) {
+		if !slices.Contains(ids, f.callID) {
+			ids = append(ids, f.callID)
 		}
 	}
 	return ids
@@ -129,12 +126,10 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	if !isNamedByFile(of) { // the file of the session says whose this is
 		s.Update(of, func(stored *State) (changed bool) { return stored.Of == "" })
 	}
-	old := s.resultFiles(of)
-	if len(old) >= MaxResults {
-		slices.SortFunc(old, func(a, b string) int { return protect.ModTime(a).Compare(protect.ModTime(b)) })
-		for _, path := range old[:len(old)-MaxResults+1] {
-			_ = os.Remove(path)
-		}
+	old := s.resultFiles(fileName(of))
+	slices.SortFunc(old, oldestFirst)
+	for _, f := range old[:max(0, len(old)-MaxResults+1)] {
+		_ = os.Remove(f.path)
 	}
 	path = filepath.Join(dir, fileName(of)+"."+callID+ending)
 	if os.WriteFile(path, data, 0o600) != nil {
@@ -143,12 +138,21 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	return path
 }
 
-// resultFiles returns the paths of the stored files of a session.
-func (s *Store) resultFiles(of host.Session) (paths []string) {
+// resultFile is a stored file: SESSION.CALL, which names the file of its session, and an ending from the next dot on.
+type resultFile struct{ path, session, callID, ending string }
+
+// resultFiles returns the stored files of a session, or of all for "".
+func (s *Store) resultFiles(session string) (files []resultFile) {
 	for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
-		if strings.HasPrefix(filepath.Base(path), fileName(of)+".") {
-			paths = append(paths, path)
+		of, rest, _ := strings.Cut(filepath.Base(path), ".")
+		callID, _, _ := strings.Cut(rest, ".")
+		if session == "" || session == of {
+			files = append(files, resultFile{path, of, callID, rest[len(callID):]})
 		}
 	}
-	return paths
+	return files
+}
+
+func oldestFirst(a, b resultFile) int {
+	return protect.ModTime(a.path).Compare(protect.ModTime(b.path))
 }

@@ -276,10 +276,8 @@ func (s *Store) Delete(of host.Session) {
 	}
 	for _, name := range names {
 		_ = os.Remove(filepath.Join(s.Dir, name+".json"))
-		for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
-			if strings.HasPrefix(filepath.Base(path), name+".") {
-				_ = os.Remove(path)
-			}
+		for _, f := range s.resultFiles(name) {
+			_ = os.Remove(f.path)
 		}
 	}
 }

@@ -68,27 +68,26 @@ func (s *Store) List() []StoredSession {
 			entry.Shown = append(entry.Shown, ShownTool{tool, stored.Tiers[tool]})
 		}
 	}
-	for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
-		file, rest, _ := strings.Cut(filepath.Base(path), ".")
-		callID, _, _ := strings.Cut(rest, ".")
-		name, named := strings.CutPrefix(file, "s-")
-		info, err := os.Lstat(path)
-		if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL || !named && file != "none" && found[file] == nil {
+	for _, f := range s.resultFiles("") {
+		name, named := strings.CutPrefix(f.session, "s-")
+		info, err := os.Lstat(f.path)
+		if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL ||
+			!named && f.session != "none" && found[f.session] == nil {
 			continue
 		}
-		entry := at(file)
+		entry := at(f.session)
 		if named {
 			entry.Session.Name = name
 		}
 		if info.ModTime().After(entry.Used) {
 			entry.Used = info.ModTime()
 		}
-		i := slices.IndexFunc(entry.Results, func(r StoredResult) bool { return r.CallID == callID })
+		i := slices.IndexFunc(entry.Results, func(r StoredResult) bool { return r.CallID == f.callID })
 		if i >= 0 { // another file of the same call
 			entry.Results[i].Bytes += info.Size()
 			continue
 		}
-		entry.Results = append(entry.Results, StoredResult{callID, info.Size(), info.ModTime().UTC()})
+		entry.Results = append(entry.Results, StoredResult{f.callID, info.Size(), info.ModTime().UTC()})
 	}
 	all := []StoredSession{}
 	for _, entry := range found {
