@@ -32,7 +32,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 		q.Kind, q.Rights = host.AskRight, d.Missing
 	}
 	a.questionID = q.ID
-	approval, err := a.askApprover(ctx, q)
+	approval, err := a.host.cfg.Approver.Approve(ctx, q)
 	var nobody host.NoApproverError
 	switch {
 	case errors.As(err, &nobody) && q.Kind == host.AskRight:
@@ -66,13 +66,6 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	return a.decideAgain(ctx, q, approval)
 }
 
-func (a *authorization) askApprover(ctx context.Context, q *host.Question) (host.Approval, error) {
-	if a.host.cfg.Approver == nil {
-		return host.Approval{}, host.NoApproverError("nobody can be asked")
-	}
-	return a.host.cfg.Approver.Approve(ctx, q)
-}
-
 // decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
 // the policy may have changed in the meantime.
 func (a *authorization) decideAgain(ctx context.Context, q *host.Question, approval host.Approval) (host.Decision,
@@ -94,8 +87,7 @@ func (a *authorization) decideAgain(ctx context.Context, q *host.Question, appro
 		return d, a.missingError(d)
 	case d.Verdict == host.Confirm && q.Reason == "":
 		return d, host.Errorf(host.Denied,
-			"the policy has changed and requires confirmation of %s; nothing was run, call again",
-			a.params.Tool)
+			"the policy has changed and requires confirmation of %s; nothing was run, call again", a.params.Tool)
 	}
 	return d, a.resolveSettings(&d)
 }

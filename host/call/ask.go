@@ -44,13 +44,24 @@ const maxNamed = 200
 func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*host.Result, error) {
 	switch {
 	case function == host.AskTool:
-		return f.callTool(ctx, argument)
+		const example = `{"tool":"cdp.Page.navigate","params":{},"options":{}}`
+		in, err := decodeArgument[host.ToolArgument](function, example, argument)
+		if err != nil {
+			return nil, err
+		}
+		return f.callTool(ctx, in)
 	case function == host.AskTools:
-		return f.callTools(ctx, argument)
+		type calls struct {
+			Pending []pendingCall `json:"pending"`
+		}
+		return serve(function, `{"pending":[{"id":1,"tool":"cdp.Page.navigate","params":{}}]}`, argument,
+			func(in calls) (any, error) { return f.callTools(ctx, in.Pending) })
 	case function == host.AskHTTP:
 		return f.httpRequest(ctx, argument)
 	case function == host.AskSecret:
-		return f.readSecret(ctx, argument)
+		return serve(function, `{"name":"SIGNING_KEY"}`, argument, func(in host.NameArgument) (any, error) {
+			return f.readSecret(ctx, in.Name)
+		})
 	case function == host.AskMayCall && f.MayCall != nil:
 		return serve(function, `{"tool":"Page.enable"}`, argument, func(in host.ToolArgument) (any, error) {
 			return f.MayCall(ctx, in.Tool), nil
@@ -67,7 +78,7 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 		return serve(function, `{"text":"handed:..","folder":"/run/.."}`, argument,
 			func(in host.SharedFileArgument) (any, error) { return f.CopySharedFile(in.Text, in.Folder) })
 	case function == host.AskLast && f.Last != nil:
-		return resultOf(f.Last(argument))
+		return resultOf(f.Last(argument)), nil
 	}
 	return nil, host.Errorf(host.NotFound, "the host has no function %s", host.Printable(function))
 }
@@ -84,15 +95,12 @@ func serve[T any](
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(value)
+	return resultOf(value), nil
 }
 
-func resultOf(v any) (*host.Result, error) {
-	data, err := manifest.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return &host.Result{Data: data}, nil
+func resultOf(v any) *host.Result {
+	data, _ := manifest.Marshal(v)
+	return &host.Result{Data: data}
 }
 
 func decodeArgument[T any](function, expected string, argument json.RawMessage) (in T, err error) {
@@ -104,8 +112,7 @@ func decodeArgument[T any](function, expected string, argument json.RawMessage) 
 
 func badArgument(function, expected string, err error) *host.Error {
 	return &host.Error{Code: host.InvalidArgs, Cause: err, Message: fmt.Sprintf("%s: invalid request: %s; expected %s",
-		function,
-		manifest.Clip(manifest.CleanLine(err.Error()), maxNamed), expected)}
+		function, manifest.Clip(manifest.CleanLine(err.Error()), maxNamed), expected)}
 }
 
 // deny records a denial, and returns the error for the guest.
@@ -117,12 +124,7 @@ func (f *Functions) deny(right, why string) *host.Error {
 }
 
 // callTool runs a tool of another plugin through the host, which consults the policy.
-func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
-	in, err := decodeArgument[host.ToolArgument](host.AskTool, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`,
-		argument)
-	if err != nil {
-		return nil, err
-	}
+func (f *Functions) callTool(ctx context.Context, in host.ToolArgument) (*host.Result, error) {
 	options, err := option.Parse(in.Options)
 	if err != nil {
 		return nil, err
@@ -154,10 +156,8 @@ const (
 )
 
 type pendingCall struct {
-	ID      json.RawMessage `json:"id"`
-	Tool    string          `json:"tool"`
-	Params  json.RawMessage `json:"params"`
-	Options json.RawMessage `json:"options,omitempty"`
+	ID json.RawMessage `json:"id"`
+	host.ToolArgument
 }
 
 type answeredCall struct {
@@ -169,44 +169,32 @@ type answeredCall struct {
 }
 
 // callTools runs the calls for which a guest waits, some of them at once. Each has an outcome of its own.
-func (f *Functions) callTools(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
-	in, err := decodeArgument[struct {
-		Pending []pendingCall `json:"pending"`
-	}](host.AskTools, `{"pending":[{"id":1,"tool":"cdp.Page.navigate","params":{}}]}`, argument)
-	if err != nil {
-		return nil, err
+func (f *Functions) callTools(ctx context.Context, pending []pendingCall) (any, error) {
+	if len(pending) > maxPending {
+		return nil, host.Errorf(host.LimitExceeded, "%d calls are pending at once, the limit is %d", len(pending), maxPending)
 	}
-	if len(in.Pending) > maxPending {
-		return nil, host.Errorf(host.LimitExceeded, "%d calls are pending at once, the limit is %d", len(in.Pending),
-			maxPending)
-	}
-	answers := make([]answeredCall, len(in.Pending))
+	answers := make([]answeredCall, len(pending))
 	var size atomic.Int64
 	var running sync.WaitGroup
 	places := make(chan struct{}, maxAtOnce)
-	for i, p := range in.Pending {
+	for i, p := range pending {
 		places <- struct{}{}
 		running.Go(func() {
 			defer func() { <-places }()
 			answers[i] = f.answer(ctx, p)
 			if size.Add(int64(len(answers[i].Result))) > maxAnswering {
-				e := host.Errorf(host.LimitExceeded,
-					"the results of calls that were made at once have more than %d bytes; make fewer "+
-						"at once", maxAnswering)
+				e := host.Errorf(host.LimitExceeded, "the results of calls that were made at once have more than %d bytes; "+
+					"make fewer at once", maxAnswering)
 				answers[i] = answeredCall{ID: p.ID, Error: e.Object()}
 			}
 		})
 	}
 	running.Wait()
-	return resultOf(map[string]any{"answers": answers})
+	return map[string]any{"answers": answers}, nil
 }
 
 func (f *Functions) answer(ctx context.Context, p pendingCall) answeredCall {
-	argument, err := manifest.Marshal(host.ToolArgument{Tool: p.Tool, Params: p.Params, Options: p.Options})
-	var result *host.Result
-	if err == nil {
-		result, err = f.callTool(ctx, argument)
-	}
+	result, err := f.callTool(ctx, p.ToolArgument)
 	if err != nil {
 		return answeredCall{ID: p.ID, Error: host.AsError(err).Object()}
 	}
@@ -214,21 +202,14 @@ func (f *Functions) answer(ctx context.Context, p pendingCall) answeredCall {
 }
 
 // readSecret returns a secret that the guest may read.
-func (f *Functions) readSecret(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
-	in, err := decodeArgument[host.NameArgument](host.AskSecret, `{"name":"SIGNING_KEY"}`, argument)
-	if err != nil {
-		return nil, err
-	}
-	right := "secret:read:" + manifest.Clip(manifest.CleanLine(in.Name), maxNamed)
+func (f *Functions) readSecret(ctx context.Context, name string) (any, error) {
+	right := "secret:read:" + manifest.Clip(manifest.CleanLine(name), maxNamed)
 	if f.ReadSecret == nil {
 		return nil, f.deny(right, "no secrets can be read here")
 	}
-	value, err := f.ReadSecret(ctx, in.Name)
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
+	value, err := f.ReadSecret(ctx, name)
+	if e, ok := errors.AsType[*host.Error](err); ok && e.Code == host.Denied {
 		return nil, f.deny(right, e.Message)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return resultOf(value)
+	return value, err
 }

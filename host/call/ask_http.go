@@ -40,7 +40,7 @@ func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(encodeHTTPResponse(response))
+	return resultOf(encodeHTTPResponse(response)), nil
 }
 
 // decodeHTTPRequest decodes the argument of http_request. Unknown fields are refused, because the author may rely

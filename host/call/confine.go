@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -18,10 +17,11 @@ import (
 
 // confineAll confines the parameters of the call and of its steps.
 func (a *authorization) confineAll(context.Context) error {
-	if err := a.confine(a.decision); err != nil {
-		return err
+	err := a.confine(a.decision)
+	if err == nil {
+		a.confineSteps()
 	}
-	return a.confineSteps()
+	return err
 }
 
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
@@ -36,7 +36,7 @@ func (a *authorization) confine(d host.Decision) error {
 	}
 	params, err := jsontext.Decode(a.params.Value, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return advice.SyntaxError(err, a.params.Value)
+		return err
 	}
 	for _, pointer := range tool.URL {
 		if anything {

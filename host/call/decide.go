@@ -96,8 +96,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	}
 	ask := host.Ask{Principal: a.call.Principal, Trusted: a.behalf.trusted, Plugin: info.Name,
 		Tool: a.params.At.Tool.Name, Effect: a.effect(), Outside: a.params.At.Outside(), Digest: info.Digest,
-		Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner,
-		Allowed: allowed}
+		Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner, Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := a.params.At.Provider.Manifest()
 		if err != nil {

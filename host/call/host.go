@@ -63,6 +63,11 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
+	if cfg.Approver == nil {
+		cfg.Approver = host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
+			return host.Approval{}, host.NoApproverError("nobody can be asked")
+		})
+	}
 	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redact.Redactor{Source: cfg.Secrets},
 		held: &redact.Redactor{Source: cfg.Secrets}}
 	h.names.Store(advice.NamesOf(cfg.Catalog))

@@ -108,10 +108,10 @@ func (r *run) filterResult(ctx context.Context) error {
 }
 
 // cutResult cuts the result to Options.MaxBytes. The whole result is stored with the session.
-func (r *run) cutResult() error {
+func (r *run) cutResult() {
 	limit := r.call.Options.MaxBytes
 	if limit <= 0 || len(r.answer.Data) <= limit {
-		return nil
+		return
 	}
 	whole := r.answer.Data
 	text := string(jsontext.Cut(whole, limit))
@@ -125,12 +125,10 @@ func (r *run) cutResult() error {
 			cut.Next = r.call.Render(host.OperatorStep(host.OpResult, r.answer.CallID))
 		}
 	}
-	var err error
 	r.answer.Cut = true
-	r.answer.Data, err = manifest.Marshal(cut)
+	r.answer.Data, _ = manifest.Marshal(cut)
 	r.answer.Warnings = append(r.answer.Warnings,
 		fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole)))
-	return err
 }
 
 type truncated struct {

@@ -67,8 +67,7 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 	if v.grant.Caller && r.address.Provider.Info().Identity() == host.OwnerShipped {
 		if v.programCalls.Add(1) > maxProgramCalls {
 			return nil, host.Errorf(host.LimitExceeded,
-				"a program may make %d calls; have each do more, or run several programs",
-				maxProgramCalls)
+				"a program may make %d calls; have each do more, or run several programs", maxProgramCalls)
 		}
 		v.asCaller(&inner, &of)
 	} else {

@@ -113,10 +113,12 @@ func (h *sharedFiles) copy(text, folder string) (string, error) {
 	if err != nil {
 		return "", &host.Error{Code: host.Internal, Cause: err, Message: "a file that was handed on cannot be read"}
 	}
+	failed := func(err error) (string, error) {
+		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: "a file cannot be handed on: " + err.Error()}
+	}
 	own, err := os.MkdirTemp(folder, "")
 	if err != nil {
-		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v",
-			err)}
+		return failed(err)
 	}
 	_, rest, _ := strings.Cut(text, "/")
 	_, name, _ := strings.Cut(rest, "/")
@@ -128,8 +130,7 @@ func (h *sharedFiles) copy(text, folder string) (string, error) {
 	}
 	if err != nil {
 		_ = os.RemoveAll(own)
-		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v",
-			err)}
+		return failed(err)
 	}
 	return path, nil
 }

@@ -176,17 +176,16 @@ func (r *run) begin(context.Context) error {
 	}
 	r.auth.granted = d.Grant.Names()
 	d.Grant = restrictTo(d.Grant, r.auth.effect())
+	rights := d.Grant.Names()
 	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Principal.Name, r.answer.Tool, info.Version,
-		info.Kind,
-		joinOrNone(d.Grant.Names()))
+		info.Kind, cmp.Or(strings.Join(rights, ", "), "nothing"))
 	if r.call.Options.DryRun {
-		var err error
 		r.ended = true
-		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params.Value, d.Grant.Names(),
+		r.answer.Data, _ = manifest.Marshal(dryRun{true, r.answer.Tool, r.params.Value, rights,
 			d.Verdict == host.Confirm})
-		return err
+		return nil
 	}
-	r.auth.rights = d.Grant.Names()
+	r.auth.rights = rights
 	r.redactor.Grants = d.Grant.Secrets
 	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
 		return nil
@@ -200,13 +199,6 @@ type dryRun struct {
 	Params  json.RawMessage `json:"params"`
 	Grants  []string        `json:"grants"`
 	Confirm bool            `json:"confirm"`
-}
-
-func joinOrNone(names []string) string {
-	if len(names) == 0 {
-		return "nothing"
-	}
-	return strings.Join(names, ", ")
 }
 
 // redact replaces the values of secrets in what the tool returned. A result that was sent as output is not data, so
@@ -285,11 +277,11 @@ func (r *run) shape(ctx context.Context) error {
 	}
 	whole := r.answer.Data
 	kept := r.keepBinary()
-	err := r.cutResult()
+	r.cutResult()
 	if kept || r.answer.Cut {
 		r.answer.Whole = whole
 	}
-	return err
+	return nil
 }
 
 // record completes the answer, which has an error or data, and records the call.
