@@ -54,7 +54,7 @@ type Installation struct {
 // Report returns the report on a plugin in a file or a folder. Nothing is installed. The error is invalid_plugin for a
 // plugin that an installation would refuse.
 func (in *Installer) Report(ctx context.Context, path string, accept []string) (*Report, error) {
-	c, signer, err := in.ReadSigned(path, "")
+	c, signer, err := in.readOffered(path, Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +118,7 @@ func (in *Installer) BindScript(ctx context.Context, e store.Entry) error {
 	return nil
 }
 
-// ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
-func (in *Installer) ReadSigned(path, signatureFile string) (*store.Candidate, Signer, error) {
-	return in.readOffered(path, Options{Signature: signatureFile})
-}
-
+// readOffered reads a plugin and its signature. The error is integrity for an invalid signature.
 func (in *Installer) readOffered(path string, o Options) (*store.Candidate, Signer, error) {
 	c, err := store.ReadCandidate(path, in.cfg.Version)
 	if err != nil {

@@ -88,50 +88,33 @@ func (m *modeServer) update() error {
 		return nil
 	}
 	next, err := m.listsOf(catalog)
-	m.updateResources(next)
-	m.updatePrompts(next)
-	last := m.lists.Swap(next)
+	last := m.lists.Load()
+	pass(last.resources, next.resources, m.server.RemoveResources,
+		func(r *sdk.Resource) { m.server.AddResource(r, m.read) })
+	for uri, digest := range next.digests {
+		if last.resources[uri] != nil && last.digests[uri] != digest {
+			_ = m.server.ResourceUpdated(m.of.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+		}
+	}
+	pass(last.prompts, next.prompts, m.server.RemovePrompts, func(p *sdk.Prompt) { m.server.AddPrompt(p, m.learn) })
+	m.lists.Store(next)
 	if m.catalog.Swap(catalog) != nil && !reflect.DeepEqual(last.tools, next.tools) {
 		m.addMetaTools() // the SDK notifies clients when a tool is added
 	}
 	return err
 }
 
-func (m *modeServer) updateResources(next *lists) {
-	last := m.lists.Load()
-	if removed := missing(last.resources, next.resources); len(removed) > 0 {
-		m.server.RemoveResources(removed...)
+// pass tells the SDK what of a list is gone, new or other than before.
+func pass[V any](last, next map[string]*V, remove func(...string), add func(*V)) {
+	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(last)), func(key string) bool { return next[key] != nil })
+	if len(gone) > 0 {
+		remove(gone...)
 	}
-	for _, uri := range slices.Sorted(maps.Keys(next.resources)) {
-		r := next.resources[uri]
-		old := last.resources[uri]
-		if old == nil || !reflect.DeepEqual(old, r) {
-			m.server.AddResource(r, m.read)
-		}
-		if old != nil && last.digests[uri] != next.digests[uri] {
-			_ = m.server.ResourceUpdated(m.of.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		if !reflect.DeepEqual(last[key], next[key]) {
+			add(next[key])
 		}
 	}
-}
-
-func (m *modeServer) updatePrompts(next *lists) {
-	last := m.lists.Load()
-	if removed := missing(last.prompts, next.prompts); len(removed) > 0 {
-		m.server.RemovePrompts(removed...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(next.prompts)) {
-		if last.prompts[name] == nil {
-			m.server.AddPrompt(next.prompts[name], m.learn)
-		}
-	}
-}
-
-// missing returns the keys of one map that another does not have.
-func missing[V any](from, in map[string]V) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(from)), func(k string) bool {
-		_, has := in[k]
-		return has
-	})
 }
 
 // listsOf returns what the mode lists of a catalog. The error joins those of the plugins that cannot be read; what

@@ -129,23 +129,14 @@ func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.C
 	case argument == "parameter" || argument == "value":
 		values = m.parameter(known["tool"], known["parameter"], argument == "value")
 	}
-	details := sdk.CompletionResultDetails{Values: []string{}}
 	typed := strings.ToLower(r.Params.Argument.Value)
-	for _, matches := range []func(string) bool{
-		func(v string) bool { return strings.HasPrefix(v, typed) },
-		func(v string) bool { return !strings.HasPrefix(v, typed) && strings.Contains(v, typed) },
-	} {
-		for _, v := range values {
-			if matches(strings.ToLower(v)) {
-				details.Total++
-				if len(details.Values) < maxCompleted {
-					details.Values = append(details.Values, v)
-				}
-			}
-		}
-	}
-	details.HasMore = details.Total > len(details.Values)
-	return &sdk.CompleteResult{Completion: details}, nil
+	at := func(v string) int { return strings.Index(strings.ToLower(v), typed) }
+	values = slices.DeleteFunc(values, func(v string) bool { return at(v) < 0 })
+	slices.SortStableFunc(values, func(a, b string) int { return min(at(a), 1) - min(at(b), 1) }) // what begins so first
+	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{
+		Values: append([]string{}, values[:min(len(values), maxCompleted)]...), Total: len(values),
+		HasMore: len(values) > maxCompleted,
+	}}, nil
 }
 
 // tools returns the names of a plugin's tools, or of all tools.

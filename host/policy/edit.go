@@ -92,7 +92,7 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		}
 	}
 	for _, g := range grants {
-		if g.Kind == Tool && strings.HasSuffix(g.Name, "*") && p.env.outside(g.Name) {
+		if g.Kind == Tool && strings.HasSuffix(g.Name, "*") && p.env.Outside(g.Name) {
 			return edit, host.Errorf(host.InvalidArgs, "grant %s: tools that reach outside a page are never granted by a "+
 				"wildcard; name each tool", quote(g.String()))
 		}
@@ -116,7 +116,7 @@ func (e *Edit) bindOwners(env Env, grants []Grant) {
 		if g.Kind != Tool || callee == "" {
 			continue
 		}
-		identity, displaced := env.owner(callee)
+		identity, displaced := env.Owner(callee)
 		if identity == "" || identity == host.OwnerShipped && displaced == "" {
 			delete(e.owners, strings.ToLower(callee)) // the name of nobody, or one that cannot change hands unseen
 			continue

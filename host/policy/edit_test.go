@@ -246,7 +246,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("%q: the schema refuses what parseFile accepts: %v", text, err)
 		}
 		// Every accepted file can be evaluated and explained.
-		p := &Policy{state: &state{manual: parsed}}
+		p := &Policy{state: &state{manual: parsed}, env: Env{}.complete()}
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
 			p.Explain(host.Info{Name: plugin.name, Digest: digestA}, m, "x")

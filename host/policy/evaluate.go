@@ -260,7 +260,7 @@ func (ev *evaluator) secret(a manifest.SecretCapability) {
 
 // setVariable gives the plugin a variable. One that is not set is not set for the plugin either.
 func (ev *evaluator) setVariable(name string) {
-	if value, ok := ev.env.lookup(name); ok {
+	if value, ok := ev.env.LookupEnv(name); ok {
 		if ev.grant.Env == nil {
 			ev.grant.Env = map[string]string{}
 		}
@@ -295,7 +295,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		return
 	}
 	ungrantable := ""
-	if requested.wild && ev.env.outside(a.Name) {
+	if requested.wild && ev.env.Outside(a.Name) {
 		ungrantable = "tools that reach outside a page are never granted by a wildcard: " +
 			"grant those that the plugin needs by name, if it can work with fewer"
 	}
@@ -304,7 +304,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		p, err := parsePattern(g.Name)
 		granted := ""
 		if callee := pluginOf(a.Name, g.Name); callee != "" && err == nil && (p.covers(requested) || requested.covers(p)) {
-			identity, displaced := ev.env.owner(callee)
+			identity, displaced := ev.env.Owner(callee)
 			if why := ev.part.foreignOwner(callee, identity, displaced); why != "" {
 				foreign = why
 				continue
@@ -314,7 +314,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		case err != nil:
 			continue
 		case p.covers(requested):
-			if !requested.wild && !p.grants(requested.name, p.wild && ev.env.outside(a.Name)) {
+			if !requested.wild && !p.grants(requested.name, p.wild && ev.env.Outside(a.Name)) {
 				continue // the grant is a wildcard, and the tool must be named
 			}
 			granted, missing = a.Name, ""
@@ -360,7 +360,7 @@ func MatchTool(granted []string, name string, outside bool) bool {
 // another plugin.
 func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
-	env := Env{LookupEnv: func(string) (string, bool) { return "", true }}
+	env := Env{LookupEnv: func(string) (string, bool) { return "", true }}.complete()
 	granted := only.evaluate(caps, "", false, env).grant
 	switch g.Kind {
 	case HTTP:

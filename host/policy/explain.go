@@ -79,7 +79,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 			x.Limits = append(x.Limits, fmt.Sprintf(b.text, n))
 		}
 	}
-	if by, err := p.env.signer(info.Name, info.Digest); err == nil {
+	if by, err := p.env.Signer(info.Name, info.Digest); err == nil {
 		x.Signer = by.Key
 	}
 	if err := s.approve(info.Name, info.Digest, p.env); err != nil {
@@ -99,7 +99,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 			m = &manifest.Manifest{}
 		}
 		if t := m.Tool(tool); t != nil {
-			ask.Tool, ask.Effect, ask.Outside = t.Name, t.Effect, p.env.outside(info.Name+"."+t.Name)
+			ask.Tool, ask.Effect, ask.Outside = t.Name, t.Effect, p.env.Outside(info.Name+"."+t.Name)
 		}
 		x.explainCallers(s, ask)
 	}
@@ -133,7 +133,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 			if !used[g.subject()] {
 				why := "the manifest does not request it"
 				if callee := pluginOf(g.Name); g.Kind == Tool && callee != "" {
-					identity, displaced := env.owner(callee)
+					identity, displaced := env.Owner(callee)
 					why = cmp.Or(p.foreignOwner(callee, identity, displaced), why)
 				}
 				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) has no effect: %s", g, g.pos, why)}
@@ -202,7 +202,7 @@ func (x *Explanation) explainIsolation(s *state, env Env) {
 	folders := slices.ContainsFunc(x.Rights, func(r Right) bool {
 		return strings.HasPrefix(r.Right, "fs:") && len(r.Grants) > 0
 	})
-	lacks := env.notIsolated(folders)
+	lacks := strings.Join(env.NotIsolated(folders), "; ")
 	switch {
 	case x.Isolate == isolateNone:
 	case x.Isolate != "" && lacks != "":

@@ -63,28 +63,25 @@ type Env struct {
 	Difference func(plugin, approved, found string) string
 }
 
-func (e Env) lookup(name string) (string, bool) {
-	if e.LookupEnv != nil {
-		return e.LookupEnv(name)
+// complete returns the environment with a function for each that is nil.
+func (e Env) complete() Env {
+	if e.LookupEnv == nil {
+		e.LookupEnv = os.LookupEnv
 	}
-	return os.LookupEnv(name)
-}
-
-func (e Env) owner(plugin string) (identity, displaced string) {
+	if e.Signer == nil {
+		e.Signer = func(string, string) (Signer, error) { return Signer{}, nil }
+	}
 	if e.Owner == nil {
-		return "", ""
+		e.Owner = func(string) (string, string) { return "", "" }
 	}
-	return e.Owner(plugin)
-}
-
-func (e Env) notIsolated(folders bool) string {
+	if e.Outside == nil {
+		e.Outside = func(string) bool { return false }
+	}
 	if e.NotIsolated == nil {
-		return ""
+		e.NotIsolated = func(bool) []string { return nil }
 	}
-	return strings.Join(e.NotIsolated(folders), "; ")
+	return e
 }
-
-func (e Env) outside(pattern string) bool { return e.Outside != nil && e.Outside(pattern) }
 
 // Policy decides by the operator's files. It is safe for concurrent use.
 type Policy struct {
@@ -100,7 +97,7 @@ var _ host.Policy = (*Policy)(nil)
 
 // Default returns the policy that applies without files: the command line may call everything; so may MCP over stdio,
 // with a confirmation for destructive tools; MCP over the network may only read; and plugins have no rights.
-func Default() *Policy { return &Policy{state: &state{}} }
+func Default() *Policy { return &Policy{state: &state{}, env: Env{}.complete()} }
 
 // Load reads policy.toml and grants.toml from dir. If neither exists, [Default] applies. If a file cannot be opened,
 // others may write to it, or it contains anything that the schema does not allow, the error is a *host.Error of code
@@ -110,7 +107,7 @@ func Load(dir string, env Env) (*Policy, error) {
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "the policy's folder cannot be found: %v", err)
 	}
-	p := &Policy{dir: dir, env: env}
+	p := &Policy{dir: dir, env: env.complete()}
 	if env.Own != nil {
 		own := *env.Own
 		own.Secrets = p.SecretFiles

@@ -127,5 +127,5 @@ func (p *Policy) Secrets() ([]SecretSource, error) {
 }
 
 func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
-	return secret.Fetch(ctx, name, from, p.env.lookup, secret.Store{Dir: p.env.Store})
+	return secret.Fetch(ctx, name, from, p.env.LookupEnv, secret.Store{Dir: p.env.Store})
 }

@@ -14,13 +14,6 @@ type Signer struct {
 	Shipped bool   // the build is part of this program, and needs no signature
 }
 
-func (e Env) signer(plugin, digest string) (Signer, error) {
-	if e.Signer == nil {
-		return Signer{}, nil
-	}
-	return e.Signer(plugin, digest)
-}
-
 // approve returns an error if the operator does not let a build of a plugin run. It is integrity where policy.toml
 // binds the plugin to another digest or signer, or requires a trusted signature and there is none. A signer that
 // policy.toml names for a plugin is trusted for that plugin. Plugins that are compiled in (digest "") are always
@@ -41,7 +34,7 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	if demand == nil && (pin == nil || pin.signer == "") {
 		return nil
 	}
-	by, err := env.signer(plugin, digest)
+	by, err := env.Signer(plugin, digest)
 	switch {
 	case err != nil:
 		return err
@@ -99,7 +92,7 @@ func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
 	if bound.signer == "" {
 		return ""
 	}
-	by, err := env.signer(bound.name, digest)
+	by, err := env.Signer(bound.name, digest)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("granted to a signer that cannot be verified (%s): %v", bound.signerPos, err)
