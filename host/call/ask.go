@@ -2,16 +2,22 @@ package call
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Functions serves what a provider asks of the host; see [host.Request]. A function that is nil is denied, or not
@@ -212,4 +218,145 @@ func (f *Functions) readSecret(ctx context.Context, name string) (any, error) {
 		return nil, f.deny(right, e.Message)
 	}
 	return value, err
+}
+
+// httpRequest makes an HTTP request on behalf of the guest. The host checks the grant; denials are recorded here.
+func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
+	in, err := decodeHTTPRequest(argument)
+	if err != nil {
+		return nil, badArgument(host.AskHTTP,
+			`{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`,
+			err)
+	}
+	if f.HTTP == nil {
+		to, err := origin.Of(in.URL)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidURL, "%v", err)
+		}
+		return nil, f.deny("http:"+manifest.Clip(manifest.CleanLine(in.Method), 40)+":"+to.String(),
+			"plugins have no network access here")
+	}
+	response, err := f.HTTP(ctx, in)
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
+		f.deny(e.Denied[0].Right, e.Denied[0].Why)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(encodeHTTPResponse(response)), nil
+}
+
+// decodeHTTPRequest decodes the argument of http_request. Unknown fields are refused, because the author may rely
+// on them. A null field counts as absent. The method is returned in upper case.
+func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
+	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: host.MaxParams})
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("expected an object")
+	}
+	request := &host.HTTPRequest{Method: "GET"}
+	var bodies int
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		field := fields[name]
+		if field == nil {
+			continue
+		}
+		switch name {
+		case "method":
+			request.Method, err = stringField(field)
+			request.Method = strings.ToUpper(request.Method)
+		case "url":
+			request.URL, err = stringField(field)
+		case "headers":
+			request.Headers, err = headersField(field)
+		case "body":
+			var text string
+			text, err = stringField(field)
+			request.Body = []byte(text)
+			bodies++
+		case "body_base64":
+			request.Body, err = base64Field(field)
+			bodies++
+		default:
+			err = errors.New("unknown field; known fields are method, url, headers, body and body_base64")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", manifest.Clip(manifest.CleanLine(name), 100), err)
+		}
+	}
+	switch {
+	case request.URL == "":
+		return nil, errors.New("url is missing")
+	case bodies > 1:
+		return nil, errors.New("body and body_base64 exclude each other")
+	}
+	return request, nil
+}
+
+func stringField(field any) (string, error) {
+	text, ok := field.(string)
+	if !ok {
+		return "", errors.New("expected a string")
+	}
+	return text, nil
+}
+
+func base64Field(field any) ([]byte, error) {
+	text, err := stringField(field)
+	if err != nil {
+		return nil, err
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("expected padded base64 of the standard alphabet")
+	}
+	return data, nil
+}
+
+func headersField(field any) ([][2]string, error) {
+	list, ok := field.([]any)
+	if !ok {
+		return nil, errors.New("expected an array")
+	}
+	var pairs [][2]string
+	for i, item := range list {
+		pair, _ := item.([]any)
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("item %d is not a pair of name and value", i)
+		}
+		name, isName := pair[0].(string)
+		value, isValue := pair[1].(string)
+		if !isName || !isValue {
+			return nil, fmt.Errorf("item %d is not a pair of strings", i)
+		}
+		pairs = append(pairs, [2]string{name, value})
+	}
+	return pairs, nil
+}
+
+// httpReply is the response as guests read it. The body is text if it is UTF-8.
+type httpReply struct {
+	Status  int         `json:"status"`
+	Headers [][2]string `json:"headers"`
+	Text    *string     `json:"body,omitempty"`
+	Binary  []byte      `json:"body_base64,omitempty"`
+}
+
+// encodeHTTPResponse encodes a response: the body as text if it is UTF-8, else as base64. Bytes of headers that are
+// not UTF-8 become U+FFFD.
+func encodeHTTPResponse(r *host.HTTPResponse) httpReply {
+	out := httpReply{Status: r.Status, Headers: append([][2]string{}, r.Headers...)}
+	for i, h := range out.Headers {
+		out.Headers[i] = [2]string{strings.ToValidUTF8(h[0], "\ufffd"), strings.ToValidUTF8(h[1], "\ufffd")}
+	}
+	if utf8.Valid(r.Body) {
+		text := string(r.Body)
+		out.Text = &text
+	} else {
+		out.Binary = r.Body
+	}
+	return out
 }
