@@ -211,11 +211,8 @@ func (a Address) lookUp(local string) (Address, error) {
 // the plugin passes on such calls. A name close to a known one is treated as a typo and remains not_found.
 func (c *Catalog) FindAnyway(name string) (Address, error) {
 	a, err := c.Find(name)
-	var e *Error
-	if !errors.As(err, &e) || e.Code != NotFound || len(e.DidYouMean) > 0 && e.DidYouMean[0].Distance <= 2 {
-		return a, err
-	}
-	if a.Provider == nil {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != NotFound || len(e.DidYouMean) > 0 && e.DidYouMean[0].Distance <= 2 || a.Provider == nil {
 		return a, err
 	}
 	if pass := a.Provider.Features().Pass; pass != nil {

@@ -15,21 +15,6 @@ func WithDocsSize(ctx context.Context, size func(d *Docs, inError bool) int) con
 	return context.WithValue(ctx, docsSizeKey{}, size)
 }
 
-type maxTokensKey struct{}
-
-// WithMaxTokens returns a context in which call.Host.Describe returns the best documentation that stays within a number
-// of tokens, as the front end sends it; see [WithDocsSize]. What is left out is said in it. 0 means that there is no
-// limit.
-func WithMaxTokens(ctx context.Context, tokens int) context.Context {
-	return context.WithValue(ctx, maxTokensKey{}, tokens)
-}
-
-// MaxTokens returns the limit of [WithMaxTokens], 0 if there is none.
-func MaxTokens(ctx context.Context) int {
-	n, _ := ctx.Value(maxTokensKey{}).(int)
-	return n
-}
-
 // DocsTokens estimates the tokens of documentation as the front end sends it; 0 for nil.
 func DocsTokens(ctx context.Context, d *Docs, inError bool) int {
 	if d == nil {

@@ -127,8 +127,7 @@ type Error struct {
 // WithoutPath returns the cause of an [fs.PathError], for a message that has the path already, and any other error as
 // it is.
 func WithoutPath(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return of.Err
 	}
 	return err
@@ -231,8 +230,7 @@ func (e *Error) WithSteps(steps ...Step) *Error {
 // AsError returns the [*Error] in the chain of err. Any other error becomes one with the code internal. It panics on
 // nil.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Code: Internal, Message: err.Error(), Cause: err}

@@ -30,11 +30,20 @@ func NextAfterDescribe(d *host.Docs) (next []host.Step) {
 	return next
 }
 
+type maxTokensKey struct{}
+
+// WithMaxTokens returns a context in which [DescribeWithin] returns the best documentation that stays within a number
+// of tokens, as the front end sends it; see [host.WithDocsSize]. What is left out is said in it. 0 means that there is
+// no limit.
+func WithMaxTokens(ctx context.Context, tokens int) context.Context {
+	return context.WithValue(ctx, maxTokensKey{}, tokens)
+}
+
 // DescribeWithin returns the documentation of a tool at a tier, or the best part of it that stays within the limit of
 // the context.
 func DescribeWithin(ctx context.Context, a host.Address, t *manifest.Tool, tier int) (*host.Docs, error) {
 	d, err := a.Describe(t, tier)
-	limit := host.MaxTokens(ctx)
+	limit, _ := ctx.Value(maxTokensKey{}).(int)
 	if err != nil || limit == 0 {
 		return d, err
 	}

@@ -33,12 +33,12 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	}
 	a.questionID = q.ID
 	approval, err := a.host.cfg.Approver.Approve(ctx, q)
-	var nobody host.NoApproverError
+	nobody, isNobody := errors.AsType[host.NoApproverError](err)
 	switch {
-	case errors.As(err, &nobody) && q.Kind == host.AskRight:
+	case isNobody && q.Kind == host.AskRight:
 		a.by = host.ByPolicy
 		return d, a.missingError(d)
-	case errors.As(err, &nobody):
+	case isNobody:
 		a.by = host.ByPolicy
 		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", a.params.Tool, d.Reason,
 			nobody)

@@ -144,7 +144,7 @@ func (f *Functions) callTool(ctx context.Context, in host.ToolArgument) (*host.R
 		in.Params = json.RawMessage("{}")
 	}
 	result, err := f.CallTool(ctx, name, in.Params, options)
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
+	if e, ok := errors.AsType[*host.Error](err); ok && e.Code == host.Denied {
 		// The denied right may also be another one that the tool needs for these parameters.
 		if refused := f.deny(right, e.Message); len(e.Denied) == 0 {
 			refused.Message = e.Message
@@ -237,7 +237,7 @@ func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (
 			"plugins have no network access here")
 	}
 	response, err := f.HTTP(ctx, in)
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
+	if e, ok := errors.AsType[*host.Error](err); ok && e.Code == host.Denied && len(e.Denied) > 0 {
 		f.deny(e.Denied[0].Right, e.Denied[0].Why)
 	}
 	if err != nil {

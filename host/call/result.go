@@ -29,8 +29,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	value, err := jsontext.Decode(data, limits)
-	var malformed *jsontext.SyntaxError
-	if errors.As(err, &malformed) && malformed.TooMany() {
+	if malformed, ok := errors.AsType[*jsontext.SyntaxError](err); ok && malformed.TooMany() {
 		return &host.Error{Code: host.LimitExceeded,
 			Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
 	}

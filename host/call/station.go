@@ -331,11 +331,10 @@ func (r *run) dropRefused(e *host.Error) {
 // contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any
 // other error as it is.
 func contextCause(ctx context.Context, err error) error {
-	var reported, cause *host.Error
-	if ctx.Err() == nil || errors.As(err, &reported) {
+	if _, reported := errors.AsType[*host.Error](err); ctx.Err() == nil || reported {
 		return err
 	}
-	if errors.As(context.Cause(ctx), &cause) {
+	if cause, ok := errors.AsType[*host.Error](context.Cause(ctx)); ok {
 		return cause
 	}
 	return &host.Error{Code: host.Interrupted, Message: "the call was interrupted before it began", Cause: err}

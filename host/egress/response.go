@@ -85,63 +85,63 @@ func hostError(ctx context.Context, target origin.Origin, err error) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
 		<-ctx.Done() // the timer of the context is late
 	}
-	var original, cause *host.Error
-	switch {
-	case errors.As(err, &original):
+	if original, ok := errors.AsType[*host.Error](err); ok {
 		return original
-	case ctx.Err() == nil:
+	}
+	if ctx.Err() == nil {
 		c := classify(err)
 		return host.Errorf(c.code, "%s: %s", target, c.text)
-	case errors.As(context.Cause(ctx), &cause):
+	}
+	if cause, ok := errors.AsType[*host.Error](context.Cause(ctx)); ok {
 		return cause
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return host.Errorf(host.Timeout, "%s did not respond within the time limit of the call", target)
 	}
 	return host.Errorf(host.Interrupted, "the request to %s was interrupted", target)
 }
 
 func classify(err error) problem {
-	var (
-		known        problem
-		name         *net.DNSError
-		errno        syscall.Errno
-		noTLS        tls.RecordHeaderError
-		unknown      x509.UnknownAuthorityError
-		otherName    x509.HostnameError
-		invalid      x509.CertificateInvalidError
-		verification *tls.CertificateVerificationError
-		network      net.Error
-		corrupt      flate.CorruptInputError
-	)
+	if known, ok := errors.AsType[problem](err); ok {
+		return known
+	}
+	errno, isErrno := errors.AsType[syscall.Errno](err)
+	name, isName := errors.AsType[*net.DNSError](err)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	network, isNetwork := errors.AsType[net.Error](err)
 	text := "its response is not HTTP, or was cut off"
 	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &name) && name.IsNotFound:
+	case isName && name.IsNotFound:
 		text = "its name has no address"
-	case errors.As(err, &name):
+	case isName:
 		text = "its name could not be resolved"
-	case errors.As(err, &errno):
+	case isErrno:
 		text = errno.Error()
-	case errors.As(err, &noTLS):
+	case is[tls.RecordHeaderError](err):
 		text = "it does not speak TLS"
-	case errors.As(err, &unknown):
+	case is[x509.UnknownAuthorityError](err):
 		text = "its certificate is not signed by an authority that this machine trusts"
-	case errors.As(err, &otherName):
+	case is[x509.HostnameError](err):
 		text = "its certificate is for another name"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+	case isInvalid && invalid.Reason == x509.Expired:
 		text = "its certificate has expired, or is not valid yet"
-	case errors.As(err, &verification):
+	case is[*tls.CertificateVerificationError](err):
 		text = "its certificate is not valid"
-	case errors.As(err, &network) && network.Timeout():
+	case isNetwork && network.Timeout():
 		text = "it did not accept a connection in time"
 	// net/http returns this error without a type.
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return problem{host.LimitExceeded, fmt.Sprintf("its response has more than %d bytes of headers", maxResponseHeader)}
-	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), is[flate.CorruptInputError](err):
 		text = "its compressed body is damaged"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		text = "its response ends before it is complete"
 	}
 	return problem{host.Unavailable, text}
+}
+
+// is reports whether an error of a type is in the chain of err.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

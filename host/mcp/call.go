@@ -87,7 +87,7 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	if ctx = m.out.withTextSize(ctx); asJSON {
 		ctx = m.out.withDescribedSize(ctx)
 	}
-	ctx = host.WithMaxTokens(ctx, p.MaxTokens)
+	ctx = advice.WithMaxTokens(ctx, p.MaxTokens)
 	docs, err := m.host.Describe(ctx, c, m.names.Qualified(p.Name), p.Tier)
 	switch {
 	case err != nil:

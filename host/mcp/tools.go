@@ -132,7 +132,7 @@ func (m *modeServer) addMetaTools() {
 		}
 		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			result, warnings, err := m.runMeta(ctx, tool, r)
-			if wire := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &wire) {
+			if _, isWire := errors.AsType[*jsonrpc.Error](err); err != nil && !isWire {
 				result, err = m.out.errorResult(&host.Answer{Err: host.AsError(err)}), nil
 			}
 			return withWarnings(result, warnings), err

@@ -354,9 +354,9 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 		}
 		data, err = protect.ReadAll(f, info, maxFile)
 	}
-	var refused *protect.FileError
+	refused, isRefused := errors.AsType[*protect.FileError](err)
 	switch {
-	case errors.As(err, &refused):
+	case isRefused:
 		return refuse("%s", refused.Reason)
 	case err != nil:
 		return refuse("cannot be read: %v", host.WithoutPath(err))

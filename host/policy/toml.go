@@ -50,8 +50,7 @@ func parseDocument(file string, data []byte) *document {
 	if err := toml.Unmarshal(data, &d.root); err != nil {
 		at := position{file: file, line: 1, column: 1}
 		text := err.Error()
-		var decode *toml.DecodeError
-		if errors.As(err, &decode) {
+		if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 			at.line, at.column = decode.Position()
 			text = strings.TrimPrefix(decode.Error(), "toml: ")
 		}

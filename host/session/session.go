@@ -38,13 +38,8 @@ func CheckName(name string) error {
 // isFileName reports whether a name can be used in a file name: at most 64 letters, digits, _ and -, beginning with a
 // letter or digit. It is not a regular expression because every process would have to compile that.
 func isFileName(name string) bool {
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (i == 0 || r != '_' && r != '-') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
+	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return name != "" && len(name) <= 64 && strings.Trim(name, first+"_-") == "" && strings.Contains(first, name[:1])
 }
 
 // Store stores, in one small file per session, which documentation an agent has been shown and which calls failed. A

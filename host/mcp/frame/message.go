@@ -302,8 +302,7 @@ func restore(data []byte) []byte {
 // outerError returns an error of the SDK or of a handler with one of [Codes].
 func outerError(err error) *jsonrpc.Error {
 	out := &jsonrpc.Error{Message: err.Error()}
-	var inner *jsonrpc.Error
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		out.Code, out.Data = inner.Code, inner.Data
 	}
 	switch {
@@ -342,8 +341,8 @@ func ErrorOfRevision(err error, req sdk.Request) error {
 	default:
 		return err
 	}
-	var e *jsonrpc.Error
-	if !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams || IsStateless(req) {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeInvalidParams || IsStateless(req) {
 		return err
 	}
 	old := *e

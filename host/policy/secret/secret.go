@@ -111,17 +111,14 @@ func Fetch(ctx context.Context, name, from string, lookup func(string) (string, 
 
 // run returns what a program prints. Its stderr is dropped, because it may contain the secret, too.
 func run(ctx context.Context, command string) (string, error) {
-	words, err := Words(command)
-	if err != nil {
-		return "", err
-	}
+	words, _ := Words(command) // see [Check]
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second // a child of the program may keep the pipe open
 	out := &boundedBuffer{}
 	cmd.Stdout = out
-	err = cmd.Run()
+	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s did not end in time", origin.Quote(words[0]))
@@ -144,11 +141,9 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 // readFile reads a file unless tooOpen reports that others have too many rights to it.
 func readFile(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason string) (string, error) {
 	f, info, err := protect.Open(path, Max+2) // and a line break
-	var refused *protect.FileError
-	switch {
-	case errors.As(err, &refused):
+	if _, refused := errors.AsType[*protect.FileError](err); refused {
 		return "", err
-	case err != nil:
+	} else if err != nil {
 		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
 	}
 	defer f.Close()

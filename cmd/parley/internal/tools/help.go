@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -322,7 +323,7 @@ type introData struct {
 
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *command.App, tool string, tier int) error {
-	ctx = host.WithMaxTokens(ctx, app.MaxTokens)
+	ctx = advice.WithMaxTokens(ctx, app.MaxTokens)
 	return printDescribed(ctx, app, tool, tier, func(w io.Writer, doc *describedTool) {
 		if app.OutTTY && !app.JSON {
 			app.Page(w).Docs(doc.ToolDocs, doc.Next)
