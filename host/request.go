@@ -77,24 +77,19 @@ type Sink struct {
 	Drain bool
 }
 
-// Answer is the outcome of a call: either data or Err.
+// Answer is the outcome of a call: either a result or Err, which may have warnings and steps beside it.
 type Answer struct {
+	Result
 	Tool     string
 	CallID   string
-	Question string // id of the question that a person was asked about the call; "" if none was
-	Data     json.RawMessage
-	Content  []Content
+	Question string          // id of the question that a person was asked about the call; "" if none was
 	Returns  json.RawMessage // the schema of Data as the tool declares it
 	Err      *Error
-	Warnings []string
-	Steps    []Step
 	Duration time.Duration
 	Docs     *Docs // with Call.DocsOnFirstUse, unless this session has been shown them
 	Cut      bool  // Data wraps a part of the result
 	// Whole is the data before binary parts of it were kept and before it was cut. It is nil if Data is that.
-	Whole   json.RawMessage
-	Written int64 // as in Result: the result was sent as output, and Data is empty
-	Raw     bool
+	Whole json.RawMessage
 }
 
 // Filter runs jq expressions on results.

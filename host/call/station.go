@@ -207,8 +207,8 @@ func (r *run) redact(context.Context) error {
 	result := r.result
 	if result.Written > 0 || result.Raw {
 		r.ended = true
-		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings,
-			result.Warnings...)
+		r.answer.Written, r.answer.Raw = result.Written, result.Raw
+		r.answer.Warnings = append(r.answer.Warnings, result.Warnings...)
 		return nil
 	}
 	texts := append([]string{string(result.Data)}, result.Warnings...)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,34 +44,22 @@ func (s *Server) refresh() {
 	}
 }
 
-// watch refreshes again and again until stop is called, for a client that listens for changes. All clients share one
-// goroutine.
+// watch refreshes again and again until stop is called, for a client that listens for changes.
 func (s *Server) watch() (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watchers++; s.watchers == 1 {
-		ctx, cancel := context.WithCancel(s.closing)
-		s.stopWatching = cancel
-		go func() {
-			ticker := time.NewTicker(s.refreshInterval)
-			defer ticker.Stop()
-			for {
-				select {
-				case <-ticker.C:
-					s.refresh()
-				case <-ctx.Done():
-					return
-				}
+	ctx, stop := context.WithCancel(s.closing)
+	go func() {
+		ticker := time.NewTicker(s.refreshInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				s.refresh()
+			case <-ctx.Done():
+				return
 			}
-		}()
-	}
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.watchers--; s.watchers == 0 {
-			s.stopWatching()
 		}
-	})
+	}()
+	return stop
 }
 
 // update makes the lists those of the host's catalog, if it was swapped. The SDK notifies the clients of each list that

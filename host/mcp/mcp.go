@@ -97,10 +97,8 @@ type Server struct {
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
 
-	mu           sync.Mutex
-	modes        map[string]*modeServer
-	watchers     int // clients that listen for changes of the catalog
-	stopWatching context.CancelFunc
+	mu    sync.Mutex
+	modes map[string]*modeServer
 }
 
 // modeServer is the server in one documentation mode.

@@ -476,7 +476,7 @@ const defaultUntil = 30 * time.Second
 // failedAnswer returns the answer of a call that was not made.
 func failedAnswer(tool string, err error) *host.Answer {
 	e := host.AsError(err)
-	return &host.Answer{Tool: tool, Err: e, Steps: e.Steps}
+	return &host.Answer{Tool: tool, Err: e, Result: host.Result{Steps: e.Steps}}
 }
 
 // idKey returns an id as references write it: a string without its quotes.
