@@ -353,18 +353,15 @@ func (c *caller) specificity(name string) int {
 // requested the tool, and is the build that it was granted to, was decided when its own call began: the grant of that
 // call names the tools. This excludes only what a wildcard never includes.
 func (s *state) grantFor(plugin string, ask host.Ask) (grantedBy, refused string) {
-	tool, e := ask.Plugin+"."+ask.Tool, s.entry(plugin)
-	if p := e.grantSource(); p != nil {
+	tool := ask.Plugin + "." + ask.Tool
+	if p := s.entry(plugin).grantSource(); p != nil {
 		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.ReplacedOwner); why != "" {
 			return "", fmt.Sprintf("plugin %s is not granted tool:%s: %s", plugin, tool, why)
 		}
-	}
-	for _, g := range e.grants() {
-		if g.Kind != Tool {
-			continue
-		}
-		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool), ask.Outside) {
-			return fmt.Sprintf("%s (%s) gives it", g, g.pos), ""
+		for _, g := range p.grants {
+			if g.Kind == Tool && MatchTool([]string{g.Name}, tool, ask.Outside) {
+				return fmt.Sprintf("%s (%s) gives it", g, g.pos), ""
+			}
 		}
 	}
 	if ask.Outside {

@@ -429,14 +429,6 @@ func (e entry) grantSource() *plugin {
 	return first(e.parts(), func(p *plugin) (*plugin, bool) { return p, p.granted })
 }
 
-// grants returns the grants as written, whatever they are bound to.
-func (e entry) grants() []locatedGrant {
-	if p := e.grantSource(); p != nil {
-		return p.grants
-	}
-	return nil
-}
-
 // limits takes each limit from the first file that sets it.
 func (e entry) limits(timeout time.Duration) (l limits) {
 	for _, p := range e.parts() {

@@ -177,17 +177,13 @@ func (s Store) Set(name, value string) error {
 	if i := slices.IndexFunc(names, func(n string) bool { return n != name && strings.EqualFold(n, name) }); i >= 0 {
 		return host.Errorf(host.AlreadyExists, "there is already a secret %s, and names do not differ by case", names[i])
 	}
-	if err := s.write(name, value); err != nil {
+	if err = os.MkdirAll(s.Dir, 0o700); err == nil {
+		err = durable.Write(filepath.Join(s.Dir, storePrefix+name), []byte(value))
+	}
+	if err != nil {
 		return host.Errorf(host.ConfigError, "secret %s cannot be stored in %s: %v", name, s.Dir, host.WithoutPath(err))
 	}
 	return nil
-}
-
-func (s Store) write(name, value string) error {
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return err
-	}
-	return durable.Write(filepath.Join(s.Dir, storePrefix+name), []byte(value))
 }
 
 // Names returns the names of the stored secrets, sorted.
