@@ -45,34 +45,28 @@ type (
 
 // NewCatalog makes a catalog of plugins. The error is already_exists if two have the same name, ignoring case.
 func NewCatalog(providers ...Provider) (*Catalog, error) {
-	type named struct {
-		Provider
-		name    string
-		builtin bool
-	}
-	sorted := make([]named, len(providers))
-	for i, p := range providers {
-		info := p.Info()
-		sorted[i] = named{p, info.Name, info.Kind == manifest.KindBuiltin}
-	}
-	slices.SortStableFunc(sorted, func(a, b named) int {
-		if a.builtin != b.builtin {
-			if a.builtin {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.name, b.name)
+	c := &Catalog{providers: slices.Clone(providers), byName: make(map[string]Provider, len(providers))}
+	slices.SortStableFunc(c.providers, func(a, b Provider) int {
+		x, y := a.Info(), b.Info()
+		return cmp.Or(listedAt(x)-listedAt(y), strings.Compare(x.Name, y.Name))
 	})
-	c := &Catalog{providers: make([]Provider, len(sorted)), byName: make(map[string]Provider, len(sorted))}
-	for i, p := range sorted {
-		key := strings.ToLower(p.name)
+	for _, p := range c.providers {
+		name := p.Info().Name
+		key := strings.ToLower(name)
 		if c.byName[key] != nil {
-			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", p.name)
+			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", name)
 		}
-		c.byName[key], c.providers[i] = p.Provider, p.Provider
+		c.byName[key] = p
 	}
 	return c, nil
+}
+
+// listedAt is 0 for plugins that lists have first.
+func listedAt(i Info) int {
+	if i.Kind == manifest.KindBuiltin {
+		return 0
+	}
+	return 1
 }
 
 // Providers returns the plugins in listing order.

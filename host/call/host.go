@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -52,8 +51,7 @@ type Host struct {
 	typed *redact.Redactor             // of the secrets that calls have typed into pages
 
 	mu          sync.Mutex
-	subscribers map[int]func(host.Event)
-	next        int
+	subscribers []*func(host.Event) // in the order of their calls of Subscribe
 }
 
 // New returns a host. The error is config_error if the catalog or the policy is missing.
@@ -69,7 +67,7 @@ func New(cfg Config) (*Host, error) {
 			return host.Approval{}, host.NoApproverError("nobody can be asked")
 		})
 	}
-	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redact.Redactor{Source: cfg.Secrets},
+	h := &Host{cfg: cfg, typed: &redact.Redactor{Source: cfg.Secrets},
 		held: &redact.Redactor{Source: cfg.Secrets}}
 	h.names.Store(advice.NamesOf(cfg.Catalog))
 	return h, nil
@@ -111,13 +109,11 @@ func (h *Host) Refresh() bool {
 func (h *Host) Subscribe(f func(host.Event)) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id := h.next
-	h.next++
-	h.subscribers[id] = f
+	h.subscribers = append(slices.Clone(h.subscribers), &f)
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.subscribers, id)
+		h.subscribers = slices.DeleteFunc(slices.Clone(h.subscribers), func(p *func(host.Event)) bool { return p == &f })
 	}
 }
 
@@ -155,13 +151,10 @@ func (h *Host) record(e host.Event) {
 // notify calls each subscriber.
 func (h *Host) notify(e host.Event) {
 	h.mu.Lock()
-	followers := make([]func(host.Event), 0, len(h.subscribers))
-	for _, id := range slices.Sorted(maps.Keys(h.subscribers)) {
-		followers = append(followers, h.subscribers[id])
-	}
+	followers := h.subscribers // never changed in place
 	h.mu.Unlock()
 	for _, f := range followers {
-		f(e)
+		(*f)(e)
 	}
 }
 

@@ -144,9 +144,14 @@ func (v *services) mayCall(ctx context.Context, tool string) bool {
 // that the guest does not see them when a server repeats them.
 func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
 	r := v.run
-	if err := v.checkMethod(q); err != nil {
-		r.activity.recordDenial(host.AsError(err).Denied[0].Right)
+	failed := func(err error) (*host.HTTPResponse, error) {
+		for _, d := range host.AsError(err).Denied {
+			r.activity.recordDenial(d.Right)
+		}
 		return nil, err
+	}
+	if err := v.checkMethod(q); err != nil {
+		return failed(err)
 	}
 	response, err := r.host.cfg.Egress.Send(ctx, q, host.Outbound{
 		HTTP: v.grant.HTTP, Secrets: v.grant.Secrets,
@@ -159,20 +164,14 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 	if err != nil {
 		e := host.AsError(err)
 		r.redactor.RedactError(e)
-		for _, d := range e.Denied {
-			r.activity.recordDenial(d.Right)
-		}
-		return nil, e
+		return failed(e)
 	}
 	texts := []string{string(response.Body)}
 	for _, h := range response.Headers {
 		texts = append(texts, h[0], h[1])
 	}
 	if err := r.redactor.Reflected("the response", texts...); err != nil {
-		for _, d := range host.AsError(err).Denied {
-			r.activity.recordDenial(d.Right)
-		}
-		return nil, err
+		return failed(err)
 	}
 	response.Body = []byte(r.redactor.RedactUnreadable(string(response.Body)))
 	for i, h := range response.Headers {

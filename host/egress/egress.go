@@ -7,6 +7,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"net"
@@ -58,15 +59,8 @@ func New(cfg Config) *Client {
 	if cfg.Rules == nil {
 		cfg.Rules = func() (host.EgressRules, error) { return host.EgressRules{}, nil }
 	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "parley"
-	}
-	if cfg.MaxBody <= 0 {
-		cfg.MaxBody = defaultMaxBody
-	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
-	}
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "parley")
+	cfg.MaxBody, cfg.Timeout = cmp.Or(cfg.MaxBody, defaultMaxBody), cmp.Or(cfg.Timeout, defaultTimeout)
 	if cfg.Resolve == nil {
 		cfg.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)

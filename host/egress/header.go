@@ -78,12 +78,7 @@ func isToken(s string) bool {
 
 // isFieldValue reports whether s is a valid header value (RFC 9110, section 5.5); bytes above ASCII are allowed.
 func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
 // headers returns the headers of one hop: those of guest and host, and the secrets that are bound to its URL. Where a

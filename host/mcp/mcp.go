@@ -339,11 +339,10 @@ func clientName(info *sdk.Implementation) string {
 	name := ""
 	if info != nil {
 		name = strings.Map(func(r rune) rune {
-			plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
-			if !plain {
-				return '-'
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
+				return r
 			}
-			return r
+			return '-'
 		}, info.Name)
 	}
 	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-._"), "unknown")
