@@ -40,15 +40,14 @@ func (r *run) checkResult(data json.RawMessage) error {
 	if returnsSchema == nil {
 		return nil
 	}
+	violations, err := returnsSchema.Validate(value)
 	if builtin {
-		doubts, _ := returnsSchema.Validate(value)
-		for _, v := range doubts[:min(3, len(doubts))] {
+		for _, v := range violations[:min(3, len(violations))] {
 			r.answer.Warnings = append(r.answer.Warnings,
 				manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
 		}
 		return nil
 	}
-	violations, err := returnsSchema.Validate(value)
 	if err != nil {
 		return &host.Error{Code: host.LimitExceeded,
 			Message: fmt.Sprintf("validating the result of %s would exceed the cost limit", r.answer.Tool), Cause: err}

@@ -88,16 +88,15 @@ func tooLarge(path string, limit int64) error {
 
 // KindOf names the kind of a file in words.
 func KindOf(info fs.FileInfo) string {
-	switch mode := info.Mode(); {
-	case mode.IsDir():
-		return "a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	case mode.IsRegular():
+	for _, kind := range []struct {
+		bit  fs.FileMode
+		name string
+	}{{fs.ModeDir, "a folder"}, {fs.ModeNamedPipe, "a pipe"}, {fs.ModeSocket, "a socket"}, {fs.ModeDevice, "a device"}} {
+		if info.Mode()&kind.bit != 0 {
+			return kind.name
+		}
+	}
+	if info.Mode().IsRegular() {
 		return "a regular file"
 	}
 	return "a special file"

@@ -4,7 +4,6 @@ package redact
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -321,8 +320,6 @@ func formsOf(value string) []string {
 		{"&quot;", "&#039;"}} {
 		add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, marks[0], "'", marks[1]).Replace(value))
 	}
-	add(hex.EncodeToString([]byte(value)))
-	add(strings.ToUpper(hex.EncodeToString([]byte(value))))
 	return forms
 }
 
