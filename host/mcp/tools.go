@@ -296,10 +296,7 @@ func (l *lists) addPrepared(lines []byte) {
 
 // toolJSON returns a tool without the hints that equal their defaults, which the SDK writes for every tool.
 func toolJSON(t *sdk.Tool) []byte {
-	raw, err := json.Marshal(t)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(t)
 	return jsontext.Prune(raw, func(pointer string, value []byte) bool {
 		return string(value) == "false" &&
 			(pointer == "/annotations/idempotentHint" || pointer == "/annotations/readOnlyHint")
@@ -455,9 +452,9 @@ func outputSchema(a host.Address) any {
 	if kind == manifest.KindBuiltin || kind == manifest.KindExtism || !describesObject(a.Tool.Returns) {
 		return nil
 	}
-	value, err := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})
+	value, _ := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})
 	object, ok := value.(map[string]any)
-	if err != nil || !ok {
+	if !ok {
 		return nil
 	}
 	root := map[string]any{"type": "object"}

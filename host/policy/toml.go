@@ -306,11 +306,7 @@ func (t table) json() json.RawMessage {
 	if !t.allFinite(t.path, t.values) {
 		return nil
 	}
-	data, err := json.Marshal(t.values)
-	if err != nil {
-		t.doc.addProblem(t.doc.keys[t.path], "[%s] cannot be written as JSON: %v", t.name, err)
-		return nil
-	}
+	data, _ := json.Marshal(t.values)
 	return data
 }
 

@@ -404,10 +404,7 @@ func (o *Files) Remember(path string) error {
 		slices.ContainsFunc(o.Folders, func(f Folder) bool { return inFolder(path, f.Path) }) {
 		return nil
 	}
-	line, err := json.Marshal(path)
-	if err != nil {
-		return err
-	}
+	line, _ := json.Marshal(path)
 	if err := os.MkdirAll(filepath.Dir(o.Named), 0o700); err != nil {
 		return err
 	}

@@ -243,10 +243,7 @@ func (s *Store) read(path string) {
 
 // write writes the last session to its file.
 func (s *Store) write(path string) {
-	data, err := json.Marshal(s.last.session)
-	if err != nil {
-		return
-	}
+	data, _ := json.Marshal(s.last.session)
 	temp := path + ".new"
 	if os.WriteFile(temp, data, 0o600) != nil || os.Rename(temp, path) != nil {
 		s.last = lastSession{}

@@ -344,10 +344,7 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	raw, err := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
-	if err != nil {
-		return
-	}
+	raw, _ := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
 	c, ok := r.correctArguments(raw)
 	switch {
 	case c == nil || !ok && c.see == "" || r.isMeta(c.tool):
