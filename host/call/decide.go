@@ -87,8 +87,9 @@ func (a *authorization) needsConfirmation() string {
 	if needs == nil || a.call.Principal.Name == host.CallerCLI {
 		return ""
 	}
-	return needs(&host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name,
-		Session: a.call.Principal.Session})
+	job := a.job()
+	job.Session = a.call.Principal.Session
+	return needs(job)
 }
 
 // consult returns the decision of the policy: the strictest one for the caller and for each caller on whose behalf it

@@ -2,10 +2,12 @@ package egress
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -37,10 +39,7 @@ type exchange struct {
 
 // start copies the guest's request.
 func (x *exchange) start(r *host.HTTPRequest) error {
-	x.method, x.body = r.Method, r.Body
-	if x.method == "" {
-		x.method = http.MethodGet
-	}
+	x.method, x.body = cmp.Or(r.Method, http.MethodGet), r.Body
 	if err := checkMethod(x.method); err != nil {
 		return err
 	}
@@ -138,12 +137,8 @@ func (x *exchange) checkGrants() error {
 func (x *exchange) right() string { return "http:" + x.method + ":" + x.target.String() }
 
 func isRedirect(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
-		http.StatusPermanentRedirect:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
 // follow makes the target of a redirect the next hop, as browsers do: 303 turns every method but HEAD into GET, 301 and
@@ -170,11 +165,7 @@ func (x *exchange) follow(status int, location string) error {
 		}
 	}
 	if x.target != previous {
-		for name := range x.header {
-			if !slices.Contains(crossOriginHeaders, name) {
-				x.header.Del(name)
-			}
-		}
+		maps.DeleteFunc(x.header, func(name string, _ []string) bool { return !slices.Contains(crossOriginHeaders, name) })
 	}
 	return nil
 }

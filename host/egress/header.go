@@ -62,12 +62,8 @@ func headerOf(pairs [][2]string) (http.Header, error) {
 // cannot decode it can neither count nor redact.
 func isReserved(name string) bool {
 	name = strings.ToLower(name)
-	switch name {
-	case "host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "te", "trailer", "expect",
-		"accept-encoding", "http2-settings":
-		return true
-	}
-	return strings.HasPrefix(name, "proxy-")
+	return strings.HasPrefix(name, "proxy-") || slices.Contains([]string{"host", "connection", "keep-alive", "te",
+		"content-length", "transfer-encoding", "upgrade", "trailer", "expect", "accept-encoding", "http2-settings"}, name)
 }
 
 // isToken reports whether s is a valid header name (RFC 9110, section 5.6.2).
@@ -88,11 +84,9 @@ func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", x.client.cfg.UserAgent)
 	}
-	// A range of a compressed body cannot be decompressed.
-	if header.Get("Range") != "" {
+	header.Set("Accept-Encoding", "gzip")
+	if header.Get("Range") != "" { // a range of a compressed body cannot be decompressed
 		header.Set("Accept-Encoding", "identity")
-	} else {
-		header.Set("Accept-Encoding", "gzip")
 	}
 	var set []string
 	for _, s := range x.outbound.Secrets {

@@ -16,22 +16,19 @@ import (
 const (
 	docsURI   = "parley://docs/"
 	resultURI = "parley://result/"
-
-	docsTemplate   = docsURI + "{plugin}/{tool}{?tier}"
-	resultTemplate = resultURI + "{call_id}"
-	jsonType       = "application/json"
+	jsonType  = "application/json"
 )
 
 // addResourceTemplates lists the forms of the URIs that read accepts.
 func (m *modeServer) addResourceTemplates() {
-	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: docsTemplate, Name: "docs", MIMEType: jsonType,
-		Description: "A tool's documentation at tier 1, 2 or 3; a group's tools",
-	}, m.read)
-	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: resultTemplate, Name: "result", MIMEType: jsonType,
-		Description: "The whole of a result that was cut",
-	}, m.read)
+	for _, t := range []sdk.ResourceTemplate{
+		{URITemplate: docsURI + "{plugin}/{tool}{?tier}", Name: "docs",
+			Description: "A tool's documentation at tier 1, 2 or 3; a group's tools"},
+		{URITemplate: resultURI + "{call_id}", Name: "result", Description: "The whole of a result that was cut"},
+	} {
+		t.MIMEType = jsonType
+		m.server.AddResourceTemplate(&t, m.read)
+	}
 }
 
 // addResource lists the document of a plugin.

@@ -51,11 +51,7 @@ type rule struct {
 	pattern pattern
 }
 
-func (f *file) addCaller(all table, name string) {
-	t, ok := all.subtable(name)
-	if !ok {
-		return
-	}
+func (f *file) addCaller(all, t table, name string) {
 	c := &caller{pattern: name, pos: all.keyPos(name)}
 	if !isCaller(name) {
 		t.doc.addProblem(c.pos, "%s is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, "+

@@ -229,13 +229,7 @@ func (e *Edit) add(list []Grant, g Grant) []Grant {
 		return append(list, g)
 	}
 	if g.Kind == HTTP {
-		methods := slices.Clone(list[i].Methods)
-		for _, m := range g.Methods {
-			if !slices.Contains(methods, m) {
-				methods = append(methods, m)
-			}
-		}
-		g.Methods = methods
+		g.Methods = union(list[i].Methods, g.Methods)
 	}
 	if existing := list[i].String(); existing != g.String() {
 		if i := slices.Index(e.Added, existing); i >= 0 {

@@ -128,13 +128,7 @@ func (ev *evaluator) add(r Right, missing, ungrantable string) {
 }
 
 func (ev *evaluator) ofKind(kind string) []locatedGrant {
-	var found []locatedGrant
-	for _, g := range ev.grants {
-		if g.Kind == kind {
-			found = append(found, g)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(ev.grants), func(g locatedGrant) bool { return g.Kind != kind })
 }
 
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
@@ -235,6 +229,17 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	ev.add(r, refused, "")
 }
 
+// union returns the elements of a and those of b that a does not have.
+func union(a, b []string) []string {
+	a = slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
 // addHTTP keeps one grant per origin.
 func (ev *evaluator) addHTTP(origin string, methods []string) {
 	i := slices.IndexFunc(ev.grant.HTTP, func(h host.HTTPGrant) bool { return h.URL == origin })
@@ -242,11 +247,7 @@ func (ev *evaluator) addHTTP(origin string, methods []string) {
 		ev.grant.HTTP = append(ev.grant.HTTP, host.HTTPGrant{URL: origin})
 		i = len(ev.grant.HTTP) - 1
 	}
-	for _, m := range methods {
-		if !slices.Contains(ev.grant.HTTP[i].Methods, m) {
-			ev.grant.HTTP[i].Methods = append(ev.grant.HTTP[i].Methods, m)
-		}
-	}
+	ev.grant.HTTP[i].Methods = union(ev.grant.HTTP[i].Methods, methods)
 }
 
 func (ev *evaluator) secret(a manifest.SecretCapability) {

@@ -135,19 +135,15 @@ func parseFile(path string, data []byte) (*file, []problem) {
 		f.timeout = t.duration("timeout")
 		f.isolate = t.oneOf("isolate", isolateNone, isolateProcess, isolateCall)
 	}
-	if t, ok := root.subtable("plugin"); ok {
-		for _, name := range t.names() {
-			f.addPlugin(t, name)
-		}
-	}
-	if t, ok := root.subtable("callers"); ok {
-		for _, name := range t.names() {
-			f.addCaller(t, name)
-		}
-	}
-	if t, ok := root.subtable("secrets"); ok {
-		for _, name := range t.names() {
-			f.addSecret(t, name)
+	for _, section := range []struct {
+		key string
+		add func(all, t table, name string)
+	}{{"plugin", f.addPlugin}, {"callers", f.addCaller}, {"secrets", f.addSecret}} {
+		all, _ := root.subtable(section.key)
+		for _, name := range all.names() {
+			if t, ok := all.subtable(name); ok {
+				section.add(all, t, name)
+			}
 		}
 	}
 	slices.SortStableFunc(d.problems, func(a, b problem) int { return a.pos.compare(b.pos, "", "") })
@@ -186,11 +182,8 @@ func (f *file) addOperator(t table) {
 	}
 }
 
-func (f *file) addPlugin(all table, name string) {
-	t, ok := all.subtable(name)
-	if !ok {
-		return
-	}
+func (f *file) addPlugin(all, t table, name string) {
+	var ok bool
 	p := &plugin{name: name, pos: all.keyPos(name)}
 	if !isPlugin(name) {
 		t.doc.addProblem(p.pos, "%s is not a valid name for a plugin", quote(name))
@@ -322,11 +315,7 @@ func ownerText(identity string) string {
 	return "the signer " + identity
 }
 
-func (f *file) addSecret(all table, name string) {
-	t, ok := all.subtable(name)
-	if !ok {
-		return
-	}
+func (f *file) addSecret(all, t table, name string) {
 	if !secret.IsName(name) {
 		t.doc.addProblem(all.keyPos(name), "%s is not a valid name for a secret: expected letters, digits and underscores",
 			quote(name))

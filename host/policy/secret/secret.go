@@ -38,11 +38,7 @@ func IsName(s string) bool {
 func Check(from string) error {
 	kind, rest, _ := strings.Cut(from, ":")
 	switch {
-	case from == "store":
-		return nil
-	case kind == "env" && IsName(rest):
-		return nil
-	case kind == "file" && filepath.IsAbs(rest):
+	case from == "store", kind == "env" && IsName(rest), kind == "file" && filepath.IsAbs(rest):
 		return nil
 	case kind == "file":
 		return fmt.Errorf("%s: the path must be absolute", origin.Quote(from))
