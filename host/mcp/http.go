@@ -494,13 +494,11 @@ func (w *deadlineWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// FlushError is called by [http.ResponseController], Flush by code that knows only [http.Flusher].
+// FlushError is called by [http.ResponseController].
 func (w *deadlineWriter) FlushError() error {
 	w.extend()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
-
-func (w *deadlineWriter) Flush() { _ = w.FlushError() }
 
 func (w *deadlineWriter) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))

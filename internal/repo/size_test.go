@@ -23,25 +23,25 @@ import (
 var maxLines = map[string]int{
 	".":                        783,   // the plugin page
 	"manifest":                 10101, // names of built-in plugins
-	"host/call":                2794,  // rules for the parts of a call
+	"host/call":                2653,  // rules for the parts of a call
 	"host/overlay":             541,   // the edits themselves, from host
 	"host/search":              182,
-	"host/redact":              586,  // blocks of content, from host
-	"host/session":             488,  // names of sessions and media types of results, from host
-	"host":                     1921, // what a call acted on
-	"host/policy":              3211, // what has no effect on built-in plugins; positions of keys, which settings read too
-	"host/egress":              868,
-	"host/protect":             804,   // times of files, from host
+	"host/redact":              564,  // blocks of content, from host
+	"host/session":             466,  // names of sessions and media types of results, from host
+	"host":                     1862, // what a call acted on
+	"host/policy":              3021, // what has no effect on built-in plugins; positions of keys, which settings read too
+	"host/egress":              817,
+	"host/protect":             772,   // times of files, from host
 	"host/internal/index":      3336,  // the file of merged segments, which host had
 	"host/record":              1822,  // what a call acted on
-	"host/mcp":                 4345,  // as the package below; the prepared list; options
+	"host/mcp":                 4259,  // as the package below; the prepared list; options
 	"host/wasm":                10226, // compilations ahead of calls; four packages more, each with its imports
 	"host/learn":               4199,  // the evaluation of searches; imports host/overlay, host/commandline
 	"host/docs":                954,
 	"host/signature":           352,
 	"host/oci":                 1021,
 	"host/jq":                  306,  // the filter that runs in the sandbox
-	"host/advice":              1680, // what validates parameters also corrects them; documentation, from host
+	"host/advice":              1684, // the limit of a description, from host; what validates parameters also corrects them; documentation, from host
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
@@ -52,9 +52,9 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 4217, // the acts of page, which were a plugin of 3,530
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13602, // subjects; addresses of calls; imports; signals of servers; values of files
+	"cmd":                      13603, // an import of host/advice; subjects; addresses of calls; imports; signals of servers; values of files
 	"internal":                 1194,  // plugins for tests
-	"host/admit":               1416,  // reports have their name in full; imports
+	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"host/commandline":         142,
 	"host/origin":              342,
@@ -64,7 +64,7 @@ var maxLines = map[string]int{
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
 // with a reason.
-const maxHostDoc = 1575
+const maxHostDoc = 1545
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
 // Take an entry out when it is no longer needed, and never add one.
