@@ -40,7 +40,7 @@ var verbs = [3]string{"deny", "confirm", "allow"}
 
 // rules is one list of a caller.
 type rules struct {
-	pos   position // a default has a text instead
+	pos   position // of a default: a text, without a line
 	rules []rule
 }
 
