@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"host/signature":           352,
 	"host/oci":                 1021,
 	"host/jq":                  306,  // the filter that runs in the sandbox
-	"host/advice":              1684, // the limit of a description, from host; what validates parameters also corrects them; documentation, from host
+	"host/advice":              1684, // corrections of parameters; documentation and its limit, from host
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 4217, // the acts of page, which were a plugin of 3,530
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13603, // an import of host/advice; subjects; addresses of calls; imports; signals of servers; values of files
+	"cmd":                      13603, // subjects; addresses of calls; imports; signals of servers; values of files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
