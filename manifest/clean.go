@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -106,11 +105,9 @@ func isClean(s string) bool {
 // terminalSequence matches CSI with its parameters; OSC, DCS, SOS, PM and APC up to their end, or to the end of the
 // line, because one without an end must not swallow the text; and ESC with the characters that belong to it. A sequence
 // may also begin with a C1 control.
-var terminalSequence = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(\x1b\[|\x{9b})[ -?]*[@-~]?` +
-		`|(\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\n\x{9c}]*(\x07|\x1b\\|\x{9c})?` +
-		`|\x1b[ -/]*[0-~]?`)
-})
+var terminalSequence = lazy.Pattern(`(\x1b\[|\x{9b})[ -?]*[@-~]?` +
+	`|(\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\n\x{9c}]*(\x07|\x1b\\|\x{9c})?` +
+	`|\x1b[ -/]*[0-~]?`)
 
 // EscapeJSON writes each [Hidden] character of a JSON text as \uXXXX: the data stays the same, and nothing controls a
 // terminal.

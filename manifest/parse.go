@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -285,11 +285,8 @@ func (c *checker) checkExitCodes() {
 	}
 }
 
-// Placeholder matches the {name} of a parameter in the [WASI] part of a tool; the name is the first group. It is
-// compiled on first use: compiling it at start would delay all the commands that never use it.
-var Placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
-})
+// Placeholder matches the {name} of a parameter in the [WASI] part of a tool; the name is the first group.
+var Placeholder = lazy.Pattern(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
 func (c *checker) checkTool(at string, t *Tool) {
 	names := map[string]bool{}

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -290,7 +289,7 @@ func (p *printer) field(name string, isRequired bool, n *node) string {
 	return text + p.print(" = "+string(value))
 }
 
-var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`) })
+var identifier = lazy.Pattern(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
 func quoteLine(s string) string {
 	quoted, _ := Marshal(CleanLine(s))

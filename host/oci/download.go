@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -266,7 +267,7 @@ func hashFile(path string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-var isDigest = lazy(`^sha256:[0-9a-f]{64}$`)
+var isDigest = lazy.Pattern(`^sha256:[0-9a-f]{64}$`)
 
 // Get fetches a plugin from a server, and its signature from the same URL with .minisig, if it is there. A fragment
 // #sha256:.. pins the digest of the file. The errors are those of [Client.Pull], and invalid_url.

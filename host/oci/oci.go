@@ -16,12 +16,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -105,13 +104,8 @@ type Fetched struct {
 // Reference is a parsed oci:// reference.
 type Reference struct{ host, name, tag, digest string }
 
-// lazy compiles a regular expression when it is first used: most commands use none of these.
-func lazy(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // reference is the grammar of references: the host with its port, the name, a tag and a digest.
-var reference = lazy(`^((?:[a-zA-Z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]+)?)/` +
+var reference = lazy.Pattern(`^((?:[a-zA-Z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]+)?)/` +
 	`([a-z0-9]+(?:[._/-]+[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`)
 
 // ParseReference parses oci://HOST/NAME, with :TAG, @sha256:DIGEST or both; a digest then decides. Without either the

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -388,7 +389,7 @@ func (p *repository) signature(ctx context.Context, r Reference, of descriptor) 
 	return data, err
 }
 
-var challengePart = lazy(`([a-z]+)="([^"]*)"`)
+var challengePart = lazy.Pattern(`([a-z]+)="([^"]*)"`)
 
 // authorize gets what a registry asks for: credentials, or a token that it gives for them.
 func (p *repository) authorize(ctx context.Context, asked string, write bool) error {
@@ -492,7 +493,7 @@ func (c *Client) credentials(ctx context.Context, registry string) (user, passwo
 }
 
 // helperName is the name of a program that holds credentials, after docker-credential-.
-var helperName = lazy(`^[A-Za-z0-9._-]+$`)
+var helperName = lazy.Pattern(`^[A-Za-z0-9._-]+$`)
 
 // askHelper asks a program for credentials, in the protocol of Docker.
 func askHelper(ctx context.Context, helper, registry string) (user, password string, err error) {

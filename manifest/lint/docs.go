@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -74,7 +75,7 @@ func isSynonym(word string, list []string) bool {
 	})
 }
 
-var preface = pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|command|utility|method|endpoint|api|helper)\b|^(tool|` +
+var preface = lazy.Pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|command|utility|method|endpoint|api|helper)\b|^(tool|` +
 	`function|utility|helper|method|command) (to|for|that|which)\b|^(allows|lets|enables|helps) (you|the|an?|users?|agents?)\b|` +
 	`^(used|useful) (to|for)\b|^use this\b`)
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // lookAlikes are letters of other scripts that look like Latin ones. Letters that are used as symbols, such as μ and
@@ -90,10 +92,10 @@ func foldLetters(s string) string {
 }
 
 var (
-	spacedLetters = pattern(`\b[A-Za-z](?:[ ._*|-]+[A-Za-z]){4,}\b`)
-	joinedWords   = pattern(`\b[A-Za-z]+(?:[_-][A-Za-z]+){2,}\b|\b[A-Za-z][a-z]+(?:[A-Z][a-z]+){2,}\b`)
-	digitsInWord  = pattern(`\b[A-Za-z]*[0-9][A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*\b`)
-	encodedText   = pattern(`[A-Za-z0-9+/_-]{20,}={0,2}`)
+	spacedLetters = lazy.Pattern(`\b[A-Za-z](?:[ ._*|-]+[A-Za-z]){4,}\b`)
+	joinedWords   = lazy.Pattern(`\b[A-Za-z]+(?:[_-][A-Za-z]+){2,}\b|\b[A-Za-z][a-z]+(?:[A-Z][a-z]+){2,}\b`)
+	digitsInWord  = lazy.Pattern(`\b[A-Za-z]*[0-9][A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*\b`)
+	encodedText   = lazy.Pattern(`[A-Za-z0-9+/_-]{20,}={0,2}`)
 )
 
 // readings returns what else a text may be read as: with its entities, escapes and encodings decoded, and its words

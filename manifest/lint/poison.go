@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -175,27 +176,27 @@ func isOrthography(runes []rune, i int) bool {
 }
 
 // imperative is what a sentence has that says which tool to call, or that a tool is bad.
-var imperative = pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|uninstall|remove|` +
-	`switch|pass|send|feed|combine|do not|don['’]t|never|always|instead|rather than|before|after|must|should|first|over|` +
+var imperative = lazy.Pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|` +
+	`uninstall|remove|switch|pass|send|feed|combine|do not|don['’]t|never|always|instead|rather than|before|after|must|should|first|over|` +
 	`better than|deprecated|obsolete|broken|unsafe|insecure|unreliable|outdated|slow|wrong|worse|inferior|fails?|does not work|` +
 	`doesn['’]t work|superseded?|replaces)\b`)
 
-var sentenceEnd = pattern(`[.!?;]\s+|\n`)
+var sentenceEnd = lazy.Pattern(`[.!?;]\s+|\n`)
 
 var (
 	// unknownTool is an order to call something that has the form of a tool's name: "call the send_email tool".
-	unknownTool = pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
+	unknownTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
 		`([A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|[a-z][A-Z][A-Za-z0-9]*)+)` +
 		"[`\"']? ?(?:\\(\\)|tool\\b|function\\b|plugin\\b|first\\b|instead\\b)")
 	// agentTool is an order to call a tool that agents commonly have: "use read_file on it".
-	agentTool = pattern("\\b(?i:call|use|run|invoke|prefer|execute|then|via|through|with)(?: the| your| its)? [`\"']?" +
-		`((?:read|write|edit|create|delete|list|move|search|open|send|run|execute|fetch|web|get)_` +
+	agentTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute|then|via|through|with)(?: the| your| its)? " +
+		"[`\"']?((?:read|write|edit|create|delete|list|move|search|open|send|run|execute|fetch|web|get)_" +
 		`(?:file|files|directory|email|mail|message|command|shell|terminal|terminal_cmd|bash|code|search|fetch|url|page|browser)` +
 		`|str_replace_editor|todo_write|(?i:bash|shell|terminal)(?: tool| to\b))`)
 	// agentOwn is an order to use what the reader has: "use your shell to run it".
-	agentOwn = pattern(`(?i)\b(?:call|use|run|invoke|open|with) (your [\w-]*(?:shell|terminal|bash)|your (?:[\w-]+ ){0,2}tools?)\b`)
+	agentOwn = lazy.Pattern(`(?i)\b(?:call|use|run|invoke|open|with) (your [\w-]*(?:shell|terminal|bash)|your (?:[\w-]+ ){0,2}tools?)\b`)
 	// disparaged is a judgment on tools of others: "avoid the built-in tools".
-	disparaged = pattern(`(?i)\b(?:avoid|stop|do not|don['’]t|never|instead of|rather than|disable|replaces?|ignore)\b[^,;:]{0,25}` +
+	disparaged = lazy.Pattern(`(?i)\b(?:avoid|stop|do not|don['’]t|never|instead of|rather than|disable|replaces?|ignore)\b[^,;:]{0,25}` +
 		`\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} (?:tools?|plugins?|` +
 		`servers?))\b|\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} ` +
 		`(?:tools?|plugins?|servers?)) (?:are|is) (?:\w+ )?(?:deprecated|broken|unsafe|insecure|slow|outdated|obsolete|` +
@@ -231,8 +232,8 @@ func checkNamesOtherTools(l *linter) {
 }
 
 var (
-	quotedWords   = pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
-	shellOperator = pattern("[;&|<>$`()\n]")
+	quotedWords   = lazy.Pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
+	shellOperator = lazy.Pattern("[;&|<>$`()\n]")
 	// callOptions are the options of a call that neither read nor write a file, nor grant anything.
 	callOptions = wordSet(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
 		--dry-run`)

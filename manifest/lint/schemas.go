@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -146,7 +147,7 @@ func (f *field) is(kind string) bool {
 var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"}
 
 // anything marks a parameter that takes any JSON on purpose, because its description says so.
-var anything = pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
+var anything = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
 
 func checkTyped(l *linter, at string, t *manifest.Tool) {
 	for _, f := range allFields(t) {
@@ -185,9 +186,9 @@ func checkDescribed(l *linter) {
 }
 
 var (
-	rangeInWords = pattern(`(?i)\b(between|from) \d+ (and|to) \d+\b|\b\d+ ?(-|–|to|\.\.) ?\d+\b|\b(at most|at least|maximum|` +
+	rangeInWords = lazy.Pattern(`(?i)\b(between|from) \d+ (and|to) \d+\b|\b\d+ ?(-|–|to|\.\.) ?\d+\b|\b(at most|at least|maximum|` +
 		`minimum|up to|max|min|no more than)( of)?:? \d+\b`)
-	formWords = pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
+	formWords = lazy.Pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
 		`begins?|ends?|hex|path|code|url|without|only|absolute|name|identifier|id)\b`)
 )
 
@@ -209,11 +210,11 @@ func checkConstraints(l *linter, at string, f field) {
 }
 
 var (
-	valuesInWords = pattern(`(?i)\b(?:one of|either|allowed values|possible values|valid values|can be|must be)(?: are)?:? ` +
+	valuesInWords = lazy.Pattern(`(?i)\b(?:one of|either|allowed values|possible values|valid values|can be|must be)(?: are)?:? ` +
 		`["'` + "`" + `(]?[\w-]+["'` + "`" + `]?(?:(?:, |/|\|| or |, or )["'` + "`" + `]?[\w-]+["'` + "`" + `)]?)+` +
 		`|["'` + "`" + `][\w-]+["'` + "`" + `](?:(?:,? or |, |/| / |\|)["'` + "`" + `][\w-]+["'` + "`" + `]){1,}` +
 		`|\b[a-z]+(?:\|[a-z]+)+\b`)
-	exampleWords = pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
+	exampleWords = lazy.Pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
 )
 
 func checkEnumInProse(l *linter, at string, f field) {
@@ -306,7 +307,7 @@ func (f *field) compile() (*schema.Schema, error) {
 }
 
 // withoutWords say in a description what happens when a parameter is absent.
-var withoutWords = pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
+var withoutWords = lazy.Pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
 	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
 
 // manyParameters is from where on requiring all of them, or none, needs a reason.

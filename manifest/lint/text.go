@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -181,11 +182,6 @@ func wordSet(list string) func() map[string]bool {
 	})
 }
 
-// pattern is a regular expression that is compiled on first use.
-func pattern(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 // patternList is a list of expressions that ignore case. Each is tried only on texts that contain one of its triggers,
 // because expressions with bounded repetitions are slow.
 type patternList func() []triggeredPattern
@@ -201,7 +197,7 @@ func patterns(lines string) patternList {
 		var list []triggeredPattern
 		for _, line := range strings.Split(lines, "\n") {
 			if triggers, expr, ok := strings.Cut(strings.TrimSpace(line), " => "); ok {
-				list = append(list, triggeredPattern{strings.Split(triggers, ","), pattern(`(?i)` + expr)})
+				list = append(list, triggeredPattern{strings.Split(triggers, ","), lazy.Pattern(`(?i)` + expr)})
 			}
 		}
 		return list

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -57,18 +58,18 @@ func (t *Table) Named(folded string) []Rule {
 }
 
 var (
-	camel     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
-	separator = regexp.MustCompile(`[-_./: ]+`)
+	camel     = lazy.Pattern(`([a-z0-9])([A-Z])`)
+	separator = lazy.Pattern(`[-_./: ]+`)
 )
 
 // NameTails returns the folded forms that a name may have: the whole, and without what is before it: a server, as in
 // mcp__server__click or server/click, or prefixes.
 func NameTails(name string, prefixes []string) []string {
-	name = camel.ReplaceAllString(name, "${1}_$2")
+	name = camel().ReplaceAllString(name, "${1}_$2")
 	tails := []string{spelling.Fold(name)}
 	only := true // prefixes so far
 	start := 0
-	for _, at := range separator.FindAllStringIndex(name, -1) {
+	for _, at := range separator().FindAllStringIndex(name, -1) {
 		sign := name[at[0]:at[1]]
 		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
 		only = isServer || only && slices.Contains(prefixes, strings.ToLower(name[start:at[0]]))

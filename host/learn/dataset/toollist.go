@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -57,9 +56,7 @@ func ToolList(raw []byte) (*host.Catalog, error) {
 	return host.NewCatalog(providers...)
 }
 
-var notInName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-})
+var notInName = lazy.Pattern(`[^A-Za-z0-9_-]+`)
 
 // splitName returns the names of a plugin and a tool. What a name of Parley cannot have becomes "_".
 func splitName(listed string) (plugin, tool string) {

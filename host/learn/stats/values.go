@@ -2,18 +2,15 @@ package stats
 
 import (
 	"encoding/json"
-	"regexp"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // shapeOf is what a trace without values has in the place of one.
-var shapeOf = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
-})
+var shapeOf = lazy.Pattern(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
 
 // AreShapes reports whether the parameters of a record are the shapes of values, and not values.
 func AreShapes(params json.RawMessage) bool {

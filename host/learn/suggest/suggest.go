@@ -7,14 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -304,9 +303,7 @@ func (s *suggester) addExample(at host.Address, names []string, kind, title stri
 }
 
 // plainName is what a word of callers must look like to become part of documentation.
-var plainName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
-})
+var plainName = lazy.Pattern(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
 
 // rename proposes another name of a parameter. Names that the host recognizes as a typo need none.
 func (s *suggester) rename(n stats.Rename) {
@@ -424,9 +421,7 @@ func (s *suggester) isOrigin(o stats.Origin) bool {
 const maxWords = 3
 
 // plainWord is a word of a query that may become a keyword; a whole query, which is free text, never does.
-var plainWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z]{3,20}$`)
-})
+var plainWord = lazy.Pattern(`^[a-z]{3,20}$`)
 
 // miss proposes as keywords the words that most queries have in common which did not find the tool.
 func (s *suggester) miss(m stats.Miss) {
