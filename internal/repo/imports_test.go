@@ -45,10 +45,12 @@ var layers = map[string][]string{
 	"manifest/spelling": {},
 	"manifest/schema":   {"manifest/jsontext", "manifest/spelling"},
 	"manifest/document": {"manifest/jsontext", "manifest/schema"},
-	"manifest/peers":    {"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
-	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"manifest/peers":    {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"manifest": {
+		"internal/lazy", "manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+	},
 	"manifest/generate": {"manifest/jsontext"},
-	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"manifest/lint":     {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
 	"host": {
@@ -75,6 +77,7 @@ var layers = map[string][]string{
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
 	"internal/durable":  {},
+	"internal/lazy":     {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
@@ -118,12 +121,13 @@ var layers = map[string][]string{
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
 		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "host/reference",
-		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
+		"internal/lazy", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
 	},
-	"host/oci": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/oci": {"host", "host/protect", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol",
 		"cdp/internal/words", "host", "host/origin", "host/protect", "internal/durable", "internal/wire", "manifest",
@@ -240,6 +244,7 @@ var layers = map[string][]string{
 	"bench/trial":          {"bench", "cdp", "host", "host/advice", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
+	"internal/reasons":     {},
 	"internal/release":     {},
 	"internal/repo":        {},
 	"internal/schemafacts": {"manifest"},
@@ -262,8 +267,10 @@ var testsMayImport = map[string][]string{
 		"cdp/internal/keeper/verb", "host/call", "host/providertest", "host/learn/eval", "internal/schemafacts",
 	},
 	"cdp/page": {
-		"host/call", "host/providertest", "internal/schemafacts", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"host/call", "host/providertest", "internal/reasons", "internal/schemafacts", "manifest/jsontext",
+		"manifest/lint", "manifest/schema",
 	},
+	"plugins":    {"internal/reasons"},
 	"host/docs":  {"internal/schemafacts"},
 	"host/mcp":   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
