@@ -372,28 +372,19 @@ func (c *checker) checkHidden(at string, raw json.RawMessage) {
 	if err != nil {
 		return // compiling the schema reports it
 	}
-	var walk func(at string, value any, repeated bool)
-	walk = func(at string, value any, repeated bool) {
-		switch v := value.(type) {
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				pointer := at + "/" + jsontext.EscapeToken(key)
-				if r, found := firstHidden(key); found {
-					c.add(at, "a key has the invisible or control character U+%04X; remove it", r)
-				}
-				walk(pointer, v[key], repeated || key == "enum" || key == "const" || key == "default")
-			}
-		case []any:
-			for i, element := range v {
-				walk(at+"/"+strconv.Itoa(i), element, repeated)
-			}
-		case string:
-			if r, found := firstHidden(v); found && repeated {
-				c.add(at, "the value has the invisible or control character U+%04X; remove it", r)
+	isRepeated := func(token string) bool { return token == "enum" || token == "const" || token == "default" }
+	jsontext.Values(doc, func(tokens []string, value any) {
+		object, _ := value.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if r, found := firstHidden(key); found {
+				c.add(at+jsontext.Pointer(tokens), "a key has the invisible or control character U+%04X; remove it", r)
 			}
 		}
-	}
-	walk(at, doc, false)
+		text, _ := value.(string)
+		if r, found := firstHidden(text); found && slices.ContainsFunc(tokens, isRepeated) {
+			c.add(at+jsontext.Pointer(tokens), "the value has the invisible or control character U+%04X; remove it", r)
+		}
+	})
 }
 
 // firstHidden returns the first character of a text that is not shown. A carriage return may precede a line break, and

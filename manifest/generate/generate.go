@@ -57,10 +57,9 @@ func (g *Generator) Hostile(value any, most int) []any {
 // variants returns at most most copies of a value, in each of which one place is changed.
 func (g *Generator) variants(value any, most int, change func(at []string, inner any, add func([]string, any))) []any {
 	var all []any
-	for _, at := range places(value, nil) {
-		inner, _ := jsontext.Lookup(value, at)
+	jsontext.Values(value, func(at []string, inner any) {
 		change(at, inner, func(at []string, with any) { all = append(all, replaced(value, at, with)) })
-	}
+	})
 	g.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(most, len(all))]
 }
@@ -338,22 +337,6 @@ func size(schema map[string]any, key string) int {
 		}
 	}
 	return -1
-}
-
-// places returns the paths of all values, the whole of it included.
-func places(value any, at []string) [][]string {
-	all := [][]string{slices.Clone(at)}
-	switch v := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, places(v[name], append(at, name))...)
-		}
-	case []any:
-		for i := range v {
-			all = append(all, places(v[i], append(at, strconv.Itoa(i)))...)
-		}
-	}
-	return all
 }
 
 // replaced returns a copy of a value with another one at a path. A member that becomes nil is removed.

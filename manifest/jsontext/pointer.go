@@ -1,6 +1,8 @@
 package jsontext
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,6 +43,24 @@ func SplitPointer(p string) (tokens []string, ok bool) {
 		tokens[i] = UnescapeToken(t)
 	}
 	return tokens, true
+}
+
+// Values visits a decoded value and all values in it, each with the reference tokens that lead to it, which the visitor
+// must not keep: members in the order of their names.
+func Values(v any, visit func(tokens []string, v any)) { values(v, nil, visit) }
+
+func values(v any, at []string, visit func([]string, any)) {
+	visit(at, v)
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			values(v[name], append(at, name), visit)
+		}
+	case []any:
+		for i, item := range v {
+			values(item, append(at, strconv.Itoa(i)), visit)
+		}
+	}
 }
 
 // Lookup returns the value that reference tokens lead to in a decoded value.

@@ -82,9 +82,9 @@ func (r *repairer) value(depth int) bool {
 	r.space()
 	switch {
 	case r.take("{"):
-		return r.list("{", "}", depth, func() bool { return r.name() && r.value(depth+1) })
+		return r.list("{", "}", func() bool { return r.name() && r.value(depth+1) })
 	case r.take("["):
-		return r.list("[", "]", depth, func() bool { return r.value(depth + 1) })
+		return r.list("[", "]", func() bool { return r.value(depth + 1) })
 	case r.quote() != 0:
 		return r.quoted()
 	}
@@ -110,7 +110,7 @@ func isWord(text string) bool {
 }
 
 // list reads what stands between two brackets. The closing bracket may be missing at the end of the text.
-func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
+func (r *repairer) list(open, shut string, member func() bool) bool {
 	r.out.WriteString(open)
 	for n := 0; ; n++ {
 		separated := n == 0

@@ -69,7 +69,7 @@ func (c *collector) walk(v any, tokens []string, key string, kind textKind, exem
 			_, isText := v[name].(string)
 			switch {
 			case kind == data:
-			case slices.Contains(dataKeys, name) && !isSchemaOrList(tokens, name):
+			case slices.Contains(dataKeys, name) && !isSchemaOrList(tokens):
 				below = data
 			case isText && !slices.Contains(proseKeys, name):
 				below = data // names, versions, types, patterns
@@ -101,7 +101,7 @@ func (c *collector) add(tokens []string, key string, kind textKind, s string, ex
 }
 
 // isSchemaOrList reports whether a member named like data is the schema of a tool, its list of examples, or a property.
-func isSchemaOrList(tokens []string, name string) bool {
+func isSchemaOrList(tokens []string) bool {
 	if len(tokens) == 2 && tokens[0] == "tools" {
 		return true // /tools/0/params and /tools/0/examples
 	}

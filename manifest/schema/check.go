@@ -391,7 +391,7 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 		options = append(options, o)
 	}
 	if isChoice {
-		return []fault{c.mergeChoices(keyword, all)}
+		return []fault{c.mergeChoices(all)}
 	}
 	better := func(a, b option) int {
 		return cmp.Or(a.wrongKind-b.wrongKind, a.wrongTag-b.wrongTag, a.count-b.count)
@@ -415,7 +415,7 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 }
 
 // mergeChoices makes one fault of those of branches that each require another type or value.
-func (c *visit) mergeChoices(keyword string, all [][]fault) fault {
+func (c *visit) mergeChoices(all [][]fault) fault {
 	merged := fault{at: c.at, keyword: "enum", node: c.node, v: c.v}
 	var wants []*node
 	isEnum := true

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -106,11 +105,8 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 			for name := range q.Relevant {
 				offer(name)
 			}
-			query := host.SearchQuery{Text: q.Query, Limit: offeredPer}
-			if data, _, err := h.Search(context.Background(), host.Principal{}, query); err == nil {
-				for _, hit := range data.Results {
-					offer(hit.Name)
-				}
+			for _, name := range eval.Hits(h, host.SearchQuery{Text: q.Query, Limit: offeredPer}) {
+				offer(name)
 			}
 		}
 		var tools strings.Builder

@@ -127,6 +127,21 @@ func readEvalLine(line []byte) (q Query, err error) {
 	return q, nil
 }
 
+// Quiet returns a host over a catalog that permits and records nothing.
+func Quiet(catalog *host.Catalog) (*call.Host, error) {
+	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
+}
+
+// Hits returns the names of the tools that a search finds, none if it fails. The search is not recorded.
+func Hits(h *call.Host, q host.SearchQuery) (names []string) {
+	if data, _, err := h.Rank(q); err == nil {
+		for _, r := range data.Results {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
 // the set and the plugins.
 func Evaluate(set []Query, h *call.Host) *Report {
@@ -138,12 +153,7 @@ func Evaluate(set []Query, h *call.Host) *Report {
 			full := e.resolve(h.Catalog(), name)
 			relevant[full] = max(relevant[full], grade)
 		}
-		var got []string
-		if data, _, err := h.Rank(host.SearchQuery{Text: q.Query, Limit: evalDepth}); err == nil {
-			for _, r := range data.Results {
-				got = append(got, r.Name)
-			}
-		}
+		got := Hits(h, host.SearchQuery{Text: q.Query, Limit: evalDepth})
 		good := goodAnswers(relevant)
 		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
 		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))

@@ -56,14 +56,7 @@ func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
 		full := at.Plugin + "." + name
 		for _, phrase := range tool.Tasks {
 			report.Phrases++
-			data, _, err := h.Rank(host.SearchQuery{Text: phrase, Limit: taskDepth})
-			if err != nil {
-				return nil, err
-			}
-			got := make([]string, 0, taskDepth)
-			for _, r := range data.Results {
-				got = append(got, r.Name)
-			}
+			got := append([]string{}, Hits(h, host.SearchQuery{Text: phrase, Limit: taskDepth})...)
 			if !slices.Contains(got, full) {
 				report.Misses = append(report.Misses, TaskMiss{Tool: full, Phrase: phrase, Got: got})
 			}

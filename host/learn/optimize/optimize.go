@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
@@ -213,16 +213,13 @@ const maxSiblings = 12
 
 // findSiblings finds the tools of the plugin that are nearest to the one that is optimized.
 func (s *subject) findSiblings(base host.Provider) error {
-	h, err := call.New(call.Config{Catalog: s.Catalog, Policy: host.DenyAll{}}) // which records nothing
+	h, err := eval.Quiet(s.Catalog)
 	if err != nil {
 		return err
 	}
-	var names []string
-	query := host.SearchQuery{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1}
-	if data, _, err := h.Search(context.Background(), host.Principal{}, query); err == nil {
-		for _, hit := range data.Results {
-			names = append(names, strings.TrimPrefix(hit.Name, s.plugin+"."))
-		}
+	names := eval.Hits(h, host.SearchQuery{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, s.plugin+".")
 	}
 	all, err := base.Names()
 	if err != nil {

@@ -189,24 +189,12 @@ func (s *subject) values() (values []string) {
 		if err != nil {
 			return
 		}
-		var walk func(v any)
-		walk = func(v any) {
-			switch v := v.(type) {
-			case string:
-				if text := strings.ToLower(v); len(text) >= minCopied && !slices.Contains(values, text) {
-					values = append(values, text)
-				}
-			case []any:
-				for _, item := range v {
-					walk(item)
-				}
-			case map[string]any:
-				for _, item := range v {
-					walk(item)
-				}
+		jsontext.Values(root, func(_ []string, v any) {
+			sent, _ := v.(string)
+			if text := strings.ToLower(sent); len(text) >= minCopied && !slices.Contains(values, text) {
+				values = append(values, text)
 			}
-		}
-		walk(root)
+		})
 	}
 	for i := range s.Records {
 		if r := &s.Records[i]; r.Op == "" && strings.EqualFold(r.Tool, s.full) {

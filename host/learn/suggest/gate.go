@@ -11,12 +11,14 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Gate decides which edits may be applied. Every edit, whoever proposes it, passes all of it or is refused with the
@@ -29,7 +31,7 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before map[string]int // rank of each held-out query before any edit
+	heldOut [][2]string // tools and queries that find them before any edit
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -163,27 +165,15 @@ func checkEmptied(e *overlay.Edit, t *manifest.Tool) string {
 // of the tool.
 func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
 	taken := func(what string, names ...string) string {
-		if slices.ContainsFunc(names, func(name string) bool { return sameName(name, e.Value) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }) {
 			return fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
 		}
 		return ""
 	}
 	switch e.Field {
 	case overlay.ParamAlias:
-		var params struct {
-			Properties map[string]struct {
-				Aliases []string `json:"x-aliases"`
-			} `json:"properties"`
-		}
-		if err := json.Unmarshal(t.Params, &params); err != nil {
-			return "the schema of the tool cannot be read: " + err.Error()
-		}
-		for _, name := range slices.Sorted(maps.Keys(params.Properties)) {
-			if name != e.Param {
-				if why := taken("the parameter "+name, append(params.Properties[name].Aliases, name)...); why != "" {
-					return why
-				}
-			}
+		if name, _, _ := manifest.ParamNamed(t.Params, e.Value); name != "" && name != e.Param {
+			return taken("the parameter "+name, e.Value)
 		}
 	case overlay.Alias:
 		for p, name := range stats.Names(g.Catalog) {
@@ -193,7 +183,7 @@ func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool)
 				if strings.EqualFold(name, t.Name) {
 					continue
 				}
-				known = append(known, name, name[strings.LastIndexByte(name, '.')+1:])
+				known = append(known, name, host.LocalName(name))
 				if other, err := p.Tool(name); err == nil && other != nil {
 					known = append(known, other.Aliases...)
 				}
@@ -204,14 +194,6 @@ func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool)
 		}
 	}
 	return ""
-}
-
-// sameName reports whether two names are equal but for case and separators.
-func sameName(a, b string) bool {
-	plain := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
-	}
-	return plain(a) == plain(b)
 }
 
 // texts are the fields whose value is prose.
@@ -360,27 +342,17 @@ func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed 
 	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
 		return merge(current, passed), nil, nil
 	}
-	if g.before == nil {
+	if g.heldOut == nil {
 		if err := g.measure(); err != nil {
 			return nil, nil, err
 		}
 	}
 	passed, refused, err := g.findThemselves(base, current, passed)
-	for err == nil {
-		var lost []string
-		if lost, err = g.lost(base, merge(current, passed), slices.Sorted(maps.Keys(g.before))); len(lost) == 0 {
-			break
-		}
-		var more []Refusal
-		if passed, more, err = g.keepQueries(base, current, passed, lost); len(more) == 0 {
-			break
-		}
-		refused = append(refused, more...)
-	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return merge(current, passed), refused, nil
+	kept, more, err := g.keepQueries(base, current, passed)
+	return merge(current, kept), append(refused, more...), err
 }
 
 func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
@@ -401,7 +373,7 @@ func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, pass
 	for _, q := range passed {
 		switch q.Edit.Field {
 		case overlay.Task, overlay.Phrase, overlay.Alias:
-			if rankOf(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) >= found {
+			if !finds(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) {
 				refused = append(refused, Refusal{q.Edit,
 					fmt.Sprintf("searching for %q does not find %s among the first %d", q.Edit.Value, q.Edit.Tool, found)})
 				continue
@@ -412,39 +384,38 @@ func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, pass
 	return kept, refused, nil
 }
 
-// keepQueries refuses edits until none of the queries is lost. They are tried by halves.
-func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed []Proposal, queries []string) (
-	kept []Proposal, refused []Refusal, err error) {
-	lost, err := g.lost(base, merge(current, passed), queries)
+// keepQueries refuses edits with which a held-out query no longer finds its tool. They are tried by halves, each on top
+// of those that were kept before it.
+func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
+	refused []Refusal, err error) {
+	lost, err := g.lost(base, merge(current, passed))
 	switch {
-	case err != nil || len(lost) == 0:
+	case err != nil || lost == "" || len(passed) == 0:
 		return passed, nil, err
 	case len(passed) == 1:
-		tool, query, _ := strings.Cut(lost[0], "\x00")
-		return nil, []Refusal{{passed[0].Edit, fmt.Sprintf("%s is no longer found by its task %q", tool, query)}}, nil
+		return nil, []Refusal{{passed[0].Edit, lost}}, nil
 	}
 	half := len(passed) / 2
-	kept, refused, err = g.keepQueries(base, current, passed[:half], queries)
+	kept, refused, err = g.keepQueries(base, current, passed[:half])
 	if err != nil {
 		return nil, nil, err
 	}
-	rest, more, err := g.keepQueries(base, merge(current, kept), passed[half:], queries)
+	rest, more, err := g.keepQueries(base, merge(current, kept), passed[half:])
 	return append(slices.Clip(kept), rest...), append(refused, more...), err
 }
 
-// lost returns which of the held-out queries no longer find their tool with an overlay.
-func (g *Gate) lost(base host.Provider, o *overlay.Overlay, queries []string) (lost []string, err error) {
+// lost says which of the held-out queries no longer finds its tool with an overlay, "" if all do.
+func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	edited, err := g.with(base, o)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	for _, key := range queries {
-		tool, query, _ := strings.Cut(key, "\x00")
-		if g.before[key] < found && rankOf(edited, query, tool) >= found {
-			lost = append(lost, key)
+	for _, q := range g.heldOut {
+		if !finds(edited, q[1], q[0]) {
+			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1]), nil
 		}
 	}
-	return lost, nil
+	return "", nil
 }
 
 // with returns a host over the catalog with an overlay in place of the present one.
@@ -455,25 +426,21 @@ func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*call.Host, error) 
 			providers[i] = overlay.Wrap(base, func() (*overlay.Overlay, error) { return o, nil }, nil)
 		}
 	}
-	return quiet(providers)
-}
-
-// quiet returns a host that records nothing.
-func quiet(providers []host.Provider) (*call.Host, error) {
 	catalog, err := host.NewCatalog(providers...)
 	if err != nil {
 		return nil, err
 	}
-	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return eval.Quiet(catalog)
 }
 
-// measure ranks each tool for each of its author's tasks: these are the held-out queries, which no edit is made from.
+// measure gathers the tasks of authors that find their tools: these are the held-out queries, which no edit is made
+// from.
 func (g *Gate) measure() error {
-	h, err := quiet(g.Catalog.Providers())
+	h, err := eval.Quiet(g.Catalog)
 	if err != nil {
 		return err
 	}
-	g.before = map[string]int{}
+	g.heldOut = [][2]string{}
 	for p, name := range stats.Names(g.Catalog) {
 		t, err := host.Base(p).Tool(name)
 		if err != nil || t == nil {
@@ -481,22 +448,17 @@ func (g *Gate) measure() error {
 		}
 		full := p.Info().Name + "." + t.Name
 		for _, task := range t.Tasks {
-			g.before[full+"\x00"+task] = rankOf(h, task, full)
+			if finds(h, task, full) {
+				g.heldOut = append(g.heldOut, [2]string{full, task})
+			}
 		}
 	}
 	return nil
 }
 
-// rankOf returns the place of a tool among the hits of a query, from 0; found or more if it is not among the first.
-func rankOf(h *call.Host, query, tool string) int {
-	data, _, err := h.Search(context.Background(), host.Principal{}, host.SearchQuery{Text: query, Limit: found})
-	if err != nil {
-		return found
-	}
-	for i, r := range data.Results {
-		if strings.EqualFold(r.Name, tool) {
-			return i
-		}
-	}
-	return found
+// finds reports whether a tool is among the first hits of a query.
+func finds(h *call.Host, query, tool string) bool {
+	return slices.ContainsFunc(eval.Hits(h, host.SearchQuery{Text: query, Limit: found}), func(name string) bool {
+		return strings.EqualFold(name, tool)
+	})
 }

@@ -388,8 +388,8 @@ func TestGateKeepsSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rank := rankOf(edited, "make a loud sound", "desk.bell.ring"); rank >= found {
-		t.Errorf("the tool with that task is at %d", rank+1)
+	if !finds(edited, "make a loud sound", "desk.bell.ring") {
+		t.Error("the tool with that task is not found")
 	}
 	for _, r := range refused {
 		if !strings.Contains(r.Why, "make a loud sound") {
