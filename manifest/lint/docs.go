@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // tierBudgets are the tokens that each rendered tier should stay within, for a tool of at most plainParams parameters.
@@ -41,9 +42,9 @@ func checkTierLength(l *linter, at string, t *manifest.Tool) {
 }
 
 func checkTautology(l *linter, at string, t *manifest.Tool) {
-	said := stems(words(t.Name + " " + t.Group + " " + l.m.Name))
+	said := stems(spelling.Words(t.Name + " " + t.Group + " " + l.m.Name))
 	adds := func(s string) bool {
-		return slices.ContainsFunc(words(s), func(w string) bool {
+		return slices.ContainsFunc(spelling.Words(s), func(w string) bool {
 			return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
 		})
 	}
@@ -52,8 +53,8 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 			quoted(t.Docs.Brief), t.Name)
 	}
 	for _, p := range paramsOf(t) {
-		own := stems(words(p.name))
-		if d := words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
+		own := stems(spelling.Words(p.name))
+		if d := spelling.Words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
 			return !stopwords()[w] && !slices.Contains(own, stem(w))
 		}) && !p.item {
 			l.add(at+p.pointer, "the description of %q only repeats its name", p.name)
@@ -275,7 +276,7 @@ var (
 
 // named reports whether a field has a name of a set: one of its words, or the whole.
 func (f *field) named(set map[string]bool) bool {
-	return set[strings.ToLower(f.name)] || slices.ContainsFunc(words(f.name), func(w string) bool { return set[w] })
+	return set[strings.ToLower(f.name)] || slices.ContainsFunc(spelling.Words(f.name), func(w string) bool { return set[w] })
 }
 
 func checkCategory(l *linter, at string, t *manifest.Tool) {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // lookAlikes are letters of other scripts that look like Latin ones. Letters that are used as symbols, such as μ and
@@ -124,7 +125,7 @@ func readings(plain string) []string {
 			return -1
 		}, s)
 	})
-	replaced(joinedWords(), func(s string) string { return strings.Join(words(s), " ") })
+	replaced(joinedWords(), func(s string) string { return strings.Join(spelling.Words(s), " ") })
 	replaced(digitsInWord(), strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t").Replace)
 	for _, found := range encodedText().FindAllString(plain, 20) {
 		if text := decodeText(found); text != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // verbs are words that names of tools begin with. Many of them are nouns too.
@@ -62,12 +63,12 @@ var (
 func checkVerbName(l *linter) {
 	first := map[string]int{}
 	for _, t := range l.m.Tools {
-		if list := words(bareName(t.Name)); len(list) > 1 {
+		if list := spelling.Words(bareName(t.Name)); len(list) > 1 {
 			first[list[0]]++
 		}
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
-		list := words(bareName(t.Name))
+		list := spelling.Words(bareName(t.Name))
 		if len(list) > 1 && (list[0] == strings.ToLower(l.m.Name) ||
 			first[list[0]] > 2 && first[list[0]]*2 > len(l.m.Tools)) {
 			list = list[1:]
@@ -78,12 +79,12 @@ func checkVerbName(l *linter) {
 		noun := stem(list[len(list)-1])
 		for _, described := range []string{t.Docs.Brief, t.Docs.Standard} {
 			// The first word of a brief is its verb.
-			if all := stems(words(described)); len(all) > 1 && slices.Contains(all[1:], noun) {
+			if all := stems(spelling.Words(described)); len(all) > 1 && slices.Contains(all[1:], noun) {
 				return
 			}
 		}
 		for _, f := range resultsOf(t) {
-			if slices.Contains(stems(words(f.name+" "+f.description())), noun) {
+			if slices.Contains(stems(spelling.Words(f.name+" "+f.description())), noun) {
 				return
 			}
 		}
@@ -115,7 +116,7 @@ var synonyms = map[string]string{
 func checkNearDuplicate(l *linter) {
 	byName, byBrief := map[string]string{}, map[string]string{}
 	l.eachTool(func(at string, t *manifest.Tool) {
-		list := words(t.Name)
+		list := spelling.Words(t.Name)
 		if t.Group != "" && len(list) > 1 && sameName(list[0], t.Group) {
 			list = list[1:]
 		}
@@ -132,7 +133,7 @@ func checkNearDuplicate(l *linter) {
 			return
 		}
 		byName[key] = t.Name
-		brief := strings.Join(words(t.Docs.Brief), " ")
+		brief := strings.Join(spelling.Words(t.Docs.Brief), " ")
 		if other := byBrief[brief]; other != "" && t.Deprecated == nil {
 			l.add(at+"/docs/brief", "%q has the same brief as %q; say how they differ", t.Name, other)
 			return
@@ -145,7 +146,7 @@ func checkNearDuplicate(l *linter) {
 var selectors = wordSet("action operation command method verb op do task")
 
 func checkOneTask(l *linter, at string, t *manifest.Tool) {
-	list := words(bareName(t.Name))
+	list := spelling.Words(bareName(t.Name))
 	for i := 1; i+1 < len(list); i++ {
 		if list[i] == "and" && verbs()[list[i+1]] && verbs()[list[0]] {
 			l.add(at+"/name", "%q does two things; make it two tools", t.Name)
@@ -159,7 +160,7 @@ func checkOneTask(l *linter, at string, t *manifest.Tool) {
 		actions := 0
 		for _, v := range f.enum() {
 			if s, ok := v.(string); ok {
-				if w := words(s); len(w) > 0 && verbs()[w[0]] {
+				if w := spelling.Words(s); len(w) > 0 && verbs()[w[0]] {
 					actions++
 				}
 			}
@@ -177,8 +178,8 @@ func Promises(before, after, effect string) (verbs []string) {
 	isStronger := func(verb string) bool {
 		return effect != manifest.EffectDestructive && (destroys()[verb] || effect != manifest.EffectWrite && writes()[verb])
 	}
-	had := words(before)
-	for _, word := range words(after) {
+	had := spelling.Words(before)
+	for _, word := range spelling.Words(after) {
 		stem := strings.TrimSuffix(word, "s")
 		if (isStronger(word) || isStronger(stem)) && !slices.Contains(had, word) && !slices.Contains(had, stem) &&
 			!slices.Contains(verbs, word) {
@@ -190,7 +191,7 @@ func Promises(before, after, effect string) (verbs []string) {
 
 // checkEffectVerb compares the declared effect with the verb of the name, where its effect is plain.
 func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
-	list := append(words(bareName(t.Name)), "")
+	list := append(spelling.Words(bareName(t.Name)), "")
 	switch verb := list[0]; {
 	case t.Effect == manifest.EffectRead && (writes()[verb] || destroys()[verb]) && !isPure(l.m, t):
 		l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",

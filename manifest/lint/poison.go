@@ -310,7 +310,7 @@ func (l *linter) distinctNames() map[string]bool {
 				names[strings.ToLower(t.Name)] = true
 			}
 			bare := bareName(t.Name)
-			if list := words(bare); len(list) > 1 && strings.ToLower(bare) != strings.Join(list, "-") {
+			if list := spelling.Words(bare); len(list) > 1 && strings.ToLower(bare) != strings.Join(list, "-") {
 				names[strings.ToLower(bare)] = true
 			}
 		}
@@ -547,7 +547,7 @@ func (l *linter) pointerOf(full, query string, own map[string]string) string {
 // contentWords returns the stems of a phrase without stop words.
 func contentWords(phrase string) []string {
 	var list []string
-	for _, w := range words(phrase) {
+	for _, w := range spelling.Words(phrase) {
 		if s := stem(w); !stopwords()[w] && !slices.Contains(list, s) {
 			list = append(list, s)
 		}

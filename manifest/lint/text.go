@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
@@ -119,32 +118,6 @@ func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
 // bareName is the name of a tool within its group: the part after the last dot.
 func bareName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
-// words splits a name or a text into lower-case words: at case, digits stay with their letters.
-func words(s string) []string {
-	var list []string
-	var word []rune
-	flush := func() {
-		if len(word) > 0 {
-			list = append(list, strings.ToLower(string(word)))
-			word = word[:0]
-		}
-	}
-	runes := []rune(s)
-	for i, r := range runes {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			flush()
-			continue
-		case i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) ||
-			unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])):
-			flush()
-		}
-		word = append(word, r)
-	}
-	flush()
-	return list
-}
 
 // stem cuts the endings of English words roughly, so that forms of a word compare equal.
 func stem(word string) string {

@@ -129,16 +129,16 @@ func Fold(name string) string {
 	}, name)
 }
 
-// Words splits a name or a text at case and punctuation into words in lower case.
+// Words splits a name or a text at case and punctuation into words in lower case. Digits stay with their letters.
 func Words(text string) []string {
 	var spaced strings.Builder
-	lower := false
-	for _, r := range text {
-		if unicode.IsUpper(r) && lower {
+	runes := []rune(text)
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) ||
+			unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
 			spaced.WriteByte(' ')
 		}
 		spaced.WriteRune(unicode.ToLower(r))
-		lower = !unicode.IsUpper(r)
 	}
 	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
