@@ -26,13 +26,12 @@ func Clean(s string) string {
 
 // escape writes each [Hidden] character as JSON escapes it, but joiners that join as they are, if they are kept.
 func escape(s string, keepsJoiners bool) (b []byte) {
-	joins := func(r rune) bool { return keepsJoiners && r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
 	before := rune(0)
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
 		after, _ := utf8.DecodeRuneInString(s[i:])
-		if !Hidden(r) || (r == 0x200c || r == 0x200d) && joins(before) && joins(after) {
+		if !Hidden(r) || keepsJoiners && joins(before, r, after) {
 			b = utf8.AppendRune(b, r)
 		} else {
 			for _, unit := range utf16.Encode([]rune{r}) {
@@ -42,6 +41,38 @@ func escape(s string, keepsJoiners bool) (b []byte) {
 		before = r
 	}
 	return b
+}
+
+// joins reports whether a rune is a joiner between what can be joined: letters of other scripts, and emoji.
+func joins(before, r, after rune) bool {
+	isShown := func(r rune) bool { return r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
+	return (r == 0x200c || r == 0x200d) && isShown(before) && isShown(after)
+}
+
+// FirstHidden returns the first character of a text that is not shown, and reports whether there is one. A carriage
+// return may precede a line break, and a variation selector may follow what can be an emoji. In prose, joiners may join,
+// and blanks of any form are shown.
+func FirstHidden(s string, isProse bool) (rune, bool) {
+	const blank, textForm, emojiForm = 0x2800, 0xfe0e, 0xfe0f
+	before := rune(0)
+	for i, r := range s {
+		isShown := r != utf8.RuneError && !Hidden(r) && (isProse || r != blank)
+		switch r {
+		case '\r':
+			isShown = isProse || strings.HasPrefix(s[i+1:], "\n")
+		case textForm, emojiForm:
+			isSymbol := before >= utf8.RuneSelf && !unicode.IsLetter(before) && !Hidden(before)
+			isShown = before != textForm && before != emojiForm && (isSymbol || strings.ContainsRune("0123456789#*", before))
+		case 0x200c, 0x200d:
+			after, _ := utf8.DecodeRuneInString(s[i+utf8.RuneLen(r):])
+			isShown = isProse && joins(before, r, after)
+		}
+		if !isShown {
+			return r, true
+		}
+		before = r
+	}
+	return 0, false
 }
 
 // Strip returns what a reader sees of a text: it is without terminal sequences and [Hidden] characters. It serves to

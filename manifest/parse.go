@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/document"
@@ -329,7 +328,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		return
 	}
 	for _, name := range root.at("properties").names() {
-		if _, hidden := firstHidden(name); !hidden && CleanLine(name) != name {
+		if _, hidden := FirstHidden(name, false); !hidden && CleanLine(name) != name {
 			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it has white space around it, "+
 				"or line breaks", name)
 		}
@@ -376,35 +375,15 @@ func (c *checker) checkHidden(at string, raw json.RawMessage) {
 	jsontext.Values(doc, func(tokens []string, value any) {
 		object, _ := value.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			if r, found := firstHidden(key); found {
+			if r, found := FirstHidden(key, false); found {
 				c.add(at+jsontext.Pointer(tokens), "a key has the invisible or control character U+%04X; remove it", r)
 			}
 		}
 		text, _ := value.(string)
-		if r, found := firstHidden(text); found && slices.ContainsFunc(tokens, isRepeated) {
+		if r, found := FirstHidden(text, false); found && slices.ContainsFunc(tokens, isRepeated) {
 			c.add(at+jsontext.Pointer(tokens), "the value has the invisible or control character U+%04X; remove it", r)
 		}
 	})
-}
-
-// firstHidden returns the first character of a text that is not shown. A carriage return may precede a line break, and
-// a variation selector may follow what can be an emoji.
-func firstHidden(s string) (rune, bool) {
-	const blank, textForm, emojiForm = 0x2800, 0xfe0e, 0xfe0f
-	before := rune(emojiForm)
-	for i, r := range s {
-		if r == '\r' && strings.HasPrefix(s[i+1:], "\n") {
-			continue
-		}
-		selector := r == textForm || r == emojiForm
-		emoji := before >= utf8.RuneSelf && before != textForm && before != emojiForm ||
-			strings.ContainsRune("0123456789#*", before)
-		if Hidden(r) || r == utf8.RuneError || r == blank || selector && !emoji {
-			return r, true
-		}
-		before = r
-	}
-	return 0, false
 }
 
 // maxListing bounds the documentation of a schema, in bytes: a long list of values that many parameters refer to would

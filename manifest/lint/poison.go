@@ -146,33 +146,10 @@ func checkHiddenCharacters(l *linter) {
 		if t.kind == data {
 			continue // the parser and the gate of schemas answer for values
 		}
-		runes := []rune(t.raw)
-		for i, r := range runes {
-			if r != '\r' && (manifest.Hidden(r) || r == unicode.ReplacementChar || isSelector(r)) && !isOrthography(runes, i) {
-				l.add(t.pointer, "the text has the invisible or control character U+%04X; remove it", r)
-				break
-			}
+		if r, found := manifest.FirstHidden(t.raw, true); found {
+			l.add(t.pointer, "the text has the invisible or control character U+%04X; remove it", r)
 		}
 	}
-}
-
-// isSelector reports whether a rune chooses between the forms of an emoji.
-func isSelector(r rune) bool { return r == 0xfe0e || r == 0xfe0f }
-
-// isOrthography reports whether an invisible character belongs where it is: a joiner between letters of scripts that
-// have joiners, or between emoji, or one selector after a symbol.
-func isOrthography(runes []rune, i int) bool {
-	shown := func(i int) bool {
-		return i >= 0 && i < len(runes) && runes[i] >= 0x300 && !manifest.Hidden(runes[i])
-	}
-	switch r := runes[i]; {
-	case r == 0x200c || r == 0x200d:
-		return shown(i-1) && shown(i+1)
-	case isSelector(r):
-		keycap := i > 0 && strings.ContainsRune("0123456789#*", runes[i-1])
-		return keycap || shown(i-1) && !isSelector(runes[i-1]) && !unicode.IsLetter(runes[i-1])
-	}
-	return false
 }
 
 // imperative is what a sentence has that says which tool to call, or that a tool is bad.
@@ -465,13 +442,15 @@ func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
 	}
-	own := map[string]string{} // phrase -> pointer
-	var mine [][]string
+	own := map[string]string{}        // phrase -> pointer
+	having := map[string][][]string{} // word -> phrases of this plugin that have it
 	l.eachTool(func(at string, t *manifest.Tool) {
 		add := func(pointer, phrase string) {
 			if list := contentWords(phrase); len(list) > 0 && own[phrase] == "" {
 				own[phrase] = pointer
-				mine = append(mine, list)
+				for _, w := range list {
+					having[w] = append(having[w], list)
+				}
 			}
 		}
 		for i, a := range t.Aliases {
@@ -485,14 +464,21 @@ func checkTakesFirstPlace(l *linter) {
 		}
 	})
 	likeness := map[string]float64{} // of a phrase of another tool to the nearest of this plugin
-	near := newNearest(mine)
+	nearness := func(list []string) (most float64) {
+		for _, w := range list {
+			for _, mine := range having[w] {
+				most = max(most, overlap(list, mine))
+			}
+		}
+		return most
+	}
 	owners := map[string][]string{} // phrase of another tool -> the tools that have it
 	for _, p := range l.others {
 		for _, t := range p.Tools {
 			full := p.Name + "." + t.Name
 			for _, phrase := range append(append([]string{full, bareName(t.Name)}, t.Aliases...), t.Tasks...) {
 				key := strings.ToLower(phrase)
-				if o := near.overlap(contentWords(phrase)); o >= 0.5 {
+				if o := nearness(contentWords(phrase)); o >= 0.5 {
 					owners[key], likeness[key] = append(owners[key], full), max(o, likeness[key])
 				}
 			}
@@ -567,38 +553,4 @@ func overlap(a, b []string) float64 {
 		return 0
 	}
 	return float64(shared) / float64(len(a)+len(b)-shared)
-}
-
-// nearest finds the list of words that shares most with another, among many lists.
-type nearest struct {
-	lists  [][]string
-	having map[string][]int // the lists that have a word
-	shared []int            // with each list; zero between calls
-}
-
-func newNearest(lists [][]string) *nearest {
-	n := &nearest{lists, map[string][]int{}, make([]int, len(lists))}
-	for i, list := range lists {
-		for _, w := range list {
-			n.having[w] = append(n.having[w], i)
-		}
-	}
-	return n
-}
-
-// overlap returns the overlap of a list of distinct words with the one that it shares most with.
-func (n *nearest) overlap(list []string) float64 {
-	best := 0.0
-	for _, w := range list {
-		for _, i := range n.having[w] {
-			n.shared[i]++
-			best = max(best, float64(n.shared[i])/float64(len(list)+len(n.lists[i])-n.shared[i]))
-		}
-	}
-	for _, w := range list {
-		for _, i := range n.having[w] {
-			n.shared[i] = 0
-		}
-	}
-	return best
 }
