@@ -155,6 +155,9 @@ func Newer(a, b string) bool {
 	return slices.Compare(x[:], y[:]) > 0
 }
 
+// Major returns the first number of a version, 0 if it has none.
+func Major(v string) int { return versionParts(v)[0] }
+
 func versionParts(v string) (parts [3]int) {
 	v, _, _ = strings.Cut(v, "-")
 	v, _, _ = strings.Cut(v, "+")

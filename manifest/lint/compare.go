@@ -46,13 +46,7 @@ func Breaking(changes []Change) []Change {
 }
 
 // IsMajor reports whether a new version announces that it breaks: its first number is higher.
-func IsMajor(before, after string) bool {
-	number := func(v string) *big.Int {
-		n, _ := new(big.Int).SetString(v[:len(v)-len(strings.TrimLeft(v, "0123456789"))], 10)
-		return cmp.Or(n, new(big.Int))
-	}
-	return number(after).Cmp(number(before)) > 0
-}
+func IsMajor(before, after string) bool { return manifest.Major(after) > manifest.Major(before) }
 
 // Compare returns how a new version of a plugin differs from an old one, what breaks first.
 func Compare(before, after *manifest.Manifest) []Change {

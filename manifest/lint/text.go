@@ -26,7 +26,6 @@ const (
 // text is one text of a manifest.
 type text struct {
 	pointer string
-	key     string // the member that holds it or the list that it is in, such as brief or when_not
 	kind    textKind
 	raw     string // as the manifest has it
 	plain   string // on one line, cleaned, with letters of any style as ASCII letters; for matching
@@ -52,51 +51,42 @@ func collectTexts(m *manifest.Manifest) []text {
 	if err != nil {
 		return nil
 	}
-	c := &collector{}
-	c.walk(doc, nil, "", prose, false)
-	return c.texts
+	var texts []text
+	jsontext.Values(doc, func(tokens []string, v any) {
+		add := func(kind textKind, s string) {
+			exempt := slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(exemptKeys, t) })
+			texts = append(texts, text{jsontext.Pointer(tokens), kind, s, foldLetters(visible(s)), exempt})
+		}
+		if n := len(tokens); n > 1 && tokens[n-2] == "properties" {
+			add(data, tokens[n-1])
+		}
+		if s, ok := v.(string); ok {
+			add(kindOf(tokens), s)
+		}
+	})
+	return texts
 }
 
-type collector struct{ texts []text }
-
-// walk visits a value. key is the nearest name of a member; kind is data below an example's values.
-func (c *collector) walk(v any, tokens []string, key string, kind textKind, exempt bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, name := range sortedKeys(v) {
-			below, free := kind, exempt || slices.Contains(exemptKeys, name)
-			_, isText := v[name].(string)
-			switch {
-			case kind == data:
-			case slices.Contains(dataKeys, name) && !isSchemaOrList(tokens):
-				below = data
-			case isText && !slices.Contains(proseKeys, name):
-				below = data // names, versions, types, patterns
-			}
-			if len(tokens) > 0 && tokens[len(tokens)-1] == "properties" {
-				c.add(append(slices.Clone(tokens), name), key, data, name, free)
-			}
-			c.walk(v[name], append(slices.Clone(tokens), name), name, below, free)
+// kindOf returns what the text that tokens lead to is for.
+func kindOf(tokens []string) textKind {
+	key, isInList := "", false // the nearest name of a member
+	for i, t := range tokens {
+		if slices.Contains(dataKeys, t) && !isSchemaOrList(tokens[:i]) {
+			return data
 		}
-	case []any:
-		if kind == prose && slices.Contains(phraseKeys, key) {
-			kind = phrase
+		if _, err := strconv.Atoi(t); err == nil {
+			isInList = true
+		} else {
+			key, isInList = t, false
 		}
-		for i, item := range v {
-			below := kind
-			if _, isText := item.(string); isText && kind == prose && !slices.Contains(proseKeys, key) {
-				below = data
-			}
-			c.walk(item, append(slices.Clone(tokens), strconv.Itoa(i)), key, below, exempt)
-		}
-	case string:
-		c.add(tokens, key, kind, v, exempt)
 	}
-}
-
-func (c *collector) add(tokens []string, key string, kind textKind, s string, exempt bool) {
-	plain := foldLetters(visible(s))
-	c.texts = append(c.texts, text{jsontext.Pointer(tokens), key, kind, s, plain, exempt})
+	switch {
+	case isInList && slices.Contains(phraseKeys, key):
+		return phrase
+	case slices.Contains(proseKeys, key):
+		return prose
+	}
+	return data // names, versions, types, patterns
 }
 
 // isSchemaOrList reports whether a member named like data is the schema of a tool, its list of examples, or a property.
@@ -104,11 +94,7 @@ func isSchemaOrList(tokens []string) bool {
 	if len(tokens) == 2 && tokens[0] == "tools" {
 		return true // /tools/0/params and /tools/0/examples
 	}
-	parent := ""
-	if len(tokens) > 0 {
-		parent = tokens[len(tokens)-1]
-	}
-	return parent == "properties" || parent == "$defs" || parent == "definitions"
+	return len(tokens) > 0 && slices.Contains([]string{"properties", "$defs", "definitions"}, tokens[len(tokens)-1])
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
