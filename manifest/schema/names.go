@@ -166,8 +166,7 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 			continue
 		}
 		s.object[name] = s.object[given]
-		s.move(s.at.key(given).pointer(), s.at.key(name).pointer(), Renamed)
-		s.take(given, name)
+		s.settle(given, name, s.at.key(name), Renamed)
 	}
 }
 
@@ -230,14 +229,14 @@ func (s *strangers) convertAll() {
 		name := s.free[i]
 		if meant := inUnit(s.prop(name), value+unitOf(given)); meant != nil {
 			s.object[name] = meant
-			s.move(s.at.key(given).pointer(), s.at.key(name).pointer(), Renamed)
-			s.take(given, name)
+			s.settle(given, name, s.at.key(name), Renamed)
 		}
 	}
 }
 
-// take removes an unknown property that has found its place, and the name that it got.
-func (s *strangers) take(given, name string) {
+// settle records where an unknown property has its place, and removes it, and the name that is now taken.
+func (s *strangers) settle(given, name string, to *location, how string) {
+	s.move(s.at.key(given).pointer(), to.pointer(), how)
 	delete(s.object, given)
 	s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == given })
 	s.free = slices.DeleteFunc(s.free, func(n string) bool { return n == name })
@@ -328,8 +327,7 @@ func (s *strangers) sinkAll() {
 			s.object[homes[0]] = home
 		}
 		home[given] = s.object[given]
-		s.move(s.at.key(given).pointer(), s.at.key(homes[0]).key(given).pointer(), Moved)
-		s.take(given, homes[0])
+		s.settle(given, homes[0], s.at.key(homes[0]).key(given), Moved)
 	}
 }
 
@@ -351,8 +349,7 @@ func (s *strangers) sinkRest() {
 	inner := map[string]any{}
 	for _, given := range slices.Clone(s.names) {
 		inner[given] = s.object[given]
-		s.move(s.at.key(given).pointer(), s.at.key(home).key(given).pointer(), Moved)
-		s.take(given, home)
+		s.settle(given, home, s.at.key(home).key(given), Moved)
 	}
 	s.object[home] = inner
 }

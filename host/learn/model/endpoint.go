@@ -223,12 +223,10 @@ func parseReply(q *Question, raw []byte) (*reply, error) {
 
 // sleep waits, unless the context ends before.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }
