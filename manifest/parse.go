@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 //go:embed schema.json
@@ -53,14 +54,10 @@ type Error struct {
 
 func (e *Error) Error() string {
 	texts := make([]string, 0, len(e.Problems))
-	for i, p := range e.Problems {
-		if i == 8 {
-			texts = append(texts, fmt.Sprintf("and %d more", len(e.Problems)-i))
-			break
-		}
+	for _, p := range e.Problems {
 		texts = append(texts, p.String())
 	}
-	return "invalid manifest: " + strings.Join(texts, "; ")
+	return "invalid manifest: " + strings.Join(spelling.AtMost(texts, 8), "; ")
 }
 
 func refuse(pointer, format string, args ...any) *Error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // The kinds of [Change].
@@ -54,13 +55,22 @@ func Compare(before, after *manifest.Manifest) []Change {
 	c.tools(before, after)
 	c.rights(before, after)
 	c.tool = ""
-	c.accepts(newPair("settings", before.Settings, after.Settings))
+	c.compare("settings", before.Settings, after.Settings, c.accepts)
 	return append(Breaking(c.found), slices.DeleteFunc(c.found, func(c Change) bool { return c.Breaks })...)
 }
 
 type comparer struct {
-	tool  string
-	found []Change
+	tool     string
+	what     string // that is compared: the parameters, the result or the settings
+	old, now *fieldWalker
+	found    []Change
+}
+
+// compare compares two schemas by one of the methods for values at a path, such as options.depth.
+func (c *comparer) compare(what string, before, after json.RawMessage, by func(path string, depth int, old, now any)) {
+	c.what = what
+	c.old, c.now = &fieldWalker{root: schemaNode(before)}, &fieldWalker{root: schemaNode(after)}
+	by("", 0, c.old.root, c.now.root)
 }
 
 func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
@@ -130,12 +140,12 @@ func (c *comparer) compareTool(before, after *manifest.Manifest, old, now *manif
 	if !old.OpenWorld && now.OpenWorld {
 		c.add(kindEffect, true, "it now reaches systems outside the plugin")
 	}
-	c.accepts(newPair("parameter", old.Params, now.Params))
+	c.compare("parameter", old.Params, now.Params, c.accepts)
 	c.positional(old.Positional, now.Positional)
 	if len(old.Returns) > 0 && len(now.Returns) == 0 {
 		c.add(kindResult, true, "it no longer declares what it returns")
 	} else if len(old.Returns) > 0 {
-		c.promises(newPair("result", old.Returns, now.Returns))
+		c.compare("result", old.Returns, now.Returns, c.promises)
 	}
 	c.exitCodes(before, after, old, now)
 	if old.Deprecated == nil && now.Deprecated != nil {
@@ -231,12 +241,6 @@ func eachRight(c manifest.Capabilities) map[string]bool {
 	return all
 }
 
-// node is a schema within its document.
-type node struct {
-	w *fieldWalker
-	v any
-}
-
 func schemaNode(raw json.RawMessage) any {
 	v, _ := jsontext.Decode(raw, jsontext.Limits{}) // nil for what Parse refuses
 	return v
@@ -251,58 +255,43 @@ func schemaMap(raw json.RawMessage) map[string]any {
 // maxCompareDepth bounds how deep two schemas are compared; a schema can contain itself.
 const maxCompareDepth = 12
 
-// pair is one value in the old and the new version.
-type pair struct {
-	what, path string // path names the value within the whole, as in options.depth
-	depth      int
-	old, now   node
-}
-
-func newPair(what string, before, after json.RawMessage) pair {
-	old, now := schemaNode(before), schemaNode(after)
-	return pair{what: what, old: node{&fieldWalker{root: old}, old}, now: node{&fieldWalker{root: now}, now}}
-}
-
-// below returns the pair of two values within this one.
-func (p pair) below(path string, old, now any) pair {
-	return pair{p.what, path, p.depth + 1, node{p.old.w, old}, node{p.now.w, now}}
-}
-
-// pathOf returns the path of a property.
-func (p pair) pathOf(name string) string { return strings.TrimPrefix(p.path+"."+name, ".") }
+// pathOf returns the path of a property of the value at a path.
+func pathOf(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
 // describe names the value at a path: the parameter days, the field days[].rain of the result.
-func (p pair) describe(path string) string {
+func (c *comparer) describe(path string) string {
 	switch {
-	case path == "" && p.what == "parameter":
+	case path == "" && c.what == "parameter":
 		return "the object of parameters"
 	case path == "":
-		return "the " + p.what
-	case p.what == "result":
+		return "the " + c.what
+	case c.what == "result":
 		return "the field " + path + " of the result"
-	case p.what == "settings":
+	case c.what == "settings":
 		return "the setting " + path
 	}
-	return "the " + p.what + " " + path
+	return "the " + c.what + " " + path
 }
 
-func (n node) object() map[string]any {
-	s, _ := n.w.resolve(n.v, nil)
-	return s
+// objects returns the schemas of a value, nil for what is not an object.
+func (c *comparer) objects(old, now any) (a, b map[string]any) {
+	a, _ = c.old.resolve(old, nil)
+	b, _ = c.now.resolve(now, nil)
+	return a, b
 }
 
 // accepts reports what the new schema no longer accepts.
-func (c *comparer) accepts(p pair) {
-	a, b := p.old.object(), p.now.object()
-	name := p.describe(p.path)
+func (c *comparer) accepts(path string, depth int, old, now any) {
+	a, b := c.objects(old, now)
+	name := c.describe(path)
 	narrowed := func(format string, args ...any) {
 		c.add(kindNarrowed, true, "%s %s", name, fmt.Sprintf(format, args...))
 	}
-	if p.depth >= maxCompareDepth {
+	if depth >= maxCompareDepth {
 		return
 	}
 	if b == nil {
-		if p.now.v == false && a != nil {
+		if now == false && a != nil {
 			narrowed("is refused")
 		}
 		return
@@ -353,9 +342,9 @@ func (c *comparer) accepts(p pair) {
 	if v, ok := b["default"]; ok && a["default"] != nil && !isEqual(v, a["default"]) {
 		c.add(kindDefault, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
 	}
-	c.properties(p, a, b)
+	c.properties(path, depth, a, b)
 	if items, ok := b["items"]; ok && a["items"] != nil {
-		c.accepts(p.below(p.path+"[]", a["items"], items))
+		c.accepts(path+"[]", depth+1, a["items"], items)
 	}
 }
 
@@ -381,26 +370,26 @@ func rational(v any) (*big.Rat, bool) {
 }
 
 // properties compares the properties of objects: what is gone, renamed, or newly required.
-func (c *comparer) properties(p pair, a, b map[string]any) {
+func (c *comparer) properties(path string, depth int, a, b map[string]any) {
 	was, _ := a["properties"].(map[string]any)
 	is, _ := b["properties"].(map[string]any)
 	requires, required := texts(b["required"]), texts(a["required"])
 	successors := map[string]bool{}
 	for _, name := range sortedKeys(was) {
-		path := p.pathOf(name)
+		at := pathOf(path, name)
 		if below, still := is[name]; still {
-			c.accepts(p.below(path, was[name], below))
+			c.accepts(at, depth+1, was[name], below)
 			continue
 		}
 		candidates := slices.DeleteFunc(sortedKeys(is), func(other string) bool {
 			_, known := was[other]
-			return known || successors[other] || !p.below("", was[name], is[other]).isRenamed(name)
+			return known || successors[other] || !c.isRenamed(name, was[name], is[other])
 		})
 		if len(candidates) == 1 {
 			successors[candidates[0]] = true
-			c.add(kindRenamed, true, "%s is renamed to %s", p.describe(path), p.pathOf(candidates[0]))
+			c.add(kindRenamed, true, "%s is renamed to %s", c.describe(at), pathOf(path, candidates[0]))
 		} else {
-			c.add(kindRemoved, true, "%s is removed", p.describe(path))
+			c.add(kindRemoved, true, "%s is removed", c.describe(at))
 		}
 	}
 	for _, name := range sortedKeys(is) {
@@ -408,20 +397,20 @@ func (c *comparer) properties(p pair, a, b map[string]any) {
 		isRequired := slices.Contains(requires, name) && !slices.Contains(required, name)
 		switch {
 		case successors[name]:
-		case isRequired && (known || len(a) > 0 || p.path == ""):
-			c.add(kindNarrowed, true, "%s is required now", p.describe(p.pathOf(name)))
+		case isRequired && (known || len(a) > 0 || path == ""):
+			c.add(kindNarrowed, true, "%s is required now", c.describe(pathOf(path, name)))
 		case !known:
-			c.add(kindAdded, false, "%s is new", p.describe(p.pathOf(name)))
+			c.add(kindAdded, false, "%s is new", c.describe(pathOf(path, name)))
 		}
 	}
 	if b["additionalProperties"] == false && a["additionalProperties"] != false && len(a) > 0 {
-		c.add(kindNarrowed, true, "%s no longer takes further properties", p.describe(p.path))
+		c.add(kindNarrowed, true, "%s no longer takes further properties", c.describe(path))
 	}
 }
 
 // isRenamed reports whether the new parameter may be the old one with another name: it says so, or has the same schema.
-func (p pair) isRenamed(name string) bool {
-	a, b := p.old.object(), p.now.object()
+func (c *comparer) isRenamed(name string, old, now any) bool {
+	a, b := c.objects(old, now)
 	if slices.Contains(texts(b["x-aliases"]), name) {
 		return true
 	}
@@ -436,19 +425,19 @@ func (p pair) isRenamed(name string) bool {
 }
 
 // promises reports what the new schema of a result no longer promises.
-func (c *comparer) promises(p pair) {
-	a, b := p.old.object(), p.now.object()
-	if a == nil || p.depth >= maxCompareDepth {
+func (c *comparer) promises(path string, depth int, old, now any) {
+	a, b := c.objects(old, now)
+	if a == nil || depth >= maxCompareDepth {
 		return
 	}
-	name := p.describe(p.path)
-	before, now := texts(a["type"]), texts(b["type"])
-	for _, kind := range now {
+	name := c.describe(path)
+	before, kinds := texts(a["type"]), texts(b["type"])
+	for _, kind := range kinds {
 		if len(before) > 0 && !acceptsType(before, kind) {
 			c.add(kindResult, true, "%s can be %s", name, article(kind))
 		}
 	}
-	isAny := len(now) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil
+	isAny := len(kinds) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil
 	if len(before) > 0 && isAny {
 		c.add(kindResult, true, "%s can be of any type", name)
 	}
@@ -463,24 +452,24 @@ func (c *comparer) promises(p pair) {
 	was, _ := a["properties"].(map[string]any)
 	is, _ := b["properties"].(map[string]any)
 	for _, key := range sortedKeys(was) {
-		path := p.pathOf(key)
+		at := pathOf(path, key)
 		below, still := is[key]
 		switch {
 		case !still:
-			c.add(kindRemoved, true, "%s is removed", p.describe(path))
+			c.add(kindRemoved, true, "%s is removed", c.describe(at))
 			continue
 		case slices.Contains(texts(a["required"]), key) && !slices.Contains(texts(b["required"]), key):
-			c.add(kindResult, true, "%s can be missing", p.describe(path))
+			c.add(kindResult, true, "%s can be missing", c.describe(at))
 		}
-		c.promises(p.below(path, was[key], below))
+		c.promises(at, depth+1, was[key], below)
 	}
 	for _, key := range sortedKeys(is) {
 		if _, known := was[key]; !known {
-			c.add(kindAdded, false, "%s is new", p.describe(p.pathOf(key)))
+			c.add(kindAdded, false, "%s is new", c.describe(pathOf(path, key)))
 		}
 	}
 	if items, ok := a["items"]; ok && b["items"] != nil {
-		c.promises(p.below(p.path+"[]", items, b["items"]))
+		c.promises(path+"[]", depth+1, items, b["items"])
 	}
 }
 
@@ -530,12 +519,8 @@ func withoutValues(a, b []any) []any {
 
 func shown(values []any) string {
 	var list []string
-	for i, v := range values {
-		if i == 5 {
-			list = append(list, fmt.Sprintf("and %d more", len(values)-i))
-			break
-		}
+	for _, v := range values {
 		list = append(list, manifest.Clip(string(canonical(v)), 40))
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(spelling.AtMost(list, 5), ", ")
 }

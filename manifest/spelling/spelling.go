@@ -163,6 +163,14 @@ func IsTypo(given, name string) bool {
 	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
 }
 
+// AtMost returns the first items of a list, and one that counts the others: "and 3 more".
+func AtMost(items []string, most int) []string {
+	if more := len(items) - most; more > 0 {
+		return append(items[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return items
+}
+
 // Plural returns a number with its noun: "1 tool", "2 tools".
 func Plural(n int, noun string) string {
 	if n == 1 {
