@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	"manifest": {
 		"internal/lazy", "manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"manifest/generate": {"manifest/jsontext"},
+	"manifest/generate": {"manifest/jsontext", "manifest/schema"},
 	"manifest/lint":     {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
@@ -260,7 +260,6 @@ var testsMayImport = map[string][]string{
 	"cdp/internal/keeper/tenant": {"cdp/internal/keeper/mux/muxtest"},
 	"cdp/internal/keeper/verb":   {"cdp/internal/keeper/mux/muxtest"},
 	"manifest":                   {"internal/schemafacts"},
-	"manifest/generate":          {"manifest/schema"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
 	"host/oci":                   {"internal/foreign"},
 	"cdp": {

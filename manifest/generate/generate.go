@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Generator makes values by one schema. It is not safe for concurrent use.
@@ -92,8 +93,8 @@ func (g *Generator) Mutants(value any, most int) []any {
 const maxDepth = 12
 
 func (g *Generator) value(node any, depth int) any {
-	schema, ok := g.resolve(node).(map[string]any)
-	if !ok {
+	schema := g.resolve(node)
+	if schema == nil {
 		return map[string]any{}
 	}
 	if depth > 4*maxDepth { // it requires itself, and no value is valid
@@ -148,22 +149,13 @@ func (g *Generator) listed(schema map[string]any) (any, bool) {
 	return values[g.rand.IntN(len(values))], true
 }
 
-func (g *Generator) resolve(node any) any {
-	for range maxDepth {
-		schema, _ := node.(map[string]any)
-		ref, ok := schema["$ref"].(string)
-		if !ok {
-			return node
-		}
-		tokens, _ := jsontext.SplitPointer(strings.TrimPrefix(ref, "#"))
-		node, _ = jsontext.Lookup(g.root, tokens)
-	}
-	return node
+func (g *Generator) resolve(node any) map[string]any {
+	s, _ := schema.Resolve(g.root, node, nil)
+	return s
 }
 
 // merged returns a schema with the keywords of another one. Properties of both are kept.
-func merged(a map[string]any, other any, without string) map[string]any {
-	b, _ := other.(map[string]any)
+func merged(a, b map[string]any, without string) map[string]any {
 	out := maps.Clone(a)
 	delete(out, without)
 	for k, v := range b {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -62,15 +63,15 @@ func Compare(before, after *manifest.Manifest) []Change {
 type comparer struct {
 	tool     string
 	what     string // that is compared: the parameters, the result or the settings
-	old, now *fieldWalker
+	old, now any    // the documents of the schemas
 	found    []Change
 }
 
 // compare compares two schemas by one of the methods for values at a path, such as options.depth.
 func (c *comparer) compare(what string, before, after json.RawMessage, by func(path string, depth int, old, now any)) {
 	c.what = what
-	c.old, c.now = &fieldWalker{root: schemaNode(before)}, &fieldWalker{root: schemaNode(after)}
-	by("", 0, c.old.root, c.now.root)
+	c.old, c.now = schemaNode(before), schemaNode(after)
+	by("", 0, c.old, c.now)
 }
 
 func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
@@ -275,8 +276,8 @@ func (c *comparer) describe(path string) string {
 
 // objects returns the schemas of a value, nil for what is not an object.
 func (c *comparer) objects(old, now any) (a, b map[string]any) {
-	a, _ = c.old.resolve(old, nil)
-	b, _ = c.now.resolve(now, nil)
+	a, _ = schema.Resolve(c.old, old, nil)
+	b, _ = schema.Resolve(c.now, now, nil)
 	return a, b
 }
 

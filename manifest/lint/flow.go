@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func checkFlow(l *linter, at string, t *manifest.Tool) {
@@ -81,11 +82,10 @@ func (l *linter) checkBefore(pointer, name, result string) {
 
 // hasField reports whether a value by a schema can have the field that the tokens of a pointer lead to.
 func hasField(root any, tokens []string) bool {
-	w := &fieldWalker{root: root}
 	at, seen := root, []string(nil)
 	for _, token := range tokens {
 		var s map[string]any
-		s, seen = w.resolve(at, seen)
+		s, seen = schema.Resolve(root, at, seen)
 		properties, _ := s["properties"].(map[string]any)
 		next, declared := properties[token]
 		if _, err := strconv.Atoi(token); err == nil && s["items"] != nil {

@@ -48,40 +48,9 @@ type fieldWalker struct {
 	fields []field
 }
 
-// resolve follows local references. Those on the way are in seen, so that a schema within itself ends.
-func (w *fieldWalker) resolve(v any, seen []string) (map[string]any, []string) {
-	for {
-		s, ok := v.(map[string]any)
-		if !ok {
-			return nil, seen
-		}
-		ref, ok := s["$ref"].(string)
-		if !ok {
-			return s, seen
-		}
-		tokens, ok := jsontext.SplitPointer(strings.TrimPrefix(ref, "#"))
-		if !ok || slices.Contains(seen, ref) {
-			return nil, seen
-		}
-		target, ok := jsontext.Lookup(w.root, tokens)
-		if !ok {
-			return nil, seen
-		}
-		if own, described := s["description"].(string); described {
-			if t, ok := target.(map[string]any); ok && t["$ref"] == nil {
-				merged := maps.Clone(t)
-				merged["description"] = own
-				target = merged
-			}
-		}
-		seen = append(slices.Clone(seen), ref)
-		v = target
-	}
-}
-
 // object adds the properties of an object and of what it combines.
 func (w *fieldWalker) object(v any, tokens []string, depth int, seen []string) {
-	s, seen := w.resolve(v, seen)
+	s, seen := schema.Resolve(w.root, v, seen)
 	if s == nil || depth > 20 {
 		return
 	}
@@ -103,7 +72,7 @@ func (w *fieldWalker) field(v any, tokens []string, name string, depth int, requ
 	if len(w.fields) >= maxFields {
 		return
 	}
-	s, seen := w.resolve(v, seen)
+	s, seen := schema.Resolve(w.root, v, seen)
 	always, _ := v.(bool)
 	w.fields = append(w.fields, field{jsontext.Pointer(tokens), name, depth, required, item, s, always,
 		w.root})

@@ -148,3 +148,35 @@ func deepCopy(v any) any {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Resolve follows the local references of a decoded schema in its document. It returns nil for what is not an object.
+// References on the way are in seen, so that a schema within itself ends.
+func Resolve(root, v any, seen []string) (map[string]any, []string) {
+	for {
+		s, ok := v.(map[string]any)
+		if !ok {
+			return nil, seen
+		}
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			return s, seen
+		}
+		tokens, ok := jsontext.SplitPointer(strings.TrimPrefix(ref, "#"))
+		if !ok || slices.Contains(seen, ref) {
+			return nil, seen
+		}
+		target, ok := jsontext.Lookup(root, tokens)
+		if !ok {
+			return nil, seen
+		}
+		if own, described := s["description"].(string); described {
+			if t, ok := target.(map[string]any); ok && t["$ref"] == nil {
+				merged := maps.Clone(t)
+				merged["description"] = own
+				target = merged
+			}
+		}
+		seen = append(slices.Clone(seen), ref)
+		v = target
+	}
+}
