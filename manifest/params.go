@@ -169,10 +169,7 @@ func describeParam(name string, n, root *node) Param {
 	p := Param{Name: CleanLine(name)}
 	target, ref := n.resolve(root)
 	p.Type, p.Ref = target.typeName(root), CleanLine(ref)
-	p.Enum, p.Default = target.enum(), n.value("default")
-	if p.Default == nil {
-		p.Default = target.value("default")
-	}
+	p.Enum, p.Default = target.enum(), defaultOf(n, target)
 	p.Description = CleanLine(cmp.Or(n.text("description"), target.text("description")))
 	p.Format = CleanLine(target.text("format"))
 	if target.at("items").isObject() && strings.Contains(p.Type, "array") {
@@ -180,6 +177,14 @@ func describeParam(name string, n, root *node) Param {
 		p.Items = &Items{Type: it.typeName(root), Ref: CleanLine(itRef), Enum: it.enum()}
 	}
 	return p
+}
+
+// defaultOf returns the default of a schema, or else of what it refers to.
+func defaultOf(n, target *node) json.RawMessage {
+	if n.has("default") {
+		return n.value("default")
+	}
+	return target.value("default")
 }
 
 // plain returns the type as Type, Items, Enum and Format say it.

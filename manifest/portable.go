@@ -64,9 +64,7 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 	}
 	c.active[t] = t != nil
 	defer delete(c.active, t)
-	if v := n.at("default"); v != nil {
-		out["default"] = v.raw
-	} else if v := t.at("default"); v != nil {
+	if v := cmp.Or(n.at("default"), t.at("default")); v != nil {
 		out["default"] = v.raw
 	}
 	format := t.text("format")

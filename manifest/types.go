@@ -275,10 +275,7 @@ func (p *printer) field(name string, isRequired bool, n *node) string {
 	if n.has("description") || t.has("description") {
 		p.more++
 	}
-	value := n.value("default")
-	if value == nil {
-		value = t.value("default")
-	}
+	value := defaultOf(n, t)
 	switch {
 	case value == nil, string(value) == "{}", string(value) == "[]", string(value) == "null":
 		return text

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -58,7 +59,7 @@ func strictNode(in map[string]any) map[string]any {
 	if len(properties) == 0 {
 		out["type"] = "string"
 		description, _ := out["description"].(string)
-		out["description"] = joined(description, "A JSON object as text.")
+		out["description"] = strings.TrimSpace(description + " A JSON object as text.")
 		return out
 	}
 	required, _ := in["required"].([]any)
@@ -103,11 +104,4 @@ func withoutTwins(cases []any) (kept []any) {
 		}
 	}
 	return kept
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + " " + b
 }

@@ -15,30 +15,23 @@ const (
 	skillTools       = 60
 )
 
-// byPlugin groups the tools by plugin, in their original order.
-func (x *exporter) byPlugin() (groups [][]exported) {
-	at := map[string]int{}
-	for _, t := range x.tools {
-		i, known := at[t.at.Plugin]
-		if !known {
-			i = len(groups)
-			at[t.at.Plugin] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], t)
-	}
-	return groups
-}
-
-// perPlugin writes one file for each plugin.
+// perPlugin writes one file for each plugin, in the order of their first tools.
 func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) (path, text string)) ([]File, error) {
 	var files []File
-	for _, tools := range x.byPlugin() {
-		m, err := tools[0].at.Provider.Manifest()
+	var plugins []string
+	tools := map[string][]exported{}
+	for _, t := range x.tools {
+		if tools[t.at.Plugin] == nil {
+			plugins = append(plugins, t.at.Plugin)
+		}
+		tools[t.at.Plugin] = append(tools[t.at.Plugin], t)
+	}
+	for _, plugin := range plugins {
+		m, err := tools[plugin][0].at.Provider.Manifest()
 		if err != nil {
 			return nil, err
 		}
-		path, text := write(m, tools)
+		path, text := write(m, tools[plugin])
 		files = append(files, File{Path: path, Content: []byte(text)})
 	}
 	return files, nil

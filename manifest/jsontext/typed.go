@@ -24,20 +24,16 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 	if s.writes {
 		return appendAny(b, v)
 	}
-	switch v.Kind() {
+	switch kind := v.Kind(); kind {
 	case reflect.Struct:
 		return appendStruct(b, v, s.fields)
 	case reflect.Pointer, reflect.Interface:
 		return appendValue(b, v.Elem())
-	case reflect.Map:
+	case reflect.Map, reflect.Slice:
 		if v.IsNil() {
 			return append(b, "null"...), nil
 		}
-	case reflect.Slice:
-		if v.IsNil() {
-			return append(b, "null"...), nil
-		}
-		if v.Type().Elem().Kind() != reflect.Uint8 {
+		if kind == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8 {
 			return appendArray(b, v)
 		}
 	case reflect.String:

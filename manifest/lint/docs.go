@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,13 +65,7 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 
 // isSynonym reports whether a verb means the same as one of the given stems.
 func isSynonym(word string, list []string) bool {
-	base := synonyms[word]
-	if base == "" {
-		base = synonyms[strings.TrimSuffix(word, "s")]
-	}
-	if base == "" {
-		base = word
-	}
+	base := cmp.Or(synonyms[word], synonyms[strings.TrimSuffix(word, "s")], word)
 	return slices.ContainsFunc(list, func(other string) bool {
 		return stem(base) == other || synonyms[other] != "" && stem(synonyms[other]) == stem(base)
 	})

@@ -158,11 +158,9 @@ func checkOneTask(l *linter, at string, t *manifest.Tool) {
 			continue
 		}
 		actions := 0
-		for _, v := range f.enum() {
-			if s, ok := v.(string); ok {
-				if w := spelling.Words(s); len(w) > 0 && verbs()[w[0]] {
-					actions++
-				}
+		for _, value := range texts(f.schema["enum"]) {
+			if w := spelling.Words(value); len(w) > 0 && verbs()[w[0]] {
+				actions++
 			}
 		}
 		if actions >= 3 {

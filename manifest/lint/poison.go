@@ -445,22 +445,18 @@ func checkTakesFirstPlace(l *linter) {
 	own := map[string]string{}        // phrase -> pointer
 	having := map[string][][]string{} // word -> phrases of this plugin that have it
 	l.eachTool(func(at string, t *manifest.Tool) {
-		add := func(pointer, phrase string) {
-			if list := contentWords(phrase); len(list) > 0 && own[phrase] == "" {
-				own[phrase] = pointer
-				for _, w := range list {
-					having[w] = append(having[w], list)
+		for _, of := range []struct {
+			key     string
+			phrases []string
+		}{{"aliases", t.Aliases}, {"tasks", t.Tasks}, {"keywords", t.Keywords}} {
+			for i, phrase := range of.phrases {
+				if list := contentWords(phrase); len(list) > 0 && own[phrase] == "" {
+					own[phrase] = fmt.Sprintf("%s/%s/%d", at, of.key, i)
+					for _, w := range list {
+						having[w] = append(having[w], list)
+					}
 				}
 			}
-		}
-		for i, a := range t.Aliases {
-			add(fmt.Sprintf("%s/aliases/%d", at, i), a)
-		}
-		for i, task := range t.Tasks {
-			add(fmt.Sprintf("%s/tasks/%d", at, i), task)
-		}
-		for i, keyword := range t.Keywords {
-			add(fmt.Sprintf("%s/keywords/%d", at, i), keyword)
 		}
 	})
 	likeness := map[string]float64{} // of a phrase of another tool to the nearest of this plugin

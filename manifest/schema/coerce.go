@@ -73,8 +73,11 @@ func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, step
 
 func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
 
-// coerce returns a coerced copy of v.
+// coerce returns a copy of v, coerced by a schema, which may be nil.
 func (m *coercer) coerce(n *node, v any, at *location) any {
+	if n == nil {
+		return deepCopy(v)
+	}
 	all := n.conjuncts()
 	if want, single := wanted(all); single && want&kindOf(v) == 0 {
 		return m.coerceType(n, want, v, at)
@@ -169,11 +172,7 @@ func embedded(text string, open byte) (any, bool) {
 func (m *coercer) array(all []*node, v []any, at *location) any {
 	out := make([]any, len(v))
 	for i, item := range v {
-		if s := itemSchema(all, i); s != nil {
-			out[i] = m.coerce(s, item, at.index(i))
-		} else {
-			out[i] = deepCopy(item)
-		}
+		out[i] = m.coerce(itemSchema(all, i), item, at.index(i))
 	}
 	return out
 }
@@ -209,9 +208,7 @@ func (m *coercer) object(all []*node, v map[string]any, at *location) any {
 	out := make(map[string]any, len(v))
 	for _, name := range sortedKeys(v) {
 		switch s := propSchema(all, name); {
-		case s == nil:
-			out[name] = deepCopy(v[name])
-		case v[name] == nil && s.always == nil && !slices.Contains(required(all), name) && !m.valid(s, nil):
+		case s != nil && v[name] == nil && s.always == nil && !slices.Contains(required(all), name) && !m.valid(s, nil):
 			m.absent = append(m.absent, at.key(name).pointer())
 		default:
 			out[name] = m.coerce(s, v[name], at.key(name))

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,10 +84,7 @@ func (p *passing) Error() string { return p.err.Error() }
 
 // try sends a question once.
 func (e *Endpoint) try(ctx context.Context, q *Question) (*reply, error) {
-	timeout := e.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
+	timeout := cmp.Or(e.Timeout, defaultTimeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	raw, status, header, err := e.post(limited, q)
@@ -115,10 +113,7 @@ func (e *Endpoint) post(ctx context.Context, q *Question) (raw []byte, status in
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	field := e.limitField
-	if field == "" {
-		field = "max_tokens"
-	}
+	field := cmp.Or(e.limitField, "max_tokens")
 	body, err := manifest.Marshal(map[string]any{
 		"model": e.Name, "messages": []message{{"system", q.System}, {"user", q.Text}}, field: q.Limit,
 	})

@@ -27,15 +27,12 @@ type Texts struct {
 
 // textsOf returns the texts of a tool.
 func textsOf(t *manifest.Tool) Texts {
-	texts := Texts{Brief: t.Docs.Brief, Standard: t.Docs.Standard, When: t.When, WhenNot: t.WhenNot}
+	texts := Texts{Brief: t.Docs.Brief, Standard: t.Docs.Standard, When: t.When, WhenNot: t.WhenNot,
+		Params: map[string]string{}}
 	for _, p := range manifest.Params(t.Params) {
-		if p.Description == "" {
-			continue
+		if p.Description != "" {
+			texts.Params[p.Name] = p.Description
 		}
-		if texts.Params == nil {
-			texts.Params = map[string]string{}
-		}
-		texts.Params[p.Name] = p.Description
 	}
 	return texts
 }

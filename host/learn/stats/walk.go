@@ -261,9 +261,6 @@ func parameters(r *host.Record) []string {
 
 // eachParameter visits the parameters of a call with their values or shapes, but not the mark of those left out.
 func eachParameter(r *host.Record, visit func(name string, value json.RawMessage)) {
-	if len(r.Params) == 0 || r.Params[0] != '{' {
-		return
-	}
 	s := jsontext.Scan(r.Params)
 	s.Members(func(key []byte) {
 		value := bytes.TrimSpace(s.Skip())

@@ -43,7 +43,8 @@ type Parameter struct {
 func Composites(r *stats.Report, catalog *host.Catalog) []Composite {
 	list := []Composite{}
 	for i := range r.Sequences {
-		c := composer{sequence: &r.Sequences[i], catalog: catalog, test: map[string]json.RawMessage{}}
+		c := composer{sequence: &r.Sequences[i], catalog: catalog, test: map[string]json.RawMessage{},
+			made: Composite{Parameters: []Parameter{}}}
 		if c.compose() {
 			list = append(list, c.made)
 		}
@@ -86,9 +87,6 @@ func (c *composer) compose() bool {
 	c.made.ID, c.made.Tools = "s"+hex.EncodeToString(sum[:4]), s.Tools
 	c.made.Cases, c.made.Sessions, c.made.Calls = s.N, s.Sessions, s.Calls
 	c.made.Why = fmt.Sprintf("%d sessions called %s in this order, %d times", s.Sessions, strings.Join(s.Tools, ", "), s.N)
-	if c.made.Parameters == nil {
-		c.made.Parameters = []Parameter{}
-	}
 	return true
 }
 
