@@ -50,8 +50,8 @@ func joins(before, r, after rune) bool {
 }
 
 // FirstHidden returns the first character of a text that is not shown, and reports whether there is one. A carriage
-// return may precede a line break, and a variation selector may follow what can be an emoji. In prose, joiners may join,
-// and blanks of any form are shown.
+// return may precede a line break, and a variation selector may follow what can be an emoji. In prose, joiners may
+// join, and blanks of any form are shown.
 func FirstHidden(s string, isProse bool) (rune, bool) {
 	const blank, textForm, emojiForm = 0x2800, 0xfe0e, 0xfe0f
 	before := rune(0)

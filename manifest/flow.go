@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -131,9 +132,7 @@ func (v *ValueDoc) Text() string {
 func (d *ToolDocs) SetFlow(f *Flow) {
 	d.Get, d.Needs = nil, nil
 	for _, c := range f.Needs {
-		if name := CleanLine(c.Tool); !slices.Contains(d.Needs, name) {
-			d.Needs = append(d.Needs, name)
-		}
+		d.Needs = lists.Add(d.Needs, CleanLine(c.Tool))
 	}
 	for _, v := range f.Values {
 		if d.Tier < Tier3 && !v.Required {
@@ -144,9 +143,7 @@ func (d *ToolDocs) SetFlow(f *Flow) {
 			doc.Ends = CleanLine(v.Ends)
 		}
 		for _, s := range v.From {
-			if name := CleanLine(s.Tool); !slices.Contains(doc.From, name) {
-				doc.From = append(doc.From, name)
-			}
+			doc.From = lists.Add(doc.From, CleanLine(s.Tool))
 		}
 		if len(doc.From) > 0 {
 			d.Get = append(d.Get, doc)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Version is the version of the manifest format that [Parse] accepts.
@@ -384,24 +386,15 @@ func (t *Tool) Outside() bool { return len(t.Files) > 0 || t.Reach != "" && t.Re
 
 // Tool returns the tool with a name, ignoring case, nil if there is none.
 func (m *Manifest) Tool(name string) *Tool {
-	return find(m.Tools, func(t *Tool) bool { return strings.EqualFold(t.Name, name) })
+	return lists.Find(m.Tools, func(t *Tool) bool { return strings.EqualFold(t.Name, name) })
 }
 
 // Script returns the script with a name, nil if there is none.
 func (m *Manifest) Script(name string) *Script {
-	return find(m.Scripts, func(s *Script) bool { return s.Name == name })
+	return lists.Find(m.Scripts, func(s *Script) bool { return s.Name == name })
 }
 
 // ExitCode returns the declared exit code with a number, nil if there is none.
 func (m *Manifest) ExitCode(code int) *ExitCode {
-	return find(m.ExitCodes, func(e *ExitCode) bool { return e.Code == code })
-}
-
-func find[T any](list []T, matches func(*T) bool) *T {
-	for i := range list {
-		if matches(&list[i]) {
-			return &list[i]
-		}
-	}
-	return nil
+	return lists.Find(m.ExitCodes, func(e *ExitCode) bool { return e.Code == code })
 }

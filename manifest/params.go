@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -268,9 +269,7 @@ func (n *node) read() *facts {
 		n.facts.values = []json.RawMessage{n.value("const")}
 		return n.facts
 	}
-	for _, v := range n.list("enum") {
-		n.facts.values = append(n.facts.values, EscapeJSON(CompactJSON(v)))
-	}
+	n.facts.values = lists.Map(n.list("enum"), shownJSON)
 	return n.facts
 }
 
@@ -321,8 +320,10 @@ func (n *node) value(key string) json.RawMessage {
 	if v == nil {
 		return nil
 	}
-	return EscapeJSON(CompactJSON(v.raw))
+	return shownJSON(v.raw)
 }
+
+func shownJSON(raw json.RawMessage) json.RawMessage { return EscapeJSON(CompactJSON(raw)) }
 
 // memberOf returns a member as far as it is of a type.
 func memberOf[T any](n *node, key string) (v T) {
@@ -347,12 +348,7 @@ func (n *node) isObject() bool {
 	return n != nil && jsontext.Scan(n.raw).Peek() == '{'
 }
 
-func nodesOf(list []json.RawMessage) (nodes []*node) {
-	for _, raw := range list {
-		nodes = append(nodes, readNode(raw))
-	}
-	return nodes
-}
+func nodesOf(list []json.RawMessage) []*node { return lists.Map(list, readNode) }
 
 // ordered returns the names of all properties, required ones first.
 func (n *node) ordered() []string {
@@ -361,8 +357,7 @@ func (n *node) ordered() []string {
 
 // partition returns a list with the items before the others that come first.
 func partition[T any](list []T, first func(T) bool) []T {
-	others := slices.DeleteFunc(slices.Clone(list), first)
-	return append(slices.DeleteFunc(slices.Clone(list), func(item T) bool { return !first(item) }), others...)
+	return append(lists.Filter(list, first), lists.Filter(list, func(item T) bool { return !first(item) })...)
 }
 
 // others returns the schema of additional properties, or nil without one.

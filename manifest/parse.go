@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -53,11 +54,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	texts := make([]string, 0, len(e.Problems))
-	for _, p := range e.Problems {
-		texts = append(texts, p.String())
-	}
-	return "invalid manifest: " + strings.Join(spelling.AtMost(texts, 8), "; ")
+	return "invalid manifest: " + strings.Join(spelling.AtMost(lists.Map(e.Problems, Problem.String), 8), "; ")
 }
 
 func refuse(pointer, format string, args ...any) *Error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -139,17 +140,13 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	if tier == Tier2 && len(examples) > 1 {
 		examples = examples[:1]
 	}
-	for _, e := range examples {
-		d.Examples = append(d.Examples, exampleDoc(e))
-	}
+	d.Examples = append(d.Examples, lists.Map(examples, exampleDoc)...)
 	if tier == Tier2 {
 		return d
 	}
 
 	d.Description, d.Returns = cmp.Or(Clean(t.Docs.Full), d.Description), append([]Param{}, wholeParams(t.Returns)...)
-	for _, r := range t.Related {
-		d.Related = append(d.Related, Related{CleanLine(r.Tool), CleanLine(r.Why)})
-	}
+	d.Related = lists.Map(t.Related, func(r Related) Related { return Related{CleanLine(r.Tool), CleanLine(r.Why)} })
 	d.Limitations, d.Positional = cleanAll(t.Limitations), cleanAll(t.Positional)
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
@@ -255,10 +252,7 @@ func (d *ToolDocs) Text() string {
 			line("Example: %s", d.Call(e))
 		}
 	}
-	var codes []string
-	for _, c := range d.ExitCodes {
-		codes = append(codes, fmt.Sprintf("%d %s", c.Code, c.Name))
-	}
+	codes := lists.Map(d.ExitCodes, func(c ExitCodeDoc) string { return fmt.Sprintf("%d %s", c.Code, c.Name) })
 	unlessEmpty("Exit codes: %s", strings.Join(codes, ", "))
 	unlessEmpty("When: %s", d.When)
 	unlessEmpty("Not when: %s", d.WhenNot)
@@ -401,7 +395,7 @@ func (p *Param) TypeText() string { return cmp.Or(p.shape, p.Fields, p.plain()) 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	docs := []ExitCodeDoc{}
 	for _, name := range t.ExitCodes {
-		if c := find(m.ExitCodes, func(c *ExitCode) bool { return c.Name == name }); c != nil {
+		if c := lists.Find(m.ExitCodes, func(c *ExitCode) bool { return c.Name == name }); c != nil {
 			docs = append(docs, ExitCodeDoc{c.Code, c.Name, CleanLine(c.Meaning)})
 		}
 	}
@@ -444,10 +438,4 @@ func minimalParams(params []Param) json.RawMessage {
 	return json.RawMessage("{" + strings.Join(members, ",") + "}")
 }
 
-func cleanAll(texts []string) []string {
-	var cleaned []string
-	for _, t := range texts {
-		cleaned = append(cleaned, CleanLine(t))
-	}
-	return cleaned
-}
+func cleanAll(texts []string) []string { return lists.Map(texts, CleanLine) }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -129,11 +129,7 @@ func (p *printer) cases(n *node) (types []string) {
 		default:
 			more = []string{p.scalar(t, kinds[i])}
 		}
-		for _, one := range more {
-			if !slices.Contains(types, one) {
-				types = append(types, one)
-			}
-		}
+		types = lists.Add(types, more...)
 	}
 	return types
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Source is a catalog and the MCP server in front of it. All fields are required.
@@ -72,9 +73,7 @@ func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
 func (s *Source) tools(names []string) ([]host.Address, error) {
 	catalog := s.Host.Catalog()
 	if len(names) == 0 {
-		for _, p := range catalog.Providers() {
-			names = append(names, p.Info().Name)
-		}
+		names = lists.Map(catalog.Providers(), func(p host.Provider) string { return p.Info().Name })
 	}
 	var found []host.Address
 	seen := map[string]bool{}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -45,13 +46,7 @@ var forms = []form{
 }
 
 // Formats returns the names of all formats that [Source.Export] accepts.
-func Formats() []string {
-	var names []string
-	for _, f := range forms {
-		names = append(names, f.name)
-	}
-	return names
-}
+func Formats() []string { return lists.Map(forms, func(f form) string { return f.name }) }
 
 const (
 	// Limits of OpenAI: the characters of a description, and the tools of one request.

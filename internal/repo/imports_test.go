@@ -43,14 +43,17 @@ const root = "../.."
 var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/spelling": {},
-	"manifest/schema":   {"manifest/jsontext", "manifest/spelling"},
-	"manifest/document": {"manifest/jsontext", "manifest/schema"},
+	"manifest/schema":   {"internal/lists", "manifest/jsontext", "manifest/spelling"},
+	"manifest/document": {"internal/lists", "manifest/jsontext", "manifest/schema"},
 	"manifest/peers":    {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"manifest": {
-		"internal/lazy", "manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"internal/lazy", "internal/lists", "manifest/document", "manifest/jsontext", "manifest/schema",
+		"manifest/spelling",
 	},
 	"manifest/generate": {"manifest/jsontext", "manifest/schema"},
-	"manifest/lint":     {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"manifest/lint": {
+		"internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+	},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
 	"host": {
@@ -78,6 +81,7 @@ var layers = map[string][]string{
 	"internal/contain":  {},
 	"internal/durable":  {},
 	"internal/lazy":     {},
+	"internal/lists":    {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
@@ -115,14 +119,16 @@ var layers = map[string][]string{
 		"host/wasm/store", "internal/durable", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
 		"manifest/schema",
 	},
-	"host/egress":     {"host", "host/origin", "manifest"},
-	"host/docs":       {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"host/egress": {"host", "host/origin", "manifest"},
+	"host/docs": {
+		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+	},
 	"host/jq":         {"host", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
 		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "host/reference",
-		"internal/lazy", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
-		"manifest/spelling",
+		"internal/lazy", "internal/lists", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -60,10 +61,7 @@ func (s *Schema) Validate(doc any) ([]schema.Violation, error) {
 	if result.Valid() {
 		return nil, nil
 	}
-	texts := make([]string, 0, len(result.Errors()))
-	for _, e := range result.Errors() {
-		texts = append(texts, e.String())
-	}
+	texts := lists.Map(result.Errors(), gojsonschema.ResultError.String)
 	slices.Sort(texts) // gojsonschema walks maps in random order
 	return nil, errors.New("gojsonschema: " + strings.Join(texts, "; "))
 }

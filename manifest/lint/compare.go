@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -44,7 +45,7 @@ func (c Change) String() string {
 
 // Breaking returns the changes that break callers or ask more of the operator.
 func Breaking(changes []Change) []Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Breaks })
+	return lists.Filter(changes, func(c Change) bool { return c.Breaks })
 }
 
 // IsMajor reports whether a new version announces that it breaks: its first number is higher.
@@ -80,7 +81,7 @@ func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
 }
 
 func (c *comparer) tools(before, after *manifest.Manifest) {
-	added := slices.DeleteFunc(slices.Clone(after.Tools), func(t manifest.Tool) bool { return before.Tool(t.Name) != nil })
+	added := lists.Filter(after.Tools, func(t manifest.Tool) bool { return before.Tool(t.Name) == nil })
 	for i := range before.Tools {
 		old := &before.Tools[i]
 		c.tool = old.Name
@@ -170,10 +171,8 @@ func listed(names []string) string {
 
 func (c *comparer) exitCodes(before, after *manifest.Manifest, old, now *manifest.Tool) {
 	number := func(m *manifest.Manifest, name string) int {
-		for _, e := range m.ExitCodes {
-			if e.Name == name {
-				return e.Code
-			}
+		if e := lists.Find(m.ExitCodes, func(e *manifest.ExitCode) bool { return e.Name == name }); e != nil {
+			return e.Code
 		}
 		return 0
 	}
@@ -513,15 +512,12 @@ func valuesOf(s map[string]any) ([]any, bool) {
 
 // withoutValues returns the values of a that b does not have.
 func withoutValues(a, b []any) []any {
-	return slices.DeleteFunc(slices.Clone(a), func(v any) bool {
-		return slices.ContainsFunc(b, func(o any) bool { return isEqual(v, o) })
+	return lists.Filter(a, func(v any) bool {
+		return !slices.ContainsFunc(b, func(o any) bool { return isEqual(v, o) })
 	})
 }
 
 func shown(values []any) string {
-	var list []string
-	for _, v := range values {
-		list = append(list, manifest.Clip(string(canonical(v)), 40))
-	}
+	list := lists.Map(values, func(v any) string { return manifest.Clip(string(canonical(v)), 40) })
 	return strings.Join(spelling.AtMost(list, 5), ", ")
 }

@@ -271,7 +271,8 @@ var (
 
 // named reports whether a field has a name of a set: one of its words, or the whole.
 func (f *field) named(set map[string]bool) bool {
-	return set[strings.ToLower(f.name)] || slices.ContainsFunc(spelling.Words(f.name), func(w string) bool { return set[w] })
+	names := append(spelling.Words(f.name), strings.ToLower(f.name))
+	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
 }
 
 func checkCategory(l *linter, at string, t *manifest.Tool) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -77,7 +78,7 @@ func Rules() []Rule { return slices.Clone(rules) }
 
 // Find returns the rule with a name.
 func Find(name string) (Rule, bool) {
-	r := find(rules, func(r Rule) bool { return r.Name == name })
+	r := lists.Find(rules, func(r *Rule) bool { return r.Name == name })
 	if r == nil {
 		return Rule{}, false
 	}
@@ -91,11 +92,7 @@ const maxFindings = 20
 // rule are listed; one more says how many were left out.
 func Check(m *manifest.Manifest, beside Neighbors) []Finding {
 	l := &linter{m: m, texts: collectTexts(m), search: beside.Search}
-	for _, p := range beside.Plugins {
-		if !sameName(p.Name, m.Name) {
-			l.others = append(l.others, p)
-		}
-	}
+	l.others = lists.Filter(beside.Plugins, func(p Plugin) bool { return !sameName(p.Name, m.Name) })
 	for i := range rules {
 		l.rule, l.count = &rules[i], 0
 		rules[i].check(l)
@@ -152,20 +149,12 @@ func eachParam(check func(l *linter, at string, f field)) func(*linter) {
 
 // plugin returns the neighbor with a name, nil if there is none.
 func (l *linter) plugin(name string) *Plugin {
-	return find(l.others, func(p Plugin) bool { return sameName(p.Name, name) })
+	return lists.Find(l.others, func(p *Plugin) bool { return sameName(p.Name, name) })
 }
 
 // tool returns the tool with a local name, nil if there is none.
 func (p *Plugin) tool(name string) *Tool {
-	return find(p.Tools, func(t Tool) bool { return sameName(t.Name, name) })
-}
-
-func find[T any](list []T, matches func(T) bool) *T {
-	i := slices.IndexFunc(list, matches)
-	if i < 0 {
-		return nil
-	}
-	return &list[i]
+	return lists.Find(p.Tools, func(t *Tool) bool { return sameName(t.Name, name) })
 }
 
 // rules are all rules. manifest/RULES.md documents them in this order.

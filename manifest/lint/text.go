@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -118,13 +119,7 @@ func stem(word string) string {
 	return word
 }
 
-func stems(list []string) []string {
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = stem(w)
-	}
-	return out
-}
+func stems(list []string) []string { return lists.Map(list, stem) }
 
 // stopwords say nothing about what a tool does.
 var stopwords = wordSet(`a an and any all are as at be been by can do does for from given has have if in into is it its of

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -72,11 +73,7 @@ func (s *Schema) unknown(v *Violation, f fault) {
 	if v.Expected = "no property here"; len(f.known) > 0 {
 		v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
 	}
-	free := slices.DeleteFunc(slices.Clone(f.known), func(name string) bool {
-		_, given := f.beside[name]
-		return given // and was not meant again
-	})
-	v.DidYouMean = nearestNames(f.at.token, free)
+	v.DidYouMean = nearestNames(f.at.token, withoutGiven(f.known, f.beside)) // one that is given was not meant again
 }
 
 // nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
@@ -85,11 +82,7 @@ func nearestNames(word string, known []string) []string {
 	if len(near) > 1 && near[0].Distance < near[1].Distance && near[0].Distance <= 1 {
 		near = near[:1]
 	}
-	var names []string
-	for _, n := range near {
-		names = append(names, n.Name)
-	}
-	return names
+	return lists.Map(near, func(n spelling.Near) string { return n.Name })
 }
 
 func nearestValues(v any, allowed []any) []string {
@@ -235,9 +228,7 @@ func (d *describer) union(branches []*node, depth int) string {
 		if d.left <= 0 {
 			break
 		}
-		if p := d.describe(b, depth); !slices.Contains(parts, p) {
-			parts = append(parts, p)
-		}
+		parts = lists.Add(parts, d.describe(b, depth))
 	}
 	if len(parts) > maxNames {
 		parts = append(parts[:maxNames:maxNames], fmt.Sprintf("%d more", len(parts)-maxNames))
@@ -358,11 +349,7 @@ func oneOf(values []any) string {
 
 // list joins at most maxNames items and says how many more there are.
 func list[T any](items []T, show func(T) string) string {
-	var parts []string
-	for _, x := range items[:min(len(items), maxNames)] {
-		parts = append(parts, show(x))
-	}
-	text := strings.Join(parts, ", ")
+	text := strings.Join(lists.Map(items[:min(len(items), maxNames)], show), ", ")
 	if more := len(items) - maxNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

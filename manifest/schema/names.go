@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -65,12 +66,13 @@ func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any)
 			known[other.at.token] = true
 		}
 	}
-	for _, name := range sortedKeys(known) {
-		if _, given := object[name]; !given {
-			s.free = append(s.free, name)
-		}
-	}
+	s.free = withoutGiven(sortedKeys(known), object)
 	return s
+}
+
+// withoutGiven returns the names that an object does not have.
+func withoutGiven(names []string, object map[string]any) []string {
+	return lists.Filter(names, func(name string) bool { _, given := object[name]; return !given })
 }
 
 // prop returns the schema of a property; it accepts any value where the schema does not say.

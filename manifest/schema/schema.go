@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -139,10 +140,7 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 
 func (s *Schema) violations(faults []fault) []Violation {
 	faults = faults[:min(len(faults), MaxViolations)]
-	list := make([]Violation, 0, len(faults))
-	for _, f := range faults {
-		list = append(list, s.explain(f))
-	}
+	list := lists.Map(faults, s.explain)
 	slices.SortStableFunc(list, compareViolations)
 	return slices.CompactFunc(list, func(a, b Violation) bool { return compareViolations(a, b) == 0 })
 }

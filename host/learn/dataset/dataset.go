@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/judge"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -113,11 +114,7 @@ func New(o Options) *Dataset {
 		}
 	}
 	d.addQueries(&o)
-	for _, e := range o.Edits {
-		if stats.InScope(e.Plugin+"."+e.Tool, o.Scope) {
-			d.Edits = append(d.Edits, e)
-		}
-	}
+	d.Edits = lists.Filter(o.Edits, func(e Edit) bool { return stats.InScope(e.Plugin+"."+e.Tool, o.Scope) })
 	d.count(o.Catalog)
 	return d
 }

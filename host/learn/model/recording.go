@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -66,9 +67,7 @@ func OpenRecording(path string, mayBeNew bool) (*Recording, error) {
 		if x.Answer != nil {
 			r.answers[x.Digest] = x
 		}
-		if !slices.Contains(r.models, x.Model) {
-			r.models = append(r.models, x.Model)
-		}
+		r.models = lists.Add(r.models, x.Model)
 	}
 	return r, nil
 }

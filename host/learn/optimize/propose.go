@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -164,10 +165,7 @@ func (s *subject) refuse(ctx context.Context, c *Candidate) (string, error) {
 			}
 		}
 	}
-	var proposals []suggest.Proposal
-	for _, e := range c.edits {
-		proposals = append(proposals, suggest.Proposal{Edit: e})
-	}
+	proposals := lists.Map(c.edits, func(e overlay.Edit) suggest.Proposal { return suggest.Proposal{Edit: e} })
 	_, refused, err := s.Gate.Check(ctx, s.Provider, s.overlay, proposals)
 	if err != nil || len(refused) == 0 {
 		return "", err

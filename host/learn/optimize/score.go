@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -101,10 +102,7 @@ func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries
 		tools += model.ToolLine(s.plugin, t)
 	}
 	for batch := range slices.Chunk(queries, batchSize) {
-		var requests []string
-		for _, q := range batch {
-			requests = append(requests, q.text)
-		}
+		requests := lists.Map(batch, func(q query) string { return q.text })
 		answer, err := s.Ask(ctx, model.ChoiceQuestion(tools, note, requests))
 		if err != nil {
 			return nil, err

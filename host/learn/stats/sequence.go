@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Sequence are calls that succeeded one after another, with the same tools in the same order in several sessions.
@@ -69,19 +70,11 @@ func (c *counter) sequences() []Sequence {
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b string) int { return found[b].Sessions - found[a].Sessions })
-	list := []Sequence{}
-	for _, k := range chosen[:min(len(chosen), maxSequences)] {
-		list = append(list, c.sequence(k))
-	}
-	return list
+	return append([]Sequence{}, lists.Map(chosen[:min(len(chosen), maxSequences)], c.sequence)...)
 }
 
 func key(calls []*host.Record) string {
-	tools := make([]string, len(calls))
-	for i, call := range calls {
-		tools[i] = call.Tool
-	}
-	return strings.Join(tools, "\n")
+	return strings.Join(lists.Map(calls, func(r *host.Record) string { return r.Tool }), "\n")
 }
 
 // windows visits the runs of calls that can be a sequence: of at least two different tools, and not one run twice.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -223,11 +224,7 @@ func kinds(r *host.Record) []string {
 	if len(r.Errors) == 0 {
 		return []string{r.Code}
 	}
-	list := make([]string, 0, len(r.Errors))
-	for _, e := range r.Errors {
-		list = append(list, e.Pointer+" "+e.Keyword)
-	}
-	return list
+	return lists.Map(r.Errors, func(e host.Violation) string { return e.Pointer + " " + e.Keyword })
 }
 
 // isConfusion reports whether a failed call was probably meant for the tool of the next one, which succeeded: at least

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -274,9 +275,7 @@ func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) strin
 	for _, p := range g.Catalog.Providers() {
 		n := lint.Plugin{Name: p.Info().Name}
 		names, _ := p.Names()
-		for _, name := range names {
-			n.Tools = append(n.Tools, lint.Tool{Name: name})
-		}
+		n.Tools = lists.Map(names, func(name string) lint.Tool { return lint.Tool{Name: name} })
 		beside.Plugins = append(beside.Plugins, n)
 	}
 	findings := func(t *manifest.Tool) []lint.Finding {
@@ -356,11 +355,7 @@ func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed 
 }
 
 func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
-	edits := make([]overlay.Edit, len(proposals))
-	for i, q := range proposals {
-		edits[i] = q.Edit
-	}
-	return o.Merge(edits)
+	return o.Merge(lists.Map(proposals, func(q Proposal) overlay.Edit { return q.Edit }))
 }
 
 // findThemselves refuses tasks, phrases and aliases that do not find the tool that they are for.

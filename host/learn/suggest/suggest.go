@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -152,11 +153,7 @@ func param(params []manifest.Param, pointer string) *manifest.Param {
 	if !ok || len(tokens) == 0 {
 		return nil
 	}
-	i := slices.IndexFunc(params, func(p manifest.Param) bool { return p.Name == tokens[0] })
-	if i < 0 {
-		return nil
-	}
-	return &params[i]
+	return lists.Find(params, func(p *manifest.Param) bool { return p.Name == tokens[0] })
 }
 
 // sentenceFor returns what a description is missing about what callers do wrong, in words of the schema, "" if it says

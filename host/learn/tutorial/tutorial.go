@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -51,13 +52,8 @@ type Outcome struct {
 }
 
 // Due returns the steps in state [Now].
-func (p *Progress) Due() (due []Step) {
-	for _, s := range p.Steps {
-		if s.State == Now {
-			due = append(due, s)
-		}
-	}
-	return due
+func (p *Progress) Due() []Step {
+	return lists.Filter(p.Steps, func(s Step) bool { return s.State == Now })
 }
 
 // Walk compares the steps of a plugin's tutorial with events in the order in which they ended. A step is done when its
