@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -69,26 +70,26 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 	if a.Search, a.Describe, err = s.replyCosts(ctx, tools); err != nil {
 		return nil, err
 	}
-	lists := map[string][]listed{}
+	inMode := map[string][]listed{}
 	for _, m := range s.Modes {
-		if lists[m], err = s.list(ctx, m); err != nil {
+		if inMode[m], err = s.list(ctx, m); err != nil {
 			return nil, err
 		}
 	}
-	full := costOf(s.Full, lists[s.Full])
+	full := costOf(s.Full, inMode[s.Full])
 	for _, m := range s.Modes {
 		if mode != "" && m != mode {
 			continue
 		}
-		c := costOf(m, lists[m])
+		c := costOf(m, inMode[m])
 		c.Saved = math.Round(float64(full.Tokens-c.Tokens)/float64(full.Tokens)*1e4) / 1e4
 		c.BreakEven = (full.Tokens - c.Tokens) / max(1, a.Search.Mean+a.Describe.Mean)
 		a.Modes = append(a.Modes, c)
 	}
-	if a.Tools, err = s.costs(ctx, tools, lists[a.ListedMode]); err != nil {
+	if a.Tools, err = s.costs(ctx, tools, inMode[a.ListedMode]); err != nil {
 		return nil, err
 	}
-	a.Fattest = slices.DeleteFunc(slices.Clone(a.Tools), func(t ToolCost) bool { return t.Listed == 0 })
+	a.Fattest = lists.Filter(a.Tools, func(t ToolCost) bool { return t.Listed > 0 })
 	slices.SortStableFunc(a.Fattest, func(x, y ToolCost) int { return y.Listed - x.Listed })
 	a.Fattest = append([]ToolCost{}, a.Fattest[:min(len(a.Fattest), fattest)]...)
 	return a, nil
@@ -130,31 +131,22 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 
 // replyCosts measures what it costs to find and to describe each tool in the smallest mode.
 func (s *Source) replyCosts(ctx context.Context, tools []host.Address) (search, describe ReplyCost, err error) {
-	var sums [2]int
+	add := func(cost *ReplyCost, tool, parameter, value string) {
+		tokens, failed := s.replyTokens(ctx, tool, map[string]string{parameter: value})
+		err = cmp.Or(err, failed)
+		cost.Mean += tokens
+		cost.Most = max(cost.Most, tokens)
+	}
 	for _, at := range tools {
 		query := manifest.CleanLine(at.Tool.Docs.Brief)
 		if len(at.Tool.Tasks) > 0 {
 			query = at.Tool.Tasks[0]
 		}
-		for i, c := range []struct {
-			cost      *ReplyCost
-			tool      string
-			arguments map[string]string
-		}{
-			{&search, "search_tools", map[string]string{"query": cmp.Or(query, at.Name())}},
-			{&describe, "describe_tool", map[string]string{"name": at.Name()}},
-		} {
-			tokens, err := s.replyTokens(ctx, c.tool, c.arguments)
-			if err != nil {
-				return search, describe, err
-			}
-			sums[i] += tokens
-			c.cost.Most = max(c.cost.Most, tokens)
-		}
+		add(&search, "search_tools", "query", cmp.Or(query, at.Name()))
+		add(&describe, "describe_tool", "name", at.Name())
 	}
-	n := max(1, len(tools))
-	search.Mean, describe.Mean = sums[0]/n, sums[1]/n
-	return search, describe, nil
+	search.Mean, describe.Mean = search.Mean/max(1, len(tools)), describe.Mean/max(1, len(tools))
+	return search, describe, err
 }
 
 // replyTokens calls a tool of the server and returns the tokens of the text in its reply.

@@ -38,8 +38,8 @@ type form struct {
 
 var forms = []form{
 	{"mcp", (*exporter).mcp},
-	{"openai", (*exporter).openai},
-	{"openai-strict", (*exporter).openaiStrict},
+	{"openai", func(x *exporter) ([]File, error) { return x.openai("openai.json", false) }},
+	{"openai-strict", func(x *exporter) ([]File, error) { return x.openai("openai-strict.json", true) }},
 	{"anthropic", (*exporter).anthropic},
 	{"markdown", (*exporter).markdown},
 	{"skill", (*exporter).skills},
@@ -73,8 +73,8 @@ type exported struct {
 // Export converts the named plugins, groups and tools, or the whole catalog if names is empty, to a format. It fails
 // with invalid_args for an unknown format.
 func (s *Source) Export(ctx context.Context, format string, names []string) (*Export, error) {
-	i := slices.IndexFunc(forms, func(f form) bool { return f.name == format })
-	if i < 0 {
+	f := lists.Find(forms, func(f *form) bool { return f.name == format })
+	if f == nil {
 		return nil, host.Errorf(host.InvalidArgs, "unknown format %q; expected one of %s",
 			manifest.CleanLine(format), strings.Join(Formats(), ", ")).
 			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "mcp"))
@@ -102,7 +102,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 		}
 		x.tools = append(x.tools, exported{at, d, shown[s.ListedName(at.Name())]})
 	}
-	files, err := forms[i].write(x)
+	files, err := f.write(x)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 
 // examples returns the examples that succeed and are calls by themselves: without references to the results of others.
 func (e exported) examples() []manifest.ExampleDoc {
-	return slices.DeleteFunc(slices.Clone(e.docs.Examples), func(d manifest.ExampleDoc) bool {
-		return d.ExitCode != 0 || d.Refers()
-	})
+	return lists.Filter(e.docs.Examples, func(d manifest.ExampleDoc) bool { return d.ExitCode == 0 && !d.Refers() })
 }
 
 // toolSet is a list of tool definitions, with examples in the form of the calls that a model would make.
@@ -167,13 +165,9 @@ func (x *exporter) mcp() ([]File, error) {
 		})
 }
 
-// openai writes "tools" as the chat completions of OpenAI accept it.
-func (x *exporter) openai() ([]File, error) { return x.openaiTools("openai.json", false) }
-
-// openaiStrict writes the same for strict mode, in which the model's arguments always fit the schema.
-func (x *exporter) openaiStrict() ([]File, error) { return x.openaiTools("openai-strict.json", true) }
-
-func (x *exporter) openaiTools(file string, strict bool) ([]File, error) {
+// openai writes "tools" as the chat completions of OpenAI accept it; in strict mode, the model's arguments always fit the
+// schema.
+func (x *exporter) openai(file string, strict bool) ([]File, error) {
 	type function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`

@@ -24,6 +24,20 @@ func Text(v any) string {
 	return string(Marshal(v))
 }
 
+// Texts returns a decoded string, or the strings of a list.
+func Texts(v any) (all []string) {
+	if text, ok := v.(string); ok {
+		return []string{text}
+	}
+	list, _ := v.([]any)
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // Append appends the encoding of v, as [Marshal] returns it, to b.
 func Append(b []byte, v any) []byte {
 	switch v := v.(type) {

@@ -296,7 +296,7 @@ func (c *comparer) accepts(path string, depth int, old, now any) {
 		}
 		return
 	}
-	was, is := texts(a["type"]), texts(b["type"])
+	was, is := jsontext.Texts(a["type"]), jsontext.Texts(b["type"])
 	for _, kind := range was {
 		if !acceptsType(is, kind) {
 			narrowed("no longer accepts %s", article(kind))
@@ -373,7 +373,7 @@ func rational(v any) (*big.Rat, bool) {
 func (c *comparer) properties(path string, depth int, a, b map[string]any) {
 	was, _ := a["properties"].(map[string]any)
 	is, _ := b["properties"].(map[string]any)
-	requires, required := texts(b["required"]), texts(a["required"])
+	requires, required := jsontext.Texts(b["required"]), jsontext.Texts(a["required"])
 	successors := map[string]bool{}
 	for _, name := range sortedKeys(was) {
 		at := pathOf(path, name)
@@ -411,7 +411,7 @@ func (c *comparer) properties(path string, depth int, a, b map[string]any) {
 // isRenamed reports whether the new parameter may be the old one with another name: it says so, or has the same schema.
 func (c *comparer) isRenamed(name string, old, now any) bool {
 	a, b := c.objects(old, now)
-	if slices.Contains(texts(b["x-aliases"]), name) {
+	if slices.Contains(jsontext.Texts(b["x-aliases"]), name) {
 		return true
 	}
 	strip := func(s map[string]any) map[string]any {
@@ -431,7 +431,7 @@ func (c *comparer) promises(path string, depth int, old, now any) {
 		return
 	}
 	name := c.describe(path)
-	before, kinds := texts(a["type"]), texts(b["type"])
+	before, kinds := jsontext.Texts(a["type"]), jsontext.Texts(b["type"])
 	for _, kind := range kinds {
 		if len(before) > 0 && !acceptsType(before, kind) {
 			c.add(kindResult, true, "%s can be %s", name, article(kind))
@@ -458,7 +458,7 @@ func (c *comparer) promises(path string, depth int, old, now any) {
 		case !still:
 			c.add(kindRemoved, true, "%s is removed", c.describe(at))
 			continue
-		case slices.Contains(texts(a["required"]), key) && !slices.Contains(texts(b["required"]), key):
+		case slices.Contains(jsontext.Texts(a["required"]), key) && !slices.Contains(jsontext.Texts(b["required"]), key):
 			c.add(kindResult, true, "%s can be missing", c.describe(at))
 		}
 		c.promises(at, depth+1, was[key], below)
@@ -471,20 +471,6 @@ func (c *comparer) promises(path string, depth int, old, now any) {
 	if items, ok := a["items"]; ok && b["items"] != nil {
 		c.promises(path+"[]", depth+1, items, b["items"])
 	}
-}
-
-// texts returns a text, or those of a list.
-func texts(v any) (all []string) {
-	if text, ok := v.(string); ok {
-		return []string{text}
-	}
-	list, _ := v.([]any)
-	for _, one := range list {
-		if text, ok := one.(string); ok {
-			all = append(all, text)
-		}
-	}
-	return all
 }
 
 func acceptsType(types []string, kind string) bool {

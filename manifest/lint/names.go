@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -158,7 +159,7 @@ func checkOneTask(l *linter, at string, t *manifest.Tool) {
 			continue
 		}
 		actions := 0
-		for _, value := range texts(f.schema["enum"]) {
+		for _, value := range jsontext.Texts(f.schema["enum"]) {
 			if w := spelling.Words(value); len(w) > 0 && verbs()[w[0]] {
 				actions++
 			}

@@ -9,7 +9,9 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -306,7 +308,7 @@ func (l *linter) ownWords() map[string]bool {
 		add(l.m.Name + "." + t.Name)
 		for _, f := range allFields(t) {
 			add(f.name)
-			for _, value := range texts(f.schema["enum"]) {
+			for _, value := range jsontext.Texts(f.schema["enum"]) {
 				add(value)
 			}
 		}
@@ -539,12 +541,7 @@ func contentWords(phrase string) []string {
 
 // overlap is the number of words that two lists share, divided by the number that either has.
 func overlap(a, b []string) float64 {
-	shared := 0
-	for _, w := range a {
-		if slices.Contains(b, w) {
-			shared++
-		}
-	}
+	shared := len(lists.Filter(a, func(w string) bool { return slices.Contains(b, w) }))
 	if shared == 0 {
 		return 0
 	}

@@ -108,7 +108,7 @@ func (f *field) enum() []any {
 
 // is reports whether a field has a type, alone or beside null.
 func (f *field) is(kind string) bool {
-	others := slices.DeleteFunc(texts(f.schema["type"]), func(t string) bool { return t == "null" && kind != "null" })
+	others := slices.DeleteFunc(jsontext.Texts(f.schema["type"]), func(t string) bool { return t == "null" && kind != "null" })
 	return slices.Equal(others, []string{kind})
 }
 

@@ -305,8 +305,7 @@ func (c *compiler) annotation(n *node, k string, v any) bool {
 	case "description":
 		n.about, _ = v.(string)
 	case "x-aliases":
-		list, _ := v.([]any)
-		n.aliases = texts(list)
+		n.aliases = jsontext.Texts(v)
 	default:
 		return false
 	}

@@ -423,7 +423,7 @@ func (c *corrector) remove(f fault) bool {
 	}
 	at, value := f.at.pointer(), object[f.at.token]
 	if f.keyword == "propertyNames" {
-		names := nearestNames(f.at.token, texts(valuesOf(f.node.propertyNames)))
+		names := nearestNames(f.at.token, jsontext.Texts(valuesOf(f.node.propertyNames)))
 		if len(names) == 1 {
 			if _, taken := object[names[0]]; !taken {
 				delete(object, f.at.token)

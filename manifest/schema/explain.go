@@ -34,7 +34,7 @@ func (s *Schema) explain(f fault) Violation {
 	case "propertyNames":
 		v.Provided = "the name " + jsontext.QuoteShort(f.at.token)
 		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
-		if names := texts(valuesOf(f.node.propertyNames)); names != nil {
+		if names := jsontext.Texts(valuesOf(f.node.propertyNames)); names != nil {
 			v.DidYouMean = nearestNames(f.at.token, names)
 		}
 	case "false":
@@ -98,17 +98,7 @@ func nearestValues(v any, allowed []any) []string {
 	if _, isText := v.(string); !isText {
 		return nil
 	}
-	return nearestNames(word, texts(allowed))
-}
-
-func texts(values []any) []string {
-	var list []string
-	for _, v := range values {
-		if s, ok := v.(string); ok {
-			list = append(list, s)
-		}
-	}
-	return list
+	return nearestNames(word, jsontext.Texts(allowed))
 }
 
 // valuesOf returns the values that n lists by enum or const, nil if it has neither.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host/learn/judge"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
@@ -37,13 +38,10 @@ const (
 // readCalls reads the calls of the tool in the traces: those that succeeded, of the best session first, and those that
 // failed, of the worst session first.
 func (s *subject) readCalls() {
-	last := map[string]float64{} // by session: whether its last call succeeded
-	for i := range s.Records {
-		if r := &s.Records[i]; r.Op == "" && r.Session != "" {
-			last[r.Session] = 0
-			if r.ExitCode == 0 {
-				last[r.Session] = 1
-			}
+	passed := map[string]float64{} // by session: 1 if its last call succeeded
+	for _, session := range judge.Sessions(s.Records) {
+		if session.CodesPass() {
+			passed[session.Name] = 1
 		}
 	}
 	seen := map[string]bool{}
@@ -53,7 +51,7 @@ func (s *subject) readCalls() {
 			continue
 		}
 		s.calls++
-		e := example{params: r.Params, score: last[r.Session]}
+		e := example{params: r.Params, score: passed[r.Session]}
 		if score, ok := s.Scores[r.Session]; ok {
 			e.score = score
 		}

@@ -181,7 +181,7 @@ func (t *tool) compare(c *counter, r *host.Record) {
 			sent = append(sent, name)
 		}
 	}
-	meant := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(given, name) })
+	meant := lists.Filter(now, func(name string) bool { return !slices.Contains(given, name) })
 	if len(sent) == 1 && len(meant) == 1 {
 		c.relate(renamed, t.failed, r.Tool, sent[0], meant[0])
 	}
@@ -239,12 +239,7 @@ func isConfusion(failed, next *host.Record) bool {
 		return false
 	}
 	a, b := parameters(failed), parameters(next)
-	both := 0
-	for _, name := range a {
-		if slices.Contains(b, name) {
-			both++
-		}
-	}
+	both := len(lists.Filter(a, func(name string) bool { return slices.Contains(b, name) }))
 	return both > 0 && 2*both >= max(len(a), len(b))
 }
 
