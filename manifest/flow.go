@@ -61,10 +61,7 @@ func (v *Value) Parameter() string {
 
 // FlowOf returns what a manifest says about what comes before a tool: its needs, and the x-from of its parameters.
 func FlowOf(t *Tool) *Flow {
-	f := &Flow{}
-	for _, need := range t.Needs {
-		f.Needs = append(f.Needs, FlowCall{Tool: need})
-	}
+	f := &Flow{Needs: lists.Map(t.Needs, func(need string) FlowCall { return FlowCall{Tool: need} })}
 	if strings.Contains(string(t.Params), `"x-from"`) {
 		f.addValues("", readNode(t.Params), true)
 	}

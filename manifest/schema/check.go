@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -405,12 +406,8 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 	if tag := commonTag(all, c.at); tag != nil && best.wrongKind == 0 {
 		return []fault{*tag}
 	}
-	var tied []*node
-	for _, o := range options {
-		if better(best, o) == 0 {
-			tied = append(tied, o.branch)
-		}
-	}
+	equal := lists.Filter(options, func(o option) bool { return better(best, o) == 0 })
+	tied := lists.Map(equal, func(o option) *node { return o.branch })
 	return []fault{{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: describeUnion(tied), ambiguous: true}}
 }
 

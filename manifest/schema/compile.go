@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -648,12 +649,7 @@ func (c *compiler) inPlace() {
 
 // applied returns the schemas that n applies to the same value as itself.
 func (n *node) applied() []*node {
-	var list []*node
-	for _, one := range []*node{n.ref, n.not, n.ifs, n.then, n.els} {
-		if one != nil {
-			list = append(list, one)
-		}
-	}
+	list := lists.Filter([]*node{n.ref, n.not, n.ifs, n.then, n.els}, func(n *node) bool { return n != nil })
 	list = append(append(append(list, n.allOf...), n.anyOf...), n.oneOf...)
 	for _, k := range sortedKeys(n.depSchemas) {
 		list = append(list, n.depSchemas[k])

@@ -441,12 +441,7 @@ func respelled(v any, allowed []any) (any, bool) {
 		func(a string) bool { return spelling.Fold(a) == spelling.Fold(strings.TrimSpace(text)) },
 		func(a string) bool { return isText && spelling.IsTypo(strings.ToLower(text), strings.ToLower(a)) },
 	} {
-		var found []any
-		for _, a := range allowed {
-			if same(jsontext.Text(a)) {
-				found = append(found, a)
-			}
-		}
+		found := lists.Filter(allowed, func(a any) bool { return same(jsontext.Text(a)) })
 		if len(found) > 0 {
 			return deepCopy(found[0]), len(found) == 1
 		}

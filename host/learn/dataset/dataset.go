@@ -108,11 +108,10 @@ func New(o Options) *Dataset {
 	if o.Values {
 		d.Card.Redaction = unredacted
 	}
-	for _, s := range judge.Sessions(o.Records) {
-		if slices.ContainsFunc(s.Records, func(r *host.Record) bool { return r.Op == "" && stats.InScope(r.Tool, o.Scope) }) {
-			d.Sessions = append(d.Sessions, o.session(s))
-		}
-	}
+	inScope := func(r *host.Record) bool { return r.Op == "" && stats.InScope(r.Tool, o.Scope) }
+	d.Sessions = lists.Map(lists.Filter(judge.Sessions(o.Records), func(s *judge.Session) bool {
+		return slices.ContainsFunc(s.Records, inScope)
+	}), o.session)
 	d.addQueries(&o)
 	d.Edits = lists.Filter(o.Edits, func(e Edit) bool { return stats.InScope(e.Plugin+"."+e.Tool, o.Scope) })
 	d.count(o.Catalog)
@@ -227,15 +226,9 @@ type line struct {
 // Write writes a dataset.
 func (d *Dataset) Write(w io.Writer) error {
 	lines := []line{{Card: &d.Card}}
-	for i := range d.Sessions {
-		lines = append(lines, line{Session: &d.Sessions[i]})
-	}
-	for i := range d.Queries {
-		lines = append(lines, line{Query: &d.Queries[i]})
-	}
-	for i := range d.Edits {
-		lines = append(lines, line{Edit: &d.Edits[i]})
-	}
+	lines = append(lines, lists.Map(d.Sessions, func(s Session) line { return line{Session: &s} })...)
+	lines = append(lines, lists.Map(d.Queries, func(q eval.Query) line { return line{Query: &q} })...)
+	lines = append(lines, lists.Map(d.Edits, func(e Edit) line { return line{Edit: &e} })...)
 	for _, l := range lines {
 		raw, err := manifest.Marshal(l)
 		if err != nil {
