@@ -98,8 +98,8 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 func Load(data []byte) (*Manifest, error) {
 	var m Manifest
 	err := jsontext.UnmarshalValid(data, &m)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) { // such as 64.0, an integer by the schema, but not in Go
+	// such as 64.0, an integer by the schema, but not in Go
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil, refuse("", "%s: expected a number written as digits alone, got %s", mismatch.Field, mismatch.Value)
 	}
 	if err != nil {

@@ -285,8 +285,7 @@ func (p *printer) field(name string, isRequired bool, n *node) string {
 var identifier = lazy.Pattern(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
 func quoteLine(s string) string {
-	quoted, _ := Marshal(CleanLine(s))
-	return string(quoted)
+	return string(jsontext.AppendString(nil, CleanLine(s)))
 }
 
 // NestedType returns the type of the value at a JSON pointer in one line, if it has parts, such as fields; else "".

@@ -165,8 +165,8 @@ func (x *exporter) mcp() ([]File, error) {
 		})
 }
 
-// openai writes "tools" as the chat completions of OpenAI accept it; in strict mode, the model's arguments always fit the
-// schema.
+// openai writes "tools" as the chat completions of OpenAI accept it. In strict mode, the model's arguments always fit
+// the schema.
 func (x *exporter) openai(file string, strict bool) ([]File, error) {
 	type function struct {
 		Name        string          `json:"name"`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Limits of an Agent Skill: the characters of its description, the lines of its body, and the number of tools up to
@@ -139,7 +140,7 @@ func (x *exporter) skills() ([]File, error) {
 		taken[name] = true
 		var b strings.Builder
 		fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\ncompatibility: Needs the parley command\n---\n\n",
-			name, yamlText(skillAbout(m, tools)))
+			name, jsontext.Marshal(skillAbout(m, tools)))
 		b.WriteString(x.skillBody(m, tools))
 		return name + "/SKILL.md", b.String()
 	})
@@ -242,10 +243,4 @@ func fenced(language, code string) string {
 		fence += "`"
 	}
 	return fence + language + "\n" + code + "\n" + fence + "\n"
-}
-
-// yamlText quotes any text for YAML.
-func yamlText(text string) string {
-	raw, _ := manifest.Marshal(text)
-	return string(raw)
 }

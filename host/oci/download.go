@@ -3,6 +3,7 @@ package oci
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -210,10 +211,7 @@ func (c *Client) fill(
 			continue
 		}
 		if tries >= maxTries || round >= maxRounds {
-			if err == nil {
-				err = io.ErrUnexpectedEOF
-			}
-			return err
+			return cmp.Or(err, io.ErrUnexpectedEOF)
 		}
 		waitToRetry(ctx)
 	}
@@ -228,8 +226,8 @@ func waitToRetry(ctx context.Context) {
 
 // isFinal reports whether an error is an answer, which another try would get again.
 func isFinal(err error) bool {
-	known := (*host.Error)(nil)
-	return errors.As(err, &known)
+	_, isAnswer := errors.AsType[*host.Error](err)
+	return isAnswer
 }
 
 // progressFrom is the size from which sending a file is reported.

@@ -292,12 +292,11 @@ func remoteError(r Reference, err error) error {
 
 // unavailable returns an error that is not one of the host as such, and nil for nil.
 func unavailable(what string, err error) error {
-	known := (*host.Error)(nil)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &known):
-		return known
+	case isFinal(err):
+		return host.AsError(err)
 	}
 	return &host.Error{Code: host.Unavailable, Cause: err,
 		Message: what + ": " + manifest.Clip(manifest.CleanLine(err.Error()), 300)}

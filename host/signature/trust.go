@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,10 +145,7 @@ func (t *Trust) Add(key Key, name string) (Change, error) {
 	if err := checkEntry(entry, keys); err != nil {
 		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
 	}
-	whole := text
-	if whole == "" {
-		whole = trustHeader
-	}
+	whole := cmp.Or(text, trustHeader)
 	if !strings.HasSuffix(whole, "\n") {
 		whole += "\n"
 	}

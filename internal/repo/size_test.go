@@ -21,10 +21,10 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                        783,   // the plugin page
-	"manifest":                 10101, // names of built-in plugins
-	"host/call":                2653,  // rules for the parts of a call
-	"host/overlay":             541,   // the edits themselves, from host
+	".":                        783,  // the plugin page
+	"manifest":                 9867, // names of built-in plugins
+	"host/call":                2653, // rules for the parts of a call
+	"host/overlay":             541,  // the edits themselves, from host
 	"host/search":              182,
 	"host/redact":              564,  // blocks of content, from host
 	"host/session":             466,  // names of sessions and media types of results, from host
@@ -36,10 +36,10 @@ var maxLines = map[string]int{
 	"host/record":              1822,  // what a call acted on
 	"host/mcp":                 4259,  // as the package below; the prepared list; options
 	"host/wasm":                10226, // compilations ahead of calls; four packages more, each with its imports
-	"host/learn":               4199,  // the evaluation of searches; imports host/overlay, host/commandline
-	"host/docs":                954,
-	"host/signature":           352,
-	"host/oci":                 1021,
+	"host/learn":               4073,  // the evaluation of searches; imports host/overlay, host/commandline
+	"host/docs":                923,
+	"host/signature":           350,
+	"host/oci":                 1016,
 	"host/jq":                  306,  // the filter that runs in the sandbox
 	"host/advice":              1684, // corrections of parameters; documentation and its limit, from host
 	"host/providertest":        291,

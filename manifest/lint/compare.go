@@ -125,9 +125,7 @@ func succeeds(old, now *manifest.Tool, plugin string) bool {
 
 func sameJSON(a, b json.RawMessage) bool { return isEqual(schemaNode(a), schemaNode(b)) }
 
-func canonical(v any) []byte { return jsontext.Marshal(v) }
-
-func isEqual(a, b any) bool { return bytes.Equal(canonical(a), canonical(b)) }
+func isEqual(a, b any) bool { return bytes.Equal(jsontext.Marshal(a), jsontext.Marshal(b)) }
 
 // effectOrder ranks effects from harmless to destructive.
 var effectOrder = []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}
@@ -324,9 +322,9 @@ func (c *comparer) accepts(path string, depth int, old, now any) {
 		switch before, was := a[key]; {
 		case !ok || v == false || isEqual(v, before):
 		case was:
-			narrowed("has another %s: %s", key, manifest.Clip(string(canonical(v)), 80))
+			narrowed("has another %s: %s", key, manifest.Clip(string(jsontext.Marshal(v)), 80))
 		default:
-			narrowed("now has %s %s", key, manifest.Clip(string(canonical(v)), 80))
+			narrowed("now has %s %s", key, manifest.Clip(string(jsontext.Marshal(v)), 80))
 		}
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
@@ -340,7 +338,8 @@ func (c *comparer) accepts(path string, depth int, old, now any) {
 		}
 	}
 	if v, ok := b["default"]; ok && a["default"] != nil && !isEqual(v, a["default"]) {
-		c.add(kindDefault, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
+		c.add(kindDefault, false, "the default of %s changes from %s to %s", name, jsontext.Marshal(a["default"]),
+			jsontext.Marshal(v))
 	}
 	c.properties(path, depth, a, b)
 	if items, ok := b["items"]; ok && a["items"] != nil {
@@ -355,9 +354,9 @@ func (c *comparer) bound(name, key string, old, now any, sign int) {
 	switch {
 	case !ok || was && limit.Cmp(before)*sign <= 0:
 	case was:
-		c.add(kindNarrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
+		c.add(kindNarrowed, true, "%s: %s changes from %s to %s", name, key, jsontext.Marshal(old), jsontext.Marshal(now))
 	default:
-		c.add(kindNarrowed, true, "%s: %s is now %s", name, key, canonical(now))
+		c.add(kindNarrowed, true, "%s: %s is now %s", name, key, jsontext.Marshal(now))
 	}
 }
 
@@ -504,6 +503,6 @@ func withoutValues(a, b []any) []any {
 }
 
 func shown(values []any) string {
-	list := lists.Map(values, func(v any) string { return manifest.Clip(string(canonical(v)), 40) })
+	list := lists.Map(values, func(v any) string { return manifest.Clip(string(jsontext.Marshal(v)), 40) })
 	return strings.Join(spelling.AtMost(list, 5), ", ")
 }

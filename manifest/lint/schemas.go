@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -108,7 +109,7 @@ func (f *field) enum() []any {
 
 // is reports whether a field has a type, alone or beside null.
 func (f *field) is(kind string) bool {
-	others := slices.DeleteFunc(jsontext.Texts(f.schema["type"]), func(t string) bool { return t == "null" && kind != "null" })
+	others := lists.Filter(jsontext.Texts(f.schema["type"]), func(t string) bool { return t != "null" || kind == "null" })
 	return slices.Equal(others, []string{kind})
 }
 

@@ -156,11 +156,7 @@ type GateError struct {
 }
 
 func (e *GateError) Error() string {
-	at := e.Pointer
-	if at == "" {
-		at = "its root"
-	}
-	return "schema refused at " + at + ": " + e.Reason
+	return "schema refused at " + cmp.Or(e.Pointer, "its root") + ": " + e.Reason
 }
 
 // A compiler makes the graph of a document. It goes on after an error, and what it returns then is not used.

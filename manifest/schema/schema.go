@@ -35,8 +35,7 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 // with a *[jsontext.SyntaxError].
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth, Values: gateNodes})
-	var syn *jsontext.SyntaxError
-	if errors.As(err, &syn) && syn.IsLimit() {
+	if syn, ok := errors.AsType[*jsontext.SyntaxError](err); ok && syn.IsLimit() {
 		return nil, refuse("", "%s", syn.Msg)
 	}
 	if err != nil {
@@ -98,11 +97,7 @@ type Violation struct {
 }
 
 func (v Violation) String() string {
-	at := v.Pointer
-	if at == "" {
-		at = "the value"
-	}
-	return fmt.Sprintf("%s: expected %s, got %s", at, v.Expected, v.Provided)
+	return fmt.Sprintf("%s: expected %s, got %s", cmp.Or(v.Pointer, "the value"), v.Expected, v.Provided)
 }
 
 // CostError says that validating a value would take more than Budget steps, because of the schema, the value or both.

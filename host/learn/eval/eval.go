@@ -101,10 +101,10 @@ func Read(r io.Reader) ([]Query, error) {
 
 func readEvalLine(line []byte) (q Query, err error) {
 	if err := json.Unmarshal(line, &q); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field == "" {
+		kind, isType := errors.AsType[*json.UnmarshalTypeError](err)
+		if isType && kind.Field == "" {
 			return q, fmt.Errorf("got a JSON %s; expected an object with query and relevant", kind.Value)
-		} else if kind != nil {
+		} else if isType {
 			return q, fmt.Errorf("%s is a JSON %s; expected %s", host.Printable(kind.Field), kind.Value,
 				map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
 		}
