@@ -122,7 +122,7 @@ func runPolicyRevoke(ctx context.Context, app *command.App, opts *rightsOptions)
 func runPolicyGrant(ctx context.Context, app *command.App, opts *grantOptions) error {
 	return changeGrants(ctx, app, &opts.rightsOptions, func(rules *policy.Policy, grants []policy.Grant) (policy.Edit,
 		error) {
-		at, err := command.FindIn(app, opts.Plugin, "")
+		at, err := app.Plugin(opts.Plugin)
 		if err != nil {
 			return policy.Edit{}, err
 		}
@@ -215,7 +215,7 @@ func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
 
 // noteUnused reports which of the added grants have no effect.
 func noteUnused(app *command.App, rules *policy.Policy, e policy.Edit) {
-	at, err := command.FindIn(app, e.Plugin, "")
+	at, err := app.Plugin(e.Plugin)
 	if err != nil || len(e.Added) == 0 {
 		return
 	}

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -26,16 +24,13 @@ var pluginNewCommand = &command.Command[*pluginNewOptions]{
 	Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
 		"it is, without a network.",
 	Example: "parley plugin new hello --lang c\nparley plugin build hello",
-	Finish: func(_ *command.App, cmd *cobra.Command) {
-		cmd.Flag("lang").Usage = strings.Join(languageNames(), ", ")
-		command.CompleteWords(cmd, "lang", languageNames()...)
-	},
+	Options: map[string]command.Completer{"lang": command.OneOf(languageNames...)},
 }
 
 // runPluginNew makes a folder with the source of a small plugin, with the SDK, which builds, checks and installs as it
 // is.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
-	if !slices.Contains(languageNames(), opts.Lang) {
+	if !slices.Contains(languageNames, opts.Lang) {
 		given := "no --lang was given"
 		if opts.Lang != "" {
 			given = "--lang " + manifest.CleanLine(opts.Lang) + " is not a language that plugin new knows"
@@ -87,7 +82,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 			return err
 		}
 	}
-	if l := languages[slices.Index(languageNames(), opts.Lang)]; l.sdk != "" {
+	if l := languages[slices.Index(languageNames, opts.Lang)]; l.sdk != "" {
 		err = errors.Join(write(l.sdk, l.text), write(sourceManifest, described))
 	} else {
 		data.Files = append(data.Files, "go.mod", goSDKFolder)
@@ -103,13 +98,11 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 // pluginNewOptions say what plugin to begin.
 type pluginNewOptions struct {
 	Name string `word:""` // of the plugin, and of the folder that is made in the current one
-	Lang string `flag:"lang"`
+	Lang string `flag:"lang" usage:"go, rust, c, js"`
 }
 
-// languageNames returns the languages in which a plugin can begin.
-func languageNames() []string {
-	return command.Map(languages, func(l language) string { return l.name })
-}
+// languageNames are the languages in which a plugin can begin.
+var languageNames = command.Map(languages, func(l language) string { return l.name })
 
 // newPluginData is the folder that was made.
 type newPluginData struct {

@@ -122,29 +122,26 @@ func (a *App) Catalog() (*host.Catalog, error) {
 
 // toolOf returns the tool of a qualified name, or nil.
 func toolOf(a *App, name string) *manifest.Tool {
-	at, err := a.Find(name)
-	if err != nil {
-		return nil
-	}
+	at, _ := a.Find(name)
 	return at.Tool
 }
 
 // Find returns what a qualified name means, in the catalog of all plugins.
-func (a *App) Find(name string) (host.Address, error) {
+func (a *App) Find(name string) (at host.Address, err error) {
 	catalog, err := a.Catalog()
-	if err != nil {
-		return host.Address{}, err
+	if err == nil {
+		at, err = catalog.Find(name)
 	}
-	return catalog.Find(name)
+	return at, err
 }
 
-// FindIn returns what a local name stands for in a plugin; "" is the plugin itself.
-func FindIn(a *App, plugin, local string) (host.Address, error) {
+// Plugin returns the plugin of a name.
+func (a *App) Plugin(name string) (at host.Address, err error) {
 	catalog, err := a.Catalog()
-	if err != nil {
-		return host.Address{}, err
+	if err == nil {
+		at, err = catalog.FindIn(name, "")
 	}
-	return catalog.FindIn(plugin, local)
+	return at, err
 }
 
 // HostPrincipal returns the host, and for whom the command line acts.
@@ -325,7 +322,7 @@ func (a *App) AddOptions(root *cobra.Command) {
 	global := root.PersistentFlags()
 	addFlags(root, global, reflect.ValueOf(&a.Global).Elem(), nil)
 	global.Var((*sessionName)(&a.SessionName), "session", "work in this session: pages and cookies of its own")
-	CompleteOption(a, root, "session", CompleteSessions)
+	completeOption(a, root, "session", CompleteSessions)
 	global.BoolP("help", "h", false, "explain a command")
 }
 
@@ -662,9 +659,7 @@ func traceText(t *host.Trace) (lines []string) {
 // DocsText prints documentation wrapped to the width of the terminal. Commands are not wrapped, so that they can be
 // copied.
 func (a *App) DocsText(w io.Writer, d *manifest.ToolDocs) {
-	shown := *d
-	shown.Deeper = "--tier 3"
-	for line := range strings.Lines(shown.Text()) {
+	for line := range strings.Lines(d.Text()) {
 		line = strings.TrimRight(line, "\n")
 		if !strings.HasPrefix(line, "Example:") {
 			line = Wrapped(line, a.Columns(), "    ")

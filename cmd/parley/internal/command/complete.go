@@ -235,22 +235,24 @@ func CompletePlugins(a *App, cmd *cobra.Command, args []string, typed string) ([
 // CompleteCall completes the values of a call's options.
 func CompleteCall(a *App, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("param", Completer(completeParam).of(a))
-	CompleteOption(a, cmd, "target", FirstWord(targets))
-	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
-	CompleteWords(cmd, "wait", "load", "idle", "none")
+	completeOption(a, cmd, "target", FirstWord(targets))
+	completeOption(a, cmd, "on-dialog", OneOf("accept", "dismiss", "fail"))
+	completeOption(a, cmd, "wait", OneOf("load", "idle", "none"))
 }
 
-// CompleteOption completes an option, after any words, as a function completes the first word.
-func CompleteOption(a *App, cmd *cobra.Command, option string, first Completer) {
+// completeOption completes an option, after any words, as a function completes the first word.
+func completeOption(a *App, cmd *cobra.Command, option string, first Completer) {
 	_ = cmd.RegisterFlagCompletionFunc(option,
 		func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return first(a, cmd, nil, typed)
 		})
 }
 
-// CompleteWords completes an option that takes one of a few words.
-func CompleteWords(cmd *cobra.Command, option string, words ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+// OneOf completes what takes one of a few words.
+func OneOf(words ...string) Completer {
+	return func(*App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // CompleteQualified completes plugin.tool in one word.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -73,9 +74,10 @@ func (a *App) ErrorObject(e *host.Error) *host.ErrorObject {
 	return o
 }
 
-// WithCommands returns a copy of documentation whose examples say which command runs them.
+// WithCommands returns a copy of documentation for the command line: its examples say which command runs them.
 func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
+	with.Deeper = "--tier 3"
 	with.Examples = slices.Clone(docs.Examples)
 	for i, e := range with.Examples {
 		with.Examples[i].Command = a.Command(advice.ExampleStep(docs.Name, &e))
@@ -106,18 +108,10 @@ func (a *App) offers(line string) bool { return a.Offers == nil || a.Offers(line
 // CountDocs returns a context in which records count documentation by what write writes of it.
 func CountDocs(ctx context.Context, write func(w io.Writer, d *host.Docs)) context.Context {
 	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
-		var n byteCount
-		write(&n, d)
-		return int(n)
+		var b bytes.Buffer
+		write(&b, d)
+		return b.Len()
 	})
-}
-
-// byteCount is a writer that only counts.
-type byteCount int
-
-func (n *byteCount) Write(b []byte) (int, error) {
-	*n += byteCount(len(b))
-	return len(b), nil
 }
 
 // WriteErrorDocs writes the documentation of an error, as fail does.

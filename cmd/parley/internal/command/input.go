@@ -2,8 +2,48 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
+
+// ReadValue reads a file that a caller names for a value, of at most limit bytes. It may belong to anybody and be a
+// pipe, which is read to its end or until ctx ends: then the error is timeout, or the cause of ctx. Devices are
+// refused, because they need not end.
+func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
+	tooLarge := fmt.Errorf("%s: it is larger than %d bytes", path, limit)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0:
+		return nil, fmt.Errorf("%s: expected a file or a pipe, found %s", path, protect.KindOf(info))
+	case info.Size() > limit:
+		return nil, tooLarge
+	}
+	data, err := awaitOrAbandon(ctx, func() ([]byte, error) { // a pipe without a writer cannot be opened
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if opened, err := f.Stat(); err != nil || opened.Mode().Type() != info.Mode().Type() {
+			return nil, fmt.Errorf("%s: it has changed", path)
+		}
+		data, err := io.ReadAll(io.LimitReader(f, limit+1))
+		if err == nil && int64(len(data)) > limit {
+			err = tooLarge
+		}
+		return data, err
+	})
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		err = host.Errorf(host.Timeout, "%s: nobody has finished writing to it within the timeout", path)
+	}
+	return data, err
+}
 
 // Input returns the standard input. Its reads end with the context, with [context.Cause].
 func (a *App) Input(ctx context.Context) io.Reader {

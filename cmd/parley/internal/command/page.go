@@ -124,12 +124,10 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 		p.Text(0, "", d.Description)
 	}
 	p.params("Parameters", d.Parameters)
-	shown := *d
-	shown.Deeper = "--tier 3"
-	p.Text(2, "", shown.MoreText())
+	p.Text(2, "", d.MoreText())
 	p.params("Returns", d.Returns)
 	if d.MoreReturns > 0 {
-		p.Text(2, "", fmt.Sprintf("… %d more: --tier 3", d.MoreReturns))
+		p.Text(2, "", fmt.Sprintf("… %d more: %s", d.MoreReturns, d.Deeper))
 	}
 	if len(d.Examples) > 0 {
 		p.Heading("Examples")

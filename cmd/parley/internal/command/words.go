@@ -80,6 +80,7 @@ type Command[O any] struct {
 	Use, Short, Long, Example string
 	Run                       func(ctx context.Context, app *App, opts O) error
 	Words                     Completer                  // completes the words; nil completes files
+	Options                   map[string]Completer       // complete the values of options, each as a first word
 	AnyWords                  bool                       // Run checks the words, not Use
 	Finish                    func(*App, *cobra.Command) // changes what was made; may be nil
 }
@@ -124,6 +125,9 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 			}
 		}
 		return c.Run(cmd.Context(), app, opts)
+	}
+	for option, words := range c.Options {
+		completeOption(app, cmd, option, words)
 	}
 	if c.Finish != nil {
 		c.Finish(app, cmd)

@@ -37,7 +37,7 @@ type auditShowOptions struct {
 }
 
 var auditShowCommand = &command.Command[*auditShowOptions]{
-	Use: "show", Run: runAuditShow, Finish: completeFilter,
+	Use: "show", Run: runAuditShow, Options: filterOptions,
 	Short:   "Show the last records",
 	Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
 	Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +

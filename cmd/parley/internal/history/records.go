@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
@@ -48,11 +46,10 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	return filter, err
 }
 
-// completeFilter completes the options that select records.
-func completeFilter(_ *command.App, cmd *cobra.Command) {
-	command.CompleteWords(cmd, "op", ops...)
-	codes := command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })
-	command.CompleteWords(cmd, "code", codes...)
+// filterOptions complete the options that select records.
+var filterOptions = map[string]command.Completer{
+	"op":   command.OneOf(ops...),
+	"code": command.OneOf(command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })...),
 }
 
 // list is the latest of the records that match, in the order in which they were written.

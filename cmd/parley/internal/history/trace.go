@@ -47,7 +47,7 @@ type traceListOptions struct {
 }
 
 var traceListCommand = &command.Command[*traceListOptions]{
-	Use: "list", Run: runTraceList, Finish: completeFilter,
+	Use: "list", Run: runTraceList, Options: filterOptions,
 	Short:   "List the last calls, searches and describes",
 	Example: "parley trace list --failed --since 24h\nparley trace list --tool 'cdp.Page.*' --json",
 	Long:    "Times are in UTC.",
@@ -127,7 +127,7 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 }
 
 var traceTailCommand = &command.Command[*traceOptions]{
-	Use: "tail", Run: runTraceTail, Finish: completeFilter,
+	Use: "tail", Run: runTraceTail, Options: filterOptions,
 	Short:   "Print records as they are written, by any process",
 	Example: "parley trace tail --failed",
 	Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
@@ -156,7 +156,7 @@ type traceExportOptions struct {
 }
 
 var traceExportCommand = &command.Command[*traceExportOptions]{
-	Use: "export", Run: runTraceExport, Finish: completeFilter,
+	Use: "export", Run: runTraceExport, Options: filterOptions,
 	Short:   "Print all records as JSON lines",
 	Example: "parley trace export --since 7d --out traces.jsonl",
 }
@@ -191,7 +191,7 @@ type traceClearOptions struct {
 }
 
 var traceClearCommand = &command.Command[*traceClearOptions]{
-	Use: "clear", Run: runTraceClear, Finish: completeFilter,
+	Use: "clear", Run: runTraceClear, Options: filterOptions,
 	Short:   "Remove traces; the audit log stays",
 	Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
 }

@@ -106,15 +106,15 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	data := &importedData{Card: set.Card}
 	var all proposed
 	for _, e := range set.Edits {
-		plugin, err := sameBuild(app, e.Plugin, e.Manifest, "it is")
-		if err != nil || present.has(plugin, e.ID()) {
+		of := build{e.Plugin, e.Manifest}
+		if of.find(app, "") != nil || present.has(of.Plugin, e.ID()) {
 			data.Skipped++
 			continue
 		}
 		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
-		all.add(plugin, suggest.Proposal{Edit: e.Edit})
+		all.add(of.Plugin, suggest.Proposal{Edit: e.Edit})
 	}
-	data.applyData, err = applyEdits(ctx, app, all, opts.editOptions)
+	data.applyData, err = applyEdits(ctx, app, all, opts.DryRun, opts.Yes)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
@@ -44,9 +43,7 @@ var docsAuditCommand = &command.Command[*docsAuditOptions]{
 		"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
 		"a group or a tool whose\ntools are shown one by one.",
 	Example: "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
-	Finish: func(_ *command.App, cmd *cobra.Command) {
-		command.CompleteWords(cmd, "mode", mcp.Modes()...)
-	},
+	Options: map[string]command.Completer{"mode": command.OneOf(mcp.Modes()...)},
 }
 
 // runDocsAudit measures what documentation costs in tokens.
@@ -149,11 +146,7 @@ var docsExportCommand = &command.Command[*docsExportOptions]{
 		"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
 	Example: "parley docs export text --format openai\n" +
 		"parley docs export --format skill --out ~/.claude/skills",
-	Finish: func(_ *command.App, cmd *cobra.Command) {
-		formats := docs.Formats()
-		cmd.Flag("format").Usage = strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
-		command.CompleteWords(cmd, "format", formats...)
-	},
+	Options: map[string]command.Completer{"format": command.OneOf(docs.Formats()...)},
 }
 
 // runDocsExport converts documentation to a format of other systems, and writes the files with Out.
@@ -226,8 +219,8 @@ type docsAuditOptions struct {
 // docsExportOptions are the options of an export of documentation.
 type docsExportOptions struct {
 	Flags  *pflag.FlagSet
-	Format string   `flag:"format"` // one of [docs.Formats]
-	Names  []string `word:""`       // plugins, groups or tools; none means everything
+	Format string   `flag:"format" usage:"mcp, openai, openai-strict, anthropic,\nmarkdown or skill"`
+	Names  []string `word:""` // plugins, groups or tools; none means everything
 	// the folder that takes the files; "" means that the data has their content
 	Out string `flag:"out" usage:"write files into this folder"`
 }

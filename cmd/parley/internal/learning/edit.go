@@ -34,7 +34,7 @@ var docsSuggestCommand = &command.Command[*docsSuggestOptions]{
 }
 
 func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOptions) error {
-	data, err := docsSuggest(app, *opts)
+	data, err := docsSuggest(app, opts.statsOptions)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 	}
 	return app.PrintNext(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
-			editText(app, w, s.ID, s.Plugin, &s.Edit, "")
+			editText(app, w, appliedEdit{s.ID, s.Plugin, s.Edit}, "")
 			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, manifest.Plural(s.Sessions, "session"))
 			fmt.Fprintln(w, command.Wrapped("    "+manifest.CleanLine(why), app.Columns(), "    "))
 		}
@@ -90,14 +90,9 @@ func printBatch(a *command.App, data *suggestData, id string) error {
 }
 
 // editText prints an edit: what it changes, the text before if it replaces one, and the new one.
-func editText(a *command.App, w io.Writer, id, plugin string, e *overlay.Edit, before string) {
-	fmt.Fprintf(w, "%s  %s\n", id, editedText(plugin, e))
-	changeText(a, w, before, editValue(e))
-}
-
-// editedText says in a line what an edit changes.
-func editedText(plugin string, e *overlay.Edit) string {
-	return manifest.CleanLine(strings.TrimSpace(plugin + "." + e.Tool + " " + e.Field + " " + e.Param))
+func editText(a *command.App, w io.Writer, e appliedEdit, before string) {
+	fmt.Fprintf(w, "%s  %s\n", e.ID, e.text())
+	changeText(a, w, before, editValue(&e.Edit))
 }
 
 // changeText prints a text before a change and after it, each if there is one.
@@ -128,7 +123,7 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	data, err := applyEdits(ctx, app, proposals, opts.editOptions)
+	data, err := applyEdits(ctx, app, proposals, opts.DryRun, opts.Yes)
 	if err != nil {
 		return err
 	}
@@ -142,7 +137,7 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 // applyText prints what was applied, and what the gate refused.
 func applyText(a *command.App, w io.Writer, data *applyData) {
 	for _, e := range data.Applied {
-		editText(a, w, e.ID, e.Plugin, &e.Edit, "")
+		editText(a, w, e, "")
 	}
 	for _, r := range data.Refused {
 		what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
@@ -190,7 +185,9 @@ func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) err
 	if err != nil {
 		return err
 	}
-	data := &diffDocsData{Edits: []editDiff{}}
+	data := struct {
+		Edits []editDiff `json:"edits"`
+	}{[]editDiff{}}
 	for _, of := range list.Overlays {
 		for _, e := range of.Edits {
 			t, err := host.Base(of.provider).Tool(e.Tool)
@@ -202,7 +199,7 @@ func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) err
 	}
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
 		for _, e := range data.Edits {
-			editText(app, w, e.ID, e.Plugin, &e.Edit, e.Before)
+			editText(app, w, e.appliedEdit, e.Before)
 		}
 		fmt.Fprintln(w, manifest.Plural(len(data.Edits), "edit"))
 	})
@@ -261,7 +258,9 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	if err != nil {
 		return err
 	}
-	data := &revertData{Reverted: []appliedEdit{}}
+	data := struct {
+		Reverted []appliedEdit `json:"reverted"`
+	}{[]appliedEdit{}}
 	chosen := choice{names: opts.Names}
 	var changes []overlay.Change
 	for _, of := range list.Overlays {
@@ -293,7 +292,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	}
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
 		for _, e := range data.Reverted {
-			editText(app, w, e.ID, e.Plugin, &e.Edit, "")
+			editText(app, w, e, "")
 		}
 		fmt.Fprintf(w, "%s removed\n", manifest.Plural(len(data.Reverted), "edit"))
 	})
@@ -314,12 +313,8 @@ type suggestData struct {
 }
 
 // docsSuggest proposes edits of documentation, by rules over traces.
-func docsSuggest(app *command.App, o docsSuggestOptions) (*suggestData, error) {
-	report, err := computeStats(app, o.statsOptions)
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
+func docsSuggest(app *command.App, o statsOptions) (*suggestData, error) {
+	catalog, report, err := computeStats(app, o)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +328,7 @@ func docsSuggest(app *command.App, o docsSuggestOptions) (*suggestData, error) {
 	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
 }
 
-// docsApplyOptions say which edits [runDocsApply] applies.
+// docsApplyOptions say which edits [runDocsApply] applies, and how.
 type docsApplyOptions struct {
 	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
 	Names []string `word:""`
@@ -355,13 +350,39 @@ type modelEditOptions struct {
 	modelOptions
 }
 
-func (o *modelEditOptions) editOptions() editOptions { return editOptions{o.DryRun, o.Approval} }
-
 // editFile is a file of edits of one build of a plugin.
 type editFile struct {
-	Plugin   string         `json:"plugin"`
-	Manifest string         `json:"manifest"` // the digest of the build, or the version of what is built in
-	Edits    []overlay.Edit `json:"edits"`
+	build
+	Edits []overlay.Edit `json:"edits"`
+}
+
+// build is the build of a plugin that something is about.
+type build struct {
+	Plugin   string `json:"plugin"`
+	Manifest string `json:"manifest"` // the digest of the build, or the version of what is built in
+}
+
+// read takes a file that says which build it is about. The error is that of the parser, or says that it is missing.
+func (b *build) read(raw []byte, parse func([]byte) error) error {
+	err := parse(raw)
+	if err == nil && (b.Plugin == "" || b.Manifest == "") {
+		err = errors.New("plugin or manifest is missing")
+	}
+	return err
+}
+
+// find checks that the build is that of today, and has its plugin by the name that it has. what begins the error.
+func (b *build) find(app *command.App, what string) error {
+	at, err := app.Plugin(b.Plugin)
+	if err != nil {
+		return err
+	}
+	if now := at.Provider.Info().Build(); now != b.Manifest {
+		return host.Errorf(host.Integrity, "%s for another build of %s: %s, and this is %s", what, at.Plugin,
+			manifest.CleanLine(b.Manifest), now).WithNext("parley docs list --json")
+	}
+	b.Plugin = at.Plugin
+	return nil
 }
 
 // applyData says which edits were applied and which the gate refused.
@@ -376,6 +397,11 @@ type appliedEdit struct {
 	ID     string `json:"id"`
 	Plugin string `json:"plugin"`
 	overlay.Edit
+}
+
+// text says in a line what the edit changes.
+func (e *appliedEdit) text() string {
+	return manifest.CleanLine(strings.TrimSpace(e.Plugin + "." + e.Tool + " " + e.Field + " " + e.Param))
 }
 
 // proposed are proposals of edits by plugin, in the order in which they are checked.
@@ -395,33 +421,32 @@ func (p *proposed) add(plugin string, edit suggest.Proposal) {
 }
 
 // applyEdits applies edits of plugins.
-func applyEdits(ctx context.Context, app *command.App, proposals proposed, o editOptions) (*applyData, error) {
-	edits, err := newEdits(app, o)
+func applyEdits(ctx context.Context, app *command.App, proposals proposed, dryRun, yes bool) (*applyData, error) {
+	edits, err := newEdits(app, dryRun)
+	for _, of := range proposals {
+		if err == nil {
+			err = edits.check(ctx, of.plugin, of.edits)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range proposals {
-		if err := edits.check(ctx, of.plugin, of.edits); err != nil {
-			return nil, err
-		}
-	}
-	return edits.data, edits.write(ctx)
+	return edits.data, edits.write(ctx, yes)
 }
 
 // edits are edits of several plugins. First all are checked, then the operator is asked once, then all are written or
 // none.
 type edits struct {
 	d       *command.App
-	options editOptions
 	catalog *host.Catalog // with the overlays that were checked
 	changes []overlay.Change
 	data    *applyData
 }
 
-func newEdits(app *command.App, o editOptions) (*edits, error) {
+func newEdits(app *command.App, dryRun bool) (*edits, error) {
 	catalog, err := app.Catalog()
-	return &edits{d: app, options: o, catalog: catalog,
-		data: &applyData{Applied: []appliedEdit{}, Refused: []suggest.Refusal{}, DryRun: o.DryRun}}, err
+	return &edits{d: app, catalog: catalog,
+		data: &applyData{Applied: []appliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}}, err
 }
 
 // change returns the change of a plugin's overlay, nil if there is none so far.
@@ -483,8 +508,8 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 }
 
 // write asks the operator and writes the edits.
-func (e *edits) write(ctx context.Context) error {
-	if e.options.DryRun || len(e.changes) == 0 {
+func (e *edits) write(ctx context.Context, yes bool) error {
+	if e.data.DryRun || len(e.changes) == 0 {
 		return nil
 	}
 	diff, err := e.diff()
@@ -492,7 +517,7 @@ func (e *edits) write(ctx context.Context) error {
 		return err
 	}
 	change := command.Change{Diff: diff, What: "edits of documentation"}
-	if err := e.d.Approve(ctx, change, e.options.Yes); err != nil {
+	if err := e.d.Approve(ctx, change, yes); err != nil {
 		return err
 	}
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
@@ -507,7 +532,7 @@ func (e *edits) diff() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(&b, editedText(a.Plugin, &a.Edit))
+		fmt.Fprintln(&b, a.text())
 		if before := a.Edit.Replaced(t); before != "" {
 			fmt.Fprintln(&b, "- "+manifest.CleanLine(before))
 		}
@@ -549,7 +574,7 @@ func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all 
 		}
 		return all, nil
 	}
-	found, err := docsSuggest(app, docsSuggestOptions{statsOptions: statsOptions{Since: o.Since}})
+	found, err := docsSuggest(app, statsOptions{Since: o.Since})
 	if err != nil {
 		return nil, err
 	}
@@ -600,17 +625,13 @@ func readEdits(ctx context.Context, app *command.App, path string) (*editFile, e
 	raw, err := command.ReadValue(ctx, path, maxEdits)
 	file := &editFile{}
 	if err == nil {
-		err = json.Unmarshal(raw, file)
-	}
-	if err == nil && (file.Plugin == "" || file.Manifest == "") {
-		err = errors.New("plugin or manifest is missing")
+		err = file.read(raw, func(raw []byte) error { return json.Unmarshal(raw, file) })
 	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a file of edits: %s", path, manifest.CleanLine(err.Error())).
 			WithNext(`{"plugin":"text","manifest":"sha256:..","edits":[{"tool":"hash","field":"task","value":".."}]}`)
 	}
-	file.Plugin, err = sameBuild(app, file.Plugin, file.Manifest, path+" is")
-	return file, err
+	return file, file.find(app, path+" is")
 }
 
 // editsData are the overlays of the operator.
@@ -621,9 +642,8 @@ type editsData struct {
 
 // editsOf are the edits of one plugin.
 type editsOf struct {
-	Plugin   string        `json:"plugin"`
-	Manifest string        `json:"manifest"` // the digest of the build, or the version of what is built in
-	Edits    []appliedEdit `json:"edits"`
+	build
+	Edits []appliedEdit `json:"edits"`
 
 	provider host.Provider
 }
@@ -654,7 +674,7 @@ func docsList(app *command.App, name string) (*editsData, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := editsOf{Plugin: info.Name, Manifest: info.Build(), Edits: []appliedEdit{}, provider: p}
+		of := editsOf{build: build{info.Name, info.Build()}, Edits: []appliedEdit{}, provider: p}
 		for _, e := range o.Edits {
 			if stats.InScope(info.Name+"."+e.Tool, name) {
 				of.Edits = append(of.Edits, appliedEdit{e.ID(), info.Name, e})
@@ -668,11 +688,6 @@ func docsList(app *command.App, name string) (*editsData, error) {
 		data.Dropped = append(data.Dropped, dropped...)
 	}
 	return data, nil
-}
-
-// revertData says which edits were removed.
-type revertData struct {
-	Reverted []appliedEdit `json:"reverted"`
 }
 
 // droppedFiles returns the files of edits for builds that are gone.
@@ -689,11 +704,6 @@ func removeDropped(app *command.App) error {
 		}
 	}
 	return unwritableEdits(err)
-}
-
-// diffDocsData is what edits change.
-type diffDocsData struct {
-	Edits []editDiff `json:"edits"`
 }
 
 // editDiff is an edit with the text that it replaces.

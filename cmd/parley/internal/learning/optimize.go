@@ -59,7 +59,7 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
 		Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
 	data := &optimizeData{Results: []*optimize.Result{}, DryRun: opts.DryRun}
-	edits, err := newEdits(app, opts.editOptions())
+	edits, err := newEdits(app, opts.DryRun)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 		data.Results = append(data.Results, r)
 	}
 	data.Model.Usage, data.Applied = client.Usage(), edits.data.Applied
-	if err := edits.write(ctx); err != nil {
+	if err := edits.write(ctx, opts.Yes); err != nil {
 		return err
 	}
 	next := []string{"parley docs suggest"}

@@ -52,21 +52,13 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 		return app.Print(map[string]string{"prompt": prompt}, next, func(w io.Writer) { fmt.Fprint(w, prompt) })
 	}
 	if opts.Name != "" {
-		data, err := askPhrases(ctx, app, opts)
-		if err != nil {
-			return err
-		}
-		return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
-			applyText(app, w, data.applyData)
-			malformedText(w, data.Malformed, data.Questions)
-			modelText(w, &data.Model)
-		})
+		return askPhrases(ctx, app, opts)
 	}
 	file, err := readPhrases(ctx, app, opts.Import)
 	if err != nil {
 		return err
 	}
-	data, err := importPhrases(ctx, app, file, opts.editOptions())
+	data, err := importPhrases(ctx, app, file, opts)
 	if err != nil {
 		return err
 	}
@@ -76,9 +68,8 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 // phrasesFile is what a model returns: for each tool of one build of a plugin, the ways in which somebody would ask for
 // it.
 type phrasesFile struct {
-	Plugin   string              `json:"plugin"`
-	Manifest string              `json:"manifest"` // the digest of the build, or the version of what is built in
-	Phrases  map[string][]string `json:"phrases"`  // by local name of the tool
+	build
+	Phrases map[string][]string `json:"phrases"` // by local name of the tool
 }
 
 // A tool has at most maxPhrases phrases, of at most maxPhrase bytes each. A prompt asks for fewPhrases to maxPhrases.
@@ -149,11 +140,11 @@ const (
 	phrasesAnswer = 4000 // most tokens of its answer
 )
 
-// askPhrases asks the configured model for phrases, and applies those that pass the gate.
-func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) (*phrasesData, error) {
+// askPhrases asks the configured model for phrases, applies those that pass the gate, and prints what came of it.
+func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) error {
 	at, tools, err := toolsBelow(app, opts.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var questions []model.Question
 	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
@@ -164,7 +155,7 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
 		sends: "the documentation of these tools"}
 	data := &phrasesData{Questions: len(questions)}
-	all := &phrasesFile{at.Plugin, at.Provider.Info().Build(), map[string][]string{}}
+	all := &phrasesFile{build{at.Plugin, at.Provider.Info().Build()}, map[string][]string{}}
 	data.Model, err = ask(ctx, app, opts.modelOptions, plan, questions,
 		func(int) string { return "phrases of " + at.Plugin },
 		func(i int, answer string) {
@@ -177,15 +168,21 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 				all.Phrases[t.Name] = file.Phrases[t.Name]
 			}
 		})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		data.applyData, err = importPhrases(ctx, app, all, opts)
 	}
-	data.applyData, err = importPhrases(ctx, app, all, opts.editOptions())
-	return data, err
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
+		applyText(app, w, data.applyData)
+		malformedText(w, data.Malformed, data.Questions)
+		modelText(w, &data.Model)
+	})
 }
 
 // importPhrases applies the phrases that pass the gate. A tool has at most seven, earlier ones included.
-func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o editOptions) (*applyData, error) {
+func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *docsPhrasesOptions) (*applyData, error) {
 	present, err := docsList(app, file.Plugin)
 	if err != nil {
 		return nil, err
@@ -219,7 +216,7 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o e
 			}
 		}
 	}
-	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o)
+	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o.DryRun, o.Yes)
 	if err != nil {
 		return nil, err
 	}
@@ -238,28 +235,11 @@ func readPhrases(ctx context.Context, app *command.App, path string) (*phrasesFi
 	}
 	file := &phrasesFile{}
 	if err == nil {
-		err = model.Object(string(raw), file)
-	}
-	if err == nil && (file.Plugin == "" || file.Manifest == "") {
-		err = errors.New("plugin or manifest is missing")
+		err = file.read(raw, func(raw []byte) error { return model.Object(string(raw), file) })
 	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
 			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
 	}
-	file.Plugin, err = sameBuild(app, file.Plugin, file.Manifest, "the phrases are")
-	return file, err
-}
-
-// sameBuild returns the name of a plugin, if its build is the one that something is for.
-func sameBuild(app *command.App, plugin, build, what string) (string, error) {
-	at, err := command.FindIn(app, plugin, "")
-	if err != nil {
-		return "", err
-	}
-	if now := at.Provider.Info().Build(); now != build {
-		return "", host.Errorf(host.Integrity, "%s for another build of %s: %s, and this is %s", what, at.Plugin,
-			manifest.CleanLine(build), now).WithNext("parley docs list --json")
-	}
-	return at.Plugin, nil
+	return file, file.find(app, "the phrases are")
 }

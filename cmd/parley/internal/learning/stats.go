@@ -25,7 +25,7 @@ var statsCommand = &command.Command[*statsOptions]{
 }
 
 func runStats(_ context.Context, app *command.App, opts *statsOptions) error {
-	r, err := computeStats(app, *opts)
+	_, r, err := computeStats(app, *opts)
 	if err != nil {
 		return err
 	}
@@ -174,13 +174,13 @@ type statsOptions struct {
 	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
-// computeStats returns statistics of use, from traces.
-func computeStats(app *command.App, o statsOptions) (*stats.Report, error) {
+// computeStats returns the catalog and statistics of its use, from traces.
+func computeStats(app *command.App, o statsOptions) (*host.Catalog, *stats.Report, error) {
 	catalog, scope, records, err := recorded(app, o.Name, o.Since)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return stats.Compute(slices.Values(records), catalog, scope), nil
+	return catalog, stats.Compute(slices.Values(records), catalog, scope), nil
 }
 
 // recorded returns the catalog, the qualified name of a plugin, a group or a tool of it, and what traces have since a
@@ -232,7 +232,7 @@ func Pinned(app *command.App) ([]string, error) {
 	if !slices.Equal(s.Pinned, []string{autoPins}) {
 		return s.Pinned, nil
 	}
-	report, err := computeStats(app, statsOptions{})
+	_, report, err := computeStats(app, statsOptions{})
 	if err != nil {
 		return nil, err
 	}

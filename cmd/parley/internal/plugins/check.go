@@ -205,7 +205,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 // invalid_args for one that is built in, and has no manifest to do something with.
 func ProviderOf(app *command.App, word, do string) (host.Provider, error) {
 	if !isPluginFile(word) {
-		at, err := command.FindIn(app, word, "")
+		at, err := app.Plugin(word)
 		if err == nil && at.Provider.Info().Kind == manifest.KindBuiltin {
 			return nil, host.Errorf(host.InvalidArgs, "%s is built in and has no manifest to %s", at.Plugin, do)
 		}

@@ -61,7 +61,7 @@ func runPluginList(_ context.Context, app *command.App, _ string) error {
 
 // runPluginShow prints a plugin and the rights that it requests. The error is not_found for an unknown plugin.
 func runPluginShow(_ context.Context, app *command.App, name string) error {
-	at, err := command.FindIn(app, name, "")
+	at, err := app.Plugin(name)
 	if err != nil {
 		return err
 	}

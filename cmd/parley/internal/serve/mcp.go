@@ -43,10 +43,8 @@ var mcpCommand = &command.Command[*mcpOptions]{
 		"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
 	Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 		"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
-	Finish: func(app *command.App, cmd *cobra.Command) {
-		cmd.AddCommand(mcpConfigCommand.New(app))
-		command.CompleteWords(cmd, "docs", mcp.Modes()...)
-	},
+	Options: map[string]command.Completer{"docs": command.OneOf(mcp.Modes()...)},
+	Finish:  func(app *command.App, cmd *cobra.Command) { cmd.AddCommand(mcpConfigCommand.New(app)) },
 }
 
 func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -31,13 +30,7 @@ var mcpConfigCommand = &command.Command[*mcpConfigOptions]{
 	Use: "config", Run: runMCPConfig,
 	Short:   "Print what an MCP client's configuration needs, or write it",
 	Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
-	Finish: func(_ *command.App, cmd *cobra.Command) {
-		names := clientNames()
-		last := len(names) - 1
-		cmd.Flag("client").Usage = strings.Join(names[:3], ", ") + ",\n" + strings.Join(names[3:last], ", ") + " or " +
-			names[last]
-		command.CompleteWords(cmd, "client", names...)
-	},
+	Options: map[string]command.Completer{"client": command.OneOf(clientNames()...)},
 }
 
 func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) error {
@@ -110,7 +103,7 @@ func (c mcpClient) path(env func(string) string) string {
 // mcpConfigOptions say which client to configure.
 type mcpConfigOptions struct {
 	// Client is one of [clientNames].
-	Client string `flag:"client"`
+	Client string `flag:"client" usage:"claude-code, claude-desktop, cursor,\nvscode, codex or gemini"`
 	// Docs is the documentation mode of the server. "" means the configured one.
 	Docs string `flag:"docs" usage:"documentation mode, if it is not the configured one"`
 	// Write merges the entry into the client's file, after a backup.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -22,20 +21,12 @@ import (
 )
 
 var searchCommand = &command.Command[*searchOptions]{
-	Use: "search QUERY", Run: runSearchCommand, Words: noWords, AnyWords: true,
+	Use: "search QUERY", Run: runSearchCommand, Words: command.OneOf(), AnyWords: true,
 	Short:   "Find tools",
 	Example: "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
-	Finish: func(app *command.App, cmd *cobra.Command) {
-		for name, words := range searchWords {
-			command.CompleteWords(cmd, name, words...)
-		}
-		command.CompleteOption(app, cmd, "plugin", command.CompleteNames)
-	},
-}
-
-// noWords completes no word.
-func noWords(*command.App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
+	Options: map[string]command.Completer{"plugin": command.CompleteNames,
+		"effect": command.OneOf(searchWords["effect"]...), "kind": command.OneOf(searchWords["kind"]...),
+		"detail": command.OneOf(searchWords["detail"]...), "category": command.OneOf(searchWords["category"]...)},
 }
 
 // runSearchCommand searches, or scores the search. It refuses what has no effect.
