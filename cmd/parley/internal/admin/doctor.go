@@ -91,13 +91,8 @@ type doctorOptions struct {
 // checks checks everything that parley depends on, and for authors what building plugins depends on. A check that fails
 // is data, not an error.
 func checks(ctx context.Context, app *command.App, authors bool) []check {
-	checks := []check{checkPlatform(app), checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app)}
-	chrome := ""
-	if s, err := app.Settings(); err == nil {
-		chrome = s.Chrome
-	}
-	checks = append(checks, checkChrome(app, chrome))
-	checks = append(checks, checkFolders(app)...)
+	checks := append([]check{checkPlatform(), checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app),
+		checkChrome(app)}, checkFolders(app)...)
 	checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
 	if authors {
 		for _, t := range []struct{ name, version, fix string }{
@@ -111,9 +106,13 @@ func checks(ctx context.Context, app *command.App, authors bool) []check {
 	return checks
 }
 
-func checkPlatform(app *command.App) check {
-	c := check{Name: "platform", Status: "ok"}
-	c.Detail = fmt.Sprintf("parley %s, %s/%s, %s", parley.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+// ok is a check that found nothing wrong.
+func ok(name, format string, args ...any) check {
+	return check{Name: name, Status: "ok", Detail: fmt.Sprintf(format, args...)}
+}
+
+func checkPlatform() check {
+	c := ok("platform", "parley %s, %s/%s, %s", parley.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if runtime.GOOS != "linux" {
 		c.Status, c.Fix = "warn", "use Linux, where parley is tested"
 		c.Detail += "; built but not tested here"
@@ -124,31 +123,26 @@ func checkPlatform(app *command.App) check {
 
 // checkIsolation reports where guests run on this system.
 func checkIsolation() check {
-	all, withFolders := wasm.MissingIsolation(false), wasm.MissingIsolation(true)
-	c := check{Name: "isolation", Status: "warn",
-		Fix: `use a Linux kernel with Landlock and seccomp; until then a plugin ` +
-			`with isolate = "process" in the policy is refused`}
-	switch {
-	case len(all) > 0:
-		c.Detail = "plugins run in Parley's own process: " + strings.Join(withFolders, "; ")
-	case len(withFolders) > 0:
-		c.Detail = "plugins run in processes that the kernel confines, but those with folders in Parley's own: " +
-			strings.Join(withFolders, "; ")
-	default:
-		c = check{Name: "isolation", Status: "ok",
-			Detail: "plugins run in processes that the kernel confines (Landlock, seccomp)"}
+	missing := wasm.MissingIsolation(true)
+	if len(missing) == 0 {
+		return ok("isolation", "plugins run in processes that the kernel confines (Landlock, seccomp)")
 	}
-	return c
+	where := "plugins run in processes that the kernel confines, but those with folders in Parley's own: "
+	if len(wasm.MissingIsolation(false)) > 0 {
+		where = "plugins run in Parley's own process: "
+	}
+	return check{"isolation", "warn", where + strings.Join(missing, "; "), "use a Linux kernel with Landlock and seccomp; " +
+		`until then a plugin with isolate = "process" in the policy is refused`}
 }
 
 // checkRunners reports the runners, and the files of those that were killed.
 func checkRunners(app *command.App) check {
 	s, err := app.Settings()
 	if err == nil && !s.Runner {
-		return check{Name: "runners", Status: "ok", Detail: "off: each isolated call has a process of its own"}
+		return ok("runners", "off: each isolated call has a process of its own")
 	}
 	running, stale := runners(app)
-	c := check{Name: "runners", Status: "ok", Detail: manifest.Plural(len(running), "runner")}
+	c := ok("runners", "%s", manifest.Plural(len(running), "runner"))
 	c.Detail += command.When(len(stale) > 0,
 		fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale)))
 	return c
@@ -159,7 +153,7 @@ func checkConfig(app *command.App) check {
 	if _, err := app.Settings(); err != nil {
 		return check{"config", "fail", err.Error(), "edit " + path}
 	}
-	return check{Name: "config", Status: "ok", Detail: path}
+	return ok("config", "%s", path)
 }
 
 func checkPolicy(app *command.App) check {
@@ -167,11 +161,10 @@ func checkPolicy(app *command.App) check {
 	if _, err := app.Parley().Policy(); err != nil {
 		return check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
 	}
-	c := check{Name: "policy", Status: "ok", Detail: path}
 	if _, err := os.Stat(path); err != nil {
-		c.Detail = "none: plugins have no rights, this command line may call everything"
+		return ok("policy", "none: plugins have no rights, this command line may call everything")
 	}
-	return c
+	return ok("policy", "%s", path)
 }
 
 // checkAudit looks at the end of the log only. The command audit verify checks all of it.
@@ -182,7 +175,7 @@ func checkAudit(app *command.App) check {
 	case err != nil: // checkPolicy reports the error
 		mode = audit.On
 	case mode == audit.Off:
-		return check{Name: "audit", Status: "ok", Detail: "off, by the policy: calls are not recorded"}
+		return ok("audit", "off, by the policy: calls are not recorded")
 	}
 	if c := checkFolder(command.NamedPath{Name: "audit", Path: log.Dir()}); c.Status == "fail" {
 		c.Detail += ", and calls are not recorded"
@@ -193,8 +186,7 @@ func checkAudit(app *command.App) check {
 	if err != nil {
 		return check{"audit", "fail", err.Error(), "chown or move " + log.Dir()}
 	}
-	c := check{Name: "audit", Status: "ok"}
-	c.Detail = fmt.Sprintf("%s, %s, %s, %.1f MiB in %s", mode, manifest.Plural(int(s.Head.Seq), "record"),
+	c := ok("audit", "%s, %s, %s, %.1f MiB in %s", mode, manifest.Plural(int(s.Head.Seq), "record"),
 		manifest.Plural(s.Files, "file"), float64(s.Bytes)/(1<<20), log.Dir())
 	if s.Torn > 0 {
 		c.Status, c.Fix = "warn", "parley audit verify; the next record replaces the half-written one and says so"
@@ -209,16 +201,20 @@ func checkPlugins(app *command.App) check {
 		e := host.AsError(err)
 		return check{"plugins", "fail", e.Message, strings.Join(app.Next(e.Steps, e.Next), "; ")}
 	}
-	return check{Name: "plugins", Status: "ok", Detail: manifest.Plural(len(catalog.Providers()), "plugin")}
+	return ok("plugins", "%s", manifest.Plural(len(catalog.Providers()), "plugin"))
 }
 
-func checkChrome(app *command.App, configured string) check {
+func checkChrome(app *command.App) check {
+	configured := ""
+	if s, err := app.Settings(); err == nil {
+		configured = s.Chrome
+	}
 	path, why, err := cdp.FindChrome(app.Env, configured)
 	if err != nil {
 		fix := append(command.Map(host.AsError(err).Steps, app.Command), "")[0]
 		return check{"chrome", "fail", err.Error(), fix}
 	}
-	return check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
+	return ok("chrome", "%s: %s", path, why)
 }
 
 // checkFolders reports whether the folders of the host are known and safe, and the state of each.
@@ -256,8 +252,8 @@ func checkFolder(p command.NamedPath) check {
 	case !writable(at):
 		return check{p.Name, "fail", at + " is not writable", "chown it, or " + set}
 	}
-	c := check{Name: p.Name, Status: "ok", Detail: p.Path}
-	if free, ok := freeSpace(at); ok {
+	c := ok(p.Name, "%s", p.Path)
+	if free, known := freeSpace(at); known {
 		c.Detail += fmt.Sprintf(" (%.1f GiB free)", float64(free)/(1<<30))
 		if free < minFree {
 			c.Status, c.Fix = "warn", "free some space"
@@ -293,8 +289,7 @@ func checkCompiled(app *command.App) check {
 		}
 		return nil
 	})
-	c := check{Name: "compiled", Status: "ok"}
-	c.Detail = fmt.Sprintf("%s, %.1f MiB in %s", manifest.Plural(modules, "plugin"), float64(bytes)/(1<<20), dir)
+	c := ok("compiled", "%s, %.1f MiB in %s", manifest.Plural(modules, "plugin"), float64(bytes)/(1<<20), dir)
 	if bytes > maxCompiled {
 		c.Status = "warn"
 		c.Fix = app.Command(host.OperatorStep(host.OpSystem, "rm", "-r", dir)) + "; what is needed is compiled again"
@@ -304,7 +299,7 @@ func checkCompiled(app *command.App) check {
 
 func checkSocket(app *command.App) check {
 	path := cdp.SocketPath(app.Dirs().Run)
-	c := check{Name: "socket", Status: "ok", Detail: fmt.Sprintf("%s (%d bytes of 108)", path, len(path))}
+	c := ok("socket", "%s (%d bytes of 108)", path, len(path))
 	if len(path) >= 108 {
 		c.Status, c.Fix = "fail", "set XDG_RUNTIME_DIR or PARLEY_HOME to a shorter path"
 	}
@@ -320,9 +315,9 @@ func checkKeepers(app *command.App) check {
 	case len(stale) > 0:
 		return check{"keepers", "warn", "left by browsers that were killed: " + strings.Join(stale, ", "), closeAll}
 	case len(open) > 0:
-		return check{Name: "keepers", Status: "ok", Detail: "open: " + strings.Join(open, ", ")}
+		return ok("keepers", "open: %s", strings.Join(open, ", "))
 	}
-	return check{Name: "keepers", Status: "ok", Detail: "no browser is open"}
+	return ok("keepers", "no browser is open")
 }
 
 func checkTool(ctx context.Context, name, version, fix string) check {
@@ -335,7 +330,7 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 		return check{name, "warn", fmt.Sprintf("%s does not run: %v", path, err), fix}
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
-	return check{Name: name, Status: "ok", Detail: first}
+	return ok(name, "%s", first)
 }
 
 // Commands are the commands that this package has.

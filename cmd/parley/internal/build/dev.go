@@ -114,7 +114,6 @@ func runPluginDev(ctx context.Context, app *command.App, o *pluginDevOptions) er
 			case !data.Unchanged || !printed:
 				printed, unprinted = true, cmp.Or(printDev(app, data), unprinted)
 			}
-			app.Forget()
 			if o.Once {
 				return unprinted
 			}

@@ -147,11 +147,8 @@ func (a *App) Plugin(name string) (at host.Address, err error) {
 // HostPrincipal returns the host, and for whom the command line acts.
 func (a *App) HostPrincipal(ctx context.Context) (*call.Host, host.Principal, error) {
 	h, err := a.Host(ctx)
-	if err != nil {
-		return nil, host.Principal{}, err
-	}
-	principal, err := a.Principal()
-	return h, principal, err
+	principal, invalid := a.Principal()
+	return h, principal, cmp.Or(err, invalid)
 }
 
 // Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,
@@ -373,12 +370,13 @@ func (a *App) say(kind string, stored *[]string, text string) {
 	fmt.Fprintln(a.Err, kind+text)
 }
 
-// addSaid adds to an envelope what was said.
-func (a *App) addSaid(env *Envelope) {
+// moveSaid moves what was said to an envelope.
+func (a *App) moveSaid(env *Envelope) {
+	env.Debug = a.TakeDebug()
 	a.said.mu.Lock()
 	defer a.said.mu.Unlock()
 	env.Warnings = append(append([]string{}, env.Warnings...), a.said.notices...)
-	env.Debug, env.Admission = slices.Clone(a.said.debug), a.said.admissions
+	env.Admission, a.said.notices, a.said.admissions = a.said.admissions, nil, nil
 }
 
 // TakeDebug returns the stored debug lines and removes them.
@@ -399,13 +397,6 @@ func (a *App) ToText() {
 	for _, text := range notices {
 		a.Notice(text)
 	}
-}
-
-// Forget removes what was said, so that the next envelope does not repeat it.
-func (a *App) Forget() {
-	a.said.mu.Lock()
-	defer a.said.mu.Unlock()
-	a.said.notices, a.said.debug, a.said.admissions = nil, nil, nil
 }
 
 // Print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
@@ -433,7 +424,7 @@ func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writ
 // PrintEnvelope prints an envelope in the way of [App.Print].
 func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	if a.JSON {
-		a.addSaid(env)
+		a.moveSaid(env)
 		return a.PrintDocument(env)
 	}
 	for _, w := range env.Warnings {
@@ -515,7 +506,7 @@ func (a *App) Fail(err error) int {
 			f.envelope.Error, env = env.Error, f.envelope
 		}
 		env.Next = next
-		a.addSaid(env)
+		a.moveSaid(env)
 		env.Debug = append(env.Debug, traceText(e.Trace)...)
 		raw, _ := manifest.Marshal(env)
 		raw = manifest.EscapeJSON(raw)

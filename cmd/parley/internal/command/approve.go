@@ -118,7 +118,7 @@ func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval
 		return host.Approval{}, host.NoApproverError("there is no terminal to ask on")
 	}
 	defer tty.Close()
-	return askOn(ctx, tty, bufio.NewReader(newAbandonableReader(ctx, tty)), q)
+	return askOn(ctx, tty, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}), q)
 }
 
 // askOn shows a question and reads the reply.
@@ -170,7 +170,7 @@ func approveOnTerminal(ctx context.Context, c Change) (bool, error) {
 		question = "Install it and write this?"
 	}
 	fmt.Fprintf(tty, "%s%s%s [y/N] ", c.Installs, c.Diff, question)
-	return readYes(ctx, bufio.NewReader(newAbandonableReader(ctx, tty)))
+	return readYes(ctx, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}))
 }
 
 // shownParams returns parameters as a question shows them.

@@ -48,30 +48,19 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 // Input returns the standard input. Its reads end with the context, with [context.Cause].
 func (a *App) Input(ctx context.Context) io.Reader {
 	a.Signaled.handle() // the input may take long to come
-	return newAbandonableReader(ctx, a.In)
+	return &abandonableReader{ctx: ctx, in: a.In}
 }
 
 // abandonableReader reads until its context ends. A read that waits cannot be ended, but it can be abandoned.
 type abandonableReader struct {
 	ctx    context.Context
 	in     io.Reader
-	ready  func() error // waits for data in place of a read; nil if the system has no such wait
-	buffer []byte       // of reads without ready: an abandoned read may still write to it
-}
-
-func newAbandonableReader(ctx context.Context, in io.Reader) *abandonableReader {
-	return &abandonableReader{ctx: ctx, in: in, ready: readiness(ctx, in)}
+	buffer []byte // an abandoned read may still write to it
 }
 
 func (r *abandonableReader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
-	}
-	if r.ready != nil {
-		if err := r.ready(); err != nil {
-			return 0, err
-		}
-		return r.in.Read(b)
 	}
 	if len(r.buffer) < len(b) {
 		r.buffer = make([]byte, len(b))

@@ -227,7 +227,7 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	for _, row := range s.table() {
 		value, source, at := row.fallback, "default", "default"
 		for _, f := range []*configFile{user, project} {
-			if v, ok := f.values[row.name]; ok {
+			if v, ok := f.Values[row.name]; ok {
 				value, source, at = v, f.path, f.at(row.name)
 			}
 		}
@@ -278,12 +278,12 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error())).
 			WithNext("look at "+path, "correct or remove it")
 	}
-	f, err := parseConfig(path, data)
+	f, err := ParseConfig(path, data)
 	if err != nil {
 		return nil, err
 	}
 	if !project {
-		for name := range f.values {
+		for name := range f.Values {
 			if strings.HasPrefix(name, "plugins.") {
 				return nil, host.Errorf(host.ConfigError, "%s: %s is a pin of a project; write it in its parley.toml", f.at(name),
 					manifest.CleanLine(name))
@@ -292,7 +292,7 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 		return f, nil
 	}
 	for _, row := range (&Settings{}).table() {
-		if _, set := f.values[row.name]; set && !row.byProject {
+		if _, set := f.Values[row.name]; set && !row.byProject {
 			return nil, host.Errorf(host.ConfigError,
 				"%s: %s cannot be set by a project; set it in your own config.toml", f.at(row.name), row.name)
 		}
@@ -309,16 +309,16 @@ var configSchema = sync.OnceValues(func() (*document.Schema, error) { return doc
 // configFile is a valid configuration file.
 type configFile struct {
 	path   string
-	values map[string]string          // by setting: "traces.off"
+	Values map[string]string          // by setting: "traces.off"
 	key    func(path []string) string // its position
 }
 
 // at returns the position of a setting, as FILE:LINE:COLUMN.
 func (f *configFile) at(name string) string { return f.path + f.key(strings.Split(name, ".")) }
 
-// parseConfig parses a configuration file and validates it by its schema. The error is config_error, with each
+// ParseConfig parses a configuration file and validates it by its schema. The error is config_error, with each
 // violation as FILE:LINE:COLUMN: KEY.
-func parseConfig(path string, data []byte) (*configFile, error) {
+func ParseConfig(path string, data []byte) (*configFile, error) {
 	tree := map[string]any{}
 	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
 		where := ""
@@ -329,7 +329,7 @@ func parseConfig(path string, data []byte) (*configFile, error) {
 		}
 		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
 	}
-	f := &configFile{path: path, values: map[string]string{}, key: policy.KeyPositions(data)}
+	f := &configFile{path: path, Values: map[string]string{}, key: policy.KeyPositions(data)}
 	compiled, err := configSchema()
 	if err != nil {
 		return nil, err
@@ -341,7 +341,7 @@ func parseConfig(path string, data []byte) (*configFile, error) {
 	if len(violations) > 0 {
 		return nil, f.violationError(violations)
 	}
-	flatten("", tree, f.values)
+	flatten("", tree, f.Values)
 	return f, nil
 }
 

@@ -98,10 +98,18 @@ func paramWords(a *App, s host.Step) (words []string) {
 	if file := fileOf(a, s.Params); file != "" {
 		return []string{"--params", ShellQuote(file)}
 	}
-	params, files := filesOf(a, s.Params)
-	choose := slices.Clone(s.Choose)
-	if tool := toolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
-		words, params, choose = positionalWords(tool, params, choose)
+	params, choose := s.Params, slices.Clone(s.Choose)
+	var files []string
+	var values map[string]json.RawMessage
+	if len(params) == 0 || json.Unmarshal(params, &values) == nil {
+		all := len(values)
+		files = fileWords(a, values)
+		if tool := toolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+			words, choose = positionalWords(tool, values, choose)
+		}
+		if len(values) < all {
+			params = jsontext.Marshal(values)
+		}
 	}
 	switch rest := string(manifest.EscapeJSON(manifest.CompactJSON(params))); rest {
 	case "", "{}", "null":
@@ -115,33 +123,20 @@ func paramWords(a *App, s host.Step) (words []string) {
 	return words
 }
 
-// filesOf returns the words for the parameters that the caller gave as @FILE, and the other parameters.
-func filesOf(a *App, params json.RawMessage) (rest json.RawMessage, words []string) {
-	var values map[string]json.RawMessage
-	if len(params) == 0 || json.Unmarshal(params, &values) != nil {
-		return params, nil
-	}
+// fileWords takes the parameters that the caller gave as @FILE from the values, and returns the words for them.
+func fileWords(a *App, values map[string]json.RawMessage) (words []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if file := fileOf(a, values[name]); file != "" {
 			words = append(words, "--param", ShellQuote(name+"="+file))
 			delete(values, name)
 		}
 	}
-	if words == nil {
-		return params, nil
-	}
-	return jsontext.Marshal(values), words
+	return words
 }
 
-// positionalWords turns leading positional parameters into words, until one is neither given nor to choose, or no word
-// means its value. It returns what remains.
-func positionalWords(tool *manifest.Tool, params json.RawMessage, choose []string) (words []string,
-	rest json.RawMessage, left []string) {
-	var values map[string]json.RawMessage
-	if len(params) > 0 && json.Unmarshal(params, &values) != nil {
-		return nil, params, choose
-	}
-	taken := false
+// positionalWords takes leading positional parameters from the values and from those to choose, until one is neither,
+// or no word means its value. It returns the words for them, and what is left to choose.
+func positionalWords(tool *manifest.Tool, values map[string]json.RawMessage, choose []string) (words, left []string) {
 	for _, name := range tool.Positional {
 		value, given := values[name]
 		i := slices.Index(choose, name)
@@ -153,13 +148,10 @@ func positionalWords(tool *manifest.Tool, params json.RawMessage, choose []strin
 		if !given || !ok {
 			break
 		}
-		words, taken = append(words, word), true
+		words = append(words, word)
 		delete(values, name)
 	}
-	if taken {
-		params = jsontext.Marshal(values)
-	}
-	return words, params, choose
+	return words, choose
 }
 
 // wordOf returns the word of a command that gives a positional parameter the value of a text or a number.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,12 +65,9 @@ func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) e
 	if err != nil {
 		return err
 	}
-	for _, r := range begun {
-		data.Records = append(data.Records, r)
-		data.Total++
-	}
-	slices.SortFunc(data.Records, func(x, y audit.Record) int { return cmp.Compare(x.Seq, y.Seq) })
-	data.finish()
+	all := slices.AppendSeq(data.Records, maps.Values(begun))
+	slices.SortFunc(all, func(x, y audit.Record) int { return cmp.Compare(x.Seq, y.Seq) })
+	data.Records, data.Total = all[max(0, len(all)-opts.Limit):], data.Total+len(begun)
 	return app.Print(data, []string{"parley audit verify"}, func(w io.Writer) {
 		auditText(app, w, data.Records, data.Total)
 	})

@@ -63,18 +63,15 @@ func newList[R any](limit int) (*list[R], error) {
 	if limit < 1 {
 		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", limit)
 	}
-	return &list[R]{limit: limit}, nil
+	return &list[R]{Records: []R{}, limit: limit}, nil
 }
 
 func (l *list[R]) add(r R) {
 	l.Total++
-	if l.Records = append(l.Records, r); len(l.Records) >= 2*l.limit {
-		l.Records = slices.Clone(l.Records[l.limit:])
+	if l.Records = append(l.Records, r); len(l.Records) > l.limit {
+		l.Records = l.Records[1:]
 	}
 }
-
-// finish leaves the latest.
-func (l *list[R]) finish() { l.Records = append([]R{}, l.Records[max(0, len(l.Records)-l.limit):]...) }
 
 // journal is the audit log, or the traces.
 type journal[R any] struct {

@@ -65,7 +65,6 @@ func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) e
 	if err != nil {
 		return err
 	}
-	data.finish()
 	var next []string
 	for _, r := range data.Records {
 		if r.Call != "" {

@@ -12,10 +12,8 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/pelletier/go-toml/v2"
 )
 
 var pluginLockCommand = &command.Command[*pluginLockOptions]{
@@ -140,11 +138,11 @@ func printPins(a *command.App, data *pinsData) error {
 
 // pin is a build of a plugin that a project uses.
 type pin struct {
-	Name string `toml:"-" json:"name"`
+	Name string `json:"name"`
 	// Source is where the build is from, with its digest there: oci://.., https://.., or a file relative to the project's
 	// file. "" means that it is not known.
-	Source string `toml:"source" json:"source,omitempty"`
-	Digest string `toml:"digest" json:"digest"` // of the plugin
+	Source string `json:"source,omitempty"`
+	Digest string `json:"digest"` // of the plugin
 }
 
 // pinState compares a pin with what is installed.
@@ -182,32 +180,24 @@ func projectPins() (string, []pin, error) {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return path, nil, nil
 	}
-	if _, err := command.ReadConfig(path, true); err != nil { // validates it
+	file, err := command.ReadConfig(path, true)
+	if err != nil {
 		return path, nil, err
 	}
-	data, err := protect.ReadProject(path, protect.MaxConfig)
-	if err != nil {
-		return path, nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
-	}
-	pins, err := parsePins(data)
-	return path, pins, err
+	return path, pinsOf(file.Values), nil
 }
 
-func parsePins(data []byte) ([]pin, error) {
-	var file struct {
-		Plugins map[string]pin `toml:"plugins"`
-	}
-	if err := toml.Unmarshal(data, &file); err != nil {
-		return nil, err
-	}
-	pins := make([]pin, 0, len(file.Plugins))
-	for name, pin := range file.Plugins {
-		if pin.Name = name; !manifest.Builtin(name) { // it was pinned before it was built in
-			pins = append(pins, pin)
+// pinsOf returns the pins among the values of a project's file.
+func pinsOf(values map[string]string) (pins []pin) {
+	for key, digest := range values {
+		table, isDigest := strings.CutSuffix(key, ".digest")
+		name, isPin := strings.CutPrefix(table, "plugins.")
+		if isDigest && isPin && !manifest.Builtin(name) { // else it was pinned before it was built in
+			pins = append(pins, pin{name, values[table+".source"], digest})
 		}
 	}
 	slices.SortFunc(pins, func(a, b pin) int { return strings.Compare(a.Name, b.Name) })
-	return pins, nil
+	return pins
 }
 
 // verifyPins compares the pins of the project with what is installed, without a network. The error is not_found if the
@@ -297,8 +287,8 @@ func writePins(path string, pins []pin) error {
 		}
 	}
 	text = command.ReplaceTables(text, tables...)
-	now, err := parsePins(text)
-	isMissing := func(p pin) bool { return !slices.Contains(now, p) }
+	now, err := command.ParseConfig(path, text)
+	isMissing := func(p pin) bool { return !slices.Contains(pinsOf(now.Values), p) }
 	if err != nil || slices.ContainsFunc(pins, isMissing) {
 		return host.Errorf(host.ConfigError, "%s pins plugins in a form that cannot be changed here; write each pin "+
 			"as a table [plugins.NAME]", path)

@@ -335,25 +335,22 @@ var pluginTrustCommand = &command.Command[*pluginTrustOptions]{
 // denied if the operator has not, and then nothing has changed.
 func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions) error {
 	trust := app.Parley().Trust()
+	var change signature.Change
+	var err error
 	switch {
 	case opts.List && opts.Key == "" && opts.Remove == "":
 		return listTrusted(app, trust)
 	case opts.Remove != "" && opts.Key == "" && !opts.List && opts.Name == "":
-		return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Remove(opts.Remove) })
+		change, err = trust.Remove(opts.Remove)
 	case opts.List || opts.Remove != "" || opts.Key == "":
 		return command.MissingWord("plugin trust", "one KEY or FILE.pub, or --list, or --remove KEY",
 			"parley plugin trust my.key.pub --name me")
+	default:
+		var key signature.Key
+		if key, err = readPublicKey(app, opts.Key); err == nil {
+			change, err = trust.Add(key, opts.Name)
+		}
 	}
-	key, err := readPublicKey(app, opts.Key)
-	if err != nil {
-		return err
-	}
-	return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Add(key, opts.Name) })
-}
-
-func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions,
-	prepare func() (signature.Change, error)) error {
-	change, err := prepare()
 	if err != nil {
 		return err
 	}
@@ -371,7 +368,7 @@ func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions
 	if err := app.Approve(ctx, command.Change{Diff: diff}, opts.Yes); err != nil {
 		return err
 	}
-	if err := app.Parley().Trust().Write(change); err != nil {
+	if err := trust.Write(change); err != nil {
 		return err
 	}
 	app.Note("trust", change.Entry.String(), did)

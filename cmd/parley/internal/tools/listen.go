@@ -169,16 +169,15 @@ func listen(ctx context.Context, app *command.App, o listenOptions) (*listening,
 	settings, _ := app.Settings() // the host depends on them
 	options := settings.Complete(o.Options)
 	options.JQ = ""
-	l := &listening{app: app, host: h, principal: principal, options: o, triggerOptions: options}
-	l.triggerOptions.Timeout = o.Timeout
+	l := &listening{app: app, host: h, options: o}
 	// The parameters of the trigger follow a space, in any form of --params.
-	tool, rest, _ := strings.Cut(strings.TrimSpace(o.Trigger), " ")
-	if rest = strings.TrimSpace(rest); rest != "" {
-		if l.triggerParams, err = readParams(ctx, app, rest, 0); err != nil {
+	if tool, params, _ := strings.Cut(strings.TrimSpace(o.Trigger), " "); tool != "" {
+		l.trigger = &host.Call{Name: o.Plugin + "." + tool, Principal: principal, Options: options}
+		l.trigger.Options.Timeout = o.Timeout
+		if l.trigger.Params, err = readParams(ctx, app, strings.TrimSpace(params), 0); err != nil {
 			return nil, nil, err
 		}
 	}
-	l.trigger = tool
 	until, condition, conditional := strings.Cut(o.Until, ":")
 	if conditional && until == "" {
 		return nil, nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
@@ -207,8 +206,8 @@ func listen(ctx context.Context, app *command.App, o listenOptions) (*listening,
 			return printRecord(app, filtered)
 		}
 	}
-	if conditional || l.trigger != "" && o.Until != "" {
-		if l.last, err = newLastEvent(ctx, condition, conditional, l.trigger != ""); err != nil {
+	if conditional || l.trigger != nil && o.Until != "" {
+		if l.last, err = newLastEvent(ctx, condition, conditional, l.trigger != nil); err != nil {
 			return nil, nil, err
 		}
 		call.Sink.Last = l.last.isLast
@@ -255,14 +254,11 @@ func eventCall(plugin string, match []string, until string, max int, patience ti
 
 // listening is a stream that is running.
 type listening struct {
-	app            *command.App
-	host           *call.Host
-	principal      host.Principal
-	options        listenOptions
-	trigger        string
-	triggerParams  json.RawMessage
-	triggerOptions host.Options
-	last           *lastEvent // nil if the plugin alone decides
+	app     *command.App
+	host    *call.Host
+	options listenOptions
+	trigger *host.Call // nil if there is none
+	last    *lastEvent // nil if the plugin alone decides
 
 	cancel      context.CancelCauseFunc // ends the stream
 	isListening bool
@@ -279,13 +275,10 @@ func (l *listening) began() {
 	l.isListening = true
 	go func() {
 		defer close(l.triggered)
-		if l.trigger == "" {
+		if l.trigger == nil {
 			return
 		}
-		answer, _ := l.host.Call(l.triggering, host.Call{
-			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Principal: l.principal,
-			Options: l.triggerOptions,
-		})
+		answer, _ := l.host.Call(l.triggering, *l.trigger)
 		if l.triggering.Err() != nil {
 			return // the stream has ended
 		}
@@ -315,7 +308,8 @@ func (l *listening) end(answer *host.Answer) {
 		if !await(l.triggered, triggerGrace) {
 			l.abandon()
 			<-l.triggered
-			l.app.Notice("the trigger: " + l.trigger + " had not returned when the stream ended, and was abandoned")
+			l.app.Notice("the trigger: " + strings.TrimPrefix(l.trigger.Name, l.options.Plugin+".") +
+				" had not returned when the stream ended, and was abandoned")
 		}
 		if l.refused != nil {
 			l.app.Notice("the trigger: " + l.refused.Message) // the stream itself ended as requested
