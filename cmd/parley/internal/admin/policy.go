@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -68,11 +69,8 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 // runPolicyExplain explains the policy for a plugin or, as PLUGIN.TOOL, for one of its tools.
 func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 	rules, err := app.Parley().Policy()
-	if err != nil {
-		return err
-	}
-	at, err := app.Find(name)
-	if err != nil {
+	at, failed := app.Find(name)
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	m, err := at.Provider.Manifest()

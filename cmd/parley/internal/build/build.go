@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,14 +133,13 @@ func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out 
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(c.Wasm)
 	report, err := app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &buildPluginData{
-		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
-		Lint: command.Strings(report.Findings), Admission: report,
+		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools),
+		SHA256: fmt.Sprintf("%x", sha256.Sum256(c.Wasm)), Lint: command.Strings(report.Findings), Admission: report,
 	}, nil
 }
 
@@ -231,7 +229,13 @@ func writeBuilt(out string, whole []byte) (int, error) {
 		if err == nil && bytes.Equal(old, whole) { // so that it does not change if only gzip's own bytes would
 			content, err = os.ReadFile(out)
 		} else {
-			content, err = zipped(whole)
+			var b bytes.Buffer
+			var w *gzip.Writer
+			if w, err = gzip.NewWriterLevel(&b, gzip.BestCompression); err == nil {
+				_, err = w.Write(whole)
+				err = errors.Join(err, w.Close())
+			}
+			content = b.Bytes()
 		}
 		if err != nil {
 			return 0, err
@@ -241,17 +245,6 @@ func writeBuilt(out string, whole []byte) (int, error) {
 		return 0, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(out), err)
 	}
 	return len(content), nil
-}
-
-func zipped(data []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(data)
-	err = errors.Join(err, w.Close())
-	return b.Bytes(), err
 }
 
 // goSDKFolder is the folder beside a go.mod that plugin build or plugin new wrote. It has the SDK, so that the plugin
@@ -284,8 +277,7 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 		return nil, err
 	}
 	// The author's own go.mod stays as it is.
-	sum := sha256.Sum256([]byte(goMod))
-	copied := filepath.Join(root, "modfiles", hex.EncodeToString(sum[:8])+".mod")
+	copied := filepath.Join(root, "modfiles", fmt.Sprintf("%.8x.mod", sha256.Sum256([]byte(goMod))))
 	data, err := os.ReadFile(goMod)
 	if err == nil {
 		err = errors.Join(os.MkdirAll(filepath.Dir(copied), 0o755), os.WriteFile(copied, data, 0o644))
@@ -340,7 +332,7 @@ func extractSDK(root string) error {
 	if err != nil {
 		return err
 	}
-	sum := hex.EncodeToString(hash.Sum(nil))
+	sum := fmt.Sprintf("%x", hash.Sum(nil))
 	const mark = ".sha256" // the file that a complete copy has
 	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
 		return nil

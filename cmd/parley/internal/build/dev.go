@@ -3,8 +3,6 @@ package build
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -160,8 +158,7 @@ func sourceState(dir string) (string, error) {
 		return "", host.Errorf(host.InvalidArgs, "cannot watch %s: %v; expected a folder with the source of a plugin",
 			manifest.CleanLine(dir), host.WithoutPath(err)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
 	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(sum[:]), nil
+	return b.String(), nil
 }
 
 // devBuild builds, signs and installs a plugin.

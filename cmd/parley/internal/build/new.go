@@ -69,24 +69,16 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		return os.WriteFile(filepath.Join(opts.Name, name), content, 0o644)
 	}
 	files, err := fs.ReadDir(sdk.Templates, "templates/"+opts.Lang)
-	if err != nil {
-		return err
-	}
 	for _, f := range files {
-		text, err := fs.ReadFile(sdk.Templates, path.Join("templates", opts.Lang, f.Name()))
-		if err != nil {
-			return err
-		}
+		text, failed := fs.ReadFile(sdk.Templates, path.Join("templates", opts.Lang, f.Name()))
 		name := strings.TrimSuffix(f.Name(), ".txt") // which keeps Go from compiling it in the SDK
-		if err := write(name, bytes.ReplaceAll(text, []byte("NAME"), []byte(opts.Name))); err != nil {
-			return err
-		}
+		err = errors.Join(err, failed, write(name, bytes.ReplaceAll(text, []byte("NAME"), []byte(opts.Name))))
 	}
 	if l := languages[slices.Index(languageNames, opts.Lang)]; l.sdk != "" {
-		err = errors.Join(write(l.sdk, l.text), write(sourceManifest, described))
+		err = errors.Join(err, write(l.sdk, l.text), write(sourceManifest, described))
 	} else {
 		data.Files = append(data.Files, "go.mod", goSDKFolder)
-		err = writeGoModule(opts.Name)
+		err = errors.Join(err, writeGoModule(opts.Name))
 	}
 	if err != nil {
 		return err

@@ -9,11 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -246,9 +244,7 @@ func runCompiler(ctx context.Context, dir string, env []string, name string, arg
 	return stdout.Bytes(), nil
 }
 
-var colors = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\x1b\\[[0-9;]*m")
-})
+var colors = command.Pattern("\x1b\\[[0-9;]*m")
 
 // compilerText returns the messages of a compiler for display.
 func compilerText(s string) string {
@@ -261,9 +257,7 @@ func compilerText(s string) string {
 }
 
 // imports matches a statement that takes something from another module, which no engine can load.
-var imports = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\s*(import\s*["'{*\w$]|export\s[^;'"]*\bfrom\s*["'])`)
-})
+var imports = command.Pattern(`(?m)^\s*(import\s*["'{*\w$]|export\s[^;'"]*\bfrom\s*["'])`)
 
 // bundleScript writes the module of a plugin of kind script. TypeScript, and a text that imports others, are made one
 // text of JavaScript by the esbuild of the author; any other text stays as it is, so that lines in errors are those of

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -158,9 +157,7 @@ type wrapper struct {
 }
 
 // hole is a parameter in a word of a command line: {name}, {name?} or {name:type}.
-var hole = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
-})
+var hole = command.Pattern(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
 
 // use declares the parameters of a text, and returns the text as a manifest has it. optional says that one may be left
 // out.
@@ -186,19 +183,19 @@ func (w *wrapper) use(text, about string) (template string, optional bool, err e
 
 // manifest returns the manifest as JSON.
 func (w *wrapper) manifest(name string) ([]byte, error) {
-	wasi := map[string]any{"output": cmp.Or(w.o.Output, "text")}
-	argv, err := w.argv()
-	if err != nil {
-		return nil, err
-	}
-	if len(argv) > 0 {
-		wasi["argv"] = argv
-	}
-	if w.o.Stdin != "" {
-		if wasi["stdin"], _, err = w.use(w.o.Stdin, "Standard input of the command."); err != nil {
-			return nil, err
+	put := func(into map[string]any, key string, value any, isGiven bool) {
+		if isGiven {
+			into[key] = value
 		}
 	}
+	wasi := map[string]any{"output": cmp.Or(w.o.Output, "text")}
+	argv, err := w.argv()
+	stdin, _, invalid := w.use(w.o.Stdin, "Standard input of the command.")
+	if err = cmp.Or(err, invalid); err != nil {
+		return nil, err
+	}
+	put(wasi, "argv", argv, len(argv) > 0)
+	put(wasi, "stdin", stdin, stdin != "")
 	var files []any
 	for _, f := range w.o.Files {
 		path, value, ok := strings.Cut(f, "=")
@@ -208,9 +205,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 		}
 		files = append(files, map[string]any{"path": path, "from": from})
 	}
-	if files != nil {
-		wasi["files"] = files
-	}
+	put(wasi, "files", files, files != nil)
 	env := map[string]string{}
 	for _, e := range w.o.Env {
 		key, value, ok := strings.Cut(e, "=")
@@ -218,25 +213,18 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 			return nil, refused("--env %q: expected NAME=VALUE", manifest.CleanLine(e))
 		}
 	}
-	if len(env) > 0 {
-		wasi["env"] = env
-	}
+	put(wasi, "env", env, len(env) > 0)
 	brief := cmp.Or(w.o.Brief, w.brief(name))
 	params := map[string]any{"type": "object", "properties": w.props, "additionalProperties": false}
-	if len(w.required) > 0 {
-		params["required"] = w.required
-	}
+	put(params, "required", w.required, len(w.required) > 0)
 	docs := map[string]any{"brief": brief}
-	if w.help != "" {
-		docs["full"] = w.help
-	}
+	put(docs, "full", w.help, w.help != "")
 	tool := map[string]any{
 		"name": cmp.Or(w.o.Tool, "run"), "docs": docs, "params": params, "returns": w.returns(),
 		"effect": cmp.Or(w.o.Effect, manifest.EffectRead), "wasi": wasi,
 	}
-	if w.required == nil {
-		tool["examples"] = []any{map[string]any{"title": "Without parameters", "kind": "minimal", "params": map[string]any{}}}
-	}
+	example := map[string]any{"title": "Without parameters", "kind": "minimal", "params": map[string]any{}}
+	put(tool, "examples", []any{example}, w.required == nil)
 	return json.MarshalIndent(map[string]any{
 		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindWASI,
 		"docs": map[string]any{"brief": brief}, "tools": []any{tool},
@@ -325,10 +313,8 @@ func (o helpOption) kind() string {
 }
 
 // optionLine is a line of a help text such as "  -n, --lines NUM   at most so many lines".
-var optionLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s+(-[A-Za-z0-9])?(?:[ ,|/]+)?(--[a-z][a-z0-9-]*)?(?:[ =]<?([A-Za-z_]+)>?)?` +
-		`(?:\s{2,}|\t)(\S.*)$`)
-})
+var optionLine = command.Pattern(`^\s+(-[A-Za-z0-9])?(?:[ ,|/]+)?(--[a-z][a-z0-9-]*)?(?:[ =]<?([A-Za-z_]+)>?)?` +
+	`(?:\s{2,}|\t)(\S.*)$`)
 
 func helpOptions(help string) (options []helpOption) {
 	const most = 40

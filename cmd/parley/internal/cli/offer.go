@@ -20,7 +20,7 @@ import (
 )
 
 // placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
-var placeholder = pattern(`(^|[=./])[A-Z]{3,}$`)
+var placeholder = command.Pattern(`(^|[=./])[A-Z]{3,}$`)
 
 // front is the command line as it checks what it offers.
 type front struct {

@@ -3,10 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -87,15 +85,10 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 	return l
 }
 
-// pattern is a regular expression that is compiled on first use: most commands use none of these.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 var (
-	letter   = pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
-	paramKey = pattern(`^[A-Za-z_][\w.-]*$`)
-	pair     = pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
+	letter   = command.Pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
+	paramKey = command.Pattern(`^[A-Za-z_][\w.-]*$`)
+	pair     = command.Pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
 )
 
 // objectOf returns the parameters that a text holds: an object, also in quotation marks that a shell was to remove, or
@@ -188,7 +181,7 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 }
 
 // identifier matches a word that may be a part of a tool's name.
-var identifier = pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var identifier = command.Pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // carried are the options of Parley's that the call in place of another one has, too.
 var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",

@@ -169,16 +169,13 @@ func FirstWord(list func(*App, *cobra.Command) []string) Completer {
 // It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
 func targets(a *App, cmd *cobra.Command) []string {
 	s, err := a.Settings()
-	if err != nil {
+	principal, failed := a.Principal()
+	if cmp.Or(err, failed) != nil {
 		return nil
 	}
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	principal, err := a.Principal()
-	if err != nil {
-		return nil
-	}
 	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},

@@ -129,17 +129,14 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 	if d.MoreReturns > 0 {
 		p.Text(2, "", fmt.Sprintf("… %d more: %s", d.MoreReturns, d.Deeper))
 	}
-	if len(d.Examples) > 0 {
-		p.Heading("Examples")
-	}
-	for _, e := range d.Examples {
+	section(p, "Examples", d.Examples, func(e manifest.ExampleDoc) {
 		title := e.Title
 		title += When(e.ExitCode != 0, fmt.Sprintf(" (exit code %d)", e.ExitCode))
 		title += When(e.Differs != "", "; not as declared: "+e.Differs)
 		title += When(e.NotRun != "", "; not verified: "+e.NotRun)
 		p.Text(2, "", title)
 		fmt.Fprintln(p.W, "    "+p.Style(cyan, "$ "+d.Call(e)))
-	}
+	})
 	p.rows("Exit codes", Map(d.ExitCodes, func(c manifest.ExitCodeDoc) [2]string {
 		return [2]string{fmt.Sprintf("%d %s", c.Code, c.Name), c.Meaning}
 	}))
@@ -151,14 +148,20 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 	p.Commands("Next", next)
 }
 
+// section writes a title and items. Without items it writes nothing.
+func section[T any](p *Page, title string, items []T, write func(T)) {
+	if len(items) > 0 {
+		p.Heading(title)
+	}
+	for _, item := range items {
+		write(item)
+	}
+}
+
 // params writes a section with the name of each parameter, its type, whether it is required, and what it means.
 func (p *Page) params(title string, params []manifest.Param) {
-	if len(params) == 0 {
-		return
-	}
-	p.Heading(title)
 	column := column(p, params, func(q manifest.Param) string { return q.Name })
-	for _, q := range params {
+	section(p, title, params, func(q manifest.Param) {
 		facts, ref := q.TypeText(), q.Ref
 		if q.Items != nil {
 			ref = cmp.Or(q.Items.Ref, ref)
@@ -177,42 +180,24 @@ func (p *Page) params(title string, params []manifest.Param) {
 		for _, f := range q.Inner {
 			p.Text(column, Faint, f.Text())
 		}
-	}
+	})
 }
 
-// rows writes a section of names and texts. Without rows it writes nothing.
+// rows writes a section of names and texts.
 func (p *Page) rows(title string, rows [][2]string) {
-	if len(rows) == 0 {
-		return
-	}
-	p.Heading(title)
 	column := column(p, rows, func(r [2]string) string { return r[0] })
-	for _, r := range rows {
-		p.row(column, r[0], r[1])
-	}
+	section(p, title, rows, func(r [2]string) { p.row(column, r[0], r[1]) })
 }
 
-// lines writes a section of texts. If all are empty it writes nothing.
+// lines writes a section of the texts that are not empty.
 func (p *Page) lines(title string, texts ...string) {
 	texts = slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
-	if len(texts) == 0 {
-		return
-	}
-	p.Heading(title)
-	for _, t := range texts {
-		p.Text(2, "", t)
-	}
+	section(p, title, texts, func(t string) { p.Text(2, "", t) })
 }
 
-// Commands writes a section of commands, each on one line of any length. Without commands it writes nothing.
+// Commands writes a section of commands, each on one line of any length.
 func (p *Page) Commands(title string, commands []string) {
-	if len(commands) == 0 {
-		return
-	}
-	p.Heading(title)
-	for _, c := range commands {
-		fmt.Fprintln(p.W, "  "+p.Style(cyan, c))
-	}
+	section(p, title, commands, func(c string) { fmt.Fprintln(p.W, "  "+p.Style(cyan, c)) })
 }
 
 // When returns a text if it applies, else "".

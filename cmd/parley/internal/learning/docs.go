@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Commands are the commands that this package has.
@@ -184,9 +185,7 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 		case f.JSON:
 			file.Content = f.Content
 		default:
-			if file.Content, err = manifest.Marshal(string(f.Content)); err != nil {
-				return err
-			}
+			file.Content = jsontext.Marshal(string(f.Content))
 		}
 		data.Files = append(data.Files, file)
 	}

@@ -723,11 +723,8 @@ type patchOp struct {
 // has no place for is left out. The error is invalid_args for a plugin whose manifest no author writes.
 func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 	list, err := docsList(app, plugin)
-	if err != nil {
-		return nil, err
-	}
-	at, err := app.Find(plugin)
-	if err != nil {
+	at, failed := app.Find(plugin)
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	m, err := host.Base(at.Provider).Manifest()

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,11 +113,8 @@ var pluginDiffCommand = &command.Command[*pluginDiffOptions]{
 // manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was installed.
 func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOptions) error {
 	before, err := readManifest(ctx, app, opts.Old)
-	if err != nil {
-		return err
-	}
-	after, err := readManifest(ctx, app, opts.Now)
-	if err != nil {
+	after, failed := readManifest(ctx, app, opts.Now)
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	data := &comparePluginsData{

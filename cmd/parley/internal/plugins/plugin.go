@@ -2,6 +2,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,11 +36,8 @@ var Commands = []command.Maker{
 // runPluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
 func runPluginList(_ context.Context, app *command.App, _ string) error {
 	catalog, err := app.Catalog()
-	if err != nil {
-		return err
-	}
-	entries, err := app.Parley().Store().List()
-	if err != nil {
+	entries, failed := app.Parley().Store().List()
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	data := &pluginListData{Plugins: []Plugin{}}
@@ -66,11 +64,8 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 		return err
 	}
 	m, err := at.Provider.Manifest()
-	if err != nil {
-		return err
-	}
-	entries, err := app.Parley().Store().List()
-	if err != nil {
+	entries, failed := app.Parley().Store().List()
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	data := &showPluginData{

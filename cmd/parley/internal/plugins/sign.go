@@ -32,13 +32,11 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return host.Errorf(host.InvalidArgs, "--new-key makes a key and signs nothing; leave out FILE and --key").
 			WithNext("parley plugin sign --new-key my.key")
 	case opts.NewKey != "":
+		return newKey(ctx, app, opts)
 	case opts.Path == "" || opts.Key == "":
 		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
 			"parley plugin sign ./hello/plugin.wasm --key my.key").
 			WithNext("parley plugin sign --new-key my.key")
-	}
-	if opts.NewKey != "" {
-		return newKey(ctx, app, opts)
 	}
 	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {

@@ -353,11 +353,8 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
 	}
 	params, err := b.earlier.Substitute(line.Params)
-	if err != nil {
-		return refuse(err)
-	}
-	given, err := b.earlier.Substitute(line.Options)
-	if err != nil {
+	given, failed := b.earlier.Substitute(line.Options)
+	if err = cmp.Or(err, failed); err != nil {
 		return refuse(err)
 	}
 	options, local, err := option.ParseLocal(given)

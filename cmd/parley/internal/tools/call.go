@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // callOnly are the options that mean nothing without a tool.
@@ -255,14 +256,11 @@ func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
 	if err != nil {
 		return err
 	}
-	params, err := manifest.Marshal(map[string]string{"source": string(source)})
-	if err != nil {
-		return err
-	}
 	inputs, err := readParams(ctx, app, opts.Params, opts.Timeout)
 	if err != nil {
 		return err
 	}
+	params := jsontext.Marshal(map[string]any{"source": string(source)})
 	if len(inputs) > 0 {
 		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
 	}

@@ -376,11 +376,8 @@ const usageExamples = 3
 // pluginUsage prints how a plugin or a group is used: its groups and tools, options, examples and what to type next.
 func pluginUsage(a *command.App, root *cobra.Command, at host.Address) error {
 	groups, err := at.Provider.Groups()
-	if err != nil {
-		return err
-	}
-	tools, err := at.Provider.Lines(at.Group)
-	if err != nil {
+	tools, failed := at.Provider.Lines(at.Group)
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	info := at.Provider.Info()

@@ -98,11 +98,8 @@ func listPlugins(a *command.App) error {
 // listPlugin prints the second level: the groups of a plugin, and its tools that are in no group.
 func listPlugin(a *command.App, at host.Address) error {
 	groups, err := at.Provider.Groups()
-	if err != nil {
-		return err
-	}
-	tools, err := at.Provider.Lines("")
-	if err != nil {
+	tools, failed := at.Provider.Lines("")
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	data := &pluginData{

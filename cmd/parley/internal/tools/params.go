@@ -97,13 +97,12 @@ func readParams(ctx context.Context, app *command.App, given string, timeout tim
 			}
 			return nil, host.Errorf(host.InvalidArgs, "--params -: %v", err)
 		}
-		return data, tooLarge(data)
-	case strings.HasPrefix(given, "@"):
-		data, err := readInput(ctx, app, "--params @", given[1:], timeout)
-		if err != nil {
-			return nil, err
+		if len(data) > host.MaxParams {
+			return data, host.Errorf(host.InvalidArgs, "parameters are larger than %d bytes", host.MaxParams)
 		}
-		return data, tooLarge(data)
+		return data, nil
+	case strings.HasPrefix(given, "@"):
+		return readInput(ctx, app, "--params @", given[1:], timeout)
 	case isAssignment(given):
 		return nil, host.Errorf(host.InvalidArgs, "--params takes a JSON object; KEY=VALUE belongs to --param: --param %s",
 			manifest.CleanLine(given))
@@ -117,13 +116,6 @@ func isAssignment(given string) bool {
 	return ok && key != "" && !strings.ContainsFunc(key, func(r rune) bool {
 		return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
-}
-
-func tooLarge(data []byte) error {
-	if len(data) > host.MaxParams {
-		return host.Errorf(host.InvalidArgs, "parameters are larger than %d bytes", host.MaxParams)
-	}
-	return nil
 }
 
 // readInput reads the file that an option names. A pipe may take as long as the call, or the default timeout.
