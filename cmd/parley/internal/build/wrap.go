@@ -405,13 +405,20 @@ func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions,
 		return nil, refused("%s is an Extism plugin, which lists its tools itself; expected no option but --name, --effect, "+
 			"--brief and --out", manifest.CleanLine(o.Path))
 	}
-	listed, err := extismTools(ctx, app, o.Path, code, name)
+	data, err := probe(ctx, app, o.Path, code, name, manifest.KindExtism, "list", nil)
 	if err != nil {
 		return nil, err
 	}
+	var list struct {
+		Tools []extismTool `json:"tools"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil || len(list.Tools) == 0 {
+		return nil, host.Errorf(host.InvalidPlugin, "%s: it lists no tools; expected {\"tools\":[..]}%s", name,
+			strings.TrimSuffix(fmt.Sprintf(": %v", err), ": <nil>"))
+	}
 	tools, groups := []any{}, []any{}
 	named := map[string]bool{}
-	for _, t := range listed {
+	for _, t := range list.Tools {
 		brief, rest := splitBrief(strings.TrimSpace(t.Description))
 		docs := map[string]any{"brief": cmp.Or(brief, "Call "+t.Name)}
 		if rest != "" {
@@ -440,22 +447,6 @@ func (t *extismTool) effect() string {
 		return manifest.EffectDestructive
 	}
 	return manifest.EffectWrite
-}
-
-// extismTools asks the plugin for its tools, in the sandbox, without rights.
-func extismTools(ctx context.Context, app *command.App, path string, code []byte, name string) ([]extismTool, error) {
-	data, err := probe(ctx, app, path, code, name, manifest.KindExtism, "list", nil)
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Tools []extismTool `json:"tools"`
-	}
-	if err := json.Unmarshal(data, &list); err != nil || len(list.Tools) == 0 {
-		return nil, host.Errorf(host.InvalidPlugin, "%s: it lists no tools; expected {\"tools\":[..]}%s", name,
-			strings.TrimSuffix(fmt.Sprintf(": %v", err), ": <nil>"))
-	}
-	return list.Tools, nil
 }
 
 // splitBrief splits a description after its first sentence, without the period of that. A sentence that is too long is

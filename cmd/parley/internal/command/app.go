@@ -428,13 +428,18 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 		a.moveSaid(env)
 		return a.PrintDocument(env)
 	}
-	for _, w := range env.Warnings {
-		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
-	}
+	a.writeWarnings(env)
 	if text != nil {
 		return WriteText(a, text)
 	}
 	return a.PrintDocument(env.Data)
+}
+
+// writeWarnings prints the warnings of an envelope as text.
+func (a *App) writeWarnings(env *Envelope) {
+	for _, w := range env.Warnings {
+		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
+	}
 }
 
 // Text returns what writes a formatted text.
@@ -501,28 +506,20 @@ func (a *App) Fail(err error) int {
 	if hint := nextFor[e.Code]; len(next) == 0 && hint != "" {
 		next = []string{hint}
 	}
-	if a.JSON {
-		env := &Envelope{Error: a.ErrorObject(e), Warnings: []string{}}
-		if f != nil {
-			f.envelope.Error, env = env.Error, f.envelope
-		}
-		env.Next = next
-		a.moveSaid(env)
-		env.Debug = append(env.Debug, traceText(e.Trace)...)
-		raw, _ := manifest.Marshal(env)
-		raw = manifest.EscapeJSON(raw)
-		if a.ErrTTY {
-			raw = indent(raw)
-		}
-		fmt.Fprintf(a.Err, "%s\n", raw)
+	env := &Envelope{Warnings: []string{}}
+	if f != nil {
+		env = f.envelope
+	}
+	if !a.JSON {
+		a.writeWarnings(env)
+		writeErrorText(a, e, next)
 		return e.ExitCode()
 	}
-	if f != nil {
-		for _, w := range f.envelope.Warnings {
-			fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
-		}
-	}
-	writeErrorText(a, e, next)
+	env.Error, env.Next = a.ErrorObject(e), next
+	a.moveSaid(env)
+	env.Debug = append(env.Debug, traceText(e.Trace)...)
+	raw, _ := manifest.Marshal(env)
+	_ = WriteJSON(a.Err, json.RawMessage(manifest.EscapeJSON(raw)), a.ErrTTY)
 	return e.ExitCode()
 }
 

@@ -36,6 +36,12 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 	}
 	var found []string
 	offer := func(name, brief string) { found = append(found, name+"\t"+manifest.CleanLine(brief)) }
+	offerTools := func(p host.Provider, group string) {
+		lines, _ := p.Lines(group)
+		for _, l := range lines {
+			offer(l.Name, l.Brief)
+		}
+	}
 	switch len(args) {
 	case 0:
 		for _, p := range catalog.Providers() {
@@ -50,16 +56,10 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 		for _, g := range groups {
 			offer(g.Name, g.Brief)
 			if group, _, dotted := strings.Cut(typed, "."); dotted && strings.EqualFold(group, g.Name) {
-				lines, _ := p.Lines(g.Name)
-				for _, l := range lines {
-					offer(l.Name, l.Brief)
-				}
+				offerTools(p, g.Name)
 			}
 		}
-		lines, _ := p.Lines("")
-		for _, l := range lines {
-			offer(l.Name, l.Brief)
-		}
+		offerTools(p, "")
 	default:
 		return completeWord(a, cmd, args, typed)
 	}

@@ -113,17 +113,39 @@ var traceShowCommand = &command.Command[string]{
 	Example: "parley trace show c759baa1ac8b498ec",
 }
 
+// runTraceShow prints the record of a call. The error is not_found if there is none, or several begin with this id.
 func runTraceShow(_ context.Context, app *command.App, id string) error {
-	record, err := findTrace(app, id)
-	if err != nil {
+	var found []trace.Record
+	err := ExportTraces(app, Filter{}, func(r trace.Record) error {
+		if r.Call == id {
+			found = []trace.Record{r}
+			return errStop
+		}
+		if id != "" && strings.HasPrefix(r.Call, id) {
+			found = append(found, r)
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errStop):
 		return err
+	case len(found) == 0:
+		return host.Errorf(host.NotFound, "no trace has the call id %q", manifest.CleanLine(id)).
+			WithNext("parley trace list")
+	case len(found) > 1:
+		return host.Errorf(host.NotFound, "%s begin with %q; give more of the call id",
+			manifest.Plural(len(found), "call id"), manifest.CleanLine(id)).WithNext("parley trace list")
 	}
+	record := &found[0]
 	var next []string
 	if record.Tool != "" && record.Op == "" {
 		next = app.Next([]host.Step{host.DescribeStep(record.Tool, 0)}, nil)
 	}
 	return app.Print(record, next, nil)
 }
+
+// errStop ends the reading of traces.
+var errStop = errors.New("stop")
 
 var traceTailCommand = &command.Command[*traceOptions]{
 	Use: "tail", Run: runTraceTail, Options: filterOptions,
@@ -218,35 +240,6 @@ func runTraceClear(_ context.Context, app *command.App, opts *traceClearOptions)
 	return app.Print(&cleared, nil,
 		command.Text("Removed %s, %d bytes\n", manifest.Plural(cleared.Records, "record"), cleared.Bytes))
 }
-
-// findTrace returns the record of a call. The error is not_found if there is none, or several begin with this id.
-func findTrace(app *command.App, id string) (*trace.Record, error) {
-	var found []trace.Record
-	err := ExportTraces(app, Filter{}, func(r trace.Record) error {
-		if r.Call == id {
-			found = []trace.Record{r}
-			return errStop
-		}
-		if id != "" && strings.HasPrefix(r.Call, id) {
-			found = append(found, r)
-		}
-		return nil
-	})
-	switch {
-	case err != nil && !errors.Is(err, errStop):
-		return nil, err
-	case len(found) == 0:
-		return nil, host.Errorf(host.NotFound, "no trace has the call id %q", manifest.CleanLine(id)).
-			WithNext("parley trace list")
-	case len(found) > 1:
-		return nil, host.Errorf(host.NotFound, "%s begin with %q; give more of the call id",
-			manifest.Plural(len(found), "call id"), manifest.CleanLine(id)).WithNext("parley trace list")
-	}
-	return &found[0], nil
-}
-
-// errStop ends the reading of traces.
-var errStop = errors.New("stop")
 
 func traces(app *command.App) journal[trace.Record] {
 	return journal[trace.Record]{app: app, name: "the traces", records: func(damaged func(string, int),

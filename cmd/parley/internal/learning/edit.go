@@ -175,11 +175,7 @@ func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) err
 			WithNext("parley docs diff text --patch")
 	}
 	if opts.Patch {
-		ops, err := docsPatch(app, opts.Name)
-		if err != nil {
-			return err
-		}
-		return app.PrintDocument(ops)
+		return printPatch(app, opts.Name)
 	}
 	list, err := docsList(app, opts.Name)
 	if err != nil {
@@ -286,7 +282,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 		}
 	}
 	if opts.All {
-		if err := removeDropped(app); err != nil {
+		if err := removeDropped(list.Dropped); err != nil {
 			return err
 		}
 	}
@@ -684,20 +680,15 @@ func docsList(app *command.App, name string) (*editsData, error) {
 			data.Overlays = append(data.Overlays, of)
 		}
 	}
-	if dropped, err := droppedFiles(app); err == nil && name == "" {
+	if name == "" {
+		dropped, _ := filepath.Glob(filepath.Join(overlays.Dir, "*.dropped"))
 		data.Dropped = append(data.Dropped, dropped...)
 	}
 	return data, nil
 }
 
-// droppedFiles returns the files of edits for builds that are gone.
-func droppedFiles(app *command.App) ([]string, error) {
-	return filepath.Glob(filepath.Join(app.Parley().Overlays().Dir, "*.dropped"))
-}
-
 // removeDropped removes the files of edits for builds that are gone.
-func removeDropped(app *command.App) error {
-	files, err := droppedFiles(app)
+func removeDropped(files []string) (err error) {
 	for _, path := range files {
 		if failed := os.Remove(path); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
 			err = errors.Join(err, failed)
@@ -719,20 +710,20 @@ type patchOp struct {
 	Value any    `json:"value"`
 }
 
-// docsPatch returns the edits of a plugin as a JSON Patch of its manifest, for its author. What the format of manifests
+// printPatch prints the edits of a plugin as a JSON Patch of its manifest, for its author. What the format of manifests
 // has no place for is left out. The error is invalid_args for a plugin whose manifest no author writes.
-func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
+func printPatch(app *command.App, plugin string) error {
 	list, err := docsList(app, plugin)
 	at, failed := app.Find(plugin)
 	if err = cmp.Or(err, failed); err != nil {
-		return nil, err
+		return err
 	}
 	m, err := host.Base(at.Provider).Manifest()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if m.Kind == manifest.KindBuiltin {
-		return nil, host.Errorf(host.InvalidArgs, "%s has no manifest that an author writes", at.Plugin).
+		return host.Errorf(host.InvalidArgs, "%s has no manifest that an author writes", at.Plugin).
 			WithNext("parley docs diff " + at.Plugin)
 	}
 	ops := []patchOp{}
@@ -745,7 +736,7 @@ func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 			}
 		}
 	}
-	return ops, nil
+	return app.PrintDocument(ops)
 }
 
 // patchPlaces says where in a tool of a manifest an edit writes; "/-" is the end of a list.

@@ -54,8 +54,22 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 	if opts.Name != "" {
 		return askPhrases(ctx, app, opts)
 	}
-	file, err := readPhrases(ctx, app, opts.Import)
+	var raw []byte
+	var err error
+	if opts.Import == "-" {
+		raw, err = io.ReadAll(io.LimitReader(app.Input(ctx), maxEdits))
+	} else {
+		raw, err = command.ReadValue(ctx, opts.Import, maxEdits)
+	}
+	file := &phrasesFile{}
+	if err == nil {
+		err = file.read(raw, func(raw []byte) error { return model.Object(string(raw), file) })
+	}
 	if err != nil {
+		return host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
+			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
+	}
+	if err := file.find(app, "the phrases are"); err != nil {
 		return err
 	}
 	data, err := importPhrases(ctx, app, file, opts)
@@ -222,24 +236,4 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *
 	}
 	data.Refused = append(refused, data.Refused...)
 	return data, nil
-}
-
-// readPhrases reads a file of phrases.
-func readPhrases(ctx context.Context, app *command.App, path string) (*phrasesFile, error) {
-	var raw []byte
-	var err error
-	if path == "-" {
-		raw, err = io.ReadAll(io.LimitReader(app.Input(ctx), maxEdits))
-	} else {
-		raw, err = command.ReadValue(ctx, path, maxEdits)
-	}
-	file := &phrasesFile{}
-	if err == nil {
-		err = file.read(raw, func(raw []byte) error { return model.Object(string(raw), file) })
-	}
-	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
-			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
-	}
-	return file, file.find(app, "the phrases are")
 }

@@ -206,10 +206,7 @@ func scopeOf(catalog *host.Catalog, name string) (string, error) {
 		return "", nil
 	}
 	at, err := catalog.Find(name)
-	if err != nil {
-		return "", err
-	}
-	return at.Name(), nil
+	return at.Name(), err
 }
 
 // autoPins is the value of pinned_tools for the tools that are used most.

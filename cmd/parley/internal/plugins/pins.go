@@ -152,7 +152,7 @@ type pinState struct {
 	// Installed is the digest of the installed build, empty if the plugin is not installed.
 	Installed string `json:"installed,omitempty"`
 
-	err error // of a damaged build
+	wrong string // what does not hold, "" if nothing
 }
 
 // What [pinState].Status can be.
@@ -200,34 +200,29 @@ func pinsOf(values map[string]string) (pins []pin) {
 	return pins
 }
 
-// verifyPins compares the pins of the project with what is installed, without a network. The error is not_found if the
-// project has no pins or a pinned plugin is not installed, and integrity if a build differs from its pin or is damaged.
-func verifyPins(app *command.App) (*pinsData, error) {
+// verifyPins compares the pins of the project with what is installed, without a network, and prints them. The error is
+// not_found if the project has no pins or a pinned plugin is not installed, and integrity if a build differs from its
+// pin or is damaged.
+func verifyPins(app *command.App) error {
 	data, err := pinned(app)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var wrong []string
 	code := host.NotFound
 	for _, p := range data.Pins {
-		switch p.Status {
-		case pinOK:
-			continue
-		case pinMissing:
-			wrong = append(wrong, p.Name+" is not installed")
-			continue
-		case pinDiffers:
-			wrong = append(wrong, fmt.Sprintf("%s is installed as %s, and pinned as %s", p.Name, p.Installed, p.Digest))
-		case pinDamaged:
-			wrong = append(wrong, host.AsError(p.err).Message)
+		if p.wrong != "" {
+			wrong = append(wrong, p.wrong)
 		}
-		code = host.Integrity
+		if p.Status == pinDiffers || p.Status == pinDamaged {
+			code = host.Integrity
+		}
 	}
 	if len(wrong) > 0 {
-		return nil, host.Errorf(code, "%d of %d pins of %s do not hold: %s", len(wrong), len(data.Pins), data.File,
+		return host.Errorf(code, "%d of %d pins of %s do not hold: %s", len(wrong), len(data.Pins), data.File,
 			strings.Join(wrong, "; ")).WithSteps(host.OperatorStep(host.OpPluginSync))
 	}
-	return data, nil
+	return printPins(app, data)
 }
 
 // pinned returns the pins of the project with their status. The error is not_found if the project has no pins.
@@ -254,16 +249,17 @@ func pinStatus(store *store.Store, pin pin) (pinState, error) {
 	entry, err := store.Find(pin.Name)
 	switch {
 	case errors.Is(err, host.NotFound):
-		return pinState{pin: pin, Status: pinMissing}, nil
+		return pinState{pin, pinMissing, "", pin.Name + " is not installed"}, nil
 	case err != nil:
 		return pinState{}, err
 	case entry.Digest != pin.Digest:
-		return pinState{pin: pin, Status: pinDiffers, Installed: entry.Digest}, nil
+		return pinState{pin, pinDiffers, entry.Digest,
+			fmt.Sprintf("%s is installed as %s, and pinned as %s", pin.Name, entry.Digest, pin.Digest)}, nil
 	}
 	if _, err := store.Open(entry); err != nil {
-		return pinState{pin: pin, Status: pinDamaged, Installed: entry.Digest, err: err}, nil
+		return pinState{pin, pinDamaged, entry.Digest, host.AsError(err).Message}, nil
 	}
-	return pinState{pin: pin, Status: pinOK, Installed: entry.Digest}, nil
+	return pinState{pin, pinOK, entry.Digest, ""}, nil
 }
 
 // pluginSyncOptions say how to install what a project pins.

@@ -165,8 +165,14 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 	}
 	options := pluginInstallOptions{Path: fetched.Source, Yes: opts.Yes}
 	if c.Digest != entry.Digest {
-		if options.Grants, err = carried(app, rules, entry, c); err != nil {
+		old, err := app.Parley().Store().Open(entry)
+		if err != nil {
 			return err
+		}
+		for _, text := range ApplyingRights(rules, old) {
+			if g, err := policy.ParseGrant(text); err == nil && g.RequestedBy(c.Manifest.Capabilities) {
+				options.Grants = append(options.Grants, text)
+			}
 		}
 	}
 	return runPluginInstall(ctx, app, &options)
@@ -324,19 +330,4 @@ func noticeScripts(app *command.App) {
 	names := command.Map(stale, func(e store.Entry) string { return e.Name })
 	app.Notice("these scripts were installed for another build of their engine and do not run until parley plugin " +
 		"update --scripts binds them to this one: " + strings.Join(names, ", "))
-}
-
-// carried returns the grants of an installed build that a new one asks for too.
-func carried(app *command.App, rules *policy.Policy, entry store.Entry, c *store.Candidate) ([]string, error) {
-	old, err := app.Parley().Store().Open(entry)
-	if err != nil {
-		return nil, err
-	}
-	var grants []string
-	for _, text := range ApplyingRights(rules, old) {
-		if g, err := policy.ParseGrant(text); err == nil && g.RequestedBy(c.Manifest.Capabilities) {
-			grants = append(grants, text)
-		}
-	}
-	return grants, nil
 }

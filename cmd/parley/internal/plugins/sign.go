@@ -152,11 +152,7 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 			"parley plugin verify ./hello/plugin.wasm")
 	}
 	if opts.Plugin == "" {
-		data, err := verifyPins(app)
-		if err != nil {
-			return err
-		}
-		return printPins(app, data)
+		return verifyPins(app)
 	}
 	c, err := fileOrInstalled(app, opts.Plugin)
 	if err != nil {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,23 +68,17 @@ type mcpClient struct {
 
 var mcpClients = []mcpClient{
 	{"claude-code", ".mcp.json", "mcpServers", true},
-	{"claude-desktop", claudeDesktop(), "mcpServers", false},
+	{"claude-desktop", claudeFolder + "/Claude/claude_desktop_config.json", "mcpServers", false},
 	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", false},
 	{"vscode", ".vscode/mcp.json", "servers", true},
 	{"codex", "$HOME/.codex/config.toml", "mcp_servers", false},
 	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", false},
 }
 
-func claudeDesktop() string {
-	dir := "$HOME/.config"
-	switch runtime.GOOS {
-	case "darwin":
-		dir = "$HOME/Library/Application Support"
-	case "windows":
-		dir = "$APPDATA"
-	}
-	return dir + "/Claude/claude_desktop_config.json"
-}
+// claudeFolder is where Claude Desktop and others have their folders.
+var claudeFolder = cmp.Or(
+	map[string]string{"darwin": "$HOME/Library/Application Support", "windows": "$APPDATA"}[runtime.GOOS],
+	"$HOME/.config")
 
 // clientNames returns the names of the clients that [mcpConfig] knows.
 func clientNames() []string {

@@ -430,31 +430,28 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	defer cancel()
 	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
 		host.Options{Browser: call.Options.Browser, Target: call.Options.Target})
-	began, streamed := make(chan struct{}), make(chan *host.Answer, 1)
+	var ran chan *host.Answer // nil before the stream has begun
 	events.Sink.Last = last.isLast
 	events.Sink.Event = func(e host.JobEvent) error {
 		if e.Kind == host.EventStarted {
-			close(began)
+			ran = make(chan *host.Answer, 1)
+			go func() {
+				answer := run(ctx)
+				if ran <- answer; answer.Err != nil {
+					cancel() // there is nothing to wait for
+				}
+			}()
 		}
 		return nil
 	}
-	go func() {
-		stream, _ := b.host.Call(ctx, events)
-		streamed <- stream
-	}()
-	select {
-	case stream := <-streamed: // it could not begin
-		if stream.Err != nil {
-			return fail(stream.Err)
-		}
-		return fail(host.Errorf(host.Unavailable, "the stream of events ended at once"))
-	case <-began:
+	stream, _ := b.host.Call(ctx, events)
+	if ran == nil {
+		return fail(cmp.Or(stream.Err, host.Errorf(host.Unavailable, "the stream of events ended at once")))
 	}
-	answer := run(ctx)
+	answer := <-ran
 	if answer.Err != nil {
 		return answer
 	}
-	stream := <-streamed
 	var end streamEnd
 	if stream.Err == nil {
 		_ = json.Unmarshal(stream.Data, &end)
