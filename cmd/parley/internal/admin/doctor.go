@@ -127,12 +127,10 @@ func checkIsolation() check {
 	if len(missing) == 0 {
 		return ok("isolation", "plugins run in processes that the kernel confines (Landlock, seccomp)")
 	}
-	where := "plugins run in processes that the kernel confines, but those with folders in Parley's own: "
-	if len(wasm.MissingIsolation(false)) > 0 {
-		where = "plugins run in Parley's own process: "
-	}
-	return check{"isolation", "warn", where + strings.Join(missing, "; "), "use a Linux kernel with Landlock and seccomp; " +
-		`until then a plugin with isolate = "process" in the policy is refused`}
+	where := command.Either(len(wasm.MissingIsolation(false)) > 0, "plugins run in Parley's own process: ",
+		"plugins run in processes that the kernel confines, but those with folders in Parley's own: ")
+	return check{"isolation", "warn", where + strings.Join(missing, "; "),
+		`use a Linux kernel with Landlock and seccomp; until then a plugin with isolate = "process" in the policy is refused`}
 }
 
 // checkRunners reports the runners, and the files of those that were killed.

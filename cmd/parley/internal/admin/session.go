@@ -166,10 +166,7 @@ func runRunnerList(_ context.Context, app *command.App, _ string) error {
 			return
 		}
 		for _, r := range data.Runners {
-			state := usedAgo(r.Used)
-			if r.Busy {
-				state = "in a call"
-			}
+			state := command.Either(r.Busy, "in a call", usedAgo(r.Used))
 			fmt.Fprintf(w, "%8d  %-16s %-16s %-12s %s\n", r.PID, r.Plugin, r.Caller, state, r.Session)
 		}
 		fmt.Fprintln(w, "Next: parley runner stop")

@@ -166,10 +166,7 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 			Next: []string{"fix the code that the pointer names, then build again"},
 		}
 	}
-	link := "-ldflags=-s -w"
-	if s.names {
-		link = "-ldflags=-w"
-	}
+	link := command.Either(s.names, "-ldflags=-w", "-ldflags=-s -w")
 	code, err = compiled(func(out string) error {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", out}
 		args = append(append(args, module...), ".")

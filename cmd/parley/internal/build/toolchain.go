@@ -195,14 +195,8 @@ func compileRust(ctx context.Context, s source, kind, out string) error {
 			"wasm32-wasi; Debian has them in rustc and libstd-rust-dev-wasm32").
 			WithNext("apt-get install rustc libstd-rust-dev-wasm32", "rustup target add wasm32-wasip1")
 	}
-	crate := "cdylib"
-	if kind == manifest.KindWASI {
-		crate = "bin"
-	}
-	strip := "strip=symbols"
-	if s.names {
-		strip = "strip=debuginfo"
-	}
+	crate := command.Either(kind == manifest.KindWASI, "bin", "cdylib")
+	strip := command.Either(s.names, "strip=debuginfo", "strip=symbols")
 	_, err = runCompiler(ctx, s.dir, nil, rustc, "--target", target, "--crate-type", crate, "--crate-name", "plugin",
 		"--edition", "2021", "-O", "-C", "panic=abort", "-C", "lto", "-C", strip, "-o", out, root)
 	return err
@@ -291,10 +285,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 func runBundler(ctx context.Context, dir, root string, typed bool) ([]byte, error) {
 	esbuild := findBundler(dir)
 	if esbuild == "" {
-		what := "imports other modules"
-		if typed {
-			what = "is TypeScript"
-		}
+		what := command.Either(typed, "is TypeScript", "imports other modules")
 		return nil, host.Errorf(host.Unavailable, "%s %s, and esbuild, which makes one text of JavaScript of it, is neither "+
 			"in node_modules nor in PATH", manifest.CleanLine(root), what).
 			WithNext("npm install --save-dev esbuild, then build again")

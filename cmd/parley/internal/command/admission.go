@@ -96,10 +96,8 @@ func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 		fmt.Fprintln(w, "  asks for no rights")
 		return
 	}
-	heading := "asks for these rights; installing it grants none of them:"
-	if len(applies) > 0 {
-		heading = "asks for these rights, of which it has what these grants give:"
-	}
+	heading := Either(len(applies) > 0, "asks for these rights, of which it has what these grants give:",
+		"asks for these rights; installing it grants none of them:")
 	fmt.Fprintln(w, "  "+heading)
 	for _, r := range asks {
 		mark := When(slices.Contains(added, r.Right), " (new)")

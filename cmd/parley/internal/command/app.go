@@ -428,7 +428,7 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 		a.moveSaid(env)
 		return a.PrintDocument(env)
 	}
-	a.writeWarnings(env)
+	writeWarnings(a, env)
 	if text != nil {
 		return WriteText(a, text)
 	}
@@ -436,7 +436,7 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 }
 
 // writeWarnings prints the warnings of an envelope as text.
-func (a *App) writeWarnings(env *Envelope) {
+func writeWarnings(a *App, env *Envelope) {
 	for _, w := range env.Warnings {
 		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
 	}
@@ -511,7 +511,7 @@ func (a *App) Fail(err error) int {
 		env = f.envelope
 	}
 	if !a.JSON {
-		a.writeWarnings(env)
+		writeWarnings(a, env)
 		writeErrorText(a, e, next)
 		return e.ExitCode()
 	}

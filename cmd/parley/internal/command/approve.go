@@ -26,10 +26,7 @@ type Approval struct {
 
 // TakesText says that a plugin takes a name from another owner.
 func TakesText(name, owner string) string {
-	whose := "the signer " + owner
-	if owner == host.OwnerShipped {
-		whose = "Parley, which ships a plugin of that name"
-	}
+	whose := Either(owner == host.OwnerShipped, "Parley, which ships a plugin of that name", "the signer "+owner)
 	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
 }
 
@@ -46,10 +43,8 @@ func AllowsYes(a *App) bool {
 // replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
-		whose := "belongs to the signer " + owner
-		if owner == host.OwnerShipped {
-			whose = "is that of a plugin that Parley ships"
-		}
+		whose := Either(owner == host.OwnerShipped, "is that of a plugin that Parley ships",
+			"belongs to the signer "+owner)
 		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
 			name, whose, name)
 	}
@@ -237,9 +232,6 @@ func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt str
 
 // OpenTerminal opens the controlling terminal, which an agent behind a pipe does not have.
 func OpenTerminal() (*os.File, error) {
-	name := "/dev/tty"
-	if runtime.GOOS == "windows" {
-		name = "CONIN$"
-	}
+	name := Either(runtime.GOOS == "windows", "CONIN$", "/dev/tty")
 	return os.OpenFile(name, os.O_RDWR, 0)
 }

@@ -201,9 +201,12 @@ func (p *Page) Commands(title string, commands []string) {
 }
 
 // When returns a text if it applies, else "".
-func When(applies bool, text string) string {
+func When(applies bool, text string) string { return Either(applies, text, "") }
+
+// Either returns the first value if it applies, else the other.
+func Either[T any](applies bool, value, other T) T {
 	if applies {
-		return text
+		return value
 	}
-	return ""
+	return other
 }

@@ -266,10 +266,7 @@ func ProjectFile() (string, error) {
 
 // ReadConfig reads a configuration file; a missing one sets nothing.
 func ReadConfig(path string, project bool) (*configFile, error) {
-	read := protect.Read
-	if project {
-		read = protect.ReadProject
-	}
+	read := Either(project, protect.ReadProject, protect.Read)
 	data, err := read(path, protect.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) && !project {
 		return &configFile{}, nil

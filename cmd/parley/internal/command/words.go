@@ -184,10 +184,7 @@ func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, word
 // "wrap FILE [WORD...]" or "run DIR TOOL ...".
 func checkWords(cmd *cobra.Command, words []string) error {
 	takes := strings.Fields(cmd.Use)[1:]
-	most := len(takes)
-	if strings.Contains(cmd.Use, "...") {
-		most = math.MaxInt
-	}
+	most := Either(strings.Contains(cmd.Use, "..."), math.MaxInt, len(takes))
 	required := slices.DeleteFunc(slices.Clone(takes), func(name string) bool { return name[0] == '[' || name == "..." })
 	empty := slices.Index(words, "")
 	var e *host.Error

@@ -127,10 +127,7 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	next := "parley docs diff"
-	if opts.DryRun || len(data.Applied) == 0 {
-		next = "parley docs suggest"
-	}
+	next := command.Either(opts.DryRun || len(data.Applied) == 0, "parley docs suggest", "parley docs diff")
 	return app.Print(data, []string{next}, func(w io.Writer) { applyText(app, w, data) })
 }
 
@@ -148,10 +145,7 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 
 // editsText prints how many edits were applied.
 func editsText(w io.Writer, n int, dryRun bool, more string) {
-	verb := "applied"
-	if dryRun {
-		verb = "would be applied"
-	}
+	verb := command.Either(dryRun, "would be applied", "applied")
 	fmt.Fprintf(w, "%s %s%s\n", manifest.Plural(n, "edit"), verb, more)
 }
 
@@ -206,10 +200,8 @@ func runDocsList(_ context.Context, app *command.App, name string) error {
 	if err != nil {
 		return err
 	}
-	next := []string{"parley docs suggest"}
-	if len(data.Overlays) > 0 {
-		next = []string{"parley docs diff", "parley docs revert --all"}
-	}
+	next := command.Either(len(data.Overlays) > 0, []string{"parley docs diff", "parley docs revert --all"},
+		[]string{"parley docs suggest"})
 	return app.Print(data, next, func(w io.Writer) {
 		for _, of := range data.Overlays {
 			fmt.Fprintf(w, "%s, build %s\n", of.Plugin, manifest.Clip(of.Manifest, 24))

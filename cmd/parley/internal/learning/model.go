@@ -22,10 +22,7 @@ import (
 // modelText prints what was spent on a model.
 func modelText(w io.Writer, m *modelRun) {
 	command.PrintIf(w, m.Stopped != "", "ended early: %s\n", manifest.CleanLine(m.Stopped))
-	about := ""
-	if m.Estimated {
-		about = "about "
-	}
+	about := command.When(m.Estimated, "about ")
 	fmt.Fprintf(w, "%s: %s, %d answered by %s; %s%d tokens sent, %d answered", manifest.CleanLine(m.Model),
 		manifest.Plural(m.Calls, "request"), m.Recorded, m.Recording, about, m.In, m.Out)
 	command.PrintIf(w, m.Cost > 0, ", cost %.4f", m.Cost)
@@ -271,10 +268,7 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 
 func judgeText(app *command.App, w io.Writer, data *judgeData) {
 	for _, r := range data.Results {
-		verdict := "failed"
-		if r.Passed {
-			verdict = "passed"
-		}
+		verdict := command.Either(r.Passed, "passed", "failed")
 		fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", verdict, r.Verdict.Score, manifest.CleanLine(r.Session),
 			manifest.Plural(r.Calls, "call"), r.Failed)
 		text := r.Verdict.Task + " " + r.Verdict.Reasoning

@@ -196,7 +196,8 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 }
 
 // importPhrases applies the phrases that pass the gate. A tool has at most seven, earlier ones included.
-func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *docsPhrasesOptions) (*applyData, error) {
+func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *docsPhrasesOptions) (*applyData,
+	error) {
 	present, err := docsList(app, file.Plugin)
 	if err != nil {
 		return nil, err

@@ -141,10 +141,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 				manifest.Plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
-			mark := "  "
-			if c.Breaks {
-				mark = "! "
-			}
+			mark := command.Either(c.Breaks, "! ", "  ")
 			fmt.Fprintln(w, mark+c.String())
 		}
 	})

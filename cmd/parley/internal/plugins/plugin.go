@@ -328,10 +328,8 @@ func approveInstall(
 // breaksText says what an installation breaks, one change a line.
 func breaksText(p *Plugin) string {
 	const most = 12
-	direction := "is not a higher major version"
-	if manifest.Newer(p.Replaced, p.Version) {
-		direction = "is an older version"
-	}
+	direction := command.Either(manifest.Newer(p.Replaced, p.Version), "is an older version",
+		"is not a higher major version")
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
 		manifest.CleanLine(p.Replaced), direction)}
 	lines = append(lines, command.Strings(p.Breaks[:min(most, len(p.Breaks))])...)
@@ -357,10 +355,7 @@ func prepareGrants(app *command.App,
 				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := "no rights"
-			if len(data.Asks) > 0 {
-				requested = strings.Join(data.Requested(), ", ")
-			}
+			requested := command.Either(len(data.Asks) > 0, strings.Join(data.Requested(), ", "), "no rights")
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
 				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
 		}
@@ -432,10 +427,7 @@ func runPluginInstall(ctx context.Context, a *command.App, o *pluginInstallOptio
 		next = append(next, "parley policy explain "+data.Name)
 	}
 	return a.Print(data, next, func(w io.Writer) {
-		verb := "Installed"
-		if data.Unchanged {
-			verb = "Already installed:"
-		}
+		verb := command.Either(data.Unchanged, "Already installed:", "Installed")
 		writeInstalled(w, data, verb)
 		command.PrintIf(w, len(data.Granted) > 0, "  granted: %s\n", strings.Join(data.Granted, ", "))
 		command.PrintIf(w, len(data.Revoked) > 0, "  revoked, because it was granted to the previous build: %s\n",
@@ -448,10 +440,8 @@ func runPluginInstall(ctx context.Context, a *command.App, o *pluginInstallOptio
 func writeInstalled(w io.Writer, p *Plugin, verb string) {
 	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, p.Name, manifest.CleanLine(p.Version), p.Kind,
 		manifest.Plural(p.Tools, "tool"), p.Digest, command.SignatureText(*p.Signer))
-	carried := "no grants carry over"
-	if len(p.Applies) > 0 {
-		carried = "these grants apply to it: " + strings.Join(p.Applies, ", ")
-	}
+	carried := command.Either(len(p.Applies) > 0, "these grants apply to it: "+strings.Join(p.Applies, ", "),
+		"no grants carry over")
 	switch {
 	case p.Rebuilt:
 		fmt.Fprintf(w, "  replaces another build of the same version %s; %s\n", manifest.CleanLine(p.Replaced), carried)

@@ -64,10 +64,7 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	tagged, _, _ := strings.Cut(data.Reference, "@")
 	next := []string{"parley plugin install " + tagged}
 	return app.PrintNext(data, next, func(w io.Writer) {
-		signed := "not signed"
-		if data.Signed {
-			signed = "with its signature"
-		}
+		signed := command.Either(data.Signed, "with its signature", "not signed")
 		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signed, data.Reference)
 	})
 }

@@ -43,10 +43,8 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	if err != nil {
 		return err
 	}
-	next := "parley mcp config --client " + data.Client + " --write"
-	if data.Written {
-		next = "restart " + data.Client
-	}
+	next := command.Either(data.Written, "restart "+data.Client,
+		"parley mcp config --client "+data.Client+" --write")
 	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)

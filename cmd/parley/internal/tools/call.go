@@ -124,10 +124,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
 	at := o.At
 	if at.Tool == nil {
-		find := h.Catalog().Find
-		if o.SendAnyway {
-			find = h.Catalog().FindAnyway
-		}
+		find := command.Either(o.SendAnyway, h.Catalog().FindAnyway, h.Catalog().Find)
 		if at, err = find(o.Tool); err != nil { // the host refuses the call and records it
 			return h.Call(ctx, call)
 		}

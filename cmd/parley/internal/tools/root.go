@@ -212,10 +212,7 @@ func (o *RootOptions) Check() error {
 	if asked == "" {
 		return nil
 	}
-	useless := callOnly
-	if asked == "listen" {
-		useless = []string{"params", "param", "out", "drain", "all"}
-	}
+	useless := command.Either(asked == "listen", []string{"params", "param", "out", "drain", "all"}, callOnly)
 	if name := o.FirstOf(useless...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).
 			WithNext("leave one of them out")

@@ -110,10 +110,7 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 func searchText(a *command.App, w io.Writer, data *search.Answer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
-		head := r.Name
-		if r.Signature != "" {
-			head = r.Typed
-		}
+		head := command.Either(r.Signature != "", r.Typed, r.Name)
 		switch {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
