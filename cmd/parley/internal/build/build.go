@@ -56,11 +56,9 @@ func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOpti
 // printBuilt prints what was built or packed. again is the command that does it again.
 func printBuilt(a *command.App, data *buildPluginData, did, again string) error {
 	out := command.ShellQuote(data.Out)
-	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
 	refused := len(data.Admission.Errors()) > 0
-	if refused {
-		next = []string{again}
-	}
+	next := command.Either(refused, []string{again},
+		[]string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out})
 	return a.PrintNext(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, manifest.Plural(data.Tools, "tool"), data.Bytes)
 		command.WriteAsks(w, data.Admission.Rights, nil, nil)

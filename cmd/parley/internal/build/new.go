@@ -31,10 +31,8 @@ var pluginNewCommand = &command.Command[*pluginNewOptions]{
 // is.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
 	if !slices.Contains(languageNames, opts.Lang) {
-		given := "no --lang was given"
-		if opts.Lang != "" {
-			given = "--lang " + manifest.CleanLine(opts.Lang) + " is not a language that plugin new knows"
-		}
+		given := command.Either(opts.Lang == "", "no --lang was given",
+			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
 			"(sdk/abi.md) and are packed", given).
 			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))

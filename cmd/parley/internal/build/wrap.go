@@ -90,10 +90,8 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 		return err
 	}
 	path := command.ShellQuote(opts.Path)
-	next := []string{"parley plugin install " + path, "parley plugin check " + path}
-	if opts.Out != "" {
-		next = []string{"parley plugin pack " + path + " --manifest " + command.ShellQuote(opts.Out)}
-	}
+	next := command.Either(opts.Out == "", []string{"parley plugin install " + path, "parley plugin check " + path},
+		[]string{"parley plugin pack " + path + " --manifest " + command.ShellQuote(opts.Out)})
 	return app.PrintNext(data, next, func(w io.Writer) {
 		if data.Admission.Kind == manifest.KindExtism {
 			fmt.Fprintf(w, "Wrote %s: %s with the tools %s\n", data.Manifest, data.Plugin, strings.Join(data.Tools, ", "))

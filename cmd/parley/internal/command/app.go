@@ -563,10 +563,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 	}
 	for _, d := range e.Details {
 		where := cmp.Or(d.Parameter, "parameters")
-		line := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
-		if d.Provided == "" {
-			line = where + ": " + d.Expected
-		}
+		line := where + ": " + Either(d.Provided == "", d.Expected, "expected "+d.Expected+", got "+d.Provided)
 		if d.Suggestion != nil {
 			line += " (" + d.Suggestion.String() + ")"
 		}
@@ -698,18 +695,12 @@ func Wrapped(line string, width int, indent string) string {
 
 // color returns a terminal sequence, or "" if the stream is not a terminal or the user wants no colours.
 func (a *App) color(tty bool, sequence string) string {
-	if !tty || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
-		return ""
-	}
-	return sequence
+	return When(tty && a.Env("NO_COLOR") == "" && a.Env("TERM") != "dumb", sequence)
 }
 
 // Columns returns the width to which text is wrapped.
 func (a *App) Columns() int {
-	if a.Width > 20 {
-		return a.Width
-	}
-	return 80
+	return Either(a.Width > 20, a.Width, 80)
 }
 
 func indent(raw json.RawMessage) json.RawMessage {

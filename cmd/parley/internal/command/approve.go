@@ -66,10 +66,7 @@ type Change struct {
 
 // Undone says what has not happened to a change that is not approved.
 func (c *Change) Undone() string {
-	if c.Sends {
-		return "nothing was sent"
-	}
-	return "nothing was changed"
+	return Either(c.Sends, "nothing was sent", "nothing was changed")
 }
 
 // Approve returns an error unless the operator approves a change. With yes there is no question: either the policy
@@ -149,10 +146,8 @@ func approveOnTerminal(ctx context.Context, c Change) (bool, error) {
 	if err != nil {
 		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and there is no terminal; %s",
 			cmp.Or(c.What, "rights and trust"), c.Undone())
-		if c.What != "" {
-			return false, e.WithNext("run it at a terminal, or with --yes where the policy sets allow_yes")
-		}
-		return false, e.WithNext("run it at a terminal, or edit the file yourself")
+		return false, e.WithNext("run it at a terminal, or " + Either(c.What != "",
+			"with --yes where the policy sets allow_yes", "edit the file yourself"))
 	}
 	defer tty.Close()
 	question := "Write this?"

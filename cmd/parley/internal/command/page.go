@@ -52,10 +52,7 @@ var EffectStyle = map[string]string{manifest.EffectWrite: yellow, manifest.Effec
 
 // Style returns text in a style, or as it is if the page has no colours.
 func (p *Page) Style(sequence, text string) string {
-	if !p.color || sequence == "" || text == "" {
-		return text
-	}
-	return sequence + text + reset
+	return Either(p.color && sequence != "" && text != "", sequence+text+reset, text)
 }
 
 // Heading writes the title of a section.

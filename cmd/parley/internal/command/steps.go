@@ -58,21 +58,14 @@ func (a *App) Command(s host.Step) string {
 	case host.OpListen:
 		words = append(words, "--listen", QuoteWord(s.Query))
 	case host.OpSearch:
-		if s.Tool == "" {
-			words = append(words, "search", QuoteWord(s.Query))
-		} else {
-			words = append(words, "--search", QuoteWord(s.Query))
-		}
+		words = append(words, Either(s.Tool == "", "search", "--search"), QuoteWord(s.Query))
 	case host.OpSystem:
 		if len(s.Args) == 1 { // a whole command line
 			return manifest.CleanLine(s.Args[0])
 		}
 		return strings.Join(Map(s.Args, QuoteWord), " ")
 	case host.OpHelp:
-		if len(s.Args) == 0 {
-			return "parley --help"
-		}
-		return "parley help " + strings.Join(s.Args, " ")
+		return "parley " + Either(len(s.Args) == 0, "--help", "help "+strings.Join(s.Args, " "))
 	default:
 		words = append(append(words, string(s.Op)), Map(s.Args, QuoteWord)...)
 	}

@@ -185,10 +185,7 @@ var traceExportCommand = &command.Command[*traceExportOptions]{
 func runTraceExport(_ context.Context, app *command.App, opts *traceExportOptions) error {
 	n := 0
 	var lines bytes.Buffer
-	to := app.Out
-	if opts.Out != "" {
-		to = &lines
-	}
+	to := command.Either[io.Writer](opts.Out != "", &lines, app.Out)
 	err := ExportTraces(app, opts.filter(app), func(r trace.Record) error {
 		n++
 		return command.WriteJSON(to, r, false)

@@ -124,10 +124,8 @@ func approveModel(ctx context.Context, app *command.App, c *model.Client, key st
 	if err != nil {
 		return err
 	}
-	cost := "its price is not configured"
-	if c.Prices.Known() {
-		cost = fmt.Sprintf("a cost of up to %.4f", float64(plan.tokens)*max(c.Prices.In, c.Prices.Out)/1e6)
-	}
+	cost := command.Either(!c.Prices.Known(), "its price is not configured",
+		fmt.Sprintf("a cost of up to %.4f", float64(plan.tokens)*max(c.Prices.In, c.Prices.Out)/1e6))
 	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
 		manifest.CleanLine(c.Endpoint.Name), base.Host, plan.what, plan.sends, manifest.Plural(plan.calls, "question"),
 		plan.tokens, cost, budgetText(c.Budget))

@@ -87,10 +87,8 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 	if err := edits.write(ctx, opts.Yes); err != nil {
 		return err
 	}
-	next := []string{"parley docs suggest"}
-	if len(data.Applied) > 0 && !opts.DryRun {
-		next = []string{"parley docs diff", "parley docs revert " + opts.Name}
-	}
+	next := command.Either(len(data.Applied) == 0 || opts.DryRun, []string{"parley docs suggest"},
+		[]string{"parley docs diff", "parley docs revert " + opts.Name})
 	return app.Print(data, next, func(w io.Writer) {
 		for _, r := range data.Results {
 			optimizedText(app, w, r)

@@ -128,10 +128,7 @@ func firstOf(names []string, n int) string {
 }
 
 func searches(n int) string {
-	if n == 1 {
-		return "1 search"
-	}
-	return fmt.Sprintf("%d searches", n)
+	return fmt.Sprintf("%d %s", n, command.Either(n == 1, "search", "searches"))
 }
 
 // share is a share with its interval, on a terminal behind a small bar: "▍  31% (26-37) of 263".

@@ -263,12 +263,9 @@ func helpText(w io.Writer, c CommandHelp, full bool) {
 // optionLines writes each option with its type, description and default.
 func optionLines(w io.Writer, options []optionHelp, width int) {
 	for _, o := range options {
-		text := o.Description
-		if o.Default != nil {
-			text += fmt.Sprintf(" (default %v)", o.Default)
-		}
-		name := o.Name
-		name += command.When(o.Type != "boolean" && strings.HasPrefix(name, "--"), " "+strings.ToUpper(o.Type))
+		text := o.Description + command.When(o.Default != nil, fmt.Sprintf(" (default %v)", o.Default))
+		isValued := o.Type != "boolean" && strings.HasPrefix(o.Name, "--")
+		name := o.Name + command.When(isValued, " "+strings.ToUpper(o.Type))
 		// The text is wrapped as if it began after the name, which then replaces its indentation.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
@@ -451,12 +448,8 @@ func toolUsage(a *command.App, w io.Writer, root *cobra.Command, at host.Address
 		if i < 0 {
 			continue
 		}
-		word := strings.ToUpper(manifest.CleanLine(name))
-		word += command.When(params[i].Type == "array", "...")
-		if !params[i].Required {
-			word = "[" + word + "]"
-		}
-		usage += " " + word
+		word := strings.ToUpper(manifest.CleanLine(name)) + command.When(params[i].Type == "array", "...")
+		usage += " " + command.Either(params[i].Required, word, "["+word+"]")
 		shown++
 	}
 	for _, q := range params {

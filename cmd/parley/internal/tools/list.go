@@ -255,10 +255,7 @@ func markOf(t host.Line) string {
 	} else if t.Experimental {
 		marks = append(marks, "experimental")
 	}
-	if marks == nil {
-		return ""
-	}
-	return " [" + strings.Join(marks, ", ") + "]"
+	return command.When(marks != nil, " ["+strings.Join(marks, ", ")+"]")
 }
 
 // shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for the
@@ -309,10 +306,7 @@ const maxBrief = 64
 
 // fitBrief returns a brief as a list shows it: cut to a width on a terminal, and whole in a pipe.
 func fitBrief(a *command.App, brief string, width int) string {
-	if !a.OutTTY {
-		width = maxBrief
-	}
-	return command.Fit(manifest.CleanLine(brief), width)
+	return command.Fit(manifest.CleanLine(brief), command.Either(a.OutTTY, width, maxBrief))
 }
 
 // pluginsData is the first level of the catalog: all plugins.

@@ -109,10 +109,7 @@ func (o *RootOptions) again(except ...string) string {
 			}
 		}
 	})
-	if manifest.CleanLine(line.String()) != strings.TrimSpace(line.String()) {
-		return ""
-	}
-	return line.String()
+	return command.When(manifest.CleanLine(line.String()) == strings.TrimSpace(line.String()), line.String())
 }
 
 // printRecord prints a JSON document as a line.

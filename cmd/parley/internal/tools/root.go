@@ -258,10 +258,7 @@ func tooManyWords(a *command.App, at host.Address, word string) error {
 }
 
 func kindOf(at host.Address) string {
-	if at.Group != "" {
-		return "group"
-	}
-	return "plugin"
+	return command.Either(at.Group != "", "group", "plugin")
 }
 
 // intro prints what parley is and where to begin.
