@@ -413,9 +413,8 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 	if err != nil {
 		return err
 	}
-	again := "parley plugin pack " + command.ShellQuote(opts.Path)
-	again += command.When(opts.Manifest != "", " --manifest "+command.ShellQuote(opts.Manifest))
-	return printBuilt(app, data, "Packed", again)
+	from = command.When(opts.Manifest != "", " --manifest "+command.ShellQuote(opts.Manifest))
+	return printBuilt(app, data, "Packed", "parley plugin pack "+command.ShellQuote(opts.Path)+from)
 }
 
 var pluginSchemaCommand = &command.Command[string]{

@@ -127,11 +127,8 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 		p.Text(2, "", fmt.Sprintf("… %d more: %s", d.MoreReturns, d.Deeper))
 	}
 	section(p, "Examples", d.Examples, func(e manifest.ExampleDoc) {
-		title := e.Title
-		title += When(e.ExitCode != 0, fmt.Sprintf(" (exit code %d)", e.ExitCode))
-		title += When(e.Differs != "", "; not as declared: "+e.Differs)
-		title += When(e.NotRun != "", "; not verified: "+e.NotRun)
-		p.Text(2, "", title)
+		p.Text(2, "", e.Title+When(e.ExitCode != 0, fmt.Sprintf(" (exit code %d)", e.ExitCode))+
+			When(e.Differs != "", "; not as declared: "+e.Differs)+When(e.NotRun != "", "; not verified: "+e.NotRun))
 		fmt.Fprintln(p.W, "    "+p.Style(cyan, "$ "+d.Call(e)))
 	})
 	p.rows("Exit codes", Map(d.ExitCodes, func(c manifest.ExitCodeDoc) [2]string {

@@ -20,7 +20,7 @@ func (a *App) Command(s host.Step) string {
 		s = s.In(a.SessionName)
 	}
 	plugin, local, _ := strings.Cut(s.Tool, ".")
-	words := []string{"parley"}
+	words := lineWords{"parley"}
 	if s.Op == host.OpPlan {
 		words, plugin, local = append(words, "plan", s.Tool), "", ""
 	}
@@ -34,27 +34,19 @@ func (a *App) Command(s host.Step) string {
 	case plugin != "":
 		words = append(words, QuoteWord(plugin))
 	}
-	if local != "" {
-		words = append(words, QuoteWord(local))
-	}
+	words.add(local != "", QuoteWord(local))
 	switch s.Op {
 	case host.OpCall:
 		words = append(words, paramWords(a, s)...)
 	case host.OpPlan:
 		words = append(words, paramWords(a, s)...)
-		if !s.Options.DryRun {
-			words = append(words, "--run")
-		}
+		words.add(!s.Options.DryRun, "--run")
 		s.Options.DryRun = false
 	case host.OpDescribe:
 		words = append(words, "--describe")
-		if s.Options.Tier > 0 {
-			words = append(words, "--tier", fmt.Sprint(s.Options.Tier))
-		}
+		words.add(s.Options.Tier > 0, "--tier", fmt.Sprint(s.Options.Tier))
 	case host.OpList:
-		if !isReserved {
-			words = append(words, "--list")
-		}
+		words.add(!isReserved, "--list")
 	case host.OpListen:
 		words = append(words, "--listen", QuoteWord(s.Query))
 	case host.OpSearch:
@@ -69,17 +61,23 @@ func (a *App) Command(s host.Step) string {
 	default:
 		words = append(append(words, string(s.Op)), Map(s.Args, QuoteWord)...)
 	}
-	words = append(words, optionWords(s.Options)...)
+	words.addOptions(s.Options)
 	for _, file := range a.Plugins {
-		if plugin != "" && !s.ForOperator() {
-			words = append(words, "--load", ShellQuote(file))
-		}
+		words.add(plugin != "" && !s.ForOperator(), "--load", ShellQuote(file))
 	}
 	live := s.Options.Live || a.Live && plugin == cdp.Name && strings.Contains(local, ".")
-	if live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList) {
-		words = append(words, "--live")
-	}
+	words.add(live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList), "--live")
 	return strings.Join(words, " ")
+}
+
+// lineWords are the words of a command line.
+type lineWords []string
+
+// add adds words if they apply.
+func (w *lineWords) add(applies bool, words ...string) {
+	if applies {
+		*w = append(*w, words...)
+	}
 }
 
 // paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
@@ -166,32 +164,26 @@ func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word strin
 // placeholderOf stands for the value of a parameter that the caller must choose.
 func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLine(name)) }
 
-// optionWords returns the words for the options that are not zero.
-func optionWords(o host.StepOptions) (words []string) {
-	add := func(given bool, name string, values ...string) {
-		if given {
-			words = append(append(words, name), values...)
-		}
-	}
-	text := func(name, value string) { add(value != "", name, QuoteWord(value)) }
+// addOptions adds the words for the options that are not zero.
+func (w *lineWords) addOptions(o host.StepOptions) {
+	text := func(name, value string) { w.add(value != "", name, QuoteWord(value)) }
 	text("--kind", o.Kind)
-	add(o.Limit > 0, "--limit", fmt.Sprint(o.Limit))
+	w.add(o.Limit > 0, "--limit", fmt.Sprint(o.Limit))
 	text("--session", o.Session)
 	text("--browser", o.Browser)
 	text("--target", o.Target)
 	text("--until", o.Until)
 	text("--trigger", o.Trigger)
-	add(o.Timeout > 0, "--timeout", o.Timeout.String())
+	w.add(o.Timeout > 0, "--timeout", o.Timeout.String())
 	text("--jq", o.JQ)
-	add(o.Drain, "--drain")
-	add(o.Out, "--out", ShellQuote(cmp.Or(o.File, "FILE")))
-	add(o.MaxBytes > 0 || o.Unlimited, "--max-bytes", fmt.Sprint(o.MaxBytes))
+	w.add(o.Drain, "--drain")
+	w.add(o.Out, "--out", ShellQuote(cmp.Or(o.File, "FILE")))
+	w.add(o.MaxBytes > 0 || o.Unlimited, "--max-bytes", fmt.Sprint(o.MaxBytes))
 	text("--on-dialog", o.OnDialog)
 	text("--wait", o.Wait)
 	text("--isolate", o.Isolate)
-	add(o.SendAnyway, "--send-anyway")
-	add(o.DryRun, "--dry-run")
-	return words
+	w.add(o.SendAnyway, "--send-anyway")
+	w.add(o.DryRun, "--dry-run")
 }
 
 // QuoteWord cleans a text from an untrusted source and quotes it as one word of a POSIX shell.

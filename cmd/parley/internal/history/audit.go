@@ -193,10 +193,8 @@ func auditRow(r audit.Record) [5]string {
 	row := [5]string{Time(r.Time), manifest.CleanLine(r.Caller), manifest.CleanLine(r.Tool), "", ""}
 	switch {
 	case r.Op == "call" && r.Outcome != nil:
-		row[3], row[4] = manifest.CleanLine(r.Code), strconv.FormatFloat(r.MS, 'f', 1, 64)
-		if r.DryRun {
-			row[3] += ", dry run"
-		}
+		row[3] = manifest.CleanLine(r.Code) + command.When(r.DryRun, ", dry run")
+		row[4] = strconv.FormatFloat(r.MS, 'f', 1, 64)
 	case r.Op == "begin":
 		row[3] = "no end"
 	default:

@@ -91,8 +91,7 @@ func traceLine(r trace.Record) string {
 	what := r.Tool
 	switch r.Op {
 	case "search":
-		what = "search"
-		what += command.When(r.Query != "", " "+strconv.Quote(r.Query))
+		what = "search" + command.When(r.Query != "", " "+strconv.Quote(r.Query))
 	case "describe":
 		what = "describe " + r.Tool
 	}

@@ -100,9 +100,8 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 
 // optimizedText prints what came of a tool: the texts before and after, or that the original is kept, with figures.
 func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
-	from := manifest.Plural(r.Calls, "call") + ", " + manifest.Plural(r.Failed, "failure")
-	from += command.When(r.Cold, ", cold start")
-	fmt.Fprintf(w, "%s (%s)\n", manifest.CleanLine(r.Tool), from)
+	fmt.Fprintf(w, "%s (%s, %s%s)\n", manifest.CleanLine(r.Tool), manifest.Plural(r.Calls, "call"),
+		manifest.Plural(r.Failed, "failure"), command.When(r.Cold, ", cold start"))
 	scoreText(w, "before", r.BeforeScore)
 	scoreText(w, "after", r.AfterScore)
 	command.PrintIf(w, !r.Accepted, "%s\n",

@@ -167,8 +167,7 @@ func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
 			fmt.Fprintln(w, line)
 			line = ""
 		}
-		line += command.When(line != "", ", ")
-		line += word
+		line += command.When(line != "", ", ") + word
 	}
 	fmt.Fprintln(w, line)
 }

@@ -150,14 +150,8 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 
 // reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
 func reason(r *host.SearchResult) string {
-	why := command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
-	if r.Deprecated {
-		why += ", deprecated"
-	} else if r.Experimental {
-		why += ", experimental"
-	}
-	why += command.When(r.Unsigned, ", unsigned")
-	return why
+	return command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence + command.When(r.Deprecated, ", deprecated") +
+		command.When(r.Experimental && !r.Deprecated, ", experimental") + command.When(r.Unsigned, ", unsigned")
 }
 
 // partText returns the source of a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
@@ -168,8 +162,7 @@ func partText(p *host.SearchPart) string {
 	} else if p.Match != "" {
 		text += ": " + p.Match
 	}
-	text += command.When(p.Field != "", " in "+p.Field)
-	return manifest.CleanLine(text)
+	return manifest.CleanLine(text + command.When(p.Field != "", " in "+p.Field))
 }
 
 // searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
