@@ -55,9 +55,7 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	return app.PrintWarned(data, warnings, []string{"parley policy explain text"}, func(w io.Writer) {
 		command.PrintIf(w, len(data.Files) == 0,
 			"No policy file: plugins have no rights, and this command line may call every tool.\n")
-		for _, f := range data.Files {
-			fmt.Fprintln(w, "ok "+f)
-		}
+		command.WriteLines(w, "ok ", data.Files)
 		for _, m := range data.Rules {
 			names := strings.Join(m.First, ", ")
 			names += command.When(m.Matches > len(m.First), ", ..") + command.When(m.NoEffect != "", "no effect")

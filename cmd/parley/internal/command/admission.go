@@ -82,9 +82,7 @@ func WriteAdmission(w io.Writer, a *admit.Report) {
 // WriteListed writes the first lines of a list, each after an indent. Unless how is "", it says how to see the others.
 func WriteListed(w io.Writer, indent string, lines []string, how string) {
 	const most = 10
-	for _, line := range lines[:min(most, len(lines))] {
-		fmt.Fprintln(w, indent+line)
-	}
+	WriteLines(w, indent, lines[:min(most, len(lines))])
 	if more := len(lines) - most; more > 0 && how != "" {
 		fmt.Fprintf(w, "%sand %d more; %s\n", indent, more, how)
 	}

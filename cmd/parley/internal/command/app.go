@@ -428,18 +428,11 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 		a.moveSaid(env)
 		return a.PrintDocument(env)
 	}
-	writeWarnings(a, env)
+	WriteLines(a.Err, "warning: ", Map(env.Warnings, manifest.CleanLine))
 	if text != nil {
 		return WriteText(a, text)
 	}
 	return a.PrintDocument(env.Data)
-}
-
-// writeWarnings prints the warnings of an envelope as text.
-func writeWarnings(a *App, env *Envelope) {
-	for _, w := range env.Warnings {
-		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
-	}
 }
 
 // Text returns what writes a formatted text.
@@ -511,7 +504,7 @@ func (a *App) Fail(err error) int {
 		env = f.envelope
 	}
 	if !a.JSON {
-		writeWarnings(a, env)
+		WriteLines(a.Err, "warning: ", Map(env.Warnings, manifest.CleanLine))
 		writeErrorText(a, e, next)
 		return e.ExitCode()
 	}
@@ -573,9 +566,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
 		fmt.Fprintln(w, Wrapped("Errors of this session before: "+strings.Join(latest, "; "), a.Columns(), "  "))
 	}
-	for _, line := range traceText(e.Trace) {
-		fmt.Fprintln(w, "  "+line)
-	}
+	WriteLines(w, "  ", traceText(e.Trace))
 	for _, d := range e.Denied {
 		fmt.Fprintf(w, "  %s: %s\n", d.Right, manifest.CleanLine(d.Why))
 	}
@@ -612,6 +603,13 @@ func Map[T, R any](list []T, of func(T) R) []R {
 
 // Strings returns the texts of a list.
 func Strings[T fmt.Stringer](list []T) []string { return Map(list, T.String) }
+
+// WriteLines writes lines, each after a prefix.
+func WriteLines(w io.Writer, prefix string, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(w, prefix+line)
+	}
+}
 
 // WriteLabelled writes a label and, below each other after it, lines. Without lines it writes nothing.
 func WriteLabelled(w io.Writer, label string, lines []string) {

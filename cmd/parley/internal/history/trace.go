@@ -76,13 +76,9 @@ func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) e
 			fmt.Fprintln(w, "no records")
 			return
 		}
-		for _, r := range data.Records {
-			fmt.Fprintln(w, traceLine(r))
-		}
+		command.WriteLines(w, "", command.Map(data.Records, traceLine))
 		fmt.Fprintf(w, "%d of %s\n", len(data.Records), manifest.Plural(data.Total, "record"))
-		for _, n := range next {
-			fmt.Fprintln(w, "Next: "+n)
-		}
+		command.WriteLines(w, "Next: ", next)
 	})
 }
 
@@ -96,10 +92,7 @@ func traceLine(r trace.Record) string {
 		what = "describe " + r.Tool
 	}
 	what += command.When(r.Subject != "", " on "+r.Subject)
-	var wrong []string
-	for _, e := range r.Errors {
-		wrong = append(wrong, e.Pointer+" "+e.Keyword)
-	}
+	wrong := command.Map(r.Errors, func(e host.Violation) string { return e.Pointer + " " + e.Keyword })
 	return strings.TrimRight(fmt.Sprintf("%s  %-17s  %-10s %9.1f ms  %s  %s  %s", Time(r.Time),
 		manifest.CleanLine(r.Call), manifest.CleanLine(r.Caller), r.MS, manifest.CleanLine(what),
 		manifest.CleanLine(r.Code), manifest.CleanLine(strings.Join(wrong, ", "))), " ")

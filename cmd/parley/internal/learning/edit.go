@@ -210,9 +210,7 @@ func runDocsList(_ context.Context, app *command.App, name string) error {
 					manifest.CleanLine(e.Tool+" "+e.Field), manifest.CleanLine(e.Origin)+scoresText(e.Scores))
 			}
 		}
-		for _, path := range data.Dropped {
-			fmt.Fprintf(w, "dropped, for a build that is gone: %s\n", path)
-		}
+		command.WriteLines(w, "dropped, for a build that is gone: ", data.Dropped)
 		command.PrintIf(w, len(data.Overlays)+len(data.Dropped) == 0, "no edits\n")
 	})
 }

@@ -461,8 +461,6 @@ func writeInstalled(w io.Writer, p *Plugin, verb string) {
 	}
 	if len(p.ManifestDiff) > 0 {
 		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
-		for _, line := range p.ManifestDiff {
-			fmt.Fprintln(w, "    "+line)
-		}
+		command.WriteLines(w, "    ", p.ManifestDiff)
 	}
 }

@@ -390,9 +390,7 @@ func listTrusted(app *command.App, trust *signature.Trust) error {
 	}{trust.Path, append([]signature.TrustedKey{}, keys...), len(keys)}
 	return app.Print(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
 		command.PrintIf(w, data.Total == 0, "No key is trusted.\n")
-		for _, k := range keys {
-			fmt.Fprintln(w, k)
-		}
+		command.WriteLines(w, "", command.Strings(keys))
 	})
 }
 

@@ -117,9 +117,7 @@ func help(a *command.App, cmd *cobra.Command) error {
 			fmt.Fprintf(w, "  %-5s %s\n", o[0], o[1])
 		}
 		fmt.Fprintln(w, "\nNext:")
-		for _, n := range doc.Next {
-			fmt.Fprintln(w, "  "+n)
-		}
+		command.WriteLines(w, "  ", doc.Next)
 	})
 }
 
@@ -255,9 +253,7 @@ func helpText(w io.Writer, c CommandHelp, full bool) {
 	}
 	optionLines(w, c.Options, 80)
 	more()
-	for _, e := range c.Examples {
-		fmt.Fprintf(w, "  $ %s\n", e)
-	}
+	command.WriteLines(w, "  $ ", c.Examples)
 }
 
 // optionLines writes each option with its type, description and default.

@@ -224,9 +224,7 @@ func SearchScores(w io.Writer, report *eval.Report) {
 		fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind),
 			manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
 	}
-	for _, u := range report.Unknown {
-		fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))
-	}
+	command.WriteLines(w, "unknown tool: ", command.Map(report.Unknown, manifest.CleanLine))
 }
 
 // maxToolList bounds a list of tools, in bytes.
