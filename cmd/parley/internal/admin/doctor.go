@@ -348,8 +348,7 @@ func runConfigList(_ context.Context, app *command.App, _ string) error {
 		return err
 	}
 	data := configData{s.Values, command.Folders(app)}
-	next := []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}
-	return app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}, func(w io.Writer) {
 		for _, v := range data.Settings {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n",
 				v.Name, cmp.Or(manifest.CleanLine(v.Value), `""`), v.Source, "", v.Description)

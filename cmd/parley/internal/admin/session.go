@@ -83,8 +83,7 @@ func runSessionShow(ctx context.Context, app *command.App, name string) error {
 		Results: append([]session.StoredResult{}, s.Stored.Results...),
 		Pages:   append([]command.SessionPagesData{}, s.Pages...),
 	}
-	next := []string{"parley session end " + command.ShellQuote(data.Name)}
-	return app.PrintNext(data, next, func(w io.Writer) {
+	return app.PrintNext(data, []string{"parley session end " + command.ShellQuote(data.Name)}, func(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(data.Name+"  "+usedAgo(data.Used), " "))
 		for _, p := range data.Pages {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s in browser %s  %s", manifest.Plural(p.Pages, "page"), p.Browser,

@@ -66,8 +66,7 @@ func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExport
 			WithNext("--out with a file that you can write")
 	}
 	data := &datasetData{opts.Out, set.Card}
-	next := []string{"parley docs eval --dataset " + command.ShellQuote(data.File)}
-	return app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, []string{"parley docs eval --dataset " + command.ShellQuote(data.File)}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: ", data.File)
 		cardText(w, &data.Card)
 	})

@@ -87,8 +87,7 @@ func reportPlugin(ctx context.Context, app *command.App, path string) error {
 	if err != nil {
 		return err
 	}
-	next := []string{"parley plugin install " + command.ShellQuote(path)}
-	return app.PrintNext(data, next, func(w io.Writer) {
+	return app.PrintNext(data, []string{"parley plugin install " + command.ShellQuote(path)}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind, command.SignatureText(data.Signer))
 		command.WriteAsks(w, data.Rights, nil, nil)
 		command.WriteAdmission(w, data)

@@ -45,8 +45,7 @@ func runPluginList(_ context.Context, app *command.App, _ string) error {
 		data.Plugins = append(data.Plugins, *plugin(app, p.Info(), entries, nil))
 		data.Total++
 	}
-	next := []string{"parley plugin install FILE", "parley plugin show text"}
-	return app.PrintNext(data, next, func(w io.Writer) {
+	return app.PrintNext(data, []string{"parley plugin install FILE", "parley plugin show text"}, func(w io.Writer) {
 		for _, p := range data.Plugins {
 			from := p.From
 			if p.Signer != nil && p.KeyID != "" {

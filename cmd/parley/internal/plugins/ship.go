@@ -62,8 +62,7 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	}
 	data := &pushData{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
 	tagged, _, _ := strings.Cut(data.Reference, "@")
-	next := []string{"parley plugin install " + tagged}
-	return app.PrintNext(data, next, func(w io.Writer) {
+	return app.PrintNext(data, []string{"parley plugin install " + tagged}, func(w io.Writer) {
 		signed := command.Either(data.Signed, "with its signature", "not signed")
 		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signed, data.Reference)
 	})
