@@ -36,12 +36,10 @@ func Main(args []string, streams *command.Streams) (code int) {
 	if err == nil {
 		return 0
 	}
-	var again *retyped
-	if errors.As(err, &again) {
+	if again, is := errors.AsType[*retyped](err); is {
 		return Main(again.args, streams)
 	}
-	var ended *command.ExitStatus
-	if errors.As(err, &ended) {
+	if ended, is := errors.AsType[*command.ExitStatus](err); is {
 		return ended.Code // everything has been printed
 	}
 	return app.Fail(err)

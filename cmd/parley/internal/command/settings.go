@@ -319,8 +319,7 @@ func ParseConfig(path string, data []byte) (*configFile, error) {
 	tree := map[string]any{}
 	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
 		where := ""
-		var at *toml.DecodeError
-		if errors.As(err, &at) {
+		if at, is := errors.AsType[*toml.DecodeError](err); is {
 			line, column := at.Position()
 			where = fmt.Sprintf(":%d:%d", line, column)
 		}

@@ -24,8 +24,8 @@ import (
 
 // runListen streams events to stdout, one JSON line each. The last line says why the stream ended. It exits with the
 // code of a timeout if the event of --until did not come.
-func runListen(ctx context.Context, app *command.App, opts listenOptions) error {
-	l, answer, err := listen(ctx, app, opts)
+func runListen(ctx context.Context, app *command.App, plugin string, opts *RootOptions) error {
+	l, answer, err := listen(ctx, app, plugin, opts)
 	switch {
 	case answer == nil:
 		return err
@@ -134,16 +134,6 @@ const (
 	crashGrace = time.Second
 )
 
-// listenOptions are the options of a stream of events.
-type listenOptions struct {
-	Plugin       string
-	Match        []string // events, such as Network.*
-	host.Options          // JQ filters each record
-	Until        string   // end after this EVENT, or EVENT:JQ for one whose params meet a condition; "" means none
-	Max          int      // end after this many events; 0 means no limit
-	Trigger      string   // call this TOOL, with its parameters after a space, once listening; "" means none
-}
-
 // streamEnd is the last line of a stream.
 type streamEnd struct {
 	End string `json:"end"` // why the stream ended
@@ -151,25 +141,25 @@ type streamEnd struct {
 
 // listen prints events of a plugin, one record each, until one of the options ends the stream. Without an answer, the
 // options are invalid.
-func listen(ctx context.Context, app *command.App, o listenOptions) (*listening, *host.Answer, error) {
+func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions) (*listening, *host.Answer, error) {
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := h.Catalog().FindIn(o.Plugin, "events"); err != nil {
-		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
-			WithSteps(host.ListStep(o.Plugin))
+	if _, err := h.Catalog().FindIn(plugin, "events"); err != nil {
+		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", plugin).
+			WithSteps(host.ListStep(plugin))
 	}
-	if err := option.Check(o.Options); err != nil {
+	if err := option.Check(o.Options()); err != nil {
 		return nil, nil, err
 	}
 	settings, _ := app.Settings() // the host depends on them
-	options := settings.Complete(o.Options)
+	options := settings.Complete(o.Options())
 	options.JQ = ""
-	l := &listening{app: app, host: h, options: o}
+	l := &listening{app: app, host: h, plugin: plugin, until: o.Until}
 	// The parameters of the trigger follow a space, in any form of --params.
 	if tool, params, _ := strings.Cut(strings.TrimSpace(o.Trigger), " "); tool != "" {
-		l.trigger = &host.Call{Name: o.Plugin + "." + tool, Principal: principal, Options: options}
+		l.trigger = &host.Call{Name: plugin + "." + tool, Principal: principal, Options: options}
 		l.trigger.Options.Timeout = o.Timeout
 		if l.trigger.Params, err = readParams(ctx, app, strings.TrimSpace(params), 0); err != nil {
 			return nil, nil, err
@@ -179,7 +169,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions) (*listening,
 	if conditional && until == "" {
 		return nil, nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
 	}
-	call := eventCall(o.Plugin, o.Match, until, o.Max, o.Timeout, principal, options)
+	call := eventCall(plugin, o.Listen, until, o.Max, o.Timeout, principal, options)
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	emit := func(record json.RawMessage) error { return printRecord(app, record) }
@@ -253,7 +243,8 @@ func eventCall(plugin string, match []string, until string, max int, patience ti
 type listening struct {
 	app     *command.App
 	host    *call.Host
-	options listenOptions
+	plugin  string
+	until   string     // as given
 	trigger *host.Call // nil if there is none
 	last    *lastEvent // nil if the plugin alone decides
 
@@ -305,7 +296,7 @@ func (l *listening) end(answer *host.Answer) {
 		if !await(l.triggered, triggerGrace) {
 			l.abandon()
 			<-l.triggered
-			l.app.Notice("the trigger: " + strings.TrimPrefix(l.trigger.Name, l.options.Plugin+".") +
+			l.app.Notice("the trigger: " + strings.TrimPrefix(l.trigger.Name, l.plugin+".") +
 				" had not returned when the stream ended, and was abandoned")
 		}
 		if l.refused != nil {
@@ -317,7 +308,7 @@ func (l *listening) end(answer *host.Answer) {
 	}
 	_ = json.Unmarshal(answer.Data, &l.ended)
 	switch {
-	case l.options.Until == "" || l.ended.End == "until" || l.last == nil:
+	case l.until == "" || l.ended.End == "until" || l.last == nil:
 	case l.last.failed != nil:
 		l.app.Notice("the condition of --until could not be evaluated: " + l.last.failed.Error())
 	case l.last.unmet:
@@ -336,7 +327,7 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 	}
 }
 
-// triggerOf returns the value of [listenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
+// triggerOf returns the value of --trigger that makes a call: its tool, and its parameters as JSON or as
 // they were given with --params @FILE or -. The parameters are those of o, or what they were certainly meant to be. The
 // error is that of the call: its tool does not exist, or it is unknown what its parameters were meant to be.
 func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, error) {

@@ -127,8 +127,7 @@ func readInput(ctx context.Context, app *command.App, option, path string, timeo
 		app.Files = append(app.Files, command.GivenFile{Path: path, Data: data})
 		return data, nil
 	}
-	var ended *host.Error
-	if errors.As(err, &ended) {
+	if ended, is := errors.AsType[*host.Error](err); is {
 		if ended.Code == host.Timeout {
 			ended.Message = option + manifest.CleanLine(ended.Message)
 		}

@@ -145,10 +145,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
 			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+local(at.Plugin, at.Name()), "leave out --listen")
 	case len(opts.Listen) > 0:
-		return runListen(ctx, app, listenOptions{
-			Plugin: at.Plugin, Match: opts.Listen, Options: opts.Options(), Until: opts.Until, Max: opts.Max,
-			Trigger: opts.Trigger,
-		})
+		return runListen(ctx, app, at.Plugin, opts)
 	case isTool && opts.has("max-tokens"):
 		return host.Errorf(host.InvalidArgs,
 			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
