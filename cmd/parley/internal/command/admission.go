@@ -40,9 +40,8 @@ func WriteAdmission(w io.Writer, a *admit.Report) {
 	var effects []string
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
 		if names := a.Effects[effect]; len(names) > 0 {
-			text := fmt.Sprintf("%d %s", len(names), effect)
-			text += When(effect != manifest.EffectRead, " ("+manifest.Clip(strings.Join(names, ", "), 80)+")")
-			effects = append(effects, text)
+			which := When(effect != manifest.EffectRead, " ("+manifest.Clip(strings.Join(names, ", "), 80)+")")
+			effects = append(effects, fmt.Sprintf("%d %s%s", len(names), effect, which))
 		}
 	}
 	owner := a.Owner
@@ -98,8 +97,7 @@ func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 		"asks for these rights; installing it grants none of them:")
 	fmt.Fprintln(w, "  "+heading)
 	for _, r := range asks {
-		mark := When(slices.Contains(added, r.Right), " (new)")
-		fmt.Fprintf(w, "    %s  %q%s\n", r.Right, r.Why, mark)
+		fmt.Fprintf(w, "    %s  %q%s\n", r.Right, r.Why, When(slices.Contains(added, r.Right), " (new)"))
 	}
 }
 

@@ -212,17 +212,13 @@ func (s *Settings) ForCall(o host.Options) host.Options {
 // user's config.toml.
 func loadSettings(env func(string) string, configDir string) (*Settings, error) {
 	s := &Settings{}
-	user, err := ReadConfig(filepath.Join(configDir, "config.toml"), false)
+	user, err := readConfig(filepath.Join(configDir, "config.toml"), false)
 	if err != nil {
 		return nil, err
 	}
-	project := &configFile{}
-	if path, err := ProjectFile(); err == nil {
-		if _, missing := os.Lstat(path); missing == nil { // a dangling link is a file that cannot be read
-			if project, err = ReadConfig(path, true); err != nil {
-				return nil, err
-			}
-		}
+	_, project, err := ReadProject()
+	if err != nil {
+		return nil, err
 	}
 	for _, row := range s.table() {
 		value, source, at := row.fallback, "default", "default"
@@ -244,28 +240,27 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	return s, nil
 }
 
-// ProjectFile returns the nearest parley.toml in the working folder or above it. If there is no such
-// file, it returns the path for one in the working folder.
-func ProjectFile() (string, error) {
+// ReadProject reads the nearest parley.toml in the working folder or above it. If there is no such file, it sets
+// nothing, and the path is for one in the working folder; without a working folder it is "".
+func ReadProject() (path string, file *configFile, err error) {
 	working, err := os.Getwd()
 	if err != nil {
-		return "", err
+		return "", &configFile{}, nil
 	}
-	for dir := working; ; {
-		path := filepath.Join(dir, "parley.toml")
-		if _, err := os.Lstat(path); err == nil {
-			return path, nil
+	for dir := working; ; dir = filepath.Dir(dir) {
+		path = filepath.Join(dir, "parley.toml")
+		if _, err := os.Lstat(path); err == nil { // a dangling link is a file that cannot be read
+			file, err = readConfig(path, true)
+			return path, file, err
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return filepath.Join(working, "parley.toml"), nil
+		if dir == filepath.Dir(dir) {
+			return filepath.Join(working, "parley.toml"), &configFile{}, nil
 		}
-		dir = parent
 	}
 }
 
-// ReadConfig reads a configuration file; a missing one sets nothing.
-func ReadConfig(path string, project bool) (*configFile, error) {
+// readConfig reads a configuration file; a missing one sets nothing.
+func readConfig(path string, project bool) (*configFile, error) {
 	read := Either(project, protect.ReadProject, protect.Read)
 	data, err := read(path, protect.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) && !project {

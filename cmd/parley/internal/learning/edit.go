@@ -502,8 +502,7 @@ func (e *edits) write(ctx context.Context, yes bool) error {
 	if err != nil {
 		return err
 	}
-	change := command.Change{Diff: diff, What: "edits of documentation"}
-	if err := e.d.Approve(ctx, change, yes); err != nil {
+	if err := e.d.Approve(ctx, command.Change{Diff: diff, What: "edits of documentation"}, yes); err != nil {
 		return err
 	}
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))

@@ -173,14 +173,11 @@ type pinsData struct {
 
 // projectPins returns the pins of the project, sorted by name, and the path of its file, which need not exist.
 func projectPins() (string, []pin, error) {
-	path, err := command.ProjectFile()
-	if err != nil {
-		return "", nil, host.Errorf(host.ConfigError, "cannot find the project: %v", err)
+	path, file, err := command.ReadProject()
+	if path == "" {
+		_, missing := os.Getwd()
+		err = host.Errorf(host.ConfigError, "cannot find the project: %v", missing)
 	}
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		return path, nil, nil
-	}
-	file, err := command.ReadConfig(path, true)
 	if err != nil {
 		return path, nil, err
 	}

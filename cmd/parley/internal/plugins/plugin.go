@@ -160,9 +160,7 @@ func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
 	return p
 }
 
-// Requested returns the rights that the plugin requests.
-func (p *Plugin) Requested() []string { return RightsOf(p.Asks) }
-
+// RightsOf returns the rights that are asked for.
 func RightsOf(asks []host.Denial) []string {
 	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
@@ -287,7 +285,7 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 	if err != nil {
 		return
 	}
-	was, is := RightsOf(host.RequestedRights(m.Capabilities)), data.Requested()
+	was, is := RightsOf(host.RequestedRights(m.Capabilities)), RightsOf(data.Asks)
 	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
@@ -354,7 +352,7 @@ func prepareGrants(app *command.App,
 				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := command.Either(len(data.Asks) > 0, strings.Join(data.Requested(), ", "), "no rights")
+			requested := command.Either(len(data.Asks) > 0, strings.Join(RightsOf(data.Asks), ", "), "no rights")
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
 				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
 		}

@@ -220,9 +220,8 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	} else if !isObject(servers) {
 		return nil, fmt.Errorf("%s: it is not a JSON object", c.key)
 	}
-	merged := jsontext.Set(file, []string{c.key}, "parley", value)
 	var b bytes.Buffer
-	if err := json.Indent(&b, merged, "", "  "); err != nil {
+	if err := json.Indent(&b, jsontext.Set(file, []string{c.key}, "parley", value), "", "  "); err != nil {
 		return nil, err
 	}
 	b.WriteByte('\n')

@@ -345,8 +345,7 @@ func printDescribed(ctx context.Context, app *command.App, tool string, tier int
 	if err != nil {
 		return err
 	}
-	doc := Described(app, docs)
-	return command.WriteText(app, func(w io.Writer) { write(w, doc) })
+	return command.WriteText(app, func(w io.Writer) { write(w, Described(app, docs)) })
 }
 
 // Described returns documentation with the commands that it leads to.
