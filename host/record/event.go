@@ -2,11 +2,10 @@ package record
 
 import (
 	"math"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,9 +23,7 @@ func Text(s string, limit int) string { return manifest.Clip(manifest.CleanLine(
 
 // address matches an address in a subject. Its groups are what records keep: neither credentials nor a query, a
 // fragment or data, which may be secrets and are parameters of the document.
-var address = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)(?:[^/\s"?#]*@)?([^\s"?#]*)[^\s"]*|\b(data:)[^\s"]*`)
-})
+var address = lazy.Pattern(`(?i)\b([a-z][a-z0-9+.-]*://)(?:[^/\s"?#]*@)?([^\s"?#]*)[^\s"]*|\b(data:)[^\s"]*`)
 
 // Named returns an event whose names and ids have the form of [Name], and whose subject has that of [Text], and
 // addresses without what follows their path.

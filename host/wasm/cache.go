@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -28,6 +27,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -92,9 +92,7 @@ func (f hashedFile) matches(info fs.FileInfo) bool {
 }
 
 // slotPattern matches the names in the cache folder that Parley may remove.
-var slotPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`)
-})
+var slotPattern = lazy.Pattern(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`)
 
 // isUnfinished reports whether a slot of this name is not complete yet.
 func isUnfinished(name string) bool {

@@ -6,15 +6,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -219,9 +218,7 @@ func (r *Reader) MetaTool(name string) string {
 }
 
 // clientPrefix is what clients and models put before the name of a tool of this server.
-var clientPrefix = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(functions?[./:]+)?(mcp__[a-z0-9-]+__|(mcp[_./:]+)?parley[_./:]+|functions?[./:]+)`)
-})
+var clientPrefix = lazy.Pattern(`(?i)^(functions?[./:]+)?(mcp__[a-z0-9-]+__|(mcp[_./:]+)?parley[_./:]+|functions?[./:]+)`)
 
 // withoutPrefix returns the name of a tool without a client's prefix, and whether there was one.
 func withoutPrefix(name string) (string, bool) {

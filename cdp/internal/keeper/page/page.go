@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -447,10 +446,4 @@ func Clip(s string, size int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:size], "") + "…"
-}
-
-// Pattern is a regular expression that is compiled on first use: this package is also linked into commands, which run
-// for milliseconds.
-func Pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

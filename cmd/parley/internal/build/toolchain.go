@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/sdk"
 )
@@ -238,7 +239,7 @@ func runCompiler(ctx context.Context, dir string, env []string, name string, arg
 	return stdout.Bytes(), nil
 }
 
-var colors = command.Pattern("\x1b\\[[0-9;]*m")
+var colors = lazy.Pattern("\x1b\\[[0-9;]*m")
 
 // compilerText returns the messages of a compiler for display.
 func compilerText(s string) string {
@@ -251,7 +252,7 @@ func compilerText(s string) string {
 }
 
 // imports matches a statement that takes something from another module, which no engine can load.
-var imports = command.Pattern(`(?m)^\s*(import\s*["'{*\w$]|export\s[^;'"]*\bfrom\s*["'])`)
+var imports = lazy.Pattern(`(?m)^\s*(import\s*["'{*\w$]|export\s[^;'"]*\bfrom\s*["'])`)
 
 // bundleScript writes the module of a plugin of kind script. TypeScript, and a text that imports others, are made one
 // text of JavaScript by the esbuild of the author; any other text stays as it is, so that lines in errors are those of

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -155,7 +156,7 @@ type wrapper struct {
 }
 
 // hole is a parameter in a word of a command line: {name}, {name?} or {name:type}.
-var hole = command.Pattern(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
+var hole = lazy.Pattern(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
 
 // use declares the parameters of a text, and returns the text as a manifest has it. optional says that one may be left
 // out.
@@ -311,7 +312,7 @@ func (o helpOption) kind() string {
 }
 
 // optionLine is a line of a help text such as "  -n, --lines NUM   at most so many lines".
-var optionLine = command.Pattern(`^\s+(-[A-Za-z0-9])?(?:[ ,|/]+)?(--[a-z][a-z0-9-]*)?(?:[ =]<?([A-Za-z_]+)>?)?` +
+var optionLine = lazy.Pattern(`^\s+(-[A-Za-z0-9])?(?:[ ,|/]+)?(--[a-z][a-z0-9-]*)?(?:[ =]<?([A-Za-z_]+)>?)?` +
 	`(?:\s{2,}|\t)(\S.*)$`)
 
 func helpOptions(help string) (options []helpOption) {

@@ -16,11 +16,12 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
-var placeholder = command.Pattern(`(^|[=./])[A-Z]{3,}$`)
+var placeholder = lazy.Pattern(`(^|[=./])[A-Z]{3,}$`)
 
 // front is the command line as it checks what it offers.
 type front struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -86,9 +87,9 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 }
 
 var (
-	letter   = command.Pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
-	paramKey = command.Pattern(`^[A-Za-z_][\w.-]*$`)
-	pair     = command.Pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
+	letter   = lazy.Pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
+	paramKey = lazy.Pattern(`^[A-Za-z_][\w.-]*$`)
+	pair     = lazy.Pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
 )
 
 // objectOf returns the parameters that a text holds: an object, also in quotation marks that a shell was to remove, or
@@ -181,7 +182,7 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 }
 
 // identifier matches a word that may be a part of a tool's name.
-var identifier = command.Pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var identifier = lazy.Pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // carried are the options of Parley's that the call in place of another one has, too.
 var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",

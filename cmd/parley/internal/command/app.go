@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -585,11 +584,6 @@ func PrintIf(w io.Writer, on bool, format string, args ...any) {
 	if on {
 		fmt.Fprintf(w, format, args...)
 	}
-}
-
-// Pattern is a regular expression that is compiled on first use: most commands use none.
-func Pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // Map returns what a function makes of each item of a list.

@@ -1,20 +1,17 @@
 package guest
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // frameLine is a frame in the engine's error: a function of the guest by its index, or one of the host by its name.
-var frameLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\t(?:\.\$(\d+)|([a-z0-9_:]+\.[a-z0-9_]+))\(`)
-})
+var frameLine = lazy.Pattern(`^\t(?:\.\$(\d+)|([a-z0-9_:]+\.[a-z0-9_]+))\(`)
 
 // trace returns where the guest was when it ended with err, which may be nil, and what it wrote last. It returns nil if
 // the caller did not ask.

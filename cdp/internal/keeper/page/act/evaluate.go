@@ -8,6 +8,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 type evaluateParams struct {
@@ -68,7 +69,7 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 }
 
 // functionText matches how the text of a function begins. Callers used to other tools pass a function.
-var functionText = page.Pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
+var functionText = lazy.Pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
 
 // callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
 func callOf(v *page.Visit, before, program, after string) (string, *api.Error) {

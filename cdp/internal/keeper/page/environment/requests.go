@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // exchange is a request with what became of it, as the recorded events say.
@@ -289,7 +290,7 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 }
 
 // secretName matches names of headers and query parameters whose values open something.
-var secretName = page.Pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
+var secretName = lazy.Pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
 	`credential|^code$|^key$`)
 
 const redacted = "[redacted]"
