@@ -374,8 +374,8 @@ func TestTwoAgents(t *testing.T) {
 	}
 }
 
-// TestWithin limits acts and looks to what is around an element, and checks that the error of an ambiguous name says what
-// tells its elements from each other.
+// TestWithin limits acts and looks to what is around an element, and checks that the error of an ambiguous name says
+// what tells its elements from each other.
 func TestWithin(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

@@ -89,24 +89,25 @@ var layers = map[string][]string{
 	"host/wasm/internal/world":      {"host", "host/protect", "manifest"},
 	"host/wasm/internal/module":     {"host", "host/wasm/internal/instrument", "host/wasm/internal/world", "manifest"},
 	"host/wasm/internal/guest": {
-		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
-		"manifest",
+		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module",
+		"host/wasm/internal/world", "internal/lazy", "manifest",
 	},
 	"host/wasm/store": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
 		"internal/durable", "manifest", "manifest/jsontext", "manifest/spelling",
 	},
 	"host/wasm": {
-		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/module",
-		"host/wasm/internal/world", "host/wasm/store", "internal/contain", "internal/durable", "internal/slots",
-		"internal/wire", "manifest", "manifest/jsontext",
+		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument",
+		"host/wasm/internal/module", "host/wasm/internal/world", "host/wasm/store", "internal/contain",
+		"internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "manifest/jsontext",
 	},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/option",
 		"host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/mcp/envelope": {
-		"host", "host/advice", "host/call", "host/option", "manifest", "manifest/jsontext", "manifest/schema",
+		"host", "host/advice", "host/call", "host/option", "internal/lazy", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"host/mcp/frame": {"manifest", "manifest/jsontext"},
 	"host/policy": {
@@ -131,7 +132,8 @@ var layers = map[string][]string{
 		"manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
-		"host", "host/protect", "internal/durable", "manifest", "manifest/jsontext", "manifest/schema",
+		"host", "host/protect", "internal/durable", "internal/lazy", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"host/oci": {"host", "host/protect", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
@@ -172,12 +174,13 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
 	"cdp/internal/keeper/page/act": {
-		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan", "cdp/internal/keeper/target",
-		"cdp/internal/keeper/verb",
+		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan",
+		"cdp/internal/keeper/target", "cdp/internal/keeper/verb", "internal/lazy",
 	},
 	"cdp/internal/keeper/page/look": {"cdp/internal/keeper/api", "cdp/internal/keeper/page"},
 	"cdp/internal/keeper/page/environment": {
-		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/page", "cdp/internal/keeper/scan",
+		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/page",
+		"cdp/internal/keeper/scan", "internal/lazy",
 	},
 	"cdp/internal/keeper": {
 		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
@@ -217,7 +220,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/build": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/admit", "host/policy",
-		"host/signature", "host/wasm", "host/wasm/store", "manifest", "manifest/jsontext", "sdk",
+		"host/signature", "host/wasm", "host/wasm/store", "internal/lazy", "manifest", "manifest/jsontext", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
@@ -236,8 +239,7 @@ var layers = map[string][]string{
 		".", "cmd/parley/internal/admin", "cmd/parley/internal/build", "cmd/parley/internal/command",
 		"cmd/parley/internal/history", "cmd/parley/internal/learning", "cmd/parley/internal/plugins",
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
-		"host/commandline", "manifest",
-		"manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        783,  // the plugin page
-	"manifest":                 9867, // names of built-in plugins
+	"manifest":                 9868, // names of built-in plugins
 	"host/call":                2653, // rules for the parts of a call
 	"host/overlay":             541,  // the edits themselves, from host
 	"host/search":              182,
@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      5997, // what the plugin page uses of it
 	"cdp/page":                 537,  // the host's part of page: words, and what its calls need
-	"cdp/internal/keeper":      8923, // functions that package page uses
-	"cdp/internal/keeper/page": 4217, // the acts of page, which were a plugin of 3,530
+	"cdp/internal/keeper":      8950, // functions and steps that package page uses; frames of the back/forward cache
+	"cdp/internal/keeper/page": 4463, // the acts of page; values of the console; files that are dropped or chosen
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13085, // subjects; addresses of calls; imports; signals of servers; values of files

@@ -12,11 +12,11 @@ type Locator map[string]any
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
 	"testid": "test_id", "role": "role", "xpath": "xpath"}
 
-// ParseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
+// parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
 // of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
 // name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
 // text="Sign in", button:has-text("Sign in"), xpath=//button, getByRole('button', { name: 'Sign in' }).
-func ParseLocator(word string) Locator {
+func parseLocator(word string) Locator {
 	word = strings.TrimSpace(word)
 	if ref := strings.TrimPrefix(word, "@"); isRef(ref) {
 		return Locator{"ref": ref}

@@ -22,7 +22,7 @@ func TestSelectors(t *testing.T) {
 		"//a[1]":                       `{"xpath":"//a[1]"}`,
 		"#b":                           `{"word":"#b"}`,
 	} {
-		if got, _ := json.Marshal(ParseLocator(word)); string(got) != want {
+		if got, _ := json.Marshal(parseLocator(word)); string(got) != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
@@ -41,10 +41,10 @@ func FuzzLocator(f *testing.F) {
 			line += ` [checked value="a b"]`
 		}
 		if strings.ToValidUTF8(name, "") == name && name != "" {
-			if l := ParseLocator(line); l["role"] != "button" || l["name"] != name {
+			if l := parseLocator(line); l["role"] != "button" || l["name"] != name {
 				t.Errorf("%s is read as %v", line, l)
 			}
-			if l := ParseLocator(Element{Role: "button", Name: name, Ref: "kqz12"}.String()); l["ref"] != "kqz12" {
+			if l := parseLocator(Element{Role: "button", Name: name, Ref: "kqz12"}.String()); l["ref"] != "kqz12" {
 				t.Errorf("%s with a ref is read as %v", line, l)
 			}
 			if strings.ContainsFunc(line, func(r rune) bool {
@@ -54,6 +54,6 @@ func FuzzLocator(f *testing.F) {
 				t.Errorf("%q holds what is not shown", line)
 			}
 		}
-		ParseLocator(name)
+		parseLocator(name)
 	})
 }

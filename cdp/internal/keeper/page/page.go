@@ -78,9 +78,9 @@ type common struct {
 
 // Locate returns the locator of an element that the call is about.
 func (v *Visit) Locate(word string) Locator {
-	l := ParseLocator(word)
+	l := parseLocator(word)
 	if v.In != "" && l["ref"] == nil {
-		l["in"] = ParseLocator(v.In)
+		l["in"] = parseLocator(v.In)
 	}
 	return l
 }

@@ -22,7 +22,7 @@ type LogEntry struct{ Source, Level, Text, URL string }
 
 // Chooser is a chooser of files that a page has opened. No person sees it.
 type Chooser struct {
-	Frame string `json:"frameId"`
+	Frame Frame  `json:"frameId"`
 	Mode  string `json:"mode"`
 	Node  int64  `json:"backendNodeId"` // of its input, 0 if it has none
 }

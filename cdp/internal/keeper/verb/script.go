@@ -340,9 +340,9 @@ func (e *Verbs) UploadFolder(_ context.Context, by api.Caller, _ *tenant.Scope, 
 	return api.UploadFolder{Path: dir}, err
 }
 
-// filesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
+// FilesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
 // session, and what its session has downloaded, under the name that the file had there.
-func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]string, *api.Error) {
+func (e *Verbs) FilesFor(by api.Caller, t *target.Target, files []string) ([]string, *api.Error) {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
 	var paths []string
@@ -373,7 +373,12 @@ func (e *Verbs) GiveFiles(ctx context.Context, by api.Caller, t *target.Target, 
 	json.RawMessage, *api.Error,
 ) {
 	return func(object string) (json.RawMessage, *api.Error) {
-		return nil, giveFiles(e, ctx, by, t, files, dom.SetFileInputFilesParams{ObjectID: runtime.RemoteObjectID(object)})
+		paths, err := e.FilesFor(by, t, files)
+		if err == nil {
+			_, err = target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths,
+				ObjectID: runtime.RemoteObjectID(object)})
+		}
+		return nil, err
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
@@ -314,9 +316,7 @@ const chooserTime = 2 * time.Second
 // giveToOpener gives files to an element that is no file input: it drops them on it, or clicks it and gives them to the
 // chooser that it opens.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
-	dropped, err := verb.DropFiles(v.Keeper, v.Ctx, v.By, v.Page, start.X, start.Y, paths, func() (takes bool) {
-		return v.Script(start.in, &takes, "takesDrop") == nil && takes
-	})
+	dropped, err := drop(v, start, paths)
 	if err != nil || dropped {
 		return err
 	}
@@ -331,26 +331,57 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 		opened, found = v.OpenedChooser(since)
 		return found
 	})
-	fail := func(why string) *api.Error {
-		return (&page.Failure{Code: "not_ready", Element: start.Element, Why: why}).Exit("")
-	}
+	why := ""
 	switch {
 	case err != nil:
-		return fail("it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no " +
-			"chooser")
+		why = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no chooser"
 	case opened.Node == 0:
-		return fail("it opens a chooser by showOpenFilePicker, in which only a person can choose")
+		why = "it opens a chooser by showOpenFilePicker, in which only a person can choose"
 	case len(paths) > 1 && opened.Takes() == page.OneFile:
-		return fail("it takes one file")
+		why = "it takes one file"
 	}
-	t, _, err := v.At(page.Frame(opened.Frame))
-	if opened.Frame == v.Page.ID {
-		t, err = v.Page, nil
+	if why != "" {
+		return (&page.Failure{Code: "not_ready", Element: start.Element, Why: why}).Exit("")
 	}
-	if err != nil {
-		return err
+	in := opened.Frame
+	if in == page.Frame(v.Page.ID) {
+		in = ""
 	}
-	return verb.GiveFilesTo(v.Keeper, v.Ctx, v.By, t, paths, opened.Node)
+	t, _, err := v.At(in)
+	if err == nil {
+		paths, err = v.Keeper.FilesFor(v.By, t, paths)
+	}
+	if err == nil {
+		err = send(v, t, "DOM.setFileInputFiles", page.Object{"files": paths, "backendNodeId": opened.Node})
+	}
+	return err
+}
+
+// drop drags files over an element and drops them, if the page takes them there.
+func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.Error) {
+	if paths, err = v.Keeper.FilesFor(v.By, v.Page, paths); err != nil {
+		return false, err
+	}
+	drag := func(kind string) {
+		if err == nil {
+			err = send(v, v.Page, "Input.dispatchDragEvent", page.Object{"type": kind, "x": start.X, "y": start.Y,
+				"data": page.Object{"items": []any{}, "files": paths, "dragOperationsMask": 1}})
+		}
+	}
+	drag("dragEnter")
+	drag("dragOver")
+	if err != nil || v.Script(start.in, &dropped, "takesDrop") != nil || !dropped {
+		drag("dragCancel") // Chrome would open the file in place of the page
+		return false, err
+	}
+	drag("drop")
+	return true, err
+}
+
+// send sends a command with the rights of the keeper.
+func send(v *page.Visit, t *target.Target, method string, params page.Object) *api.Error {
+	_, err := v.Keeper.Tracker.Sender.Do(v.Ctx, t, method, scan.Marshal(params))
+	return err
 }
 
 type fillParams struct {
