@@ -58,6 +58,7 @@ type Ledger struct {
 	Methods  map[string]string // of requests under way, by id
 	told     map[string]bool   // ids of pages that it opened, and of finished downloads
 	names    map[string]string
+	woken    bool // it goes on as if it were in front
 }
 
 // actionParams are the parameters of an event that an act can cause.

@@ -1430,12 +1430,12 @@ function looks(el) {
 
 // begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
 // it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
-// focused element is meant.
+// focused element is meant. hidden says that the page is in the background.
 async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, value: given,
 	...how} = {}) {
 	if (!locator) {
 		prepare(focused());
-		return {document: documentLetters, url: location.href};
+		return {document: documentLetters, url: location.href, hidden: document.hidden};
 	}
 	if (how.files) return beginFiles(locator, how);
 	const at = await aim(locator, {...how, keys: focuses});
@@ -1460,7 +1460,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	const field = focuses ? focusOn(at.ref, {all}) : {checked: isChecked(el)};
 	prepare(el);
 	if (guards) guard(at.ref, other);
-	return {...at, ...toward, ...field, document: documentLetters, url: location.href};
+	return {...at, ...toward, ...field, document: documentLetters, url: location.href, hidden: document.hidden};
 }
 
 // fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.

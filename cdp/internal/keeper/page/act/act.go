@@ -50,6 +50,14 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		where = v.Locate(word)
 	}
 	v.Ledger().Acts++
+	woken := false
+	wake := func(start *begun) bool { // the page may be another one in front
+		if !start.Hidden || woken {
+			return false
+		}
+		woken = true
+		return v.Wake() == nil
+	}
 	for turn := 0; ; turn++ {
 		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000), 1)
 		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
@@ -68,6 +76,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		case err != nil && time.Now().Before(until) && v.CanRetry("", err):
 		case err != nil:
 			return nil, err
+		case failure == nil && wake(start):
 		case failure == nil && in == "":
 			return start, nil
 		case failure == nil:

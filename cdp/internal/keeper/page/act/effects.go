@@ -59,6 +59,7 @@ type begun struct {
 	} // of a drag
 	Picker, Select, Editable, Checked bool
 	Opener                            bool // it is no file input
+	Hidden                            bool // the page is in the background
 	Resolved, Document, URL           string
 	Failure                           *page.Failure
 	in                                page.Frame

@@ -55,8 +55,10 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		}
 		marks = all
 	}
-	if err := v.Command("Page.captureScreenshot", params, &r); err != nil || !p.Refs {
-		return r, err
+	stop := v.ShowLate()
+	failed := v.Command("Page.captureScreenshot", params, &r)
+	if stop(); failed != nil || !p.Refs {
+		return r, failed
 	}
 	drawn, err := drawMarks(r.Data, marks, part)
 	if err != nil {

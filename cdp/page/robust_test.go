@@ -1,0 +1,64 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// cover opens another page in front of the current one, and closes it at the end of the test.
+func (c *chrome) cover(t *testing.T) {
+	t.Helper()
+	e, err := run(t, c, Click, ClickParams{Element: "Open another"})
+	if err != nil || e.Caused == nil || len(e.Caused.NewPages) != 1 {
+		t.Fatalf("no page was opened: %s, %s", effects(e), exit(err))
+	}
+	t.Cleanup(func() {
+		if _, err := c.invoke(context.Background(), "close", fmt.Sprintf(`{"target":%q}`, e.Caused.NewPages[0].Target)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHiddenPage uses a page that a click has put into the background, where Chrome draws nothing of itself.
+func TestHiddenPage(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const page = `<title>Behind</title><a href="/next" target=_blank>Open another</a><p id=out></p>
+		<button onclick="requestAnimationFrame(() => requestAnimationFrame(() => out.textContent = 'drawn'))">Draw</button>
+		<div role=button style="width:99px;height:40px" onmouseenter="out.textContent = 'over'">Area</div>
+		<div role=slider tabindex=0 style="width:99px;height:40px" onpointermove="moves++">Knob</div><script>let moves = 0;
+		onkeydown = () => setTimeout(() => alert("x"))</script>`
+	c.show(t, url+"/", page)
+	c.cover(t)
+	for i := range 12 { // a picture of a hidden page comes, or never does
+		c.show(t, url+fmt.Sprint("/", i), page)
+		if _, err := run(t, c, Press, PressParams{Key: "a"}); err != nil { // it opens a dialog
+			t.Fatal(exit(err))
+		}
+		if _, err := run(t, c, AnswerDialog, DialogParams{Action: "accept"}); err != nil {
+			t.Fatal(exit(err))
+		}
+		c.deadline = 20 * time.Second
+		if _, err := run(t, c, Screenshot, ScreenshotParams{}); err != nil {
+			t.Fatalf("picture %d: %s", i, exit(err))
+		}
+	}
+	c.cover(t)
+	c.deadline = 4 * time.Second // Chrome holds a move back for 5 s
+	if _, err := run(t, c, Hover, ElementParams{Element: "Area"}); err != nil || c.evaluate(t, "out.textContent") != `"over"` {
+		t.Errorf("hover: %s, %s", exit(err), c.evaluate(t, "out.textContent"))
+	}
+	c.cover(t)
+	c.deadline = 4 * time.Second
+	if _, err := run(t, c, Drag, DragParams{Element: "Knob", By: []float64{20, 0}}); err != nil ||
+		c.evaluate(t, "moves > 1") != "true" {
+		t.Errorf("drag: %s, %s moves", exit(err), c.evaluate(t, "moves"))
+	}
+	c.cover(t)
+	if e, err := run(t, c, Click, ClickParams{Element: "Draw"}); err != nil ||
+		c.evaluate(t, "out.textContent") != `"drawn"` {
+		t.Errorf("a click that is followed by a frame: %s, %s, %s", effects(e), exit(err), c.evaluate(t, "out.textContent"))
+	}
+}
