@@ -285,6 +285,7 @@ func (s *Sender) Unstick(t *Target) string {
 		return ""
 	}
 	s.Mux.Lock()
+	leaving := t.Root().PendingURL != ""
 	unresponsive := s.Mux.Err() != nil || t.Closed || t.Crashed || t.Session == "" || t.Root().Dialog != nil
 	s.Mux.Unlock()
 	if unresponsive {
@@ -302,12 +303,15 @@ func (s *Sender) Unstick(t *Target) string {
 	}
 	s.Mux.Lock()
 	pendingURL := t.Root().PendingURL
-	if pendingURL == "" {
+	if pendingURL == "" && !leaving {
 		Post(s.Mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
 	s.Mux.Unlock()
-	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
+	switch { // messages now reach the new page, whose script must not be terminated
+	case pendingURL != "":
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
+	case leaving:
+		return ""
 	}
 	select {
 	case <-responded:
