@@ -3,6 +3,10 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,5 +64,46 @@ func TestHiddenPage(t *testing.T) {
 	if e, err := run(t, c, Click, ClickParams{Element: "Draw"}); err != nil ||
 		c.evaluate(t, "out.textContent") != `"drawn"` {
 		t.Errorf("a click that is followed by a frame: %s, %s, %s", effects(e), exit(err), c.evaluate(t, "out.textContent"))
+	}
+}
+
+// TestLeaving acts on a page that goes to a server which does not respond: Chrome runs nothing in the page meanwhile.
+func TestLeaving(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	respond := make(chan struct{})
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-respond:
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, "<title>There</title><h1>There</h1>")
+	}))
+	t.Cleanup(other.Close)
+	away := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/away"
+	c.show(t, url+"/", `<title>Here</title><a href="`+away+`">Away</a><iframe srcdoc="<base target=_top><a href='`+away+
+		`'>Out</a>"></iframe>`)
+	for _, link := range []string{"Out", "Away"} {
+		c.deadline = 4 * time.Second
+		e, err := run(t, c, Click, ClickParams{Element: link})
+		if err != nil || e.Caused == nil || !strings.Contains(e.Caused.NotSettled, "a navigation to "+away+" is under way") {
+			t.Fatalf("%s: %s, %s", link, effects(e), exit(err))
+		}
+		c.deadline = 8 * time.Second
+		if _, err := run(t, c, Screenshot, ScreenshotParams{}); err != nil {
+			t.Errorf("a picture: %s", exit(err))
+		}
+		if _, err := run(t, c.hurried(), Text, TextParams{MaxTokens: 100}); !strings.Contains(exit(err), "server has not responded") {
+			t.Errorf("a text: %s", exit(err))
+		}
+		if link == "Out" { // it stays
+			if _, err := c.invoke(t.Context(), "Page.stopLoading", `{}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(respond)
+	if s, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || !strings.Contains(s.Text, "There") {
+		t.Errorf("after the response: %q, %s", s.Text, exit(err))
 	}
 }

@@ -361,7 +361,7 @@ func (v *Visit) AskLate() {
 	l := v.owed
 	v.owed = nil
 	var now lateDocument
-	if l != nil && v.Script(l.In, &now, lateFunction) == nil {
+	if l != nil && v.Leaving() == "" && v.Script(l.In, &now, lateFunction) == nil {
 		v.addLate(l, now)
 	}
 }

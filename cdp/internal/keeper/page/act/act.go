@@ -143,7 +143,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 		e, last, err := finish(v, start, send(start))
 		for _, in := range start.around {
 			var outer ended
-			if v.Script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
+			if v.Leaving() == "" && v.Script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
 				last.Missed = outer.Missed
 			}
 		}

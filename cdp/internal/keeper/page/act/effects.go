@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // Effects are what an act caused. What did not happen is absent.
@@ -86,7 +87,8 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	caused := &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
-	until, in := began.Add(settleTime), start.in
+	until, in := began.Add(min(settleTime, v.Patience())), start.in
+	defer v.StayUntil(until)()
 	afterEffect, unchanged := pace(v)
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	err := fault
@@ -127,12 +129,20 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			break
 		}
 	}
-	if err != nil && !page.IsDialog(err) {
-		return e, last, err
-	}
-	if err != nil {
+	switch url := v.Leaving(); {
+	case err == nil:
+	case page.IsDialog(err):
 		last.Changed = true
 		a.Read(v)
+	case url != "" && err.Code == api.CodeTimeout: // StayUntil has ended the wait
+		caused.NotSettled = "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
+		a.Read(v)
+	case fault == nil: // a caller must not send it again
+		sent := *err
+		sent.Message += "; the " + start.verb + " was sent before"
+		return e, last, &sent
+	default:
+		return e, last, err
 	}
 	describe(v, e, caused, start, a, last)
 	return e, last, nil
@@ -144,10 +154,12 @@ func hasten(v *page.Visit, in page.Frame, since int64) (stop func()) {
 	ctx, cancel := context.WithCancel(v.Ctx)
 	done := make(chan struct{})
 	a := page.NewActivity(v.Page.ID, since, map[string]string{})
+	own := *v // its caller goes on with v
+	own.Ctx = ctx
 	go func() {
 		defer close(done)
 		if v.Keeper.Events.AwaitRecords(ctx, func() bool { a.Read(v); return a.Seen() }) == nil && v.Dialog() == nil {
-			_ = v.Script(in, nil, "effect")
+			_, _ = own.Call(in, verb.ScriptCall{Function: "effect"})
 		}
 	}()
 	return func() {
