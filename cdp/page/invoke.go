@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,7 +29,12 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	done, err := run(ctx, r.Tool, r.Params)
 	if err != nil {
-		return nil, c.hostError(err)
+		failed := c.hostError(err)
+		k, ok := errors.AsType[*api.Error](err)
+		if e, known := errors.AsType[*host.Error](failed); ok && known {
+			e.Subject = k.Subject
+		}
+		return nil, failed
 	}
 	if len(done.Before) > 0 {
 		done.Data = prepend("before", done.Before, done.Data)

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // cover opens another page in front of the current one, and closes it at the end of the test.
@@ -105,5 +108,46 @@ func TestLeaving(t *testing.T) {
 	close(respond)
 	if s, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || !strings.Contains(s.Text, "There") {
 		t.Errorf("after the response: %q, %s", s.Text, exit(err))
+	}
+}
+
+// TestSubjects checks what records say of calls: what they acted on, also where they failed, and what they have read.
+func TestSubjects(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Subjects</title><button disabled>Off</button><select aria-label=Choice><option>a</select>
+		<button>Free</button><button style="position:absolute;top:200px;left:0;width:99px;height:40px">Under</button>
+		<div style="position:absolute;top:200px;left:0;width:200px;height:80px;background:#ccc" id=over></div>
+		<iframe srcdoc="<button disabled>In</button>" style="margin-top:400px"></iframe>`)
+	document := "document at " + url + "/"
+	for _, test := range []struct{ verb, params, want string }{
+		{"click", `{"element":"Off"}`, `button "Off" at ` + url + "/"},
+		{"click", `{"element":"Under"}`, `button "Under" at ` + url + "/"},
+		{"click", `{"element":"Free"}`, `button "Free" at ` + url + "/"},
+		{"click", `{"element":"Nothing"}`, document},
+		{"click", `{"element":"In"}`, `button "In" at about:srcdoc`},
+		{"click", `{"element":"xyz9"}`, document},
+		{"select", `{"element":"Choice","options":["b"]}`, `combobox "Choice" at ` + url + "/"},
+		{"fill", `{"element":"Free","value":"x"}`, `button "Free" at ` + url + "/"},
+		{"do", `{"steps":[{"tool":"click","params":{"element":"Free"}},{"tool":"click","params":{"element":"Off"}}]}`,
+			`button "Off" at ` + url + "/"},
+		{"text", `{"max_tokens":100}`, document},
+		{"text", `{"max_tokens":100,"element":"Off"}`, `button "Off" at ` + url + "/"},
+		{"evaluate", `{"expression":"1"}`, document},
+		{"requests", `{"limit":1}`, document},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		r := &host.Request{Job: host.Job{Tool: test.verb, Params: json.RawMessage(test.params), Caller: "cli"}}
+		done, err := c.pages.Invoke(ctx, r)
+		cancel()
+		got := ""
+		if err != nil {
+			got = host.AsError(err).Subject
+		} else {
+			got = done.Subject
+		}
+		if got != test.want {
+			t.Errorf("%s %s: %q, want %q (%s)", test.verb, test.params, got, test.want, exit(err))
+		}
 	}
 }

@@ -50,6 +50,8 @@ type Error struct {
 	// Exit is the name of the exit code of the verb, with CodeExit, and Details are what callers are shown of it.
 	Exit    string         `json:"exit,omitempty"`
 	Details map[string]any `json:"details,omitempty"`
+	// Subject is what a verb acted on or tried to, as PageResult has it.
+	Subject string `json:"subject,omitempty"`
 	// Invalid is the parameter that is wrong, with CodeInvalidArgs. It is nil if no single one is.
 	Invalid *Invalid `json:"invalid,omitempty"`
 }

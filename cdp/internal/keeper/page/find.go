@@ -25,7 +25,9 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	case failure != nil:
 		return "", Element{}, failure.Exit(word)
 	}
-	return in, all.Matches[0], nil
+	e = all.Matches[0]
+	v.About(e, v.URLOf(in))
+	return in, e, nil
 }
 
 // Elements are elements that were found.
@@ -91,12 +93,13 @@ func (v *Visit) FindAll(word string, limit int) (all Elements, err *api.Error) {
 const NotAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
 
 // Anywhere calls a function for the page and, where that fails because no element is there that can be used, for its
-// frames. It returns the frame for which the function did not fail, or the failure that says most.
+// frames. It returns the frame for which the function did not fail, or the failure that says most, and of which frame.
 func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *Failure, *api.Error) {
 	found, failure, err := withClosedRoots(v, "", try)
 	if err != nil || failure == nil || !failure.Elsewhere() {
 		return "", found, failure, err
 	}
+	of := Frame("")
 	for _, f := range v.Frames() {
 		found, other, err := withClosedRoots(v, f.ID, try)
 		switch {
@@ -104,12 +107,12 @@ func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame
 		case other == nil:
 			return f.ID, found, nil, nil
 		case !other.Elsewhere():
-			if failure = other; other.Code != "not_ready" { // another frame may have one that is
-				return "", found, failure, nil
+			if failure, of = other, f.ID; other.Code != "not_ready" { // another frame may have one that is
+				return of, found, failure, nil
 			}
 		}
 	}
-	return "", found, failure, nil
+	return of, found, failure, nil
 }
 
 // withClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to

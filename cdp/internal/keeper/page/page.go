@@ -153,7 +153,9 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	defer v.leave()
 	done, err := v.run(o, q.Params)
 	if err != nil {
-		return nil, err
+		failed := *err // others may have the same one
+		failed.Subject = v.Subject
+		return nil, &failed
 	}
 	v.AskLate()
 	r := api.PageResult{Data: scan.Marshal(done), Subject: v.Subject, Warnings: v.warnings}
@@ -202,7 +204,9 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	}
 	v.Keeper.Mux.Lock()
 	v.Page, v.owner = t, t.Owner
+	url := t.URL
 	v.Keeper.Mux.Unlock()
+	v.About(Element{}, url)
 	if err := v.Keeper.Tracker.Attach(v.Ctx, t, ""); err != nil {
 		return err
 	}
@@ -403,6 +407,28 @@ func (v *Visit) TimeLeft() int64 {
 
 func (v *Visit) Warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
+}
+
+// About says for records what the verb acts on: an element and its document, without an element the document.
+func (v *Visit) About(e Element, url string) {
+	v.Subject = "document at " + Clip(url, 200)
+	if e.Ref != "" {
+		v.Subject = fmt.Sprintf("%s %s at %s", e.Role, Quote(Clip(e.Name, 80)), Clip(url, 200))
+	}
+}
+
+// URLOf returns the address of a document, as far as it is known.
+func (v *Visit) URLOf(in Frame) string {
+	tr := v.Keeper.Tracker
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	switch f, t := tr.Frames[string(in)], tr.ByID[string(in)]; {
+	case t != nil:
+		return t.URL
+	case f != nil && f.URL != "":
+		return f.URL
+	}
+	return v.Page.URL
 }
 
 // URL returns the address of the page.

@@ -72,6 +72,11 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			err := v.Script(in, start, "begin", where, h)
 			return start, start.Failure, err
 		})
+		if failure != nil {
+			v.About(failure.Element, v.URLOf(in))
+		} else if err == nil {
+			v.About(start.Element, start.URL)
+		}
 		switch {
 		case err != nil && time.Now().Before(until) && v.CanRetry("", err):
 		case err != nil:

@@ -82,7 +82,6 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	e := &Effects{Note: start.Resolved}
 	if start.Ref != "" {
 		e.On = start.Element.String()
-		v.Subject = fmt.Sprintf("%s %s at %s", start.Role, page.Quote(page.Clip(start.Name, 80)), page.Clip(start.URL, 200))
 	}
 	caused := &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}

@@ -20,7 +20,7 @@ type evaluateParams struct {
 func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	r := page.Answer{Value: json.RawMessage("null")}
 	expression, in := p.Expression, page.Frame("")
-	if p.Element != "" {
+	if p.Element != "" { // which the call is about then
 		f, e, err := v.Focus(p.Element)
 		if err != nil {
 			return r, err
@@ -51,7 +51,6 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	l := v.Ledger() // what the program changes is not told, but by the next answer
 	l.Acts++
 	l.Of = "evaluate"
-	v.Subject = "document at " + page.Clip(v.URL(), 200)
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
 		"userGesture":   true, "replMode": statements})

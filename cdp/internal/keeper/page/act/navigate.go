@@ -131,7 +131,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	if !caused.None() {
 		r.Caused = caused
 	}
-	v.Subject = "document at " + page.Clip(cmp.Or(r.URL, url), 200)
+	v.About(page.Element{}, cmp.Or(r.URL, url))
 	l.Of, l.In, l.Seq, l.Document, l.URL = start.verb, "", a.Seq, last.Document, last.URL
 	return r, nil
 }
