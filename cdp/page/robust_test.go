@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,42 @@ func TestSubjects(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s %s: %q, want %q (%s)", test.verb, test.params, got, test.want, exit(err))
+		}
+	}
+}
+
+// TestLongPages looks for what is not there in long pages. An answer comes before the deadline of the call, and says that
+// it is not there, or that there was no time to look everywhere.
+func TestLongPages(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	calls := []string{`wait {"text":"nowhere","timeout":60000}`, `wait {"element":"nowhere","timeout":60000}`,
+		`expect {"element":"nowhere","timeout":60000}`, `expect {"text":"nowhere","timeout":60000}`,
+		`find {"element":"nowhere","limit":1}`, `get {"element":"nowhere","what":"text"}`, `click {"element":"nowhere"}`,
+		`fill {"element":"nowhere","value":"x"}`, `text {"max_tokens":100,"element":"nowhere"}`}
+	for turn, p := range []struct{ name, text string }{
+		{"many elements", strings.Repeat("<div><button>Item</button><span>text</span></div>", 20_000)},
+		{"a long text", "<p>" + strings.Repeat("lorem ipsum dolor sit amet ", 100_000) + "</p>"},
+		{"many texts", strings.Repeat("<p>"+strings.Repeat("lorem ipsum dolor sit amet ", 20), 5_000)},
+		{"long names", strings.Repeat("<button aria-label="+strings.Repeat("n", 1_000_000)+">x</button>", 4)},
+	} {
+		c.show(t, url+"/", "<title>Long</title><button>First</button>"+p.text)
+		for i, call := range calls {
+			if os.Getenv("PARLEY_HAMMER") == "" && i%4 != turn {
+				continue
+			}
+			tool, params, _ := strings.Cut(call, " ")
+			c.deadline = 4 * time.Second
+			_, err := c.raw(t, tool, params)
+			c.deadline = 0
+			said := exit(err)
+			if !strings.HasPrefix(said, "no_match: ") && !strings.HasPrefix(said, "not_met: ") {
+				t.Errorf("%s: %s: %s", p.name, call, said)
+			}
+		}
+		c.deadline = 4 * time.Second
+		if _, err := run(t, c, Click, ClickParams{Element: "css=body>button:first-of-type"}); err != nil {
+			t.Errorf("%s: a click by a selector: %s", p.name, exit(err))
 		}
 	}
 }

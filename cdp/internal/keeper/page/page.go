@@ -387,11 +387,16 @@ func (v *Visit) Pause(d time.Duration) bool {
 	}
 }
 
-// Patience is how long an act waits for its element. Of a call that may last less, there is time left to say why.
-func (v *Visit) Patience() time.Duration {
-	const most = 5 * time.Second
+// Patience is how long an act waits for its element.
+func (v *Visit) Patience() time.Duration { return v.Within(5 * time.Second) }
+
+// Within is how long a call may wait that would wait so long at most: before its deadline, there is time left to say
+// why it has waited in vain.
+func (v *Visit) Within(most time.Duration) time.Duration {
+	const reserve = 3 * time.Second
 	if deadline, ok := v.Ctx.Deadline(); ok {
-		return min(most, time.Until(deadline)*3/4)
+		left := time.Until(deadline)
+		return min(most, left-min(left/4, reserve))
 	}
 	return most
 }

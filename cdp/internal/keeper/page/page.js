@@ -101,8 +101,10 @@ function byIds(el, name) {
 
 // A call has a time and a depth, so that no page can hold it up. What is beyond them is left out, and the answer says so.
 const maxDepth = 1000;
-let lookTime = Infinity, deadline = Infinity, partial = false, steps = 0;
-const beginLook = () => { partial = false; deadline = performance.now() + lookTime; };
+let deadline = Infinity, partial = false, steps = 0;
+
+// fitting returns those of some elements that are visible and fit, as far as there is time.
+const fitting = (fits, all = allElements()) => all.filter((el) => !beyond(0) && visible(el) && fits(el));
 
 // beyond reports whether what is so deep in the document, or comes so late, is left out.
 function beyond(depth) {
@@ -576,7 +578,7 @@ const describe = (el) => {
 // placeholder and text in this order.
 function locate(locator) {
 	readAgain();
-	beginLook();
+	partial = false;
 	if (locator.ref) return byRef(locator.ref);
 	try {
 		if (locator.css !== undefined) matches(documentElement(document), locator.css);
@@ -684,16 +686,17 @@ function search(locator) {
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
 	const by = Object.keys(fits).find((key) => locator[key] !== undefined);
-	const found = by ? allElements().filter((el) => visible(el) && fits[by](el)) : [];
+	const found = by ? fitting(fits[by]) : [];
 	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
 	const part = clean(locator.name).toLowerCase();
-	return allElements().filter((el) => visible(el) && role(el) === locator.role &&
-		name(el).toLowerCase().includes(part));
+	return fitting((el) => role(el) === locator.role && name(el).toLowerCase().includes(part));
 }
 
 // textSearch returns the innermost elements that show exactly a text.
 function textSearch(text) {
-	return innermost(allElements().filter((el) => visible(el) && equal(textContent(el), text) && rendered(el)));
+	const most = 10_000 + 10 * text.length; // with white space; to compare much longer ones takes long
+	const same = (all) => all.length < most && equal(all, text);
+	return innermost(fitting((el) => same(textContent(el)) && rendered(el)));
 }
 
 function xpathSearch(path) {
@@ -710,14 +713,14 @@ function wordSearch(word) {
 			if (found.length) return found;
 		} catch { /* it is no selector */ }
 	}
-	const all = allElements().filter(visible);
+	const all = allElements();
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
 		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el),
 		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
 	]) {
-		const found = all.filter(fits);
+		const found = fitting(fits, all);
 		if (found.length) return found;
 	}
 	return textSearch(word);
@@ -726,7 +729,7 @@ function wordSearch(word) {
 // nearest returns the two interactive elements whose names have most words in common with what was not found.
 function nearest(locator) {
 	const wanted = new Set(clean(Object.values({...locator, in: ""}).join(" ")).toLowerCase().split(/\W+/));
-	return allElements().filter((el) => visible(el) && interactive.has(role(el)))
+	return fitting((el) => interactive.has(role(el)))
 		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
 }
@@ -1430,12 +1433,12 @@ function looks(el) {
 
 // begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
 // it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
-// focused element is meant. hidden says that the page is in the background.
+// focused element is meant.
 async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, value: given,
 	...how} = {}) {
 	if (!locator) {
 		prepare(focused());
-		return {document: documentLetters, url: location.href, hidden: document.hidden};
+		return here();
 	}
 	if (how.files) return beginFiles(locator, how);
 	const at = await aim(locator, {...how, keys: focuses});
@@ -1460,7 +1463,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	const field = focuses ? focusOn(at.ref, {all}) : {checked: isChecked(el)};
 	prepare(el);
 	if (guards) guard(at.ref, other);
-	return {...at, ...toward, ...field, document: documentLetters, url: location.href, hidden: document.hidden};
+	return {...at, ...toward, ...field, ...here()};
 }
 
 // fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
@@ -1487,13 +1490,13 @@ async function beginFiles(locator, {files: count, ...how}) {
 		if (at.x === undefined) return {failure: {code: "not_ready", ...describe(found.el), ...at}};
 		dragged = null;
 		prepare(found.el);
-		return {...describe(found.el), ...at, opener: true, document: documentLetters, url: location.href};
+		return {...describe(found.el), ...at, opener: true, ...here()};
 	}
 	const why = disabled(el) ? "it is disabled" : count > 1 && !el.multiple ? "it takes one file" : "";
 	if (why) return {failure: {code: "not_ready", ...describe(el), why}};
 	fileInput = el;
 	prepare(el);
-	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
+	return {...describe(found.el), x: 0, y: 0, ...here()};
 }
 
 // takesDrop reports whether the page lets what is dragged over it be dropped.
@@ -1501,8 +1504,9 @@ let dragged = null;
 listen(window, "dragover", (event) => { if (event.isTrusted) dragged = event; }, {capture: true});
 const takesDrop = () => dragged?.defaultPrevented === true;
 
-// where returns which document this is: {document, url, title}.
-const where = () => ({document: documentLetters, url: location.href, title: clip(titleOf(document), 100)});
+// here returns which document this is, and whether it is in the background; where adds what it is called.
+const here = () => ({document: documentLetters, url: location.href, hidden: document.hidden});
+const where = () => ({...here(), title: clip(titleOf(document), 100)});
 
 // end ends an act, as soon as the document is calm: {received, missed, changed, settled, url, title, value}. It may be
 // called again. In another document than that of begin there is nothing but what it shows.
@@ -1660,6 +1664,7 @@ async function settle({quiet = 100, timeout = 2000} = {}) {
 async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
 	const end = performance.now() + timeout;
 	for (;;) {
+		const begun = performance.now();
 		readAgain();
 		const found = locator && locate(locator);
 		if (found?.failure?.code === "invalid") return found;
@@ -1668,8 +1673,9 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 			url !== undefined ? location.href.includes(url) :
 			(found.elements || []).some((el) => rendered(el) && visible(el));
 		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
-		if (performance.now() >= end) return {...where(), found: false, near: wanted === undefined ? [] : nearTexts(wanted)};
-		await pause(50);
+		const took = performance.now() - begun; // on a long page much, of which the page has the same for itself
+		if (begun + 2 * took >= end) return {...where(), found: false, near: text ? nearTexts(text, wanted) : []};
+		await pause(Math.max(50, took));
 	}
 }
 
@@ -1702,14 +1708,14 @@ function pageText() {
 
 // nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
 // if none has any, what the page reports in headings and alerts.
-function nearTexts(wanted) {
+function nearTexts(text, wanted) {
 	const words = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean), asked = new Set(words(wanted));
-	const lines = pageText().split("\n").map(clean).filter(Boolean);
+	const lines = text.slice(0, 300_000).split("\n").map(clean).filter(Boolean);
 	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
-	const reports = allElements().filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
+	const reports = () => fitting((el) => /^(heading|alert|status)$/.test(role(el)))
 		.map((el) => clean(textIn(el))).filter(Boolean);
-	return (near.length ? near : reports).slice(0, 2).map((line) => clip(line, 100));
+	return (near.length ? near : reports()).slice(0, 2).map((line) => clip(line, 100));
 }
 
 // ---- What a page stores, and how fast it was
@@ -1777,8 +1783,8 @@ for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, la
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);
 		readAgain();
-		lookTime = args.find((arg) => arg?.time)?.time ?? 20_000;
-		beginLook();
+		partial = false;
+		deadline = performance.now() + (args.find((arg) => arg?.time)?.time ?? 20_000);
 		return f(...args);
 	};
 }

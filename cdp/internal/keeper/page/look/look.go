@@ -274,7 +274,7 @@ func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 			page.Answer
 			Failure *page.Failure
 		}
-		err := v.Script(in, &r, "get", v.Locate(p.Element), p.What, p.Of)
+		err := v.Script(in, &r, "get", v.Locate(p.Element), p.What, p.Of, page.Object{"time": v.TimeLeft()})
 		return r.Answer, r.Failure, err
 	})
 	if failure != nil {

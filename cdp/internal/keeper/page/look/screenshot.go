@@ -162,7 +162,7 @@ func marksIn(v *page.Visit, in page.Frame, all bool) ([]mark, area, *api.Error) 
 		Scroll struct{ X, Y float64 }
 		Width  float64
 	}
-	if err := v.Script(in, &r, "marks", page.Object{"all": all}); err != nil {
+	if err := v.Script(in, &r, "marks", page.Object{"all": all, "time": v.TimeLeft()}); err != nil {
 		return nil, area{}, err
 	}
 	for i := range r.Marks {

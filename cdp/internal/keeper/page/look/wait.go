@@ -49,7 +49,7 @@ type seen struct {
 // wait waits for a condition.
 func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	began := time.Now()
-	w := waiting{v, began.Add(time.Duration(p.Timeout) * time.Millisecond)}
+	w := waiting{v, began.Add(v.Within(time.Duration(p.Timeout) * time.Millisecond))}
 	var what string
 	var last seen
 	var err *api.Error
@@ -115,6 +115,7 @@ func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
 		if turn == 0 {
 			condition["timeout"] = min(left.Milliseconds(), 300)
 		}
+		condition["time"] = w.v.TimeLeft()
 		var now seen
 		if err = w.v.Script("", &now, "until", condition); err != nil && !w.v.CanRetry("", err) {
 			return last, err
@@ -225,7 +226,7 @@ func (expected) Step() (string, any) { return "", nil }
 
 // expect checks the page.
 func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
-	w := waiting{v, time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)}
+	w := waiting{v, time.Now().Add(v.Within(time.Duration(p.Timeout) * time.Millisecond))}
 	if p.Text == "" && p.Element == "" && p.URL == "" {
 		return expected{}, page.Invalid("/text", "a condition: text, element or url", "none", "")
 	}
