@@ -128,6 +128,13 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", chooserOpened, "Browser.downloadWillBegin",
 	"Browser.downloadProgress"}
 
+// underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods are
+// known.
+const (
+	underWay   = " (under way)"
+	maxMethods = 1000
+)
+
 // OwnIcon ends the address of the icon that a browser asks for by itself.
 const OwnIcon = "/favicon.ico"
 
@@ -161,6 +168,9 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Network.requestWillBeSent":
 		if strings.HasSuffix(p.Request.URL, OwnIcon) {
 			break
+		}
+		if len(a.methods) >= maxMethods { // the ends of most have been missed
+			clear(a.methods)
 		}
 		a.methods[p.RequestID], a.Asked = p.Request.Method, true
 		if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
@@ -221,13 +231,18 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		}
 	case "Browser.downloadWillBegin":
 		a.order = append(a.order, p.GUID)
-		a.downloads[p.GUID] = Quote(p.Name) + " (under way)"
+		a.downloads[p.GUID] = Quote(p.Name) + underWay
 	case "Browser.downloadProgress":
-		if p.State == "completed" && a.downloads[p.GUID] == "" { // it began before
+		if p.State != "completed" && p.State != "canceled" {
+			break
+		}
+		begun, known := a.downloads[p.GUID]
+		if !known { // it began before
 			a.order = append(a.order, p.GUID)
 		}
-		if p.State == "completed" {
-			a.downloads[p.GUID] = strings.TrimPrefix(strings.TrimSuffix(a.downloads[p.GUID], " (under way)")+": "+p.File, ": ")
+		name := strings.TrimSuffix(begun, underWay)
+		if a.downloads[p.GUID] = strings.TrimPrefix(name+": "+p.File, ": "); p.State == "canceled" {
+			a.downloads[p.GUID] = strings.TrimSpace(name + " (cancelled)")
 		}
 	}
 }
@@ -269,6 +284,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		windows = windows[min(len(windows), 1):]
 		caused.NewPages = append(caused.NewPages, newPage{t.ID, url})
 	}
+	maps.DeleteFunc(l.told, func(id string, _ bool) bool { return v.Keeper.Tracker.ByID[id] == nil })
 	v.Keeper.Mux.Unlock()
 	caused.Failed, caused.Errors, caused.Frames = few(a.failed), few(a.errors), few(a.Frames)
 	caused.Chooser = a.chooser
@@ -280,7 +296,9 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		if name := l.names[id]; name != "" && !strings.HasPrefix(text, `"`) {
 			text = name + ": " + text
 		}
-		l.names[id], _, _ = strings.Cut(text, " (under way)")
+		if delete(l.names, id); strings.HasSuffix(text, underWay) {
+			l.names[id] = strings.TrimSuffix(text, underWay)
+		}
 		caused.Downloads = append(caused.Downloads, text)
 	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -54,6 +55,40 @@ func TestNavigationIsPending(t *testing.T) {
 		if !slices.Equal(pending, test.pending) || a.Navigated != test.navigated || len(a.Frames) != test.frames {
 			t.Errorf("%s: pending %v, navigated %t, frames %v", test.name, pending, a.Navigated, a.Frames)
 		}
+	}
+}
+
+// TestDownloadsEnd tells how downloads end that began in the same act or in an earlier one.
+func TestDownloadsEnd(t *testing.T) {
+	for _, test := range []struct {
+		begins bool
+		state  string
+		want   string
+	}{
+		{true, "inProgress", `"a.bin" (under way)`}, {true, "completed", `"a.bin": /tmp/x`}, {true, "canceled", `"a.bin" (cancelled)`},
+		{false, "completed", "/tmp/x"}, {false, "canceled", "(cancelled)"},
+	} {
+		a := NewActivity("F", 0, map[string]string{})
+		if test.begins {
+			a.note("Browser.downloadWillBegin", "", &actionParams{GUID: "G", Name: "a.bin"})
+		}
+		a.note("Browser.downloadProgress", "", &actionParams{GUID: "G", State: test.state, File: "/tmp/x"})
+		if got := a.downloads["G"]; got != test.want || len(a.order) != 1 {
+			t.Errorf("%+v: %q, %d", test, got, len(a.order))
+		}
+	}
+}
+
+// TestMissedEndsAreForgotten sends requests whose ends are not recorded.
+func TestMissedEndsAreForgotten(t *testing.T) {
+	a := NewActivity("F", 0, map[string]string{})
+	for i := range 5 * maxMethods {
+		p := &actionParams{RequestID: fmt.Sprint(i)}
+		p.Request.URL, p.Request.Method = "http://a.test/", "GET"
+		a.note("Network.requestWillBeSent", "", p)
+	}
+	if len(a.methods) > maxMethods {
+		t.Errorf("the methods of %d requests are known", len(a.methods))
 	}
 }
 
