@@ -77,6 +77,9 @@ func Main(egress func() (host.Egress, error)) int {
 	runtime.GOMAXPROCS(1)
 	// Return the memory of a large reply to the system soon, not at some later collection.
 	debug.SetMemoryLimit(memoryLimit)
+	// Most of the memory are stored events, which stay. To let garbage grow to half of that takes less time than it
+	// saves memory.
+	debug.SetGCPercent(50)
 
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
