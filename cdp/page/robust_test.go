@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,93 @@ func TestLongPages(t *testing.T) {
 		c.deadline = 4 * time.Second
 		if _, err := run(t, c, Click, ClickParams{Element: "css=body>button:first-of-type"}); err != nil {
 			t.Errorf("%s: a click by a selector: %s", p.name, exit(err))
+		}
+	}
+}
+
+// TestDownloadsOfPages ends a download while another page is acted on: it is told on its own page, once.
+func TestDownloadsOfPages(t *testing.T) {
+	c := startChrome(t)
+	send := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/file":
+			w.Header().Set("Content-Disposition", `attachment; filename="slow.bin"`)
+			w.Header().Set("Content-Length", "4")
+			_, _ = io.WriteString(w, "a")
+			w.(http.Flusher).Flush()
+			<-send
+			_, _ = io.WriteString(w, "bcd")
+		default:
+			_, _ = io.WriteString(w, `<title>Own</title><a href=/file>File</a><button>Nothing</button>`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	e, err := run(t, c, Click, ClickParams{Element: "File"})
+	if err != nil || e.Caused == nil || !slices.Equal(e.Caused.Downloads, []string{`"slow.bin" (under way)`}) {
+		t.Fatalf("%s, %s", effects(e), exit(err))
+	}
+	first := ""
+	for _, tab := range must(run(t, c, Tabs, TabsParams{})).Tabs {
+		if tab.Current {
+			first = tab.Target
+		}
+	}
+	if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/", New: true}); err != nil {
+		t.Fatal(exit(err))
+	}
+	close(send)
+	if d, err := run(t, c, Downloads, DownloadsParams{Wait: 20_000}); err != nil || d.Downloads[len(d.Downloads)-1].State != "done" {
+		t.Fatalf("%s, %s", effects(d), exit(err))
+	}
+	if e, err := run(t, c, Click, ClickParams{Element: "Nothing"}); err != nil || e.Caused != nil {
+		t.Errorf("on another page: %s, %s", effects(e), exit(err))
+	}
+	if _, err := run(t, c, Tabs, TabsParams{Action: "activate", Target: first}); err != nil {
+		t.Fatal(exit(err))
+	}
+	c.closeOthers(t)
+	e, err = run(t, c, Click, ClickParams{Element: "Nothing"})
+	if err != nil || e.Before == nil || len(e.Before.Caused.Downloads) != 1 ||
+		!strings.HasPrefix(e.Before.Caused.Downloads[0], `"slow.bin": /`) {
+		t.Errorf("on its own page: %s, %s", effects(e), exit(err))
+	}
+}
+
+// TestBackAndForward goes back to a page with frames that Chrome has kept: it is as it was left, and so are its refs. What
+// the call does itself is not told as what an earlier act has caused.
+func TestBackAndForward(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Kept</title><button onclick="this.textContent = 'Top again'">Top</button><a href="/next">Next</a>
+		<iframe src="/inner"></iframe><iframe src="`+strings.Replace(url, "127.0.0.1", "localhost", 1)+`/next"></iframe>`)
+	for _, element := range []string{"Top", "Inside"} {
+		if _, err := run(t, c, Click, ClickParams{Element: element}); err != nil {
+			t.Fatal(exit(err))
+		}
+	}
+	shown := func() string {
+		return strings.ReplaceAll(must(run(t, c, Snapshot, SnapshotParams{MaxTokens: 500})).Text, " [focused]", "")
+	}
+	left := shown()
+	for range 3 {
+		if e, err := run(t, c, Click, ClickParams{Element: "Next"}); err != nil || e.URL != url+"/next" {
+			t.Fatalf("%s, %s", effects(e), exit(err))
+		}
+		raw, err := c.raw(t, "go", `{"to":"back"}`)
+		if err != nil || strings.Contains(string(raw), `"before"`) {
+			t.Errorf("back: %s, %s", raw, exit(err))
+		}
+		if back := shown(); back != left {
+			t.Errorf("the page is\n%s\nand was\n%s", back, left)
+		}
+		if s, err := run(t, c, Text, TextParams{MaxTokens: 200}); err != nil || !strings.Contains(s.Text, "Done") ||
+			!strings.Contains(s.Text, "Next page") {
+			t.Errorf("its text: %q, %s", s.Text, exit(err))
 		}
 	}
 }

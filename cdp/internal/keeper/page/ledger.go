@@ -149,12 +149,21 @@ func (a *Activity) Read(v *Visit) {
 		var p actionParams
 		_ = json.Unmarshal(e.Params, &p)
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser."):
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !v.isOther(e.Target):
 			a.note(e.Method, e.URL, &p)
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
 			a.over(p.RequestID) // the document of a frame in a process of its own
 		}
 	}
+}
+
+// isOther reports whether a target is a page that this one has not opened. A page that was opened for a download is
+// gone once that has begun.
+func (v *Visit) isOther(id string) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	t := v.Keeper.Tracker.ByID[id]
+	return t != nil && t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
 }
 
 func (a *Activity) over(request string) {
@@ -301,6 +310,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		}
 		caused.Downloads = append(caused.Downloads, text)
 	}
+	caused.Downloads = first(caused.Downloads, 10)
 }
 
 // AddPending adds what the page still loads.
@@ -374,6 +384,9 @@ func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	}
 }
 
+// Leave keeps the document from being asked what it shows since the last answer, because the call replaces it.
+func (v *Visit) Leave() { v.owed = nil }
+
 // AskLate asks the document what it shows since the last answer, if no call of page.js has.
 func (v *Visit) AskLate() {
 	l := v.owed
@@ -384,9 +397,11 @@ func (v *Visit) AskLate() {
 	}
 }
 
-// few returns the first lines of a list, each once, with its count.
-func few(all []string) (some []string) {
-	const most = 3
+// few returns the first three lines of a list, as first does.
+func few(all []string) []string { return first(all, 3) }
+
+// first returns the first lines of a list, each once, with its count.
+func first(all []string, most int) (some []string) {
 	counts := map[string]int{}
 	for _, line := range all {
 		if counts[line]++; counts[line] == 1 {
