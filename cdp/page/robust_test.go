@@ -98,7 +98,8 @@ func TestLeaving(t *testing.T) {
 		if _, err := run(t, c, Screenshot, ScreenshotParams{}); err != nil {
 			t.Errorf("a picture: %s", exit(err))
 		}
-		if _, err := run(t, c.hurried(), Text, TextParams{MaxTokens: 100}); !strings.Contains(exit(err), "server has not responded") {
+		if _, err := run(t, c.hurried(), Text, TextParams{MaxTokens: 100}); !strings.Contains(exit(err),
+			"server has not responded") {
 			t.Errorf("a text: %s", exit(err))
 		}
 		if link == "Out" { // it stays
@@ -154,8 +155,8 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestLongPages looks for what is not there in long pages. An answer comes before the deadline of the call, and says that
-// it is not there, or that there was no time to look everywhere.
+// TestLongPages looks for what is not there in long pages. An answer comes before the deadline of the call, and says
+// that it is not there, or that there was no time to look everywhere.
 func TestLongPages(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -226,7 +227,8 @@ func TestDownloadsOfPages(t *testing.T) {
 		t.Fatal(exit(err))
 	}
 	close(send)
-	if d, err := run(t, c, Downloads, DownloadsParams{Wait: 20_000}); err != nil || d.Downloads[len(d.Downloads)-1].State != "done" {
+	d, err := run(t, c, Downloads, DownloadsParams{Wait: 20_000})
+	if err != nil || d.Downloads[len(d.Downloads)-1].State != "done" {
 		t.Fatalf("%s, %s", effects(d), exit(err))
 	}
 	if e, err := run(t, c, Click, ClickParams{Element: "Nothing"}); err != nil || e.Caused != nil {
@@ -243,8 +245,8 @@ func TestDownloadsOfPages(t *testing.T) {
 	}
 }
 
-// TestBackAndForward goes back to a page with frames that Chrome has kept: it is as it was left, and so are its refs. What
-// the call does itself is not told as what an earlier act has caused.
+// TestBackAndForward goes back to a page with frames that Chrome has kept: it is as it was left, and so are its refs.
+// What the call does itself is not told as what an earlier act has caused.
 func TestBackAndForward(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -273,6 +275,37 @@ func TestBackAndForward(t *testing.T) {
 		if s, err := run(t, c, Text, TextParams{MaxTokens: 200}); err != nil || !strings.Contains(s.Text, "Done") ||
 			!strings.Contains(s.Text, "Next page") {
 			t.Errorf("its text: %q, %s", s.Text, exit(err))
+		}
+	}
+}
+
+// TestClicksThatEndTheirDocument clicks on what closes the page, or removes the frame that it is in: the click was done.
+func TestClicksThatEndTheirDocument(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Own</title><button onclick="window.open('/popup')">Open it</button><p id=out></p>
+		<button onclick="window.close()">Close</button><button onclick="setTimeout('window.close()', 80)">Soon</button>
+		<iframe srcdoc="<button onclick='parent.out.textContent = &quot;removed&quot;;
+		parent.document.querySelector(&quot;iframe&quot;).remove()'>Remove</button>"></iframe>`)
+	if e, err := run(t, c, Click, ClickParams{Element: "Remove"}); err != nil || e.URL != "" ||
+		c.evaluate(t, "out.textContent") != `"removed"` {
+		t.Errorf("a frame: %s, %s", effects(e), exit(err))
+	}
+	for _, button := range []string{"Close", "Soon"} {
+		e, err := run(t, c, Click, ClickParams{Element: "Open it"})
+		if err != nil || e.Caused == nil || len(e.Caused.NewPages) != 1 {
+			t.Fatalf("%s, %s", effects(e), exit(err))
+		}
+		opened := e.Caused.NewPages[0].Target
+		if _, err := run(t, c, Tabs, TabsParams{Action: "activate", Target: opened}); err != nil {
+			t.Fatal(exit(err))
+		}
+		e, err = run(t, c, Click, ClickParams{Element: button})
+		if err != nil || !strings.Contains(e.Note, "the page was closed") {
+			t.Errorf("%s: %s, %s", button, effects(e), exit(err))
+		}
+		if s, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || !strings.Contains(s.Text, "Open it") {
+			t.Errorf("%s, then: %q, %s", button, s.Text, exit(err))
 		}
 	}
 }

@@ -89,7 +89,8 @@ func TestNothingGrows(t *testing.T) {
 		`evaluate {"expression":"for (let i = 0; i < 40; i++) console.log(i, {i})"}`, `text {"max_tokens":500}`,
 		`requests {"limit":20}`, `console {"limit":20}`,
 		`do {"steps":[{"tool":"click","params":{"element":"Change"}},{"tool":"press","params":{"key":"Tab"}}]}`}
-	for name := range strings.FieldsSeq("Change Fetch Alert Log Throw Window File Next Push Drop Work Socket Inner Nowhere") {
+	for name := range strings.FieldsSeq(`Change Fetch Alert Log Throw Window File Next Push Drop Work Socket Inner
+		Nowhere`) {
 		acts = append(acts, `click {"element":"`+name+`"}`)
 	}
 	callers := []api.Caller{api.CommandLine, {Name: "mcp:a", Session: "a"}, {Name: "mcp:b", Session: "b"}}

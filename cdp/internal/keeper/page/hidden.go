@@ -9,13 +9,13 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// A page in the background is hidden: it draws nothing, its animations stand, Chrome holds back moves of the pointer for
-// seconds, and may never take a picture of it. A page gets there when a click opens another one.
+// A page in the background is hidden: it draws nothing, its animations stand, Chrome holds back moves of the pointer
+// for seconds, and may never take a picture of it. A page gets there when a click opens another one.
 
-// Wake lets a hidden page take input as a person gives it: it comes to the front. In a browser that Parley did not start
-// a person may look at another page, so that there it only goes on as if it were in front. Chrome then draws it most of
-// the time.
-func (v *Visit) Wake() *api.Error {
+// Wake lets a hidden page take input as a person gives it: it comes to the front. In a browser that Parley did not
+// start a person may look at another page, so that there it only goes on as if it were in front. Chrome then draws it
+// most of the time.
+func Wake(v *Visit) *api.Error {
 	tr := v.Keeper.Tracker
 	method, params := "Page.bringToFront", json.RawMessage(nil)
 	if tr.External {
@@ -32,7 +32,7 @@ const showTime = 400 * time.Millisecond
 
 // ShowLate brings the page to the front if it is hidden and the caller has not ended the wait by the function that
 // ShowLate returns. A picture that is being taken is complete once the page is drawn.
-func (v *Visit) ShowLate() (stop func()) {
+func ShowLate(v *Visit) (stop func()) {
 	ctx, cancel := context.WithCancel(v.Ctx)
 	l, t, sender := v.Ledger(), v.Page, v.Keeper.Tracker.Sender
 	done := make(chan struct{})

@@ -128,8 +128,8 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", chooserOpened, "Browser.downloadWillBegin",
 	"Browser.downloadProgress"}
 
-// underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods are
-// known.
+// underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
+// are known.
 const (
 	underWay   = " (under way)"
 	maxMethods = 1000
@@ -149,7 +149,7 @@ func (a *Activity) Read(v *Visit) {
 		var p actionParams
 		_ = json.Unmarshal(e.Params, &p)
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !v.isOther(e.Target):
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther(v, e.Target):
 			a.note(e.Method, e.URL, &p)
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
 			a.over(p.RequestID) // the document of a frame in a process of its own
@@ -159,7 +159,7 @@ func (a *Activity) Read(v *Visit) {
 
 // isOther reports whether a target is a page that this one has not opened. A page that was opened for a download is
 // gone once that has begun.
-func (v *Visit) isOther(id string) bool {
+func isOther(v *Visit, id string) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	t := v.Keeper.Tracker.ByID[id]
@@ -238,21 +238,27 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		if p.Entry.Level == "error" && p.Entry.Source != "network" {
 			a.errors = append(a.errors, Quote(Clip(p.Entry.Text, 160)))
 		}
-	case "Browser.downloadWillBegin":
+	case "Browser.downloadWillBegin", "Browser.downloadProgress":
+		a.noteDownload(p)
+	}
+}
+
+// noteDownload notes that a download begins, which has no state then, or ends.
+func (a *Activity) noteDownload(p *actionParams) {
+	told, known := a.downloads[p.GUID]
+	name := strings.TrimSuffix(told, underWay)
+	switch p.State {
+	case "":
+		told = Quote(p.Name) + underWay
+	case "completed":
+		told = strings.TrimPrefix(name+": "+p.File, ": ")
+	case "canceled":
+		told = strings.TrimSpace(name + " (cancelled)")
+	default:
+		return
+	}
+	if a.downloads[p.GUID] = told; !known { // it may have begun before
 		a.order = append(a.order, p.GUID)
-		a.downloads[p.GUID] = Quote(p.Name) + underWay
-	case "Browser.downloadProgress":
-		if p.State != "completed" && p.State != "canceled" {
-			break
-		}
-		begun, known := a.downloads[p.GUID]
-		if !known { // it began before
-			a.order = append(a.order, p.GUID)
-		}
-		name := strings.TrimSuffix(begun, underWay)
-		if a.downloads[p.GUID] = strings.TrimPrefix(name+": "+p.File, ": "); p.State == "canceled" {
-			a.downloads[p.GUID] = strings.TrimSpace(name + " (cancelled)")
-		}
 	}
 }
 
@@ -385,14 +391,14 @@ func (v *Visit) addLate(l *Ledger, now lateDocument) {
 }
 
 // Leave keeps the document from being asked what it shows since the last answer, because the call replaces it.
-func (v *Visit) Leave() { v.owed = nil }
+func Leave(v *Visit) { v.owed = nil }
 
 // AskLate asks the document what it shows since the last answer, if no call of page.js has.
 func (v *Visit) AskLate() {
 	l := v.owed
 	v.owed = nil
 	var now lateDocument
-	if l != nil && v.Leaving() == "" && v.Script(l.In, &now, lateFunction) == nil {
+	if l != nil && Leaving(v) == "" && v.Script(l.In, &now, lateFunction) == nil {
 		v.addLate(l, now)
 	}
 }

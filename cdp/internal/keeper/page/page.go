@@ -369,7 +369,7 @@ func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	if err == nil || err.Code != api.CodeProtocolError && (err.Code != api.CodeNotFound || in == "") {
 		return false
 	}
-	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "no frame", "not found"} {
+	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "o frame", "not found"} {
 		if err.Code == api.CodeNotFound || strings.Contains(err.Message, sign) {
 			return v.Pause(pauseTime)
 		}
@@ -423,7 +423,7 @@ func (v *Visit) About(e Element, url string) {
 }
 
 // URLOf returns the address of a document, as far as it is known.
-func (v *Visit) URLOf(in Frame) string {
+func URLOf(v *Visit, in Frame) string {
 	tr := v.Keeper.Tracker
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()

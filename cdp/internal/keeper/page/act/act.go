@@ -56,7 +56,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			return false
 		}
 		woken = true
-		return v.Wake() == nil
+		return page.Wake(v) == nil
 	}
 	for turn := 0; ; turn++ {
 		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000), 1)
@@ -73,7 +73,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			return start, start.Failure, err
 		})
 		if failure != nil {
-			v.About(failure.Element, v.URLOf(in))
+			v.About(failure.Element, page.URLOf(v, in))
 		} else if err == nil {
 			v.About(start.Element, start.URL)
 		}
@@ -148,7 +148,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 		e, last, err := finish(v, start, send(start))
 		for _, in := range start.around {
 			var outer ended
-			if v.Leaving() == "" && v.Script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
+			if page.Leaving(v) == "" && v.Script(in, &outer, "landed") == nil && outer.Missed != nil && last != nil {
 				last.Missed = outer.Missed
 			}
 		}

@@ -87,7 +87,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
 	until, in := began.Add(min(settleTime, v.Patience())), start.in
-	defer v.StayUntil(until)()
+	defer page.StayUntil(v, until)()
 	afterEffect, unchanged := pace(v)
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	err := fault
@@ -128,8 +128,14 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			break
 		}
 	}
-	switch url := v.Leaving(); {
+	if in != start.in && !a.Navigated { // the frame is gone, and the page stayed
+		last.Document, last.URL, last.Changed = start.Document, start.URL, true
+	}
+	switch url := page.Leaving(v); {
 	case err == nil:
+	case page.IsClosed(v, err):
+		e.addNote("the page was closed; page.tabs lists those that are left")
+		return e, &ended{Received: true, Changed: true}, nil
 	case page.IsDialog(err):
 		last.Changed = true
 		a.Read(v)

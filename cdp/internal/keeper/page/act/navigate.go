@@ -72,7 +72,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 
 // navigate moves the page, and waits until it can be used. since is the newest event before that.
 func navigate(v *page.Visit, name, url string, since int64, move func() *api.Error) (*opened, *api.Error) {
-	v.Leave()
+	page.Leave(v)
 	l := v.Ledger()
 	l.Acts++
 	start := &begun{seq: since, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
