@@ -279,7 +279,7 @@ func TestBackAndForward(t *testing.T) {
 	}
 }
 
-// TestClicksThatEndTheirDocument clicks on what closes the page, or removes the frame that it is in: the click was done.
+// TestClicksThatEndTheirDocument clicks on what closes the page, or removes its own frame: the click was done.
 func TestClicksThatEndTheirDocument(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

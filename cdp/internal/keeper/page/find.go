@@ -26,7 +26,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 		return "", Element{}, failure.Exit(word)
 	}
 	e = all.Matches[0]
-	v.About(e, URLOf(v, in))
+	v.About(e, in)
 	return in, e, nil
 }
 

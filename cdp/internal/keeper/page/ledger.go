@@ -58,7 +58,7 @@ type Ledger struct {
 	Methods  map[string]string // of requests under way, by id
 	told     map[string]bool   // ids of pages that it opened, and of finished downloads
 	names    map[string]string
-	woken    bool // it goes on as if it were in front
+	Woken    bool // in the background it goes on as if it were in front
 }
 
 // actionParams are the parameters of an event that an act can cause.
@@ -389,9 +389,6 @@ func (v *Visit) addLate(l *Ledger, now lateDocument) {
 		v.Before.URL, v.Before.Title, l.Document, l.URL = Clip(now.URL, 200), now.Title, now.Document, now.URL
 	}
 }
-
-// Leave keeps the document from being asked what it shows since the last answer, because the call replaces it.
-func Leave(v *Visit) { v.owed = nil }
 
 // AskLate asks the document what it shows since the last answer, if no call of page.js has.
 func (v *Visit) AskLate() {

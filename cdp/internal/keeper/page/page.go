@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -204,9 +205,8 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	}
 	v.Keeper.Mux.Lock()
 	v.Page, v.owner = t, t.Owner
-	url := t.URL
 	v.Keeper.Mux.Unlock()
-	v.About(Element{}, url)
+	v.About(Element{}, "")
 	if err := v.Keeper.Tracker.Attach(v.Ctx, t, ""); err != nil {
 		return err
 	}
@@ -415,25 +415,20 @@ func (v *Visit) Warn(format string, args ...any) {
 }
 
 // About says for records what the verb acts on: an element and its document, without an element the document.
-func (v *Visit) About(e Element, url string) {
+func (v *Visit) About(e Element, in Frame) {
+	tr := v.Keeper.Tracker
+	v.Keeper.Mux.Lock()
+	url := v.Page.URL
+	if t := tr.ByID[string(in)]; t != nil {
+		url = t.URL
+	} else if f := tr.Frames[string(in)]; f != nil {
+		url = cmp.Or(f.URL, url)
+	}
+	v.Keeper.Mux.Unlock()
 	v.Subject = "document at " + Clip(url, 200)
 	if e.Ref != "" {
 		v.Subject = fmt.Sprintf("%s %s at %s", e.Role, Quote(Clip(e.Name, 80)), Clip(url, 200))
 	}
-}
-
-// URLOf returns the address of a document, as far as it is known.
-func URLOf(v *Visit, in Frame) string {
-	tr := v.Keeper.Tracker
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	switch f, t := tr.Frames[string(in)], tr.ByID[string(in)]; {
-	case t != nil:
-		return t.URL
-	case f != nil && f.URL != "":
-		return f.URL
-	}
-	return v.Page.URL
 }
 
 // URL returns the address of the page.

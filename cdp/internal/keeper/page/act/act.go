@@ -51,13 +51,6 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	}
 	v.Ledger().Acts++
 	woken := false
-	wake := func(start *begun) bool { // the page may be another one in front
-		if !start.Hidden || woken {
-			return false
-		}
-		woken = true
-		return page.Wake(v) == nil
-	}
 	for turn := 0; ; turn++ {
 		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000), 1)
 		if turn == 0 && len(v.Frames()) > 0 { // the element may be in one of them
@@ -73,15 +66,17 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			return start, start.Failure, err
 		})
 		if failure != nil {
-			v.About(failure.Element, page.URLOf(v, in))
+			v.About(failure.Element, in)
 		} else if err == nil {
-			v.About(start.Element, start.URL)
+			v.About(start.Element, in)
 		}
 		switch {
 		case err != nil && time.Now().Before(until) && v.CanRetry("", err):
 		case err != nil:
 			return nil, err
-		case failure == nil && wake(start):
+		case failure == nil && start.Hidden && !woken:
+			woken = true
+			_ = wake(v) // otherwise it acts as well as it can
 		case failure == nil && in == "":
 			return start, nil
 		case failure == nil:

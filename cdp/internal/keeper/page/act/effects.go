@@ -87,7 +87,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
 	until, in := began.Add(min(settleTime, v.Patience())), start.in
-	defer page.StayUntil(v, until)()
+	defer stayUntil(v, until)()
 	afterEffect, unchanged := pace(v)
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	err := fault
@@ -133,13 +133,13 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	}
 	switch url := page.Leaving(v); {
 	case err == nil:
-	case page.IsClosed(v, err):
+	case isClosed(v, err):
 		e.addNote("the page was closed; page.tabs lists those that are left")
 		return e, &ended{Received: true, Changed: true}, nil
 	case page.IsDialog(err):
 		last.Changed = true
 		a.Read(v)
-	case url != "" && err.Code == api.CodeTimeout: // StayUntil has ended the wait
+	case url != "" && err.Code == api.CodeTimeout: // stayUntil has ended the wait
 		caused.NotSettled = "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
 		a.Read(v)
 	case fault == nil: // a caller must not send it again

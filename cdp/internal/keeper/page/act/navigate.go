@@ -72,7 +72,6 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 
 // navigate moves the page, and waits until it can be used. since is the newest event before that.
 func navigate(v *page.Visit, name, url string, since int64, move func() *api.Error) (*opened, *api.Error) {
-	page.Leave(v)
 	l := v.Ledger()
 	l.Acts++
 	start := &begun{seq: since, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
@@ -132,7 +131,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	if !caused.None() {
 		r.Caused = caused
 	}
-	v.About(page.Element{}, cmp.Or(r.URL, url))
+	v.Subject = "document at " + page.Clip(cmp.Or(r.URL, url), 200)
 	l.Of, l.In, l.Seq, l.Document, l.URL = start.verb, "", a.Seq, last.Document, last.URL
 	return r, nil
 }
@@ -244,6 +243,9 @@ type moveParams struct {
 
 // move goes back, forward, or loads the page again.
 func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
+	if err := v.FindPage(); err != nil { // its document, which is left, is not asked what came late
+		return nil, err
+	}
 	return navigate(v, "go", p.To, lastSeq(v), func() *api.Error {
 		if p.To == "reload" {
 			return v.Command("Page.reload", page.Object{}, nil)

@@ -8,7 +8,7 @@ import "github.com/parley-tools/parley/cdp/internal/keeper/page"
 var Verbs = page.Verbs{
 	"dialog":   page.Manage(answerDialog),
 	"open":     page.Manage(open),
-	"go":       page.Act(move),
+	"go":       page.Manage(move),
 	"tabs":     page.Manage(tabs),
 	"evaluate": page.Act(evaluate),
 	"click":    page.Act(click),

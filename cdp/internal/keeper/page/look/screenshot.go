@@ -55,7 +55,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		}
 		marks = all
 	}
-	stop := page.ShowLate(v)
+	stop := showLate(v)
 	failed := v.Command("Page.captureScreenshot", params, &r)
 	if stop(); failed != nil || !p.Refs {
 		return r, failed

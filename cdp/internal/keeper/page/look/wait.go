@@ -164,8 +164,10 @@ const pollTime = 50 * time.Millisecond
 // poll tries something again and again until it is done, fails, or the time is up.
 func (w waiting) poll(try func() (done bool, err *api.Error)) (bool, *api.Error) {
 	for {
+		begun := time.Now()
 		done, err := try()
-		if err != nil || done || time.Now().After(w.end) || !w.v.Pause(pollTime) {
+		again := time.Now().Add(time.Since(begun)) // when another look would end
+		if err != nil || done || again.After(w.end) || !w.v.Pause(pollTime) {
 			return err == nil && done, err
 		}
 	}

@@ -1,0 +1,57 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+// A page in the background is hidden: it draws nothing, its animations stand, Chrome holds back moves of the pointer
+// for seconds, and may never take a picture of it. A page gets there when a click opens another one.
+
+// wake lets a hidden page take input as a person gives it: it comes to the front. In a browser that Parley did not
+// start a person may look at another page, so that there it only goes on as if it were in front. Chrome then draws it
+// most of the time.
+func wake(v *page.Visit) *api.Error {
+	tr := v.Keeper.Tracker
+	method, params := "Page.bringToFront", json.RawMessage(nil)
+	if tr.External {
+		method, params = "Emulation.setFocusEmulationEnabled", json.RawMessage(`{"enabled":true}`)
+		v.Ledger().Woken = true
+	}
+	_, err := tr.Sender.Do(v.Ctx, v.Page, method, params)
+	return err
+}
+
+// stayUntil interrupts what waits in the page from a time on, if the page is being left then, until the function that
+// it returns is called.
+func stayUntil(v *page.Visit, until time.Time) (stop func()) {
+	all := v.Ctx
+	ctx, cancel := context.WithCancel(all)
+	t := v.Page
+	timer := time.AfterFunc(time.Until(until), func() {
+		leaving := func() (bool, *api.Error) { return t.PendingURL != "", nil }
+		if v.Keeper.Mux.Wait(ctx, "for a navigation", leaving) == nil {
+			cancel()
+		}
+	})
+	v.Ctx = ctx
+	return func() {
+		timer.Stop()
+		cancel()
+		v.Ctx = all
+	}
+}
+
+// isClosed reports whether a call failed because the page is closed, as by a click on what closes it.
+func isClosed(v *page.Visit, err *api.Error) bool {
+	if err.Code != api.CodeNotFound || err.Target != v.Page.ID {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(v.Ctx, time.Second) // its session ends a moment before
+	defer cancel()
+	return v.Keeper.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) { return v.Page.Closed, nil }) == nil
+}
