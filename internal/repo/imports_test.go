@@ -177,7 +177,7 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan",
 		"cdp/internal/keeper/target", "cdp/internal/keeper/verb", "internal/lazy",
 	},
-	"cdp/internal/keeper/page/look": {"cdp/internal/keeper/api", "cdp/internal/keeper/page"},
+	"cdp/internal/keeper/page/look": {"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan"},
 	"cdp/internal/keeper/page/environment": {
 		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/page",
 		"cdp/internal/keeper/scan", "internal/lazy",

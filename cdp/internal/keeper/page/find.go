@@ -48,7 +48,7 @@ type found struct {
 }
 
 // FindAll finds elements, in the page and all its frames.
-func (v *Visit) FindAll(word string, limit int) (all Elements, err *api.Error) {
+func FindAll(v *Visit, word string, limit int) (all Elements, err *api.Error) {
 	where, unread, partial := v.Locate(word), 0, false
 	all.Matches = []Element{}
 	search := func(in Frame) (found, *api.Error) {

@@ -125,7 +125,7 @@ func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
 	"Page.javascriptDialogOpening", "Page.frameScheduledNavigation", "Page.frameClearedScheduledNavigation",
-	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", chooserOpened, "Browser.downloadWillBegin",
+	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", ChooserOpened, "Browser.downloadWillBegin",
 	"Browser.downloadProgress"}
 
 // underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
@@ -222,7 +222,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		}
 	case "Page.domContentEventFired":
 		a.Parsed = true
-	case chooserOpened:
+	case ChooserOpened:
 		a.chooser = Chooser{Mode: p.Mode}.Takes()
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)

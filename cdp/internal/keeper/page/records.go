@@ -38,16 +38,8 @@ func (c Chooser) Takes() string {
 // OneFile is what a chooser takes that takes no more.
 const OneFile = "one file"
 
-const chooserOpened = "Page.fileChooserOpened"
-
-// OpenedChooser returns the chooser that a page of the session has opened after an event.
-func (v *Visit) OpenedChooser(since int64) (c Chooser, found bool) {
-	records, _ := v.Records(since, chooserOpened)
-	for _, e := range records {
-		found = json.Unmarshal(e.Params, &c) == nil
-	}
-	return c, found
-}
+// ChooserOpened is the event of a new chooser.
+const ChooserOpened = "Page.fileChooserOpened"
 
 // ShownDialog is a JavaScript dialog.
 type ShownDialog struct {

@@ -3,6 +3,7 @@ package act
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -337,7 +338,10 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	ctx, cancel := context.WithTimeout(v.Ctx, chooserTime)
 	defer cancel()
 	err = v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
-		opened, found = v.OpenedChooser(since)
+		records, _ := v.Records(since, page.ChooserOpened)
+		for _, e := range records {
+			found = json.Unmarshal(e.Params, &opened) == nil
+		}
 		return found
 	})
 	why := ""

@@ -251,7 +251,7 @@ type findParams struct {
 
 // findElements finds elements, in the page and all its frames.
 func findElements(v *page.Visit, p findParams) (page.Elements, *api.Error) {
-	return v.FindAll(p.Element, max(p.Limit, 1))
+	return page.FindAll(v, p.Element, max(p.Limit, 1))
 }
 
 type getParams struct {
@@ -263,7 +263,7 @@ type getParams struct {
 // get reads one property of an element, or counts all that match.
 func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 	if p.What == "count" {
-		all, err := v.FindAll(p.Element, 1)
+		all, err := page.FindAll(v, p.Element, 1)
 		if err != nil && (err.Exit == "no_match" || err.Exit == "stale") {
 			err = nil
 		}
