@@ -642,7 +642,7 @@ func TestText(t *testing.T) {
 		Cut  int
 	}
 	c.call(t, &got, "text")
-	const want = "# Head line\n\nOne paragraph\ntwo lines\n\n- First\n- Second\n\n| A | B |\n| --- | --- |\n" +
+	const want = "# Head **line**\n\nOne paragraph\ntwo lines\n\n- First\n- Second\n\n| A | B |\n| --- | --- |\n" +
 		"| 1 | 2 |\n\n```\n  code\n  more\n```\n\n" +
 		"[image: Picture]L typed"
 	if got.Text != want || got.Cut != 0 {
@@ -651,6 +651,40 @@ func TestText(t *testing.T) {
 	c.call(t, &got, "text", map[string]int{"max_tokens": 5})
 	if len(got.Text) > 20 || got.Cut == 0 {
 		t.Errorf("%q, cut %d", got.Text, got.Cut)
+	}
+}
+
+// TestTextMarkdown checks what Markdown has in a line, and the main content of pages.
+func TestTextMarkdown(t *testing.T) {
+	c := startChrome(t)
+	for _, test := range []struct{ html, want string }{
+		{`<p>See <a href="/a?b=1">the docs</a>, <b>now</b> or <em>later</em>: <code>make test</code>.`,
+			"See [the docs](/a?b=1), **now** or _later_: `make test`."},
+		{`<p>A <strong>bold <a href=x>link</a> </strong>here`, "A **bold [link](x)** here"},
+		{`<ul><li><a href=one>One</a><li><a href=#two>Two</a><li><a href="javascript:void 0">Three</a></ul>`,
+			"- [One](one)\n- Two\n- Three"},
+		{`<a href=card><h3>Title</h3><p>Text</p></a>`, "### Title\n\nText"},
+		{`<p>An <i class=icon></i><a href=y></a>icon <b> </b>end`, "An icon end"},
+		{`<a href=z><img alt=Logo src=x.png></a>`, "[[image: Logo]](z)"},
+		{`<h2>Big <code>f()</code></h2>x`, "## Big `f()`\n\nx"},
+	} {
+		c.open(t, "<title>T</title>"+test.html)
+		var got struct{ Text string }
+		if c.call(t, &got, "text"); got.Text != test.want {
+			t.Errorf("%s:\n%s\nwant\n%s", test.html, got.Text, test.want)
+		}
+	}
+	const around = `<header>Logo</header><nav><a href=/>Home</a></nav>`
+	for name, html := range map[string]string{
+		"main":    around + `<main><h1>News</h1><aside>Ads</aside><p>Body</main><footer>Legal</footer>`,
+		"article": around + `<article>Teaser</article><article><header><h1>News</h1></header><p>Body</article><footer>Legal</footer>`,
+		"neither": around + `<div><h1>News</h1><p>Body</div><aside>Ads</aside><footer>Legal</footer>`,
+	} {
+		c.open(t, "<title>T</title>"+html)
+		r, err := run(t, c, Text, TextParams{MaxTokens: 200, Main: true})
+		if err != nil || r.Text != "# News\n\nBody" || !strings.HasPrefix(r.LeftOut, "banner, navigation, ") {
+			t.Errorf("%s: %+v, %s", name, r, exit(err))
+		}
 	}
 }
 

@@ -261,6 +261,7 @@ type snapshot struct {
 }
 
 type TextParams struct {
+	Main      bool   `json:"main,omitempty"`
 	Element   string `json:"element,omitempty"`
 	MaxTokens int    `json:"max_tokens,omitempty"`
 }

@@ -1037,12 +1037,29 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
 	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
 const blockDisplays = set("block flex grid table list-item"), fields = set("select textarea input");
+const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "_"], ["code", "`"], ["del", "~~"], ["s", "~~"]]);
+const boilerplate = set("navigation banner contentinfo complementary search");
 const lineMarks = new Map([["li", "- "], ...Array.from({length: 6}, (_, i) => [`h${i + 1}`, "#".repeat(i + 1) + " "])]);
 
+// mainPart returns what holds the main content of the document.
+function mainPart() {
+	for (const css of ["main,[role=main]", "article"]) {
+		const all = [...queryDocument(document, css)].filter((el) => !excluded(el) && rendered(el) && visible(el));
+		if (all.length) return all.reduce((a, b) => textContent(b).length > textContent(a).length ? b : a);
+	}
+	return documentElement(document);
+}
+
+// enclosing returns what Markdown has before and after the text of an element in a line, null for nothing.
+function enclosing(el, name) {
+	const mark = inlineMarks.get(name), href = name === "a" && attribute(el, "href");
+	return mark ? [mark, mark] : href && !/^(#|javascript:)/i.test(href) ? ["[", `](${clip(href.trim(), 300)})`] : null;
+}
+
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
-// does not fit is not read.
-function text({max_tokens = 2000, focus = ""} = {}) {
-	let top = documentElement(document);
+// does not fit is not read. main leaves out what stands around the main content: {left}.
+function text({max_tokens = 2000, focus = "", main = false} = {}) {
+	let top = main ? mainPart() : documentElement(document);
 	if (focus) {
 		const found = one({ref: focus});
 		if (found.failure) return found;
@@ -1090,22 +1107,30 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 			put("```\n" + textIn(el).trimEnd() + "\n```");
 			return paragraph();
 		}
+		if (main && el !== top && boilerplate.has(role(el))) return;
 		const block = blocks.has(name) || blockDisplays.has(style(el).display), own = lineMarks.get(name);
+		const around = enclosing(el, name), start = out.length;
 		if (name === "li") line();
 		else if (block) paragraph();
 		if (own) mark += own;
+		if (around) mark += around[0];
 		for (const node of shownChildren(el)) {
 			if (isElement(node)) write(node, depth + 1);
 			else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node));
 		}
+		if (around && mark.endsWith(around[0])) mark = mark.slice(0, -around[0].length); // there is nothing in it
+		else if (around && !out.slice(start).trimStart().includes("\n")) out += around[1];
+		else if (around) out = out.slice(0, start) + out.slice(start).replace(around[0], ""); // Markdown has it in lines only
 		if (own) mark = "";
 		if (block && name !== "li") paragraph();
 	};
 	write(top, 0);
-	let left = budget, end = out.length;
-	if (bytes(out) > left) for (end = 0; end < out.length && left > 0; end++) left -= out.charCodeAt(end) < 128 ? 1 : 3;
+	let size = budget, end = out.length;
+	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
 	const all = out.length > budget ? Math.max(out.length, textIn(top).length) : out.length;
-	return {text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top)};
+	const left = !main ? [] : [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
+		boilerplate.has(role(el)) && !excluded(el) && rendered(el)).map((el) => role(el));
+	return {text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top), left: [...new Set(left)]};
 }
 
 // ---- What a locator finds

@@ -187,6 +187,7 @@ func (s *snapshotText) leftOut() (parts []string) {
 type textParams struct {
 	Element   string `json:"element"`
 	MaxTokens int    `json:"max_tokens"`
+	Main      bool   `json:"main"`
 }
 
 // text is the text of the page as Markdown.
@@ -202,7 +203,8 @@ func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	if err != nil {
 		return pageText{}, err
 	}
-	r, missing, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "time": v.TimeLeft()}, p.Element)
+	r, missing, err := textOf(v, in, page.Object{"max_tokens": p.MaxTokens, "focus": ref, "main": p.Main && ref == "",
+		"time": v.TimeLeft()}, p.Element)
 	r.LeftOut = strings.Trim(r.LeftOut+", "+v.FramesLeftOut(missing, "page.text with their refs"), ", ")
 	return r, err
 }
@@ -214,6 +216,7 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pa
 		pageText
 		Failure *page.Failure
 		Frames  []page.Element
+		Left    []string
 		Partial bool
 	}
 	if err = v.Script(in, &r, "text", args); err == nil && r.Failure != nil {
@@ -222,7 +225,7 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pa
 	if err != nil {
 		return r.pageText, nil, err
 	}
-	if r.Partial {
+	if r.LeftOut = strings.Join(r.Left, ", "); r.Partial {
 		r.LeftOut = page.NotAll
 	}
 	var inFrames []page.Element
