@@ -30,7 +30,12 @@ func server(t *testing.T, c *chrome) string {
 			sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 			_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 				"Sec-WebSocket-Accept: %s\r\n\r\n", base64.StdEncoding.EncodeToString(sum[:]))
-			_, _ = io.ReadByte() // the end of the connection, or that the page closes it
+			_, _ = io.WriteString("\x81\x05hello") // a message of text
+			_ = io.Flush()
+			_, _ = io.ReadByte() // a message, the end of the connection, or that the page closes it
+			if r.URL.RawQuery == "open" {
+				_, _ = io.ReadString(0)
+			}
 		case "/gone":
 			http.Error(w, "nothing here", http.StatusNotFound)
 		case "/cut":
@@ -52,7 +57,8 @@ func TestWebSockets(t *testing.T) {
 	c.show(t, url+"/", `<title>Sockets</title><script>const at = location.origin.replace("http", "ws");
 		const open = new WebSocket(at + "/chat?open"), closed = new WebSocket(at + "/chat?closed"), refused = new WebSocket(at + "/gone");
 		closed.onopen = () => closed.close(); let done = 0;
-		open.onopen = closed.onclose = refused.onclose = () => { if (++done == 3) document.title = "Done" }</script>`)
+		open.onmessage = () => { open.send("bye"); if (++done == 3) document.title = "Done" };
+		closed.onclose = refused.onclose = () => { if (++done == 3) document.title = "Done" }</script>`)
 	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
 		t.Fatal(exit(err))
 	}
@@ -64,8 +70,18 @@ func TestWebSockets(t *testing.T) {
 			`/chat\?open websocket$`)
 		return err == nil && r.Failed == 1 && want.MatchString(r.Text)
 	})
-	r, err := run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Format: "har"})
+	r, err := run(t, c, Requests, RequestsParams{Limit: 20, Address: at + "/chat?open"})
+	id, _, _ := strings.Cut(r.Text, " ")
+	waitUntil(t, "the messages", func() bool {
+		r, err = run(t, c, Requests, RequestsParams{ID: id, Limit: 1})
+		return err == nil && strings.Contains(r.Request.Messages, "\n")
+	})
+	if r.Request.Messages != "received \"hello\"\nsent \"bye\"" || r.Request.Note != "" {
+		t.Errorf("%+v", r.Request)
+	}
+	r, err = run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Format: "har"})
 	if har := effects(r.HAR); err != nil || strings.Count(har, `"_resourceType":"websocket"`) != 3 ||
+		strings.Count(har, `"opcode":1`) != 3 || strings.Contains(har, "hello") ||
 		strings.Count(har, `"startedDateTime":"20`) != 3 {
 		t.Errorf("%s, %s", har, exit(err))
 	}

@@ -488,6 +488,7 @@ type RequestDetails struct {
 	Outcome  string            `json:"outcome"`
 	Sent     map[string]string `json:"sent,omitempty"`
 	SentBody string            `json:"sent_body,omitempty"`
+	Messages string            `json:"messages,omitempty"`
 	Received map[string]string `json:"received,omitempty"`
 	Body     string            `json:"body,omitempty"`
 	Note     string            `json:"note,omitempty"`

@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      5997, // what the plugin page uses of it
 	"cdp/page":                 537,  // the host's part of page: words, and what its calls need
-	"cdp/internal/keeper":      8956, // functions and steps that package page uses; frames of the back/forward cache
-	"cdp/internal/keeper/page": 4626, // the acts of page; values of the console; dropped files; hidden and left pages
+	"cdp/internal/keeper":      9002, // what package page uses; frames of the back/forward cache; messages of WebSockets
+	"cdp/internal/keeper/page": 4656, // the acts of page; values of the console; dropped files; hidden and left pages
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13085, // subjects; addresses of calls; imports; signals of servers; values of files

@@ -123,6 +123,59 @@ type activity struct {
 	requests map[string]string // URLs of the requests under way, by id
 	since    int64             // the order of the last event before the document
 	logged   int               // objects logged since the last release
+	sockets  []*socket         // the newest last
+}
+
+// socket is a WebSocket with the last messages that went through it.
+type socket struct {
+	id     string
+	frames []Frame
+}
+
+// Frame is a message of a WebSocket.
+type Frame struct {
+	Sent   bool
+	Time   float64 // in seconds, on the browser's clock
+	Opcode int     // 1 for text; other data is in Base64
+	Data   string  // at most maxFrame bytes
+}
+
+// Of each of the newest sockets of a target the last messages are kept.
+const maxSockets, maxFrames, maxFrame = 20, 20, 1024
+
+// addFrame keeps a message of a WebSocket.
+func (a *activity) addFrame(id string, sent bool, params json.RawMessage) {
+	at := slices.IndexFunc(a.sockets, func(s *socket) bool { return s.id == id })
+	if at < 0 {
+		a.sockets = append(a.sockets[max(0, len(a.sockets)-maxSockets+1):], &socket{id: id})
+		at = len(a.sockets) - 1
+	}
+	var p struct {
+		Timestamp float64
+		Response  struct {
+			Opcode int
+			Data   string `json:"payloadData"`
+		}
+	}
+	_ = json.Unmarshal(params, &p)
+	s, data := a.sockets[at], p.Response.Data
+	if len(data) > maxFrame {
+		data = strings.ToValidUTF8(data[:maxFrame], "") + "…"
+	}
+	s.frames = append(s.frames[max(0, len(s.frames)-maxFrames+1):], Frame{sent, p.Timestamp, p.Response.Opcode,
+		strings.Clone(data)})
+}
+
+// Frames returns the last messages of a WebSocket of a target, the oldest first.
+func (ev *Events) Frames(t *target.Target, id string) []Frame {
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	for _, s := range ev.activityOf(t).sockets {
+		if s.id == id {
+			return slices.Clone(s.frames)
+		}
+	}
+	return nil
 }
 
 // activityOf returns the activity of a target.
@@ -162,6 +215,9 @@ func (ev *Events) trackRequest(r *Record, t *target.Target) {
 		ev.activityOf(t).addRequest(id, r.url)
 	case network.ResponseReceived.Method:
 		r.url, r.status = clipURL(scan.Text(r.Params, "response", "url")), scan.Number(r.Params, "response", "status")
+	case network.WebSocketFrameSent.Method, network.WebSocketFrameReceived.Method:
+		ev.activityOf(t).addFrame(id, r.Method == network.WebSocketFrameSent.Method, r.Params)
+		fallthrough
 	default:
 		if id != "" {
 			ev.findRequest(id, r, t)

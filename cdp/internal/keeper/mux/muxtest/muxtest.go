@@ -43,8 +43,8 @@ func (f *Browser) Send(message []byte) error {
 	if err := json.Unmarshal(message, &q); err != nil {
 		return err
 	}
-	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Network.enable", "Runtime.enable", "Log.enable",
-		"Page.getFrameTree"}, q.Method) {
+	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Page.getFrameTree",
+		"Page.setInterceptFileChooserDialog", "Network.enable", "Runtime.enable", "Log.enable"}, q.Method) {
 		f.Automatic = append(f.Automatic, q)
 		f.Answer(q, `{}`)
 	} else {

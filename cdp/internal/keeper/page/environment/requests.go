@@ -39,6 +39,19 @@ func (x *exchange) failed() bool {
 	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !strings.HasSuffix(x.sent.URL, page.OwnIcon)
 }
 
+func (x *exchange) isSocket() bool { return x.kind == "WebSocket" }
+
+// frames returns the last messages of a WebSocket.
+func (x *exchange) frames(v *page.Visit) []event.Frame {
+	v.Keeper.Mux.Lock()
+	t := v.Keeper.Tracker.ByID[x.target]
+	v.Keeper.Mux.Unlock()
+	if t == nil {
+		return nil
+	}
+	return v.Keeper.Events.Frames(t, x.requestID)
+}
+
 func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
 
 func (x *exchange) milliseconds() int64 {
@@ -213,8 +226,9 @@ type requestDetails struct {
 	Sent     map[string]string `json:"sent,omitempty"` // headers
 	SentBody string            `json:"sent_body,omitempty"`
 	Received map[string]string `json:"received,omitempty"`
-	Body     string            `json:"body,omitempty"` // base64 if it is not text
-	Note     string            `json:"note,omitempty"` // what is missing
+	Body     string            `json:"body,omitempty"`     // base64 if it is not text
+	Messages string            `json:"messages,omitempty"` // the last ones of a WebSocket, a line for each
+	Note     string            `json:"note,omitempty"`     // what is missing
 }
 
 // requests shows which requests the page has made.
@@ -237,7 +251,7 @@ func requests(v *page.Visit, p requestsParams) (*requestList, *api.Error) {
 		}
 	}
 	if p.Format == "har" {
-		r.HAR = harOf(found)
+		r.HAR = harOf(v, found)
 		return r, nil
 	}
 	slices.Reverse(found)
@@ -274,6 +288,14 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 			d.Note = "the browser no longer has the body that was sent"
 		}
 		d.SentBody = page.Clip(sent.PostData, maxBody)
+	}
+	if x.isSocket() {
+		var lines []string
+		for _, f := range x.frames(v) {
+			lines = append(lines, map[bool]string{true: "sent ", false: "received "}[f.Sent]+page.Quote(f.Data))
+		}
+		d.Messages = strings.Join(lines, "\n")
+		return d
 	}
 	if !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
 		return d
@@ -348,7 +370,7 @@ func queryOf(address string) []pair {
 }
 
 // harOf returns exchanges in the format HAR 1.2, without bodies, cookies and what else opens something.
-func harOf(all []*exchange) any {
+func harOf(v *page.Visit, all []*exchange) any {
 	entries := []page.Object{}
 	for _, x := range all {
 		address, version := redactURL(x.sent.URL), cmp.Or(x.Protocol, "unknown")
@@ -364,6 +386,14 @@ func harOf(all []*exchange) any {
 		}
 		if x.err != "" {
 			entry["_error"] = x.err
+		}
+		if x.isSocket() { // as Chrome exports it, without data
+			messages := []page.Object{}
+			for _, f := range x.frames(v) {
+				messages = append(messages, page.Object{"type": map[bool]string{true: "send", false: "receive"}[f.Sent],
+					"time": x.wall + f.Time - x.began, "opcode": f.Opcode, "data": ""})
+			}
+			entry["_webSocketMessages"] = messages
 		}
 		entries = append(entries, entry)
 	}
