@@ -81,7 +81,7 @@ func TestWebSockets(t *testing.T) {
 	}
 	r, err = run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Format: "har"})
 	if har := effects(r.HAR); err != nil || strings.Count(har, `"_resourceType":"websocket"`) != 3 ||
-		strings.Count(har, `"opcode":1`) != 3 || strings.Contains(har, "hello") ||
+		strings.Count(har, `"opcode":1`) < 2 || strings.Contains(har, "hello") ||
 		strings.Count(har, `"startedDateTime":"20`) != 3 {
 		t.Errorf("%s, %s", har, exit(err))
 	}

@@ -331,21 +331,23 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 		return err
 	}
 	since := lastSeq(v)
-	if err := v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err != nil {
-		return err
-	}
 	var opened page.Chooser
-	ctx, cancel := context.WithTimeout(v.Ctx, chooserTime)
-	defer cancel()
-	err = v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
-		records, _ := v.Records(since, page.ChooserOpened)
-		for _, e := range records {
-			found = json.Unmarshal(e.Params, &opened) == nil
-		}
-		return found
-	})
+	if err = v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err == nil {
+		ctx, cancel := context.WithTimeout(v.Ctx, chooserTime)
+		defer cancel()
+		err = v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
+			records, _ := v.Records(since, page.ChooserOpened)
+			for _, e := range records {
+				found = json.Unmarshal(e.Params, &opened) == nil
+			}
+			return found || v.Dialog() != nil
+		})
+	}
 	why := ""
 	switch {
+	case page.IsDialog(err) || opened.Mode == "" && v.Dialog() != nil:
+		why = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it has opened a dialog, " +
+			"which page.dialog answers"
 	case err != nil:
 		why = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no chooser"
 	case opened.Node == 0:
