@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      5997, // what the plugin page uses of it
 	"cdp/page":                 537,  // the host's part of page: words, and what its calls need
 	"cdp/internal/keeper":      9002, // what package page uses; frames of the back/forward cache; messages of WebSockets
-	"cdp/internal/keeper/page": 4656, // the acts of page; values of the console; dropped files; hidden and left pages
+	"cdp/internal/keeper/page": 4659, // the acts of page; values of the console; dropped files; hidden and left pages
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13085, // subjects; addresses of calls; imports; signals of servers; values of files

@@ -343,13 +343,13 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 			return found || v.Dialog() != nil
 		})
 	}
+	const none = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it "
 	why := ""
 	switch {
 	case page.IsDialog(err) || opened.Mode == "" && v.Dialog() != nil:
-		why = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it has opened a dialog, " +
-			"which page.dialog answers"
+		why = none + "has opened a dialog, which page.dialog answers"
 	case err != nil:
-		why = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it opens no chooser"
+		why = none + "opens no chooser"
 	case opened.Node == 0:
 		why = "it opens a chooser by showOpenFilePicker, in which only a person can choose"
 	case len(paths) > 1 && opened.Takes() == page.OneFile:
