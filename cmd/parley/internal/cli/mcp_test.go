@@ -152,8 +152,8 @@ func TestServeHTTP(t *testing.T) {
 
 // TestServersCompileAhead checks that a server compiles a shipped plugin that nobody calls.
 func TestServersCompileAhead(t *testing.T) {
-	for name, start := range map[string]func(home string){
-		"stdio": func(home string) {
+	for name, start := range map[string]func(t *testing.T, home string){
+		"stdio": func(t *testing.T, home string) {
 			cmd := exec.Command("parley", "mcp")
 			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
 			in, err := cmd.StdinPipe()
@@ -165,11 +165,11 @@ func TestServersCompileAhead(t *testing.T) {
 				_ = cmd.Wait()
 			})
 		},
-		"http": func(home string) { serveHTTP(t, home, 2) },
+		"http": func(t *testing.T, home string) { serveHTTP(t, home, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			start(home)
+			start(t, home)
 			for {
 				compiled, err := filepath.Glob(filepath.Join(home, "cache", "wasm", "*", "checksums.json"))
 				if err != nil {
