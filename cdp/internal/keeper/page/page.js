@@ -30,6 +30,7 @@ const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGEl
 const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
 const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
 const evaluateXPath = method(Document, "evaluate");
+const animations = method(Document, "getAnimations");
 const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
 const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
 const queryShadow = method(DocumentFragment, "querySelectorAll");
@@ -1044,7 +1045,7 @@ const lineMarks = new Map([["li", "- "], ...Array.from({length: 6}, (_, i) => [`
 // mainPart returns what holds the main content of the document.
 function mainPart() {
 	for (const css of ["main,[role=main]", "article"]) {
-		const all = [...queryDocument(document, css)].filter((el) => !excluded(el) && rendered(el) && visible(el));
+		const all = [...queryDocument(document, css)].filter(inTree);
 		if (all.length) return all.reduce((a, b) => textContent(b).length > textContent(a).length ? b : a);
 	}
 	return documentElement(document);
@@ -1129,7 +1130,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
 	const all = out.length > budget ? Math.max(out.length, textIn(top).length) : out.length;
 	const left = !main ? [] : [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
-		boilerplate.has(role(el)) && !excluded(el) && rendered(el)).map((el) => role(el));
+		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
 	return {text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top), left: [...new Set(left)]};
 }
 
@@ -1235,21 +1236,28 @@ function boxOf(el) {
 	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
 }
 
+// atRest reports whether an element stays where it is as far as is known: the watch of the last act has seen no change
+// lately, and no animation runs. A guard tells when that was wrong.
+const restTime = 50;
+const atRest = () => action && !action.stopped && !action.missed && performance.now() - action.last > restTime &&
+	!animations(document).length;
+
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
-async function ready(el, {keys, covered = true, edit = false, scroll = true, offset} = {}) {
+async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
 	el = standIn(el);
 	if (edit && (el.readOnly === true || attribute(el, "aria-readonly") === "true")) return {why: "it is read-only"};
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
-	let box = boxOf(el);
+	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!box.width || !box.height) return {why: "it has no size"};
 	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth)) {
 		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+		still = keys;
 	}
 	box = boxOf(el);
-	if (!keys) await frame(); // the keyboard reaches an element wherever it moves
+	if (!still) await frame();
 	const now = boxOf(el);
 	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
@@ -1338,6 +1346,7 @@ function guard(ref, to) {
 function landed() {
 	const {el, received = false, missed = null, pressed = null} = guarded || {};
 	guarded = null;
+	if (missed && action) action.missed = true;
 	const held = () => {
 		const box = boxOf(standIn(el));
 		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
@@ -1408,6 +1417,7 @@ function prepare(el) {
 	const events = ["focusin", "input", "change", "scroll"];
 	for (const type of events) listen(window, type, onEvent, {capture: true, passive: true});
 	now.stop = () => {
+		now.stopped = true;
 		stop();
 		for (const type of events) unlisten(window, type, onEvent, {capture: true});
 	};
@@ -1466,7 +1476,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		return here();
 	}
 	if (how.files) return beginFiles(locator, how);
-	const at = await aim(locator, {...how, keys: focuses});
+	const at = await aim(locator, {...how, keys: focuses, guarded: guards});
 	if (at.failure) return at;
 	const el = one({ref: at.ref}).el, refused = refusal(el, given);
 	if (refused) return refused;
