@@ -312,7 +312,7 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 
 // OperatorFile is a file in the configuration folder by which the operator says what is allowed: the two files of the
 // policy, and those that other packages keep beside them. All are read and replaced with the same checks. The zero
-// value is no file.
+// value names no file.
 type OperatorFile struct{ Path string }
 
 // Read returns the whole file; exists is false only if nothing has the name. The error is a *host.Error of code

@@ -357,7 +357,7 @@ func (l *Listener) Finish(why string) {
 // batchBytes is about how much of the queue is taken at once.
 const batchBytes = 64 << 10
 
-// Next waits for events, and returns those at the beginning of the queue as lines. If there are none any more, it
+// Next waits for events, and returns those at the beginning of the queue as lines. If there are no more, it
 // returns the reason of the end.
 func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 	l.mu.Lock()
