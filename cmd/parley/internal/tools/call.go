@@ -136,8 +136,9 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	}
 	if at.Tool != nil {
 		if h.Names().Conflicts(at, o.Words) {
-			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else elsewhere; a value goes into --param",
-				manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name)
+			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other tools; "+
+				"a value goes into --param", manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name).
+				WithSteps(host.DescribeStep(at.Name(), 0))
 		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
 			call.Invalid = host.AsError(err)
