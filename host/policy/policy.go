@@ -212,7 +212,8 @@ func ask[T any](p *Policy, say func(*state) T) (said T, err error) {
 func (p *Policy) Egress() (host.EgressRules, error) {
 	return ask(p, func(s *state) (rules host.EgressRules) {
 		rules.Networks = first(s.files(), func(f *file) ([]netip.Prefix, bool) { return f.networks, f.networks != nil })
-		rules.Proxy = slices.ContainsFunc(s.files(), func(f *file) bool { return f.proxy == proxyEnvironment })
+		proxy := first(s.files(), func(f *file) (string, bool) { return f.proxy, f.proxy != "" })
+		rules.Proxy = proxy == proxyEnvironment
 		return rules
 	})
 }

@@ -536,12 +536,41 @@ concurrent_calls = 6`
 	if d.Limits != want {
 		t.Errorf("%+v", d.Limits)
 	}
-	none := load(t, "", "")
-	rules, _ = none.Egress()
-	audit, _ := none.Audit()
-	hosts, _ := none.AttachHosts()
-	if rules.Networks != nil || rules.Proxy || audit != AuditOn || hosts != nil {
-		t.Errorf("%+v, %s, %v", rules, audit, hosts)
+	if said := operatorSays(t, load(t, "", "")); said != "{[] false}, on, [], false" {
+		t.Error(said)
+	}
+}
+
+// operatorSays returns all that the files say under [operator].
+func operatorSays(t *testing.T, p *Policy) string {
+	t.Helper()
+	rules, err := p.Egress()
+	audit, err2 := p.Audit()
+	hosts, err3 := p.AttachHosts()
+	yes, err4 := p.AllowYes()
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%v, %v, %v, %v", rules, audit, hosts, yes)
+}
+
+// TestOperatorByHand sets each key in both files, with each other's values: what was written by hand decides, also where
+// it allows nothing.
+func TestOperatorByHand(t *testing.T) {
+	for key, values := range map[string][2]string{
+		"networks": {`[]`, `["10.1.0.0/16"]`}, "attach": {`[]`, `["build-host"]`}, "proxy": {`"none"`, `"environment"`},
+		"audit": {`"required"`, `"off"`}, "allow_yes": {`false`, `true`},
+	} {
+		section := func(value string) string { return "[operator]\n" + key + " = " + value }
+		for i, value := range values {
+			hand := operatorSays(t, load(t, section(value), ""))
+			if both := operatorSays(t, load(t, section(value), section(values[1-i]))); both != hand {
+				t.Errorf("%s = %s by hand, %s in %s: %s, want %s", key, value, values[1-i], GrantsFile, both, hand)
+			}
+		}
+		if operatorSays(t, load(t, "", section(values[0]))) == operatorSays(t, load(t, "", section(values[1]))) {
+			t.Errorf("%s in %s has no effect", key, GrantsFile)
+		}
 	}
 }
 
