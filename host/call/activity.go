@@ -71,8 +71,9 @@ func (a *activity) recordDenial(right string) {
 	}
 }
 
-// denyUse adds a denial to the answer of the call, once for each right and reason.
+// denyUse adds a denial to the record of the call, and to its answer, once for each right and reason.
 func (a *activity) denyUse(right, why string) {
+	a.recordDenial(right)
 	denial := host.Denial{Right: right, Why: why}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,6 +33,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 		for range 2 {
 			_, _ = readSecret(ctx, r, "KEY")
 			_, _ = sendHTTP(ctx, r, "GET", "https://evil.example")
+			_ = r.Deny("fs:ro:/data", "it is not granted")
 			_, _ = callTool(ctx, r, "third.echo", json.RawMessage(`{}`), "")
 			_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{}`), "")
 		}
@@ -48,7 +49,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 	}
 	events := rec.all()
 	outer := events[len(events)-1]
-	if want := []string{"secret:read:KEY", "http:GET:https://evil.example",
+	if want := []string{"secret:read:KEY", "http:GET:https://evil.example", "fs:ro:/data",
 		"tool:third.echo"}; !slices.Equal(outer.Refused, want) {
 		t.Errorf("refused %q, want %q", outer.Refused, want)
 	}

@@ -15,6 +15,9 @@ import (
 func TestLowPriority(t *testing.T) {
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	must(t, err)
+	if before == 10 {
+		t.Skip("the priority of this process is that of the compiler already")
+	}
 	for _, low := range []bool{true, false} {
 		argument, err := json.Marshal(compilation{Dir: t.TempDir(), CPU: time.Minute, Memory: 1 << 30, Low: low})
 		must(t, err)
