@@ -264,7 +264,7 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	err := p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
 		found, err := c.As(api.CommandLine).Sessions(ctx)
 		for _, s := range found {
-			key := s.Session
+			key, _, _ := strings.Cut(s.Session, contextMark)
 			if key == api.DefaultSession {
 				key = host.Session{}.Key()
 			}

@@ -109,9 +109,9 @@ func repeatStep(r *host.Request, options host.StepOptions) host.Step {
 	return step.At(r.Options)
 }
 
-// browserOf and pageOf return the options that direct a step to the browser of a call, and to its page.
+// browserOf and pageOf return the options that direct a step to the browser and context of a call, and to its page.
 func browserOf(r *host.Request) host.Options {
-	return host.Options{Browser: pageOf(r).Browser}
+	return host.Options{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
 }
 
 func pageOf(r *host.Request) host.Options {

@@ -31,6 +31,14 @@ func callerOf(r *host.Request) api.Caller {
 	if by.Session == api.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
 		by.Session = "" // a program that names no session has one of its own name, not the person's
 	}
+	if name := r.Options.Context; name != "" { // a session of its own for the keeper, which ends with the first one
+		of := by.SessionKey()
+		by.Within = append([]string{of}, by.Within...)
+		if of == api.DefaultSession {
+			of = (host.Session{}).Key()
+		}
+		by.Session = of + contextMark + name
+	}
 	if p := r.Session.Plugin; p != nil {
 		by.Digest, by.HTTP = p.Digest, p.Grant.HTTP
 		for _, g := range p.Grant.FS {
@@ -41,6 +49,9 @@ func callerOf(r *host.Request) api.Caller {
 	}
 	return by
 }
+
+// contextMark is between the key of a session and the name of a further browser context of it. No name has it.
+const contextMark = "#"
 
 // sessionKey returns the keeper's key of a session.
 func sessionKey(key string) string {

@@ -188,6 +188,7 @@ type Options struct {
 
 	Browser string // "": the default browser
 	Target  string // "": the current target
+	Context string // further browser context of the session, with pages and logins of its own; "": the first one
 	DryRun  bool
 	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool

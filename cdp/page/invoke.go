@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
@@ -87,7 +88,7 @@ func (c *invocation) send(ctx context.Context, verb string, params json.RawMessa
 // page gets are copied to where its browser finds them, and the secret that a field gets is read.
 func (c *invocation) prepare(ctx context.Context, tool string, params json.RawMessage) (json.RawMessage, error) {
 	switch tool {
-	case "open", "fill", "press", "upload":
+	case "downloads", "fill", "open", "press", "upload":
 	default:
 		return params, nil
 	}
@@ -97,6 +98,11 @@ func (c *invocation) prepare(ctx context.Context, tool string, params json.RawMe
 	case err != nil:
 	case tool == "press":
 		return params, checkPaste(c.Request, tool, q)
+	case tool == "downloads" && given(q, "save"):
+		var path string
+		err = json.Unmarshal(q["save"], &path)
+		c.RecordUse("fs:write:" + filepath.Clean(path))
+		return params, err
 	case tool == "open" && given(q, "here") && !given(q, "new"):
 		q["new"] = json.RawMessage(fmt.Sprint(string(q["here"]) != "true"))
 	case tool == "fill" && given(q, "secret"):

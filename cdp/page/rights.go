@@ -11,7 +11,8 @@ import (
 )
 
 // readsWithout are the parameters without which a call of a tool only shows something.
-var readsWithout = map[string]string{"cookies": "value", "dialog": "action", "route": "action", "storage": "value"}
+var readsWithout = map[string]string{"cookies": "value", "dialog": "action", "downloads": "save", "route": "action",
+	"storage": "value"}
 
 // effectOf returns the effect of a call: one of a tool that sets something may only show it.
 func effectOf(j *host.Job) string {

@@ -108,7 +108,7 @@ func checkPart(t *testing.T, tool string, params map[string]json.RawMessage, par
 // TestEffectsAreReviewed compares the effects of the tools, on which rights depend, with those that were reviewed, and
 // checks of which calls a tool that writes only reads.
 func TestEffectsAreReviewed(t *testing.T) {
-	read := strings.Fields("snapshot text find get wait expect screenshot requests console downloads vitals")
+	read := strings.Fields("snapshot text find get wait expect screenshot requests console vitals")
 	for _, tool := range tools.All() {
 		want := manifest.EffectWrite
 		if slices.Contains(read, tool.Name) {
@@ -124,6 +124,7 @@ func TestEffectsAreReviewed(t *testing.T) {
 		{"cookies", `{"name":"a"}`, "read"}, {"cookies", `{"name":"a","value":""}`, "destructive"},
 		{"storage", `{"key":"a"}`, "read"}, {"storage", `{"key":"a","value":"b"}`, "destructive"},
 		{"tabs", `{}`, "read"}, {"tabs", `{"action":"list"}`, "read"}, {"tabs", `{"action":"close"}`, "destructive"},
+		{"downloads", `{"wait":1}`, "read"}, {"downloads", `{"save":"/a"}`, "destructive"},
 		{"click", `{}`, "destructive"}, {"route", `[]`, "destructive"},
 	} {
 		if got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {

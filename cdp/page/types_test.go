@@ -163,11 +163,20 @@ type DialogResult struct {
 }
 
 type DownloadsParams struct {
-	Wait int64 `json:"wait,omitempty"`
+	Wait int64  `json:"wait,omitempty"`
+	Save string `json:"save,omitempty"`
+	Name string `json:"name,omitempty"`
 }
 
 type DownloadsResult struct {
 	Downloads []Download `json:"downloads"`
+	Saved     *Saved     `json:"saved,omitempty"`
+}
+
+type Saved struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
 }
 
 type Download struct {

@@ -244,6 +244,7 @@ func (p *Params) Retry(params json.RawMessage, o host.Options) *host.Step {
 	s := host.CallStep(p.Tool, params).At(o)
 	kept := p.GivenOptions
 	kept.Browser, kept.Target = cmp.Or(s.Options.Browser, kept.Browser), cmp.Or(s.Options.Target, kept.Target)
+	kept.Context = cmp.Or(s.Options.Context, kept.Context)
 	kept.DryRun = kept.DryRun || o.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
 	if o.Timeout != p.Options.Timeout {
 		kept.Timeout = o.Timeout
@@ -323,6 +324,7 @@ func (p *Params) moveOptions(
 		delete(given, name)
 		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
 		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
+		o.Context = cmp.Or(moved.Context, o.Context)
 		changes = append(changes, host.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
 	}
 	return given, changes

@@ -60,6 +60,7 @@ type PlanOptions struct {
 	Until   string `json:"until,omitempty"` // the event to wait for
 	Browser string `json:"browser,omitempty"`
 	Target  string `json:"target,omitempty"`
+	Context string `json:"context,omitempty"`
 }
 
 // PlanQuery says what to plan, and for whom.
@@ -69,6 +70,7 @@ type PlanQuery struct {
 	Principal host.Principal
 	Browser   string // of all calls; "" for the default
 	Target    string // of all calls; "" for the current page of the session
+	Context   string // of all calls; "" for the first one
 }
 
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
@@ -90,12 +92,14 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 	p := &planner{catalog: catalog, made: map[string]int{}, own: at.Provider.Info().Name,
 		plan: &Plan{Tool: at.Name(), Given: q.Params, Effect: at.Tool.Effect},
 	}
+	p.options.Context = q.Context
 	if q.Browser != host.DefaultBrowser {
 		p.options.Browser = q.Browser
 	}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
-			Options: host.Options{Browser: cmp.Or(q.Browser, host.DefaultBrowser), Target: q.Target}})
+			Options: host.Options{Browser: cmp.Or(q.Browser, host.DefaultBrowser), Target: q.Target,
+				Context: q.Context}})
 		if step != nil {
 			if _, err := p.call(manifest.FlowCall{Tool: step.Tool, Params: step.Params}, step.Choose, nil); err != nil {
 				return nil, err

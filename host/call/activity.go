@@ -168,7 +168,8 @@ func (r *run) repeatKey() string {
 	if r.auth.effect() == manifest.EffectRead {
 		params = withoutNumbers(params)
 	}
-	return strings.Join([]string{r.answer.Tool, r.call.Options.Browser, r.call.Options.Target, string(params)}, " ")
+	return strings.Join([]string{r.answer.Tool, r.call.Options.Browser, r.call.Options.Target, r.call.Options.Context,
+		string(params)}, " ")
 }
 
 // withoutNumbers returns a JSON text without the digits of its numbers.

@@ -27,11 +27,13 @@ func (a *authorization) confineAll(context.Context) error {
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
 // may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
 // folders that they were granted, MCP clients those in the folders that the policy lists for them; a.confined then has
-// the paths of this machine, or where a tool gets none the texts that stand for the files.
+// the paths of this machine, or where a tool gets none the texts that stand for the files. A file to make is
+// FOLDER//REST: no link may lead out of FOLDER when it is made.
 func (a *authorization) confine(d host.Decision) error {
 	tool := a.params.At.Tool
 	anything := a.call.Principal.Name == host.CallerCLI
-	if len(tool.URL)+len(tool.Files) == 0 || anything && !sharesFiles(tool) {
+	shares, saves := hasMark(tool, sharedMark), hasMark(tool, savedMark)
+	if len(tool.URL)+len(tool.Files) == 0 || anything && !shares && !saves {
 		return nil
 	}
 	params, err := jsontext.Decode(a.params.Value, jsontext.Limits{Bytes: host.MaxParams})
@@ -47,11 +49,14 @@ func (a *authorization) confine(d host.Decision) error {
 		}
 	}
 	resolve := func(name string) (string, error) {
-		if anything {
+		switch {
+		case saves:
+			return a.resolveNew(d, name, anything)
+		case anything:
 			return a.behalf.shared.add(a.params.Tool, name, name, openAnywhere)
 		}
-		root, path, err := a.resolveFile(d, name)
-		if err != nil || !sharesFiles(tool) {
+		root, path, err := a.resolveFile(d, name, false)
+		if err != nil || !shares {
 			return path, err
 		}
 		return a.behalf.shared.add(a.params.Tool, name, path,
@@ -97,10 +102,31 @@ func (a *authorization) checkURL(given string) (string, error) {
 	return "", withGrantStep(a.call.Principal.Name, e, asked, "http:GET:"+to.String())
 }
 
+// resolveNew returns FOLDER//REST of a file that the caller wants to be made, or of the folder for it. The command line
+// may name any.
+func (a *authorization) resolveNew(d host.Decision, name string, anything bool) (string, error) {
+	if anything {
+		path, err := filepath.Abs(name)
+		return filepath.Dir(path) + "//" + filepath.Base(path), err
+	}
+	name = path.Clean(name)
+	base := "."
+	root, folder, err := a.resolveFile(d, name, true)
+	if err != nil {
+		base = path.Base(name)
+		root, folder, err = a.resolveFile(d, path.Dir(name), true)
+	}
+	if err != nil {
+		return "", err
+	}
+	rest, err := filepath.Rel(root, filepath.Join(folder, base))
+	return root + "//" + rest, err
+}
+
 // resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
 // path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
-// folder must be writable; symbolic links are followed only inside it.
-func (a *authorization) resolveFile(d host.Decision, name string) (root, file string, err error) {
+// folder must be writable; symbolic links are followed only inside it. A client may name a folder only to save a file.
+func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (root, file string, err error) {
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", a.params.Tool,
 			manifest.CleanLine(name))
@@ -109,16 +135,16 @@ func (a *authorization) resolveFile(d host.Decision, name string) (root, file st
 	if !plugin {
 		folders = nil
 		for _, folder := range d.Files {
-			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: "ro"})
+			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
 		}
 	}
 	refused := func(mode string) error {
 		if plugin {
 			return a.denyPluginFile(name, mode)
 		}
-		return a.denyClientFile(name, mode)
+		return a.denyClientFile(name, mode, saves)
 	}
-	mode := "ro"
+	mode := modes[saves]
 	for _, pathOf := range []func(host.FSGrant) string{
 		func(g host.FSGrant) string { return g.Path },
 		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
@@ -140,11 +166,14 @@ func (a *authorization) resolveFile(d host.Decision, name string) (root, file st
 				return "", "", refused(mode)
 			}
 			info, err := os.Stat(source)
-			own := a.host.cfg.Own
-			if err == nil && own.Guard().Denies(info) || own.Check(filepath.Dir(source), false) != nil {
+			own, folder := a.host.cfg.Own, filepath.Dir(source)
+			if saves {
+				folder = source
+			}
+			if err == nil && own.Guard().Denies(info) || own.Check(folder, saves) != nil {
 				return "", "", refused(mode)
 			}
-			if err == nil && info.Mode().IsRegular() || err == nil && info.IsDir() && g.Mode == "rw" {
+			if err == nil && info.Mode().IsRegular() && !saves || err == nil && info.IsDir() && g.Mode == "rw" {
 				return root, source, nil
 			}
 			if err != nil || !info.IsDir() {
@@ -156,13 +185,20 @@ func (a *authorization) resolveFile(d host.Decision, name string) (root, file st
 	return "", "", refused(mode)
 }
 
-// denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.
-func (a *authorization) denyClientFile(name, mode string) error {
-	client, folder := host.Printable(a.call.Principal.Name), path.Dir(name)
-	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not a file in a folder that the policy lists under files for %s",
-		host.Printable(name), client))
-	switch err := a.host.cfg.Own.Check(folder, false); {
-	case mode == "rw":
+// modes are those of grants of folders for what is only read, and for what is written.
+var modes = map[bool]string{false: "ro", true: "rw"}
+
+// denyClientFile returns the error of a client that may not name a file, or a folder to save to. It says what the
+// operator can do about it.
+func (a *authorization) denyClientFile(name, mode string, saves bool) error {
+	client, folder, what := host.Printable(a.call.Principal.Name), path.Dir(name), "a file in"
+	if saves {
+		folder, what = name, "in"
+	}
+	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not %s a folder that the policy lists under files for %s",
+		host.Printable(name), what, client))
+	switch err := a.host.cfg.Own.Check(folder, saves); {
+	case mode == "rw" && !saves:
 		e.Message += "; clients can name files, not folders"
 	case err != nil:
 		e.Message += "; the policy cannot list its folder" // the reason names folders of the user

@@ -22,6 +22,8 @@ const browser = `{
        "note": {"type": "string"}, "x": {"type": "number"}}}},
     {"name": "upload", "docs": {"brief": "Give files to a page"}, "effect": "read", "reach": "machine",
      "files": ["/files", "/data/files"], "params": {"type": "object", "properties": {"files": {}, "data": {"type": "object"}}}},
+    {"name": "save", "docs": {"brief": "Save a file"}, "effect": "write", "reach": "machine", "files": ["/to"],
+     "params": {"type": "object", "properties": {"to": {"type": "string", "x-saved": true}}}},
     {"name": "plain", "docs": {"brief": "Name no file"}, "effect": "read",
      "params": {"type": "object", "properties": {"url": {"type": "string"}}}}
   ]
@@ -293,4 +295,48 @@ func FuzzConfine(f *testing.F) {
 			t.Errorf("%q became %q", params, sent.URL)
 		}
 	})
+}
+
+// TestConfineSaves names files to make: a person anywhere, a client in the folders of its rule, a plugin in those that
+// it was granted to write to. A refusal says which folder the operator can allow.
+func TestConfineSaves(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	for _, name := range []string{"ro", "rw", "outside", "up", "up/sub"} {
+		if err := os.Mkdir(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(in("outside"), in("up", "link")); err != nil {
+		t.Skip("links cannot be made here: ", err)
+	}
+	call := confined(t, host.Grant{FS: []host.FSGrant{
+		{Path: "/data", Source: in("ro"), Mode: "ro"}, {Path: "/out", Source: in("rw"), Mode: "rw"},
+	}}, []string{in("up")})
+	const person, client, plugin = "cli", "mcp:some", "plugin:one"
+	for _, c := range []struct{ by, path, want string }{
+		{person, in("outside", "a"), in("outside") + "//a"},
+		{client, in("up", "a"), in("up") + "//a"}, {client, in("up"), in("up") + "//."},
+		{client, in("up", "sub", "a"), in("up") + "//sub/a"}, {client, in("up") + "/", in("up") + "//."},
+		{plugin, "/out/a", in("rw") + "//a"}, {plugin, in("rw", "a"), in("rw") + "//a"},
+		{client, in("up", "link", "a"), ""}, {client, in("up", "..", "a"), ""}, {client, in("up", "none", "a"), ""},
+		{client, "a", ""}, {client, in("outside", "a"), ""}, {plugin, "/data/a", ""}, {plugin, in("up", "a"), ""},
+	} {
+		params, _ := json.Marshal(map[string]string{"to": c.path})
+		got, err := call(c.by, "save", string(params))
+		if want := `{"to":"` + c.want + `"}`; c.want != "" && (err != nil || got != want) {
+			t.Errorf("%s: %s: %s, %v", c.by, c.path, got, err)
+		}
+		if c.want == "" && err == nil {
+			t.Errorf("%s may save %s", c.by, c.path)
+		}
+	}
+	_, err2 := call(client, "save", `{"to":"`+in("outside", "a")+`"}`)
+	if want := `the operator can add "` + in("outside") + `" to files in [callers."mcp:some"]`; err2 == nil ||
+		!strings.Contains(err2.Message, want) {
+		t.Errorf("%v, want %s", err2, want)
+	}
 }

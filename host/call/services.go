@@ -64,6 +64,7 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 	if r.behalf.innerCalls.Add(1) > maxInnerCalls {
 		return nil, host.Errorf(host.LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
 	}
+	o.Context = cmp.Or(o.Context, r.call.Options.Context)
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
 	if v.grant.Browser && o.Browser == "" {
 		o.Browser, o.Target = r.call.Options.Browser, cmp.Or(o.Target, r.call.Options.Target)
@@ -328,9 +329,12 @@ type sharedFiles struct {
 	files map[string]*os.File
 }
 
-// sharesFiles reports whether the files that a tool declares are handed on.
-func sharesFiles(t *manifest.Tool) bool {
-	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(sharedMark))
+// savedMark is the member of a schema of a parameter that names a file to make.
+const savedMark = "x-saved"
+
+// hasMark reports whether the files that a tool declares are handed on, or made.
+func hasMark(t *manifest.Tool, mark string) bool {
+	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(mark))
 }
 
 // add opens a file that the caller of a tool may name, and returns the text that stands for it. Path is where it is.

@@ -82,6 +82,8 @@ func callOf(at host.Address, words []string) (host.Step, bool) {
 			s.Options.Browser = value
 		case word == "--target":
 			s.Options.Target = value
+		case word == "--context":
+			s.Options.Context = value
 		case word == "--timeout":
 			timeout, err := time.ParseDuration(value)
 			if err != nil {

@@ -63,7 +63,8 @@ func (w *renderer) step(s host.Step) (nextCall, bool) {
 		if w.mode == Minimal { // which does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
-		place := optionsOf(host.StepOptions{Browser: s.Options.Browser, Target: s.Options.Target})
+		place := optionsOf(host.StepOptions{Browser: s.Options.Browser, Target: s.Options.Target,
+			Context: s.Options.Context})
 		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: place}, s.Choose}, true
 	case host.OpCall:
 		if w.mustChoose(s) {
@@ -121,6 +122,7 @@ func paramsOf(s host.Step) json.RawMessage {
 // callOptions are the options of a call, sorted by name.
 type callOptions struct {
 	Browser    string `json:"browser,omitempty"`
+	Context    string `json:"context,omitempty"`
 	DryRun     bool   `json:"dry_run,omitempty"`
 	JQ         string `json:"jq,omitempty"`
 	MaxBytes   *int   `json:"max_bytes,omitempty"`
@@ -134,7 +136,7 @@ type callOptions struct {
 // optionsOf returns the options of a step that a client can give, nil if there are none.
 func optionsOf(o host.StepOptions) *callOptions {
 	c := callOptions{Browser: o.Browser, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, SendAnyway: o.SendAnyway,
-		Target: o.Target, Wait: o.Wait}
+		Target: o.Target, Context: o.Context, Wait: o.Wait}
 	if o.Timeout > 0 {
 		c.Timeout = o.Timeout.String()
 	}

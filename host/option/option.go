@@ -26,7 +26,7 @@ func Named(name string) string {
 		return "timeout"
 	case "dryrun":
 		return "dry_run"
-	case "browser", "target":
+	case "browser", "target", "context":
 		return strings.ToLower(name)
 	}
 	return ""
@@ -59,6 +59,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 		MaxBytes   *int   `json:"max_bytes"`
 		Browser    string `json:"browser"`
 		Target     string `json:"target"`
+		Context    string `json:"context"`
 		DryRun     bool   `json:"dry_run"`
 		SendAnyway bool   `json:"send_anyway"`
 		OnDialog   string `json:"on_dialog"`
@@ -77,7 +78,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 		}
 	}
 	options := host.Options{
-		Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
+		Browser: o.Browser, Target: o.Target, Context: o.Context, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
 		OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
 	}
 	if o.MaxBytes != nil {
@@ -94,7 +95,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 }
 
 var names = []string{
-	"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait",
+	"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait", "context",
 }
 
 // localNames are the names of [Local].
@@ -181,6 +182,7 @@ var Schema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"properties":{` +
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
 		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
+		`"context":{"type":"string"},` +
 		`"dry_run":{"type":"boolean"},"send_anyway":{"type":"boolean"},` +
 		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]},"jq":{"type":"string","minLength":1},` +
 		`"wait":{"type":"string","enum":["load","idle","none"]}}}`))
@@ -213,6 +215,9 @@ func Check(o host.Options) error {
 		return host.Errorf(host.InvalidArgs, "timeout: %s is negative", o.Timeout)
 	case o.MaxBytes < 0:
 		return host.Errorf(host.InvalidArgs, "max_bytes: %d is negative", o.MaxBytes)
+	}
+	if err := session.CheckName(o.Context); o.Context != "" && err != nil {
+		return host.Errorf(host.InvalidArgs, "context: %s", err)
 	}
 	switch o.Isolate {
 	case "", "none", "process", "call":

@@ -3,11 +3,14 @@ package event
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
@@ -19,7 +22,8 @@ import (
 )
 
 // downloads are the files that pages download, in a folder for each session. Chrome names the files by the ids of the
-// downloads, because a page chooses the other name. They are removed with the session, or with the browser.
+// downloads, because a page chooses the other name; a file that is complete gets that one. They are removed with the
+// session, or with the browser.
 type downloads struct {
 	Dir      string                                   // for the folders; "" keeps no downloads, as in an external browser
 	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
@@ -33,7 +37,7 @@ type downloadFolder struct {
 	context cdp.BrowserContextID // "": the default one
 	files   int
 	bytes   int64             // received, or expected
-	Names   map[string]string // that the pages gave the files, by the ids of the downloads
+	Names   map[string]string // that pages gave the files, by their own names where these have a number
 	unused  bool              // a caller has chosen another folder
 }
 
@@ -42,6 +46,7 @@ type download struct {
 	owner     string // the session of its page
 	page      string // the id of the target
 	url       string
+	name      string          // that the page gave the file
 	folder    *downloadFolder // nil if it goes elsewhere
 	bytes     int64           // received, or expected
 	cancelled string          // why, if it was
@@ -142,7 +147,7 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 	switch p.State {
 	case "":
 		d.folder.files++
-		d.folder.name(p.ID, p.Name)
+		d.name = p.Name
 		ev.limitDownload(p.ID, d)
 		return false
 	case cdpbrowser.DownloadProgressStateInProgress:
@@ -159,6 +164,10 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 	case d.cancelled != "": // too late
 		go os.Remove(p.Path)
 	default:
+		fields := map[string]json.RawMessage{}
+		_ = json.Unmarshal(r.Params, &fields)
+		fields["filePath"] = scan.Quote(d.rename(p.Path))
+		r.Params = scan.Marshal(fields)
 		return false
 	}
 	d.folder.files--
@@ -199,13 +208,39 @@ func (ev *Events) ReleaseDownloads(params json.RawMessage) {
 	}
 }
 
+// rename gives a complete file the name that its page gave it, with a number if there is another one of that name. It
+// returns the path of the file.
+func (d *download) rename(file string) string {
+	name := filepath.Base(d.name)
+	if filepath.Dir(file) != d.folder.Dir || strings.Trim(name, "./") == "" {
+		return file
+	}
+	ext := filepath.Ext(name)
+	for i, try := 1, name; i <= maxDownloadFiles; i++ {
+		path := filepath.Join(d.folder.Dir, try)
+		err := os.Link(file, path)
+		if err == nil {
+			_ = os.Remove(file)
+			if i > 1 {
+				d.folder.name(try, name)
+			}
+			return path
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break // such as a name that is too long
+		}
+		try = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(name, ext), i, ext)
+	}
+	return file
+}
+
 // name keeps the name that a page gave a file.
-func (f *downloadFolder) name(id, given string) {
+func (f *downloadFolder) name(file, given string) {
 	if f.Names == nil {
 		f.Names = map[string]string{}
 	}
-	if given = filepath.Base(given); len(f.Names) < maxDownloads && given != "." && given != ".." && given != "/" {
-		f.Names[id] = given
+	if len(f.Names) < maxDownloads {
+		f.Names[file] = given
 	}
 }
 

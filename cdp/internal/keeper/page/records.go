@@ -3,8 +3,11 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 type ExceptionText struct {
@@ -88,4 +91,17 @@ func (v *Visit) DownloadList() (list []Download, done bool) {
 		}
 	}
 	return list, !slices.ContainsFunc(list, func(d Download) bool { return d.State == "under way" })
+}
+
+// NamedDownload returns the newest of some downloads that is complete and has a name, or any for "".
+func NamedDownload(list []Download, name string) (d Download, err *api.Error) {
+	for _, d := range slices.Backward(list) {
+		if d.State == "done" && (name == "" || name == d.Name || name == d.Path) {
+			return d, nil
+		}
+	}
+	if name == "" {
+		return d, Exit("no_match", "no download is complete", nil)
+	}
+	return d, Exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
 }

@@ -185,8 +185,8 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 var identifier = lazy.Pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // carried are the options of Parley's that the call in place of another one has, too.
-var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",
-	"on-dialog", "wait", "isolate", "out"}
+var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "context", "timeout", "max-bytes",
+	"jq", "on-dialog", "wait", "isolate", "out"}
 
 // meant returns the step that a command line in the form of another product means; nil if it means none. It is the call
 // or, where a value has no place in it, the documentation.

@@ -172,6 +172,7 @@ func (w *lineWords) addOptions(o host.StepOptions) {
 	text("--session", o.Session)
 	text("--browser", o.Browser)
 	text("--target", o.Target)
+	text("--context", o.Context)
 	text("--until", o.Until)
 	text("--trigger", o.Trigger)
 	w.add(o.Timeout > 0, "--timeout", o.Timeout.String())

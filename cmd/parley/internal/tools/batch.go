@@ -429,7 +429,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
-		host.Options{Browser: call.Options.Browser, Target: call.Options.Target})
+		host.Options{Browser: call.Options.Browser, Target: call.Options.Target, Context: call.Options.Context})
 	var ran chan *host.Answer // nil before the stream has begun
 	events.Sink.Last = last.isLast
 	events.Sink.Event = func(e host.JobEvent) error {
@@ -511,7 +511,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		return err
 	}
 	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
-		Browser: opts.Browser, Target: opts.Target})
+		Browser: opts.Browser, Target: opts.Target, Context: opts.Context})
 	if err != nil {
 		return err
 	}
@@ -548,14 +548,13 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = lines.WriteTo(w) })
 }
 
-// planOptions are the options of a plan. Browser and Target are those of all calls.
+// planOptions are the options of a plan. Its place is that of all calls.
 type planOptions struct {
-	Words   []string `word:""` // a qualified name, or words to search for
-	Browser string   `flag:"browser" usage:"use the browser of this name"`
-	Set     []string `flag:"param" usage:"KEY=VALUE, repeatable"`
-	Params  string   `flag:"params" usage:"JSON, @FILE or -"`
-	Run     bool     `flag:"run" usage:"make the calls"`
-	Target  string   `flag:"target" usage:"use this page: its id, part of its URL, or index"`
+	Words []string `word:""` // a qualified name, or words to search for
+	place
+	Set    []string `flag:"param" usage:"KEY=VALUE, repeatable"`
+	Params string   `flag:"params" usage:"JSON, @FILE or -"`
+	Run    bool     `flag:"run" usage:"make the calls"`
 }
 
 // checkPlan refuses to make the calls of a plan with holes, and of one that destroys what nobody named.

@@ -82,29 +82,35 @@ type CallOptions struct {
 	Trace bool         // shows where a plugin crashes; see [host.Error]
 	Flags *pflag.FlagSet
 
-	Params     string        `flag:"params" usage:"JSON, @FILE or -"`
-	Set        []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE"` // each in addition to Params and Words
-	Timeout    time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
-	MaxBytes   int           `flag:"max-bytes" usage:"cut a larger result and warn"`
-	Browser    string        `flag:"browser" usage:"use the browser of this name"`
-	Target     string        `flag:"target" usage:"use this page: its id, part of its URL, or index"`
-	DryRun     bool          `flag:"dry-run" usage:"validate and check the policy, run nothing"`
-	JQ         string        `flag:"jq" usage:"filter"`
-	Out        string        `flag:"out" usage:"decoded, to FILE"` // takes the whole result; "" means none
-	Drain      bool          `flag:"drain" usage:"with --out: read the stream that the result names"`
-	All        bool          `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
-	OnDialog   string        `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
-	Wait       string        `flag:"wait" usage:"if the page navigates: wait for load, idle or none"`
-	Isolate    string        `flag:"isolate" usage:"process: run the plugin in a process; call: in its own"`
-	SendAnyway bool          `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
+	Params   string        `flag:"params" usage:"JSON, @FILE or -"`
+	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE"` // each in addition to Params and Words
+	Timeout  time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
+	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
+	place
+	DryRun     bool   `flag:"dry-run" usage:"validate and check the policy, run nothing"`
+	JQ         string `flag:"jq" usage:"filter"`
+	Out        string `flag:"out" usage:"decoded, to FILE"` // takes the whole result; "" means none
+	Drain      bool   `flag:"drain" usage:"with --out: read the stream that the result names"`
+	All        bool   `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
+	OnDialog   string `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
+	Wait       string `flag:"wait" usage:"if the page navigates: wait for load, idle or none"`
+	Isolate    string `flag:"isolate" usage:"process: run the plugin in a process; call: in its own"`
+	SendAnyway bool   `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
+}
+
+// place says where in the browsers calls are.
+type place struct {
+	Browser string `flag:"browser" usage:"use the browser of this name"`
+	Target  string `flag:"target" usage:"use this page: its id, part of its URL, or index"`
+	Context string `flag:"context" usage:"use a further browser context of the session, of this name"`
 }
 
 // Options returns the options in the form of the host.
 func (o *CallOptions) Options() host.Options {
 	return host.Options{
 		Timeout: o.Timeout, MaxBytes: o.MaxBytes, Unlimited: o.MaxBytes == 0 && o.Flags.Changed("max-bytes"),
-		Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, Wait: o.Wait,
-		Isolate: o.Isolate, SendAnyway: o.SendAnyway,
+		Browser: o.Browser, Target: o.Target, Context: o.Context, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog,
+		Wait: o.Wait, Isolate: o.Isolate, SendAnyway: o.SendAnyway,
 	}
 }
 
@@ -242,10 +248,9 @@ type codeOptions struct {
 	Set      []string      `flag:"param" usage:"an input: KEY=VALUE, KEY=@FILE, a.b=1"`
 	Timeout  time.Duration `flag:"timeout" usage:"end the program after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
-	Browser  string        `flag:"browser" usage:"use the browser of this name"`
-	Target   string        `flag:"target" usage:"use this page: its id, part of its URL, or index"`
-	JQ       string        `flag:"jq" usage:"filter"`
-	Out      string        `flag:"out" usage:"decoded, to FILE"`
+	place
+	JQ  string `flag:"jq" usage:"filter"`
+	Out string `flag:"out" usage:"decoded, to FILE"`
 }
 
 // runCode runs a JavaScript program, by js.run, and prints what it returned.
@@ -263,7 +268,7 @@ func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
 		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
 	}
 	call := &CallOptions{Tool: "js.run", Params: string(params), Out: opts.Out, Flags: opts.Flags,
-		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, Browser: opts.Browser, Target: opts.Target, JQ: opts.JQ}
+		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, place: opts.place, JQ: opts.JQ}
 	for _, input := range opts.Set {
 		call.Set = append(call.Set, "inputs."+input)
 	}

@@ -31,7 +31,7 @@ var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 
 // agentHint is the part of the description that only the help has.
-const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
+const agentHint = " PARLEY_AGENT=1: 32 KiB, binary in files."
 
 type helpOptions struct {
 	Cmd   *cobra.Command
@@ -355,8 +355,8 @@ func Described(app *command.App, docs *host.Docs) *describedTool {
 
 // browserOnly are the options that have no effect for a plugin without a browser and events.
 var browserOnly = []string{
-	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger",
-	"live",
+	"browser", "target", "context", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max",
+	"trigger", "live",
 }
 
 // discoveryOnly are the options that ask about tools instead of calling one.

@@ -287,12 +287,12 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	}
 	for _, name := range p.Downloads {
 		list, _ := v.DownloadList()
-		at := slices.IndexFunc(list, func(d page.Download) bool { return d.Name == name && d.State == "done" })
-		if at < 0 {
-			return nil, page.Exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
+		d, err := page.NamedDownload(list, name)
+		if err != nil {
+			return nil, err
 		}
-		paths = append(paths, list[at].Path)
-		r.Files = append(r.Files, uploadedFile{name, list[at].Bytes})
+		paths = append(paths, d.Path)
+		r.Files = append(r.Files, uploadedFile{d.Name, d.Bytes})
 	}
 	if len(paths) == 0 {
 		return nil, page.Invalid("/files", "files, or downloads of the session", "none", "")

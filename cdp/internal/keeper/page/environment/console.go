@@ -2,13 +2,11 @@ package environment
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
@@ -206,26 +204,5 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		lines = append(lines, m.line())
 	}
 	r.Text = strings.Join(lines, "\n")
-	return r, nil
-}
-
-type downloadsParams struct {
-	Wait int64 `json:"wait"` // milliseconds
-}
-
-// downloadsResult are the files that the session has downloaded, the newest last.
-type downloadsResult struct {
-	Downloads []page.Download `json:"downloads"`
-}
-
-// downloads lists the downloads of the session.
-func downloads(v *page.Visit, p downloadsParams) (*downloadsResult, *api.Error) {
-	ctx, cancel := context.WithDeadline(v.Ctx, time.Now().Add(time.Duration(p.Wait)*time.Millisecond))
-	defer cancel()
-	r := &downloadsResult{}
-	_ = v.Keeper.Events.AwaitRecords(ctx, func() (done bool) {
-		r.Downloads, done = v.DownloadList()
-		return done
-	})
 	return r, nil
 }

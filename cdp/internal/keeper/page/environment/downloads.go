@@ -1,0 +1,102 @@
+package environment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+type downloadsParams struct {
+	Wait int64  `json:"wait"` // milliseconds
+	Save string `json:"save"` // FOLDER//REST: the host lets the caller make REST in FOLDER
+	Name string `json:"name"` // of what is saved; "" for the newest
+}
+
+// downloadsResult are the files that the session has downloaded, the newest last.
+type downloadsResult struct {
+	Downloads []page.Download `json:"downloads"`
+	Saved     *savedFile      `json:"saved,omitempty"`
+}
+
+type savedFile struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// maxWait is how long a file that is to be saved may take, unless the call ends before.
+const maxWait = 10 * time.Minute
+
+// downloads lists the downloads of the session, and saves one.
+func downloads(v *page.Visit, p downloadsParams) (*downloadsResult, *api.Error) {
+	wait := time.Duration(p.Wait) * time.Millisecond
+	if p.Save != "" && wait == 0 {
+		wait = v.Within(maxWait)
+	}
+	ctx, cancel := context.WithTimeout(v.Ctx, wait)
+	defer cancel()
+	r := &downloadsResult{}
+	_ = v.Keeper.Events.AwaitRecords(ctx, func() (done bool) {
+		r.Downloads, done = v.DownloadList()
+		return done
+	})
+	if p.Save == "" {
+		return r, nil
+	}
+	d, failed := page.NamedDownload(r.Downloads, p.Name)
+	if failed != nil {
+		return nil, failed
+	}
+	var err error
+	r.Saved, err = save(d.Path, p.Save)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, page.Invalid("/save", "the path of a new file", filepath.Clean(p.Save)+", which exists", "")
+	case err != nil:
+		return nil, api.Errorf(api.CodeUnavailable, "the download cannot be saved: %v", err)
+	}
+	return r, nil
+}
+
+// save copies a file to a new one, FOLDER//REST, or into it if it is a folder. No link leads out of FOLDER.
+func save(file, to string) (*savedFile, error) {
+	at := strings.LastIndex(to, "//")
+	if at < 0 {
+		return nil, errors.New("the host has not said where")
+	}
+	folder, rest := to[:at], to[at+len("//"):]
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if info, err := root.Stat(rest); err == nil && info.IsDir() {
+		rest = filepath.Join(rest, filepath.Base(file))
+	}
+	from, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	into, err := root.OpenFile(rest, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	size, err := io.Copy(io.MultiWriter(into, hash), from)
+	if err = errors.Join(err, into.Close()); err != nil {
+		_ = root.Remove(rest)
+		return nil, err
+	}
+	return &savedFile{filepath.Join(folder, rest), size, hex.EncodeToString(hash.Sum(nil))}, nil
+}
