@@ -22,11 +22,10 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	c := &invocation{provider: p, Request: r}
 	run := c.verb
-	switch r.Tool {
-	case "do":
+	if own := c.own(r.Tool); own != nil {
+		run = own
+	} else if r.Tool == "do" {
 		run = c.do
-	case "state":
-		run = c.state
 	}
 	done, err := run(ctx, r.Tool, r.Params)
 	if err != nil {
@@ -152,6 +151,17 @@ type stateParams struct {
 	Origins []string `json:"origins,omitempty"`
 }
 
+// own returns what runs a tool that the host does itself, nil for one that the keeper does in one trip.
+func (c *invocation) own(tool string) func(context.Context, string, json.RawMessage) (api.PageResult, error) {
+	switch tool {
+	case "state":
+		return c.state
+	case "compare":
+		return c.compare
+	}
+	return nil
+}
+
 // state saves or loads a login. The host keeps it, as it keeps those of the plugin cdp; without origins, what is saved
 // is that of the page.
 func (c *invocation) state(ctx context.Context, tool string, params json.RawMessage) (done api.PageResult, err error) {
@@ -191,7 +201,7 @@ func (c *invocation) state(ctx context.Context, tool string, params json.RawMess
 	return done, err
 }
 
-// do runs steps, all in one trip but for those of state, which the host does itself.
+// do runs steps, all in one trip but for those that the host does itself.
 func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (done api.PageResult, err error) {
 	q := map[string]json.RawMessage{}
 	var steps []api.PageStep
@@ -211,15 +221,15 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 	for len(steps) > sum.Done {
 		rest := steps[sum.Done:]
 		part, ended := rest[:1], api.PageResult{}
-		if rest[0].Tool == "state" {
-			ended, err = c.state(ctx, rest[0].Tool, rest[0].Params)
+		if own := c.own(rest[0].Tool); own != nil {
+			ended, err = own(ctx, rest[0].Tool, rest[0].Params)
 			if err != nil {
-				return done, inStep(err, sum.Done, "state")
+				return done, inStep(err, sum.Done, rest[0].Tool)
 			}
 			sum.Results = append(sum.Results, api.StepResult{Step: sum.Done + 1, Result: ended.Data})
 			sum.Done++
 		} else {
-			for len(part) < len(rest) && rest[len(part)].Tool != "state" {
+			for len(part) < len(rest) && c.own(rest[len(part)].Tool) == nil {
 				part = rest[:len(part)+1]
 			}
 			if ended, err = c.doPart(ctx, q, part, &sum); err != nil {

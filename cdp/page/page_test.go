@@ -126,8 +126,11 @@ func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string)
 		return s, nil
 	}, CopySharedFile: func(text, folder string) (string, error) {
 		own, err := os.MkdirTemp(folder, "")
-		path := filepath.Join(own, filepath.Base(text))
-		return path, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+		path, content := filepath.Join(own, filepath.Base(text)), []byte(text)
+		if given, err := os.ReadFile(text); err == nil {
+			content = given
+		}
+		return path, errors.Join(err, os.WriteFile(path, content, 0o600))
 	}, BoundSecret: func(context.Context, string) (host.BoundSecret, error) {
 		return host.BoundSecret{Value: "the secret", Origins: []string{c.site.URL}}, nil
 	}}).Ask

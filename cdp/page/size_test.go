@@ -28,25 +28,27 @@ func TestScriptSize(t *testing.T) {
 	if text := must(os.ReadFile(scriptPath)); len(text) > manifest.MaxScript {
 		t.Errorf("page.js has %d bytes, at most %d are allowed", len(text), manifest.MaxScript)
 	}
-	if _, err := os.Stat(filepath.Join(packages, "rolldown")); errors.Is(err, os.ErrNotExist) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("the minifier is missing: make programs")
-		}
-		t.Skip("needs the programs of testdata: make programs")
-	}
-	script, err := os.Open(scriptPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer script.Close()
-	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "--eval", minify)
-	cmd.Dir, cmd.Stdin, cmd.Stderr = packages, script, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := runModule(t, "rolldown", minify, string(must(os.ReadFile(scriptPath))))
 	size, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil || size == 0 || size > maxMinified {
 		t.Errorf("page.js has %d bytes minified, at most %d are allowed: %v", size, maxMinified, err)
 	}
+}
+
+// runModule runs a module that needs a package, and returns what it prints.
+func runModule(t *testing.T, needs, module, input string) []byte {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(packages, needs)); errors.Is(err, os.ErrNotExist) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("a package is missing: make programs")
+		}
+		t.Skip("needs the programs of testdata: make programs")
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "--eval", module)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = packages, strings.NewReader(input), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -40,6 +40,7 @@ const (
 	Route        verb[RouteParams, *RouteResult]          = "route"
 	Emulate      verb[EmulateParams, *EmulateResult]      = "emulate"
 	Vitals       verb[VitalsParams, *VitalsResult]        = "vitals"
+	Compare      verb[CompareParams, *CompareResult]      = "compare"
 )
 
 type ClickParams struct {
@@ -389,6 +390,7 @@ type RequestsParams struct {
 	All     bool   `json:"all,omitempty"`
 	Limit   int    `json:"limit,omitempty"`
 	Format  string `json:"format,omitempty"`
+	Bodies  bool   `json:"bodies,omitempty"`
 }
 
 type RequestsResult struct {
@@ -397,6 +399,7 @@ type RequestsResult struct {
 	Text    string          `json:"text,omitempty"`
 	Request *RequestDetails `json:"request,omitempty"`
 	HAR     any             `json:"har,omitempty"`
+	LeftOut string          `json:"left_out,omitempty"`
 }
 
 type ScreenshotParams struct {
@@ -407,6 +410,26 @@ type ScreenshotParams struct {
 
 type ScreenshotResult struct {
 	Data string `json:"data"`
+}
+
+type CompareParams struct {
+	Baseline  string  `json:"baseline,omitempty"`
+	Current   string  `json:"current,omitempty"`
+	Element   string  `json:"element,omitempty"`
+	Full      bool    `json:"full,omitempty"`
+	Threshold float64 `json:"threshold"`
+	Picture   bool    `json:"picture,omitempty"`
+}
+
+type CompareResult struct {
+	Same    bool    `json:"same"`
+	Percent float64 `json:"percent,omitempty"`
+	Pixels  int     `json:"pixels,omitempty"`
+	Boxes   [][]int `json:"boxes,omitempty"`
+	Sizes   string  `json:"sizes,omitempty"`
+	Diff    string  `json:"diff,omitempty"`
+	LeftOut string  `json:"left_out,omitempty"`
+	Data    []byte  `json:"data,omitempty"`
 }
 
 type CookiesParams struct {
@@ -495,6 +518,7 @@ type ExpectResult struct {
 type RequestDetails struct {
 	Request  string            `json:"request"`
 	Outcome  string            `json:"outcome"`
+	Frame    string            `json:"frame,omitempty"`
 	Sent     map[string]string `json:"sent,omitempty"`
 	SentBody string            `json:"sent_body,omitempty"`
 	Messages string            `json:"messages,omitempty"`

@@ -141,7 +141,7 @@ var layers = map[string][]string{
 		"cdp/internal/words", "host", "host/origin", "host/protect", "internal/durable", "internal/wire", "manifest",
 		"manifest/jsontext", "manifest/schema",
 	},
-	"cdp/page":              {"cdp", "cdp/internal/keeper/api", "cdp/internal/words", "host", "manifest"},
+	"cdp/page":              {"cdp", "cdp/internal/keeper/api", "cdp/internal/words", "host", "internal/lazy", "manifest"},
 	"cdp/internal/words":    {"host", "manifest", "manifest/jsontext"},
 	"cdp/internal/browser":  {"host", "host/protect", "manifest"},
 	"cdp/internal/gen":      {"cdp/internal/protocol", "manifest"},
@@ -318,7 +318,7 @@ var dependencies = map[string][]string{
 	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},
 	"github.com/pkoukk/tiktoken-go":        {"bench"},
 	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
-	"github.com/rogpeppe/go-internal":      {"cmd/..."}, // tests
+	"github.com/rogpeppe/go-internal":      {"cdp/page", "cmd/..."}, // cmd: tests
 	"github.com/spf13/cobra":               {"cmd/..."},
 	"github.com/spf13/pflag":               {"cmd/..."},
 	// sdk: a test, which calls a guest through the ABI alone

@@ -47,12 +47,12 @@ var maxLines = map[string]int{
 	"internal/slots":           212,
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      5997, // what the plugin page uses of it
-	"cdp/page":                 537,  // the host's part of page: words, and what its calls need
+	"cdp/page":                 752,  // the host's part of page: words, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9002, // what package page uses; frames of the back/forward cache; messages of WebSockets
-	"cdp/internal/keeper/page": 4659, // the acts of page; values of the console; dropped files; hidden and left pages
+	"cdp/internal/keeper/page": 4791, // the acts of page; values of the console; dropped files; archives; last pictures
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13085, // subjects; addresses of calls; imports; signals of servers; values of files
+	"cmd":                      13092, // subjects; addresses of calls; imports; signals of servers; files and the rest
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -58,7 +59,8 @@ type Ledger struct {
 	Methods  map[string]string // of requests under way, by id
 	told     map[string]bool   // ids of pages that it opened, and of finished downloads
 	names    map[string]string
-	Woken    bool // in the background it goes on as if it were in front
+	Woken    bool         // in the background it goes on as if it were in front
+	Picture  atomic.Value // the last one that was taken of the page, as screenshot has it
 }
 
 // actionParams are the parameters of an event that an act can cause.

@@ -416,26 +416,27 @@ func (v *Visit) Warn(format string, args ...any) {
 
 // About says for records what the verb acts on: an element and its document, without an element the document.
 func (v *Visit) About(e Element, in Frame) {
-	tr := v.Keeper.Tracker
-	v.Keeper.Mux.Lock()
-	url := v.Page.URL
-	if t := tr.ByID[string(in)]; t != nil {
-		url = t.URL
-	} else if f := tr.Frames[string(in)]; f != nil {
-		url = cmp.Or(f.URL, url)
-	}
-	v.Keeper.Mux.Unlock()
+	url := cmp.Or(v.URL(in), v.URL(""))
 	v.Subject = "document at " + Clip(url, 200)
 	if e.Ref != "" {
 		v.Subject = fmt.Sprintf("%s %s at %s", e.Role, Quote(Clip(e.Name, 80)), Clip(url, 200))
 	}
 }
 
-// URL returns the address of the page.
-func (v *Visit) URL() string {
+// URL returns the address of a frame, "" if it is gone or has no document yet.
+func (v *Visit) URL(in Frame) string {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
-	return v.Page.URL
+	if in == "" {
+		return v.Page.URL
+	}
+	if t := v.Keeper.Tracker.ByID[string(in)]; t != nil {
+		return t.URL
+	}
+	if f := v.Keeper.Tracker.Frames[string(in)]; f != nil {
+		return f.URL
+	}
+	return ""
 }
 
 // Records returns the stored events of the page's session after a number, and the number of the newest one.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -143,14 +144,20 @@ func (o *OutFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// Whole writes a result that is in memory, and is done.
+// Whole writes a result that is in memory, and is done. What a result has beside its binary content is returned, too.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
+	var beside map[string]json.RawMessage
 	if text, media, ok := manifest.Binary(data, o.Returns); ok {
 		content, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
 		}
 		o.Raw, o.media = true, media
+		_ = json.Unmarshal(data, &beside) // a text has none
+		maps.DeleteFunc(beside, func(_ string, value json.RawMessage) bool {
+			member, _ := jsontext.Unquote(value)
+			return member == text
+		})
 		data = content
 	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.Filtered {
 		o.Raw, o.media = true, "text/plain"
@@ -159,7 +166,14 @@ func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 	if _, err := o.Write(data); err != nil {
 		return nil, err
 	}
-	return o.Done()
+	done, err := o.Done()
+	if err != nil || len(beside) == 0 {
+		return done, err
+	}
+	if err := json.Unmarshal(done, &beside); err != nil {
+		return nil, err
+	}
+	return manifest.Marshal(beside)
 }
 
 // Done renames the file to its path and returns a [session.File].

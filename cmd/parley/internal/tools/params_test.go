@@ -78,6 +78,7 @@ func TestOutOfText(t *testing.T) {
 		{` "" `, ``, "", "text/plain"},
 		{`"aGk="`, `{"type":"string","contentEncoding":"base64","contentMediaType":"text/css"}`, "hi", "text/css"},
 		{`{"a":"b"}`, `{"type":"object"}`, `{"a":"b"}` + "\n", "application/json"},
+		{`{"a":"aGk=","b":false}`, `{"properties":{"a":{"contentEncoding":"base64"}}}`, "hi", `"b":false,"bytes":2,"mime":"`},
 		{`null`, `{"type":["string","null"]}`, "null\n", "application/json"},
 	} {
 		path := filepath.Join(t.TempDir(), "out")

@@ -33,7 +33,7 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 		return r, nil
 	}
 	v.Ledger().Acts++
-	start := &begun{URL: v.URL(), seq: lastSeq(v), verb: "dialog " + p.Action}
+	start := &begun{URL: v.URL(""), seq: lastSeq(v), verb: "dialog " + p.Action}
 	answer := page.Object{"accept": p.Action == "accept"}
 	if p.Text != "" {
 		answer["promptText"] = p.Text

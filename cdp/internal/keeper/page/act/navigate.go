@@ -121,7 +121,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	a.Frames = nil // they belong to the document
 	v.Causes(l, caused, a, start.seq)
 	if caused.Dialog != nil && r.URL == "" {
-		r.URL = v.URL()
+		r.URL = v.URL("")
 	}
 	if loaded(v) {
 		caused.AddPending(a.Pending)

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
@@ -24,7 +22,8 @@ type exchange struct {
 	seq             int64 // of the record of the request, which is the exchange's id
 	requestID       string
 	target          string
-	document        bool // it is for the document of the page itself
+	frame           string // the id of the frame that has sent it, "" for that of a worker
+	document        bool   // it is for the document of the page itself
 	kind            string
 	sent            request
 	began, ended    float64 // seconds, on the browser's clock
@@ -72,8 +71,20 @@ func (x *exchange) outcome(text string) string {
 	return strings.TrimSpace(strconv.Itoa(x.Status) + " " + text)
 }
 
+// in names the frame that has sent the request, "" if that is the page itself.
+func (x *exchange) in(v *page.Visit) string {
+	if x.frame == "" || x.frame == v.Page.ID {
+		return ""
+	}
+	url := v.URL(page.Frame(x.frame))
+	if url == "" || url == x.sent.URL {
+		return "a frame"
+	}
+	return "frame " + page.Clip(url, 120)
+}
+
 // line describes an exchange in few tokens.
-func (x *exchange) line() string {
+func (x *exchange) line(v *page.Visit) string {
 	text := fmt.Sprintf("%s %s %s %s %s", x.id(), x.outcome(""), x.sent.Method, page.Clip(x.sent.URL, 200),
 		strings.ToLower(x.kind))
 	if x.over {
@@ -81,6 +92,9 @@ func (x *exchange) line() string {
 	}
 	if x.Length > 0 {
 		text += fmt.Sprintf(" %d B", int64(x.Length))
+	}
+	if in := x.in(v); in != "" {
+		text += " in " + in
 	}
 	return text
 }
@@ -117,6 +131,7 @@ type answer struct {
 	MimeType   string            `json:"mimeType"`
 	Headers    map[string]string `json:"headers"`
 	Length     float64           `json:"encodedDataLength"`
+	Timing     timing            `json:"timing"`
 }
 
 // historyLimit bounds the records that a call reads.
@@ -153,13 +168,16 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 				x.answer, x.ended, x.over = *p.Redirect, p.Timestamp, true
 			}
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
-				began: p.Timestamp, wall: p.WallTime, document: p.Type == "Document" && p.FrameID == v.Page.ID}
-			open[key], found = x, append(found, x)
+				began: p.Timestamp, wall: p.WallTime, frame: p.FrameID, document: p.Type == "Document" && p.FrameID == v.Page.ID}
+			if open[key], found = x, append(found, x); p.Type == "Document" {
+				open[p.RequestID] = x
+			}
 		} else if e.Method == "Network.webSocketCreated" {
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: "WebSocket",
 				sent: request{Method: "GET", URL: p.URL}, wall: float64(e.Time) / 1000}
 			open[key], found = x, append(found, x)
-		} else if x != nil { // otherwise its beginning is no longer known
+		} else if x = cmp.Or(x, open[p.RequestID]); x != nil { // otherwise its beginning is no longer known
+			x.target = e.Target // the document of a frame in a process of its own ends there
 			x.follow(e.Method, &p)
 		}
 	}
@@ -208,6 +226,7 @@ type requestsParams struct {
 	All     bool   `json:"all"`
 	Limit   int    `json:"limit"`
 	Format  string `json:"format"` // har, or ""
+	Bodies  bool   `json:"bodies"` // in the har
 }
 
 // requestList is the result of requests.
@@ -217,12 +236,14 @@ type requestList struct {
 	Text    string          `json:"text,omitempty"` // a line for each, failed ones first
 	Request *requestDetails `json:"request,omitempty"`
 	HAR     any             `json:"har,omitempty"`
+	LeftOut string          `json:"left_out,omitempty"`
 }
 
 // requestDetails are one request.
 type requestDetails struct {
 	Request  string            `json:"request"`
 	Outcome  string            `json:"outcome"`
+	Frame    string            `json:"frame,omitempty"`
 	Sent     map[string]string `json:"sent,omitempty"` // headers
 	SentBody string            `json:"sent_body,omitempty"`
 	Received map[string]string `json:"received,omitempty"`
@@ -250,15 +271,15 @@ func requests(v *page.Visit, p requestsParams) (*requestList, *api.Error) {
 			r.Failed++
 		}
 	}
-	if p.Format == "har" {
-		r.HAR = harOf(v, found)
+	if p.Format == "har" || p.Bodies {
+		r.HAR, r.LeftOut = harOf(v, found, p.Bodies)
 		return r, nil
 	}
 	slices.Reverse(found)
 	slices.SortStableFunc(found, func(x, y *exchange) int { return cmp.Compare(rank(x), rank(y)) })
 	var lines []string
 	for _, x := range found[:min(len(found), p.Limit)] {
-		lines = append(lines, x.line())
+		lines = append(lines, x.line(v))
 	}
 	r.Text = strings.Join(lines, "\n")
 	return r, nil
@@ -274,21 +295,12 @@ func rank(x *exchange) int {
 // maxBody bounds a body in an answer, in bytes.
 const maxBody = 20_000
 
-// details adds the bodies to an exchange, as far as the browser still has them.
+// details adds the bodies to an exchange.
 func details(v *page.Visit, x *exchange) *requestDetails {
 	d := &requestDetails{Request: x.sent.Method + " " + x.sent.URL, Outcome: x.outcome(x.StatusText), Sent: x.sent.Headers,
-		Received: x.Headers}
-	ask := func(method string, into any) *api.Error {
-		return v.Send(api.CallRequest{Target: x.target, Method: method,
-			Params: scan.Marshal(page.Object{"requestId": x.requestID})}, into)
-	}
-	if x.sent.HasPostData {
-		var sent struct{ PostData string }
-		if err := ask("Network.getRequestPostData", &sent); err != nil {
-			d.Note = "the browser no longer has the body that was sent"
-		}
-		d.SentBody = page.Clip(sent.PostData, maxBody)
-	}
+		Received: x.Headers, Frame: x.in(v)}
+	sent, received := x.bodies(v)
+	d.SentBody, d.Note = page.Clip(sent.text, maxBody), sent.missing
 	if x.isSocket() {
 		var lines []string
 		for _, f := range x.frames(v) {
@@ -297,18 +309,46 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 		d.Messages = strings.Join(lines, "\n")
 		return d
 	}
-	if !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
-		return d
+	if d.Body = page.Clip(received.text, maxBody); len(received.text) > maxBody {
+		received.missing = fmt.Sprintf("the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} returns all",
+			len(received.text), x.requestID)
 	}
-	var body struct{ Body string }
-	if err := ask("Network.getResponseBody", &body); err != nil {
-		d.Note = strings.TrimPrefix(d.Note+"; the browser no longer has the body of the response", "; ")
-	}
-	if d.Body = page.Clip(body.Body, maxBody); len(body.Body) > maxBody {
-		d.Note = strings.TrimPrefix(fmt.Sprintf("%s; the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} "+
-			"returns all", d.Note, len(body.Body), x.requestID), "; ")
-	}
+	d.Note = strings.Trim(d.Note+"; "+received.missing, "; ")
 	return d
+}
+
+// body is a body of an exchange.
+type body struct {
+	text    string
+	base64  bool
+	missing string // why it is not there
+}
+
+// bodies returns what was sent and received, as far as the browser still has it.
+func (x *exchange) bodies(v *page.Visit) (sent, received body) {
+	ask := func(method, what string) (b body) {
+		var got struct {
+			PostData, Body string
+			Base64Encoded  bool
+		}
+		if err := v.Send(api.CallRequest{Target: x.target, Method: method,
+			Params: scan.Marshal(page.Object{"requestId": x.requestID})}, &got); err != nil {
+			b.missing = "the browser no longer has " + what
+		}
+		b.text, b.base64 = got.PostData+got.Body, got.Base64Encoded
+		return b
+	}
+	if x.sent.HasPostData {
+		sent = ask("Network.getRequestPostData", "the body that was sent")
+	}
+	if x.isSocket() || !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
+		return sent, received
+	}
+	received = ask("Network.getResponseBody", "the body of the response")
+	if length := headerOf(x.Headers, "content-length"); received.text == "" && length != "" && length != "0" {
+		received.missing = cmp.Or(received.missing, "the browser has not kept the body: the page took it as a file")
+	}
+	return sent, received
 }
 
 // secretName matches names of headers and query parameters whose values open something.
@@ -335,68 +375,4 @@ func redactURL(given string) string {
 	}
 	u.RawQuery = strings.Join(parts, "&")
 	return u.String()
-}
-
-// pair is a header or a parameter in a HAR.
-type pair struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-func pairsOf(headers map[string]string) []pair {
-	all := []pair{}
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value := headers[name]
-		if secretName().MatchString(name) {
-			value = redacted
-		}
-		if name = strings.ToLower(name); name == "referer" || name == "location" {
-			value = redactURL(value)
-		}
-		all = append(all, pair{name, value})
-	}
-	return all
-}
-
-func queryOf(address string) []pair {
-	all := []pair{}
-	_, query, _ := strings.Cut(address, "?")
-	for part := range strings.SplitSeq(query, "&") {
-		if name, value, ok := strings.Cut(part, "="); ok {
-			all = append(all, pair{name, value})
-		}
-	}
-	return all
-}
-
-// harOf returns exchanges in the format HAR 1.2, without bodies, cookies and what else opens something.
-func harOf(v *page.Visit, all []*exchange) any {
-	entries := []page.Object{}
-	for _, x := range all {
-		address, version := redactURL(x.sent.URL), cmp.Or(x.Protocol, "unknown")
-		entry := page.Object{
-			"startedDateTime": time.UnixMilli(int64(x.wall * 1000)).UTC().Format(time.RFC3339Nano), "time": x.milliseconds(),
-			"request": page.Object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
-				"headers": pairsOf(x.sent.Headers), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
-			"response": page.Object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
-				"headers": pairsOf(x.Headers), "content": page.Object{"size": int64(x.Length), "mimeType": x.MimeType},
-				"redirectURL": "", "headersSize": -1, "bodySize": int64(x.Length)},
-			"cache": page.Object{}, "timings": page.Object{"send": 0, "wait": x.milliseconds(), "receive": 0},
-			"_resourceType": strings.ToLower(x.kind),
-		}
-		if x.err != "" {
-			entry["_error"] = x.err
-		}
-		if x.isSocket() { // as Chrome exports it, without data
-			messages := []page.Object{}
-			for _, f := range x.frames(v) {
-				messages = append(messages, page.Object{"type": map[bool]string{true: "send", false: "receive"}[f.Sent],
-					"time": x.wall + f.Time - x.began, "opcode": f.Opcode, "data": ""})
-			}
-			entry["_webSocketMessages"] = messages
-		}
-		entries = append(entries, entry)
-	}
-	return page.Object{"log": page.Object{"version": "1.2", "creator": page.Object{"name": "parley page", "version": "1"},
-		"entries": entries}}
 }

@@ -21,18 +21,39 @@ type screenshotParams struct {
 	Element string `json:"element"`
 	Full    bool   `json:"full"`
 	Refs    bool   `json:"refs"`
+	Compare bool   `json:"compare"` // also return the last picture of the page, whose part is that of this one
 }
 
 // picture is a PNG file in Base64.
 type picture struct {
-	Data string `json:"data"`
+	Data    string `json:"data"`
+	Earlier string `json:"earlier,omitempty"` // the last one before it
+	of      screenshotParams
+	in      string
 }
 
 // area is a part of the page, in pixels of CSS.
 type area struct{ X, Y, Width, Height float64 }
 
-// screenshot takes a picture.
+// screenshot takes a picture, which is the last one of the page then.
 func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
+	last, earlier := picture{}, ""
+	if p.Compare {
+		if last, _ = v.Ledger().Picture.Load().(picture); last.Data == "" {
+			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
+		}
+		p, v.In, earlier = last.of, last.in, last.Data
+	}
+	taken, err := take(v, p)
+	if err == nil {
+		v.Ledger().Picture.Store(picture{Data: taken.Data, of: p, in: v.In})
+	}
+	taken.Earlier = earlier
+	return taken, err
+}
+
+// take takes a picture.
+func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	params := page.Object{"format": "png", "optimizeForSpeed": !p.Full}
 	var r picture
 	var part area
@@ -64,7 +85,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	if err != nil {
 		return r, api.Errorf(api.CodeInternal, "the picture cannot be drawn on: %v", err)
 	}
-	return picture{drawn}, nil
+	return picture{Data: drawn}, nil
 }
 
 // areaOf returns the area of an element in the page, of "" the whole page.
