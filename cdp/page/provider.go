@@ -43,7 +43,7 @@ var (
 var tools = words.New(toolFiles, "tools", "open", "do", "go", "tabs", "snapshot", "text", "find", "get", "click",
 	"fill", "type", "press", "select", "check", "hover", "drag", "scroll", "wait", "expect", "screenshot", "evaluate",
 	"requests", "console", "dialog", "upload", "downloads", "cookies", "storage", "state", "route", "emulate", "vitals",
-	"compare")
+	"record", "compare")
 
 // Provider is the plugin. It is safe for concurrent use.
 type Provider struct {

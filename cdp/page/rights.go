@@ -55,6 +55,7 @@ var includes = map[string]map[string][]string{
 		"bodies": {"Network.getResponseBody", "Network.getRequestPostData"}},
 	"console":   {"": {"events"}},
 	"dialog":    {"action": {"Page.handleJavaScriptDialog"}},
+	"record":    {"": {"Tracing.start", "Tracing.end", "IO.read"}},
 	"downloads": {"": {"events"}},
 	"cookies":   {"": {"Network.getCookies"}, "value": {"Network.setCookie"}},
 	"state":     {"": {"state"}},

@@ -40,6 +40,7 @@ const (
 	Route        verb[RouteParams, *RouteResult]          = "route"
 	Emulate      verb[EmulateParams, *EmulateResult]      = "emulate"
 	Vitals       verb[VitalsParams, *VitalsResult]        = "vitals"
+	Record       verb[RecordParams, *RecordResult]        = "record"
 	Compare      verb[CompareParams, *CompareResult]      = "compare"
 )
 
@@ -410,6 +411,23 @@ type ScreenshotParams struct {
 
 type ScreenshotResult struct {
 	Data string `json:"data"`
+}
+
+type RecordParams struct {
+	Action string `json:"action,omitempty"`
+	For    int    `json:"for,omitempty"`
+	Trace  bool   `json:"trace,omitempty"`
+}
+
+type RecordResult struct {
+	Started   bool   `json:"started,omitempty"`
+	Recorded  int64  `json:"recorded,omitempty"`
+	Busy      int64  `json:"busy,omitempty"`
+	LongTasks int    `json:"long_tasks,omitempty"`
+	Longest   int64  `json:"longest_task,omitempty"`
+	Text      string `json:"text,omitempty"`
+	LeftOut   string `json:"left_out,omitempty"`
+	Data      []byte `json:"data,omitempty"`
 }
 
 type CompareParams struct {

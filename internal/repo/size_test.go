@@ -47,9 +47,9 @@ var maxLines = map[string]int{
 	"internal/slots":           212,
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      5997, // what the plugin page uses of it
-	"cdp/page":                 752,  // the host's part of page: words, what its calls need; the comparison of pictures
+	"cdp/page":                 753,  // the host's part of page: words, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9002, // what package page uses; frames of the back/forward cache; messages of WebSockets
-	"cdp/internal/keeper/page": 4791, // the acts of page; values of the console; dropped files; archives; last pictures
+	"cdp/internal/keeper/page": 5028, // the acts of page; values of the console; dropped files; archives; recordings
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13092, // subjects; addresses of calls; imports; signals of servers; files and the rest

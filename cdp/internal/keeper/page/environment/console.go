@@ -42,9 +42,10 @@ type callFrame struct {
 	Column   int    `json:"columnNumber"`
 }
 
-func (f callFrame) String() string {
-	at := fmt.Sprintf("%s:%d:%d", shortURL(f.URL), f.Line+1, f.Column+1)
-	return strings.TrimSpace(f.Function + " " + at)
+func (f callFrame) String() string { return strings.TrimSpace(f.Function + " " + f.position()) }
+
+func (f callFrame) position() string {
+	return fmt.Sprintf("%s:%d:%d", shortURL(f.URL), f.Line+1, f.Column+1)
 }
 
 // stack is a stack of calls. Its parent is that of the code that has scheduled it, which its description names.

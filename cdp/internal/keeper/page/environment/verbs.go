@@ -12,6 +12,7 @@ var Verbs = page.Verbs{
 	"route":     page.Manage(route),
 	"emulate":   page.Act(emulate),
 	"vitals":    page.Look(vitals),
+	"record":    page.List(record),
 	"console":   page.List(console),
 	"downloads": page.List(downloads),
 	"requests":  page.List(requests),

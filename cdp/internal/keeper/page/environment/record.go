@@ -1,0 +1,273 @@
+package environment
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+type recordParams struct {
+	Action string `json:"action"` // start, stop, or "" for both
+	For    int64  `json:"for"`    // milliseconds
+	Trace  bool   `json:"trace"`
+}
+
+// recording says what a page was busy with, in milliseconds. Tasks of the main thread count.
+type recording struct {
+	Started   bool   `json:"started,omitempty"`
+	Recorded  int64  `json:"recorded,omitempty"`
+	Busy      int64  `json:"busy,omitempty"`
+	LongTasks int    `json:"long_tasks,omitempty"` // over 50 ms
+	Longest   int64  `json:"longest_task,omitempty"`
+	Text      string `json:"text,omitempty"`
+	LeftOut   string `json:"left_out,omitempty"`
+	Data      []byte `json:"data,omitempty"` // the trace
+}
+
+// tracing is what a recording has. Its buffer has 16 MiB, of which Chrome makes about twice as much JSON.
+var tracing = page.Object{"transferMode": "ReturnAsStream", "traceConfig": page.Object{
+	"includedCategories": []string{"devtools.timeline", "disabled-by-default-devtools.timeline", "loading", "v8.execute",
+		"disabled-by-default-v8.cpu_profiler", "disabled-by-default-v8.cpu_profiler.hires", "blink.user_timing"},
+	"excludedCategories": []string{"*"}, "recordMode": "recordUntilFull", "traceBufferSizeInKb": 16 << 10}}
+
+// record records what the page does, and says what that cost.
+func record(v *page.Visit, p recordParams) (*recording, *api.Error) {
+	if p.Action != "stop" {
+		err := trace(v, "Tracing.start", tracing, nil)
+		if err != nil && err.Chrome != nil {
+			err = page.Exit("not_met", "the browser records already; page.record stop ends that of this page", nil)
+		}
+		if err != nil || p.Action == "start" {
+			return &recording{Started: true}, err
+		}
+		v.Pause(v.Within(time.Duration(p.For) * time.Millisecond))
+	}
+	file, lost, err := endTrace(v)
+	if err != nil {
+		return nil, err
+	}
+	own, events := ownEvents(file)
+	r := summaryOf(events)
+	if lost {
+		r.LeftOut = "the end: the buffer of the trace was full"
+	}
+	if p.Trace {
+		r.Data = scan.Marshal(page.Object{"traceEvents": own})
+	}
+	return r, nil
+}
+
+// trace sends a command of a recording. It is not one of the caller, since it reaches all pages of the browser.
+func trace(v *page.Visit, method string, params page.Object, into any) *api.Error {
+	result, err := v.Keeper.Tracker.Sender.Do(v.Ctx, v.Page, method, scan.Marshal(params))
+	if err == nil && into != nil {
+		return api.Decode(result, into)
+	}
+	return err
+}
+
+// flushTime is how long Chrome may need to add its last samples, of which it adds 100 at a time.
+const flushTime = 100 * time.Millisecond
+
+// endTrace ends the recording and returns what it has. lost says that the end is missing.
+func endTrace(v *page.Visit) (file []byte, lost bool, err *api.Error) {
+	_, since := v.Records(0)
+	v.Pause(flushTime)
+	if err = trace(v, "Tracing.end", page.Object{}, nil); err != nil && err.Chrome != nil {
+		err = page.Exit("not_met", "nothing is recorded; page.record start begins", nil)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	var done struct {
+		Stream string
+		Loss   bool `json:"dataLossOccurred"`
+	}
+	if err := v.Keeper.Events.AwaitRecords(v.Ctx, func() bool {
+		records, _ := v.Records(since, "Tracing.tracingComplete")
+		return len(records) > 0 && json.Unmarshal(records[len(records)-1].Params, &done) == nil
+	}); err != nil {
+		return nil, false, err
+	}
+	for {
+		var part struct {
+			Data string
+			EOF  bool
+		}
+		if err := trace(v, "IO.read", page.Object{"handle": done.Stream, "size": 1 << 20}, &part); err != nil {
+			return nil, false, err
+		}
+		if file = append(file, part.Data...); part.EOF {
+			return file, done.Loss, trace(v, "IO.close", page.Object{"handle": done.Stream}, nil)
+		}
+	}
+}
+
+// traceEvent is an event of a trace, as far as a summary needs it. Times are in microseconds.
+type traceEvent struct {
+	Name, Ph, ID string
+	PID, TID     int64
+	TS, Dur      float64
+	Args         struct {
+		Name string // of a process or thread
+		Data struct {
+			ProcessID      int64
+			Frames         []struct{ ProcessID int64 }
+			RequestID, URL string
+			TimeDeltas     []float64
+			CPUProfile     struct {
+				Nodes []struct {
+					ID, Parent int64
+					CallFrame  callFrame
+				}
+				Samples []int64
+			}
+		}
+	}
+}
+
+// ofFrames reports whether the browser says in an event in which processes the frames of the page are.
+func (e *traceEvent) ofFrames() bool { return strings.HasSuffix(e.Name, "InBrowser") }
+
+// ownEvents returns the events of a trace that are of the page: Chrome records those of all pages.
+func ownEvents(file []byte) (own []json.RawMessage, events []traceEvent) {
+	var all struct{ TraceEvents []json.RawMessage }
+	_ = json.Unmarshal(file, &all)
+	events, ours, browser := make([]traceEvent, len(all.TraceEvents)), map[int64]bool{}, int64(0)
+	for i, raw := range all.TraceEvents {
+		e := &events[i]
+		_ = json.Unmarshal(raw, e) // members of another type are not read
+		if !e.ofFrames() {
+			continue
+		}
+		browser, ours[e.Args.Data.ProcessID] = e.PID, true
+		for _, f := range e.Args.Data.Frames {
+			ours[f.ProcessID] = true
+		}
+	}
+	delete(ours, 0)
+	kept := events[:0]
+	for i, e := range events {
+		if ours[e.PID] || e.ofFrames() || e.PID == browser && e.Ph == "M" {
+			own, kept = append(own, all.TraceEvents[i]), append(kept, e)
+		}
+	}
+	return own, kept
+}
+
+// works are kinds of work of a main thread, by the names of their events.
+var works = map[string]string{"UpdateLayoutTree": "style", "Layout": "layout", "Paint": "paint", "ParseHTML": "parsing",
+	"MajorGC": "garbage collection", "MinorGC": "garbage collection"}
+
+// cost is how often something happened, and how long that took.
+type cost struct {
+	name  string
+	count int
+	took  float64 // microseconds
+}
+
+// costs are costs by name.
+type costs map[string]*cost
+
+func (c costs) add(name string, took float64) {
+	if c[name] == nil {
+		c[name] = &cost{name: name}
+	}
+	c[name].count++
+	c[name].took += took
+}
+
+// first returns the largest costs of half a millisecond or more, each as a text.
+func (c costs) first(most int, format func(*cost) string) string {
+	var parts []string
+	for _, one := range slices.SortedFunc(maps.Values(c), func(a, b *cost) int {
+		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
+	}) {
+		if len(parts) < most && one.took >= 500 {
+			parts = append(parts, format(one))
+		}
+	}
+	return strings.Join(parts, "\n  ")
+}
+
+// summaryOf says what the events of a page cost.
+func summaryOf(events []traceEvent) *recording {
+	r, busy, longest, begin, end := &recording{}, 0.0, 0.0, 0.0, 0.0
+	self, work, requests := costs{}, costs{}, costs{}
+	main, sent, profiles := map[int64]bool{}, map[string]*traceEvent{}, map[string]*profile{}
+	for i := range events {
+		if e := &events[i]; e.Name == "thread_name" && e.Args.Name == "CrRendererMain" {
+			main[e.TID] = true
+		}
+	}
+	slices.SortStableFunc(events, func(a, b traceEvent) int { return cmp.Compare(a.TS, b.TS) })
+	for i := range events {
+		e := &events[i]
+		if e.TS > 0 {
+			begin, end = cmp.Or(begin, e.TS), max(end, e.TS+e.Dur)
+		}
+		data := &e.Args.Data
+		switch {
+		case e.Name == "RunTask" && main[e.TID]:
+			if busy, longest = busy+e.Dur, max(longest, e.Dur); e.Dur > 50_000 {
+				r.LongTasks++
+			}
+		case works[e.Name] != "" && e.Ph == "X":
+			work.add(works[e.Name], e.Dur)
+		case e.Name == "ResourceSendRequest":
+			sent[data.RequestID] = e
+		case e.Name == "ResourceFinish" && sent[data.RequestID] != nil:
+			requests.add(shortURL(sent[data.RequestID].Args.Data.URL), e.TS-sent[data.RequestID].TS)
+		case e.Name == "ProfileChunk":
+			key := fmt.Sprint(e.PID, e.ID)
+			if profiles[key] == nil {
+				profiles[key] = &profile{calls: map[int64]callFrame{}}
+			}
+			profiles[key].read(e, self)
+		}
+	}
+	r.Recorded, r.Busy, r.Longest = int64(end-begin)/1000, int64(busy)/1000, int64(longest)/1000
+	took := func(c *cost) string { return fmt.Sprintf("%.0f ms %s", c.took/1000, c.name) }
+	counted := func(c *cost) string { return took(c) + fmt.Sprintf(", %d times", c.count) }
+	for _, part := range []struct{ title, text string }{
+		{"self time of functions", self.first(8, took)}, {"work of the browser", work.first(5, counted)},
+		{fmt.Sprintf("slowest of %d requests", len(sent)), requests.first(3, took)},
+	} {
+		if part.text != "" {
+			r.Text += part.title + ":\n  " + part.text + "\n"
+		}
+	}
+	return r
+}
+
+// profile is the profile of a thread, which comes in chunks.
+type profile struct {
+	calls map[int64]callFrame
+	last  int64 // the call at the last sample
+}
+
+// read adds the time between the samples of a chunk to the functions that ran. What has no URL, such as a function of
+// the browser, counts as the function that called it.
+func (p *profile) read(e *traceEvent, self costs) {
+	data := &e.Args.Data
+	for _, node := range data.CPUProfile.Nodes {
+		if node.CallFrame.URL == "" {
+			node.CallFrame = p.calls[node.Parent]
+		}
+		p.calls[node.ID] = node.CallFrame
+	}
+	for i, sample := range data.CPUProfile.Samples[:min(len(data.CPUProfile.Samples), len(data.TimeDeltas))] {
+		if call := p.calls[p.last]; call.URL != "" {
+			self.add(page.Clip(cmp.Or(call.Function, "(anonymous)"), 60)+" "+call.position(), data.TimeDeltas[i])
+		}
+		p.last = sample
+	}
+}
