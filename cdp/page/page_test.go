@@ -345,13 +345,13 @@ func TestSnapshotParts(t *testing.T) {
 	if c.target = ""; place.Index != 2 {
 		t.Errorf("a frame of another origin is at %d", place.Index)
 	}
-	c.call(t, &s, "snapshot", map[string]any{"since": true})
-	if s.Text != "" {
-		t.Errorf("nothing has changed: %s", s.Text)
+	since, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500, Since: true})
+	if err != nil || strings.Contains(since.Text, "Stay") {
+		t.Errorf("nothing has changed: %s, %s", since.Text, exit(err))
 	}
 	c.evaluate(t, `document.querySelector("a").textContent = "Other"; 1`)
-	c.call(t, &s, "snapshot", map[string]any{"since": true})
-	if !regexp.MustCompile(`^- link "One" \w+\n\+ link "Other" \w+$`).MatchString(s.Text) || strings.Contains(s.Text, "Stay") {
+	since, err = run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500, Since: true})
+	if s.Text = since.Text; err != nil || !regexp.MustCompile(`^- link "One" \w+\n\+ link "Other" \w+$`).MatchString(s.Text) || strings.Contains(s.Text, "Stay") {
 		t.Errorf("a link has changed: %s", s.Text)
 	}
 	c.call(t, &s, "snapshot", map[string]any{"audit": true})
@@ -666,10 +666,24 @@ func TestTextMarkdown(t *testing.T) {
 		{`<p>A <strong>bold <a href=x>link</a> </strong>here`, "A **bold [link](x)** here"},
 		{`<ul><li><a href=one>One</a><li><a href=#two>Two</a><li><a href="javascript:void 0">Three</a></ul>`,
 			"- [One](one)\n- Two\n- Three"},
-		{`<a href=card><h3>Title</h3><p>Text</p></a>`, "### Title\n\nText"},
+		{`<a href=card><h3>Title</h3><p>Text</p></a>`, "### [Title](card)\n\nText"},
 		{`<p>An <i class=icon></i><a href=y></a>icon <b> </b>end`, "An icon end"},
 		{`<a href=z><img alt=Logo src=x.png></a>`, "[[image: Logo]](z)"},
 		{`<h2>Big <code>f()</code></h2>x`, "## Big `f()`\n\nx"},
+		{`<ol start=9><li>Nine<ul><li>In<li>it</ul><li><p>Ten</p><pre>a
+b</pre></ol>`, "9. Nine\n   - In\n   - it\n\n10. Ten\n\n    ```\n    a\n    b\n    ```"},
+		{`<div class="highlight-source-go"><pre>a := "` + "```" + `"</pre></div>`, "````go\na := \"```\"\n````"},
+		{`<table><tr><th>A<th>B|C<tr><td rowspan=2>1<td><a href=x>2</a><tr><td><b>3</b><tr><td colspan=2>4</table>`,
+			"| A | B\\|C |\n| --- | --- |\n| 1 | [2](x) |\n|  | **3** |\n| 4 |  |"},
+		{`<table><tr><td>a<td>b<br>c</table>`, "|  |  |\n| --- | --- |\n| a | b c |"},
+		{`<table><tr><td><h2>Left</h2>x<td><table><tr><th>In</table></table>`, "## Left\n\nx\n\n| In |\n| --- |"},
+		{`<div style="white-space:pre-wrap">one
+two</div>`, "one\ntwo"},
+		{`<blockquote><p>One<blockquote>Two</blockquote><ul><li>x</ul></blockquote>`, "> One\n>\n> > Two\n>\n> - x"},
+		{`a<span style="position:absolute">b</span><button>c</button><button>d</button>`, "ab c d"},
+		{`<ul><li><input type=checkbox checked> done<li><input type=checkbox> open</ul>`, "- [x] done\n- [ ] open"},
+		{`<svg><title>Chart</title><text>1</text></svg> <i>“it”</i><code>a` + "`" + `b</code><kbd>Esc</kbd>`,
+			"[image: Chart] _“it”_``a`b```Esc`"},
 	} {
 		c.open(t, "<title>T</title>"+test.html)
 		var got struct{ Text string }
@@ -687,6 +701,22 @@ func TestTextMarkdown(t *testing.T) {
 		r, err := run(t, c, Text, TextParams{MaxTokens: 200, Main: true})
 		if err != nil || r.Text != "# News\n\nBody" || !strings.HasPrefix(r.LeftOut, "banner, navigation, ") {
 			t.Errorf("%s: %+v, %s", name, r, exit(err))
+		}
+	}
+}
+
+// TestArticles reads the main content of pages that are shaped as those of well-known sites.
+func TestArticles(t *testing.T) {
+	c := startChrome(t)
+	for _, page := range must(filepath.Glob("testdata/articles/*.html")) {
+		c.open(t, strings.TrimPrefix(page, "testdata/"))
+		r, err := run(t, c, Text, TextParams{MaxTokens: 5000, Main: true})
+		golden, got := strings.TrimSuffix(page, "html")+"txt", regexp.MustCompile(` [a-z]{3}\d+]`).ReplaceAllString(r.Text, " REF]")+"\n\nLeft out: "+r.LeftOut+"\n"
+		if os.Getenv("UPDATE") != "" {
+			_ = os.WriteFile(golden, []byte(got), 0o600)
+		}
+		if want := string(must(os.ReadFile(golden))); err != nil || got != want {
+			t.Errorf("%s: %s\n%s\nwant\n%s", page, exit(err), got, want)
 		}
 	}
 }

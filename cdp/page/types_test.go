@@ -254,6 +254,7 @@ type SnapshotParams struct {
 	Group     string `json:"group,omitempty"`
 	Since     bool   `json:"since,omitempty"`
 	Audit     bool   `json:"audit,omitempty"`
+	Options   bool   `json:"options,omitempty"`
 }
 
 type SnapshotResult struct {
@@ -407,10 +408,12 @@ type ScreenshotParams struct {
 	Element string `json:"element,omitempty"`
 	Full    bool   `json:"full,omitempty"`
 	Refs    bool   `json:"refs,omitempty"`
+	Tile    int    `json:"tile,omitempty"`
 }
 
 type ScreenshotResult struct {
-	Data string `json:"data"`
+	Data    string `json:"data"`
+	LeftOut string `json:"left_out,omitempty"`
 }
 
 type RecordParams struct {

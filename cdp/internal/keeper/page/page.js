@@ -23,7 +23,7 @@ const matches = method(Element, "matches"), closest = method(Element, "closest")
 const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
 const openRoot = getter(Element, "shadowRoot");
 const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
-const rectOf = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
+const ownRect = method(Element, "getBoundingClientRect"), scrollOwn = method(Element, "scrollIntoView");
 const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
 const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
 const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
@@ -36,7 +36,8 @@ const activeIn = getter(Document, "activeElement"), pointInDocument = method(Doc
 const queryShadow = method(DocumentFragment, "querySelectorAll");
 const byIdInShadow = method(ShadowRoot, "getElementById"), pointInShadow = method(ShadowRoot, "elementFromPoint");
 const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(Text, "assignedSlot");
-const readyState = getter(Document, "readyState"), dispatch = method(EventTarget, "dispatchEvent");
+const readyState = getter(Document, "readyState"), contentType = getter(Document, "contentType");
+const dispatch = method(EventTarget, "dispatchEvent");
 const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
 const scrollingElement = getter(Document, "scrollingElement");
 
@@ -45,6 +46,22 @@ const isHTML = (el) => el instanceof HTMLElement;
 const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
 const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
+
+// pictured returns the image on which an area of an image map is, and any other element itself.
+function pictured(el) {
+	const map = tag(el) === "area" && closest(el, "map");
+	return map && queryDocument(document, `img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
+}
+const scrollIntoView = (el, how) => scrollOwn(pictured(el), how);
+
+// rectOf returns the box of an element, that of an area on its image.
+function rectOf(el) {
+	const image = pictured(el), box = ownRect(image), at = (attribute(el, "coords") || "").split(/[\s,]+/).map(Number);
+	if (image === el || at.length < 3 || !box.width) return box;
+	const [x, y, r] = at, points = at.length > 3 ? at : [x - r, y - r, x + r, y + r]; // of a circle
+	const side = (odd) => points.filter((_, i) => i % 2 === odd), left = Math.min(...side(0)), top = Math.min(...side(1));
+	return new DOMRect(box.x + left, box.y + top, Math.max(...side(0)) - left, Math.max(...side(1)) - top);
+}
 
 // What one call has read. Reading it again costs more than remembering.
 let styles, labels, exclusions, listed, kindsHere;
@@ -130,32 +147,31 @@ const unrendered = set("script style template noscript head meta link title base
 const interactive = set("button link textbox searchbox combobox listbox checkbox radio switch slider " +
 	"spinbutton tab menuitem menuitemcheckbox menuitemradio option treeitem scrollbar DisclosureTriangle " +
 	"ColorWell Date DateTime InputTime");
-const known = set("alert alertdialog application article banner blockquote button caption cell checkbox code " +
-	"columnheader combobox comment complementary contentinfo definition deletion dialog directory document " +
-	"emphasis feed figure form generic grid gridcell group heading img image insertion link list listbox " +
-	"listitem log main mark marquee math menu menubar menuitem menuitemcheckbox menuitemradio meter navigation " +
-	"none note option paragraph presentation progressbar radio radiogroup region row rowgroup rowheader " +
-	"scrollbar search searchbox separator slider spinbutton status strong subscript suggestion superscript " +
-	"switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem");
+const containers = set("heading navigation main complementary banner contentinfo form search region dialog " +
+	"alertdialog alert status table row list listitem group tablist tabpanel toolbar menu menubar tree treegrid " +
+	"grid radiogroup progressbar meter article Iframe Canvas image figure listbox");
+const known = new Set([...interactive, ...containers, ...set("application blockquote caption cell code columnheader " +
+	"comment definition deletion directory document emphasis feed generic gridcell img insertion log mark marquee math " +
+	"none note paragraph presentation rowgroup rowheader separator strong subscript suggestion superscript term time " +
+	"timer tooltip")]);
 const namedByContent = set("button cell gridcell checkbox columnheader rowheader heading link menuitem " +
 	"menuitemcheckbox menuitemradio option radio row switch tab tooltip treeitem DisclosureTriangle LabelText " +
 	"legend comment");
-const globalStates = ["atomic", "busy", "controls", "current", "describedby", "details", "dropeffect", "flowto",
-	"keyshortcuts", "label", "labelledby", "live", "owns", "relevant", "roledescription"];
+const globalStates = "atomic busy controls current describedby details dropeffect flowto keyshortcuts label labelledby " +
+	"live owns relevant roledescription";
 const sectioning = "article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]," +
 	"[role=region]";
 
-const plainRoles = {button: "button", ul: "list", ol: "list", menu: "list", li: "listitem", nav: "navigation",
-	main: "main", aside: "complementary", article: "article", table: "table", tr: "row", td: "cell", thead: "rowgroup",
-	tbody: "rowgroup", tfoot: "rowgroup", dialog: "dialog", fieldset: "group", details: "group", optgroup: "group",
-	legend: "legend",
-	label: "LabelText", progress: "progressbar", meter: "meter", output: "status", hr: "separator", iframe: "Iframe",
-	frame: "Iframe", p: "paragraph", figure: "figure", search: "search", textarea: "textbox", option: "option",
-	h1: "heading", h2: "heading", h3: "heading", h4: "heading", h5: "heading", h6: "heading", svg: "image",
-	canvas: "Canvas", video: "Video", audio: "Audio"};
-const inputRoles = {hidden: "none", button: "button", submit: "button", reset: "button", image: "button",
-	file: "button", checkbox: "checkbox", radio: "radio", range: "slider", number: "spinbutton", color: "ColorWell",
-	date: "Date", "datetime-local": "DateTime", month: "DateTime", week: "DateTime", time: "InputTime"};
+// The roles of elements and of inputs; an element without a colon is called as its role is.
+const table = (words) => Object.fromEntries(words.split(" ").map((word) => word.split(":")).map(([a, b = a]) => [a, b]));
+const plainRoles = table("button ul:list ol:list menu:list li:listitem nav:navigation main aside:complementary article " +
+	"table tr:row td:cell thead:rowgroup tbody:rowgroup tfoot:rowgroup dialog fieldset:group details:group " +
+	"optgroup:group legend label:LabelText progress:progressbar meter output:status hr:separator iframe:Iframe embed:Iframe " +
+	"frame:Iframe p:paragraph figure search textarea:textbox option h1:heading h2:heading h3:heading h4:heading " +
+	"h5:heading h6:heading svg:image canvas:Canvas video:Video audio:Audio");
+const inputRoles = table("hidden:none button submit:button reset:button image:button file:button checkbox radio " +
+	"range:slider number:spinbutton color:ColorWell date:Date datetime-local:DateTime month:DateTime week:DateTime " +
+	"time:InputTime");
 
 const focusable = (el) => !el.disabled && (tabIndex(el) >= 0 || has(el, "tabindex") || editingHost(el));
 function editingHost(el) {
@@ -169,7 +185,7 @@ function role(el) {
 	for (const word of words.toLowerCase().split(/\s+/)) {
 		if (!known.has(word)) continue;
 		if (word === "none" || word === "presentation") {
-			if (focusable(el) || globalStates.some((s) => has(el, "aria-" + s))) break;
+			if (focusable(el) || globalStates.split(" ").some((s) => has(el, "aria-" + s))) break;
 			return "none";
 		}
 		return word === "img" ? "image" : word === "directory" ? "list" : word;
@@ -194,6 +210,7 @@ function ownRole(el) {
 	}
 	case "select": return el.multiple || el.size > 1 ? "listbox" : "combobox";
 	case "img": return attribute(el, "alt") === "" && !has(el, "title") ? "none" : "image";
+	case "object": return el.contentWindow ? "Iframe" : "generic";
 	case "header": return closest(el, sectioning) ? "generic" : "banner";
 	case "footer": return closest(el, sectioning) ? "generic" : "contentinfo";
 	case "section": return named() ? "region" : "generic";
@@ -381,7 +398,7 @@ function states(el, own) {
 	when(el.indeterminate === true || aria("checked") === "mixed", "mixed");
 	const open = aria("expanded") === "true" || parent(el)?.open === true;
 	when(aria("expanded") || own === "DisclosureTriangle", open ? "open" : "closed");
-	when(aria("selected") === "true", "selected");
+	when(aria("selected") === "true" || el.selected === true, "selected");
 	when(aria("pressed") === "true", "pressed");
 	when(el.required === true || aria("required") === "true", "required");
 	when(el.readOnly === true || aria("readonly") === "true", "readonly");
@@ -435,7 +452,7 @@ function kinds() {
 		for (const el of all) {
 			const name = tag(el), inside = shadowRoot(el);
 			kindsHere.custom ||= name.includes("-");
-			if (name === "iframe" || name === "frame") kindsHere.frames.push(el);
+			if (/^(i?frame|embed|object)$/.test(name)) kindsHere.frames.push(el);
 			if (!inside) continue;
 			kindsHere.roots = true;
 			look(queryShadow(inside, "*"));
@@ -669,8 +686,7 @@ function checkShown({ref}) {
 }
 
 const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
-const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider spinbutton listbox ColorWell " +
-	"Date DateTime InputTime");
+const isField = (own) => interactive.has(own) && !/button|link|tab|item|option|scroll|Disclosure/.test(own);
 
 function search(locator) {
 	if (locator.css !== undefined) {
@@ -682,7 +698,7 @@ function search(locator) {
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
 		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
-		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
+		label: (el) => isField(role(el)) && equal(name(el), locator.label),
 		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
@@ -727,13 +743,17 @@ function wordSearch(word) {
 	return textSearch(word);
 }
 
-// nearest returns the two interactive elements whose names have most words in common with what was not found.
-function nearest(locator) {
-	const wanted = new Set(clean(Object.values({...locator, in: ""}).join(" ")).toLowerCase().split(/\W+/));
-	return fitting((el) => interactive.has(role(el)))
-		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
-		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
+// ranked returns those of some things that have words in common with a text, those with most of them first.
+const wordsOf = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+function ranked(all, textOf, wanted) {
+	const asked = new Set(wordsOf(wanted));
+	return all.map((one) => [one, wordsOf(textOf(one)).filter((word) => asked.has(word)).length])
+		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([one]) => one);
 }
+
+// nearest returns the two interactive elements whose names have most words in common with what was not found.
+const nearest = (locator) => ranked(fitting((el) => interactive.has(role(el))), name,
+	Object.values({...locator, in: ""}).join(" ")).slice(0, 2).map(describe);
 
 // one returns the only element that a locator means: {el}, or {failure} with the first candidates.
 function one(locator) {
@@ -754,18 +774,16 @@ function one(locator) {
 
 // ---- The snapshot
 
-const containers = set("heading navigation main complementary banner contentinfo form search region dialog " +
-	"alertdialog alert status table row list listitem group tablist tabpanel toolbar menu menubar tree treegrid " +
-	"grid radiogroup progressbar meter article Iframe Canvas image figure listbox");
-const leaves = set("button link textbox searchbox combobox checkbox radio switch slider spinbutton tab " +
-	"menuitem menuitemcheckbox menuitemradio option treeitem DisclosureTriangle ColorWell Date DateTime " +
-	"InputTime heading");
+const isLeafRole = (own) => own === "heading" || own !== "listbox" && interactive.has(own);
 const unnamed = set("row listitem list table main paragraph");
 
 const inView = (el) => {
 	const r = rectOf(el);
 	return r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth;
 };
+
+// The options of lists are shown if they were asked for, and counted otherwise.
+let withOptions = false, optionsLeft = 0;
 
 // tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
 // are left out; those that hold several things stay, without a role, to keep them together. The names of controls cost
@@ -775,7 +793,11 @@ function tree(el, depth = 0) {
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
 	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
-	if (shown && leaves.has(own)) {
+	if (shown && tag(el) === "select") {
+		if (!withOptions) optionsLeft += el.length;
+		return [control(!withOptions ? [] : [...el.options].map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
+	}
+	if (shown && isLeafRole(own)) {
 		if (own !== "heading" && own !== "treeitem") return [control([])];
 		const kids = treeOf(el, depth).filter((kid) => interactive.has(kid.role)), itself = control(kids);
 		if (own !== "heading") return [itself];
@@ -935,15 +957,8 @@ const encoder = new TextEncoder();
 const bytes = (text) => /^[\0-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 const bytesPerToken = 4; // less than it is, so that the promise holds
 
-// lastLines are those of the last snapshot of the whole document.
-let lastLines = [];
-
-// changes returns the lines that are new, with "+", and those that are gone, with "-".
-function changes(before, now) {
-	const old = new Set(before), fresh = new Set(now);
-	return [...before.filter((line) => !fresh.has(line)).map((line) => "- " + line.trim()),
-		...now.filter((line) => !old.has(line)).map((line) => "+ " + line.trim())];
-}
+// last is the last snapshot of the whole document, and how it was asked for.
+let last = {lines: []};
 
 // unnamedControls returns a line for each control without a name.
 const unnamedControls = (top) => elements(top)
@@ -951,12 +966,9 @@ const unnamedControls = (top) => elements(top)
 	.map((el) => `${roleName(role(el))} ${refer(el)} [css=${quoted(clip(path(el), 80))}]`);
 
 // framesIn returns the frames that an element shows, as find does elements.
-const framesIn = (top) => kinds().frames.filter((el) => within(top, el) && inTree(el)).map(describe);
+const framesIn = (top) => kinds().frames.filter((el) => role(el) === "Iframe" && within(top, el) && inTree(el)).map(describe);
 
-function inTree(el) {
-	for (let at = el; at; at = parent(at)) if (excluded(at)) return false;
-	return rendered(el) && visible(el);
-}
+const inTree = (el) => isListed(el) && rendered(el) && visible(el);
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
 function placeOf(around, inner) {
@@ -972,19 +984,21 @@ const place = () => ({index: window.parent === window ? -1 : placeOf(window.pare
 
 // frameAt returns the element of a frame by its place.
 function frameAt({index, url}) {
-	const like = kinds().frames.filter((el) => placeOf(window, el.contentWindow) === index);
-	return like.find((el) => el.src === url) || like[0];
+	const all = kinds().frames, like = all.filter((el) => placeOf(window, el.contentWindow) === index);
+	return like.find((el) => el.src === url) || like[0] || all.find((el) => tag(el) === "embed" && el.src === url);
 }
 
 // frames returns the references of frames by their places, "" for one that is not shown.
 const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(el) ? refer(el) : "")});
 
-// snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since only
-// what has changed since the last one is shown, with audit only controls without a name. Unless it is final it returns
+// snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since it is as the
+// last one was asked for, however long, without title and address if they are the same, and with the lines of the last
+// one. With audit only controls without a name are shown, with options those of lists. Unless it is final it returns
 // only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
 function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
-	audit = false, final = false} = {}) {
+	audit = false, options = false, final = false} = {}) {
 	if (!final && !group && hasHosts(false)) return {hosts: true};
+	if (since) ({roles = "", options = false} = last);
 	let top = documentElement(document), nodes;
 	if (group) {
 		const run = groups[Number(group.slice(1)) - 1];
@@ -996,10 +1010,12 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 			if (found.failure) return found;
 			top = found.el;
 		}
+		withOptions = options;
+		optionsLeft = 0;
 		nodes = tree(top);
 	}
-	const keptGroups = groups, budget = Math.max(200, max_tokens * bytesPerToken - 240);
-	const head = {title: clip(titleOf(document), 100), url: clip(location.href, 200)};
+	const isWhole = !group && !focus, keptGroups = groups, budget = Math.max(200, max_tokens * bytesPerToken - 240);
+	const head = {title: clip(titleOf(document), 100), url: clip(location.href, 200), type: contentType(document)};
 	// part returns the first lines that fit into the budget.
 	const part = (lines) => {
 		let size = 0, end = 0;
@@ -1010,9 +1026,9 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 		const {text, cut} = part(unnamedControls(top));
 		return {...head, text, frames: framesIn(top), left_out: {prose: 0, grouped: 0, closed: 0, cut}};
 	}
-	let best, used = 0, lines = [];
+	let best, used = 0, lines = [], level;
 	const least = group ? 0 : controls(nodes) * `link ${documentLetters}1 `.length;
-	for (const level of levels) {
+	for (level of since && last.level ? [last.level] : levels) {
 		if (!level.fold && least > budget) continue; // it cannot fit, whatever the names are
 		best = render(nodes, level, roles === "interactive");
 		lines = best.lines.map((make) => make(false));
@@ -1020,27 +1036,22 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 		if (used <= budget || group) break;
 	}
 	let shown = lines.length;
-	while (used > budget) used -= bytes(lines[--shown]) + 1;
+	while (used > budget && !since) used -= bytes(lines[--shown]) + 1;
 	if (group) groups = keptGroups;
 	const result = {...head, partial, frames: group ? [] : framesIn(top),
-		left_out: {...best.left, cut: lines.length - shown}};
-	lines = best.lines.slice(0, shown).map((make) => make(true));
-	if (group || focus) return {...result, text: lines.join("\n")};
-	const before = lastLines;
-	lastLines = lines;
-	if (!since) return {...result, text: lines.join("\n")};
-	const {text, cut} = part(changes(before, lines));
-	return {...result, text, left_out: {...best.left, cut}};
+		left_out: {...best.left, options: optionsLeft, cut: lines.length - shown}};
+	lines = best.lines.map((make) => make(true));
+	const before = last;
+	if (isWhole) last = {...head, lines, level, roles, options};
+	return {...result, text: lines.slice(0, shown).join("\n"), ...isWhole && since && {since: before.lines},
+		...isWhole && since && before.url === head.url && before.title === head.title && {url: "", title: ""}};
 }
 
 // ---- Text
 
-const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
-	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
-const blockDisplays = set("block flex grid table list-item"), fields = set("select textarea input");
-const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "_"], ["code", "`"], ["del", "~~"], ["s", "~~"]]);
+const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "_"], ["del", "~~"], ["s", "~~"], ["q", '"']]);
+const gaps = ["", " ", "\n", "\n\n"];
 const boilerplate = set("navigation banner contentinfo complementary search");
-const lineMarks = new Map([["li", "- "], ...Array.from({length: 6}, (_, i) => [`h${i + 1}`, "#".repeat(i + 1) + " "])]);
 
 // mainPart returns what holds the main content of the document.
 function mainPart() {
@@ -1048,14 +1059,50 @@ function mainPart() {
 		const all = [...queryDocument(document, css)].filter(inTree);
 		if (all.length) return all.reduce((a, b) => textContent(b).length > textContent(a).length ? b : a);
 	}
-	return documentElement(document);
+	// Otherwise it is what holds most of the paragraphs, with the heading.
+	const sums = new Map(), heading = query(documentElement(document), "h1");
+	for (const el of queryDocument(document, "p,pre,blockquote")) {
+		let size = inTree(el) ? textContent(el).length : 0;
+		for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) sums.set(at, (sums.get(at) || 0) + size);
+	}
+	const [best] = [...sums].sort((a, b) => b[1] - a[1]).map(([el]) => el);
+	for (let at = best; at && tag(at) !== "body"; at = parent(at)) if (!heading || contains(at, heading)) return at;
+	return best || documentElement(document);
 }
 
-// enclosing returns what Markdown has before and after the text of an element in a line, null for nothing.
-function enclosing(el, name) {
-	const mark = inlineMarks.get(name), href = name === "a" && attribute(el, "href");
-	return mark ? [mark, mark] : href && !/^(#|javascript:)/i.test(href) ? ["[", `](${clip(href.trim(), 300)})`] : null;
+// around names what stands around the main content where no role tells it.
+function around(top) {
+	const names = [];
+	for (let at = top; parent(at); at = parent(at)) {
+		for (const other of children(parent(at))) {
+			if (other === at || !isElement(other) || !isListed(other) || !clean(textIn(other)) || names.length > 7) continue;
+			const own = role(other), words = attribute(other, "id") || attribute(other, "class") || tag(other);
+			if (!boilerplate.has(own)) names.push(own === "generic" ? quoted(clip(words, 30)) : own);
+		}
+	}
+	return names;
 }
+
+// linked returns the text of a link in Markdown: with blocks in it, its heading or first line is the link.
+const linked = (inner, href) => inner.replace(/^#/m.test(inner) ? /^(#+ )(.*)$/m : /^()(.*)$/m,
+	(all, mark, words) => `${mark}[${words}](${href.trim().replace(/\s/g, "%20")})`);
+
+// ticks encloses code, which may have such marks itself.
+const ticks = (code, least) => "`".repeat(Math.max(least, ...(code.match(/`+/g) || []).map((run) => run.length + 1)));
+
+// language returns the language of code, which pages say in classes of what is in it or around it.
+function language(el) {
+	for (const at of [query(el, "code"), el, parent(el), parent(parent(el) || el)]) {
+		const said = at && (attribute(at, "data-lang") ||
+			/(?:highlight-(?:source-|lang-)?|\blang(?:uage)?-|brush: *)([\w+#]+)/.exec(attribute(at, "class"))?.[1]);
+		if (said) return said;
+	}
+	return "";
+}
+
+// isLayout reports whether a table only places what is in it.
+const isLayout = (table) => matches(table, "[role=none],[role=presentation]") ||
+	query(table, "table,pre,h1,h2,h3,blockquote") !== null;
 
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
 // does not fit is not read. main leaves out what stands around the main content: {left}.
@@ -1066,72 +1113,138 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		if (found.failure) return found;
 		top = found.el;
 	}
-	const budget = max_tokens * bytesPerToken;
-	let out = "", gap = "", mark = ""; // gap and mark come before what is written next
+	const budget = max_tokens * bytesPerToken, rows = new Map(), numbers = new Map();
+	let out = "", gap = 0, lead = 0, spent = 0, full = false; // a gap comes before what is written next, lead before out
 	const put = (words) => {
-		out += (out && gap) + mark + words;
-		gap = mark = "";
+		if (out) out += gaps[gap];
+		else lead = gap;
+		out += words;
+		gap = 0;
 	};
-	const line = () => { if (!mark && gap !== "\n\n") gap = "\n"; };
-	const paragraph = () => { if (!mark) gap = "\n\n"; };
-	const space = () => { gap ||= " "; };
-	const putText = (text) => {
-		const words = text.replace(/\s+/g, " "), inner = words.trim();
-		if (words[0] === " ") space();
-		if (inner) put(inner);
-		if (inner && words.at(-1) === " ") space();
+	const widen = (least) => { gap = Math.max(gap, least); };
+	const newLine = () => { gap = gap < 2 ? 2 : 3; };
+	// apart writes something apart, and then what finish makes of it.
+	const apart = (fill, finish) => {
+		const before = [out, gap, lead], size = out.length;
+		spent += size;
+		out = "";
+		gap = lead = 0;
+		fill();
+		const [inner, first, last] = [out, lead, gap];
+		spent -= size;
+		[out, gap, lead] = before;
+		widen(first);
+		const words = inner && finish(inner);
+		if (words) put(words);
+		widen(last);
+	};
+	const putText = (text, el) => {
+		const lines = /\S\s*\n\s*\S/.test(text) && /^pre/.test(style(el).whiteSpace) ? text.split("\n") : [text];
+		for (const [i, part] of lines.entries()) {
+			const words = part.replace(/\s+/g, " "), inner = words.trim();
+			if (i) newLine();
+			if (words[0] === " ") widen(1);
+			if (inner) put(inner);
+			if (inner && words.at(-1) === " ") widen(1);
+		}
+	};
+	const putRow = (el, depth, table) => {
+		const before = rows.get(table), left = before || [], cells = []; // left are rows that the cells above take
+		const fill = () => { for (; left[cells.length] > 0; cells.push("")) left[cells.length]--; };
+		let isHead = true;
+		for (const cell of children(el)) {
+			if (!isElement(cell) || excluded(cell)) continue;
+			let words = "";
+			apart(() => write(cell, depth + 1), (inner) => { words = inner.replace(/\s*\n\s*/g, " ").replaceAll("|", "\\|"); });
+			fill();
+			for (let i = 0; i < Math.min(cell.colSpan || 1, 99); i++) {
+				left[cells.length] = cell.rowSpan - 1;
+				cells.push(i ? "" : words);
+			}
+			isHead &&= tag(cell) === "th" || attribute(cell, "role") === "columnheader";
+		}
+		fill();
+		rows.set(table, left);
+		const rule = `|${" --- |".repeat(cells.length)}`, row = `| ${cells.join(" | ")} |`;
+		gap = before ? 2 : 3;
+		put(before ? row : isHead ? `${row}\n${rule}` : `|${"  |".repeat(cells.length)}\n${rule}\n${row}`);
+		gap = 2;
 	};
 	const write = (el, depth) => {
-		if (out.length > budget || beyond(depth)) return;
+		full ||= spent + out.length > budget;
+		if (full || beyond(depth)) return;
 		const seen = checkVisibility(el, {visibilityProperty: true}); // much faster than to read its style
 		if (seen ? isMuted(el) || style(el).contentVisibility === "hidden" :
 			excluded(el) || !visible(el) && !children(el).length) return;
-		const name = tag(el);
-		if (name === "br") return void (gap = gap.startsWith("\n") ? "\n\n" : "\n");
-		if (name === "tr") {
-			const cells = [...childNodes(el)].filter((cell) => isElement(cell) && !excluded(cell))
-				.map((cell) => clean(textIn(cell)));
-			line();
-			put(`| ${cells.join(" | ")} |`);
-			line();
-			if (query(el, ":scope>th") && !query(el, ":scope>td")) put(`|${" --- |".repeat(cells.length)}`);
-			return line();
+		const kind = tag(el), own = attribute(el, "role"), up = parent(el);
+		const inside = () => {
+			for (const node of shownChildren(el)) {
+				if (isElement(node)) write(node, depth + 1);
+				else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node), el);
+			}
+		};
+		if (kind === "br") return newLine();
+		if (/^(img|svg|canvas)$/.test(kind) || own === "img") {
+			const named = name(el);
+			if (named) return put(`[image: ${named}]`);
+			if (kind === "img") return;
 		}
-		if (name === "img") return void (attribute(el, "alt") && put(`[image: ${clean(attribute(el, "alt"))}]`));
-		if (fields.has(name)) {
-			if (!value(el)) return;
-			space();
-			return put(value(el));
+		if (kind === "tr" || own === "row") {
+			const table = closest(el, "table,[role=table],[role=grid],[role=treegrid]") || el;
+			if (!isLayout(table)) return putRow(el, depth, table);
 		}
-		if (name === "pre") {
-			paragraph();
-			put("```\n" + textIn(el).trimEnd() + "\n```");
-			return paragraph();
+		if (/^(select|textarea|input)$/.test(kind)) {
+			const said = isBox(el) ? `[${el.checked ? "x" : " "}]` : value(el);
+			if (!said) return;
+			widen(1);
+			put(said);
+			return widen(1);
+		}
+		const formula = kind === "math" && query(el, "annotation[encoding*=tex]");
+		if (formula) return put(`$${clean(textContent(formula))}$`);
+		if (kind === "pre") {
+			const words = textIn(query(el, "button") && query(el, "code") || el).trimEnd();
+			widen(3);
+			put(`${ticks(words, 3)}${language(el)}\n${words}\n${ticks(words, 3)}`);
+			return widen(3);
+		}
+		if (/^(code|kbd|samp|tt)$/.test(kind)) {
+			const words = clean(textIn(el)), mark = ticks(words, 1), edge = /^`|`$/.test(words) ? " " : "", link = query(el, "a[href]");
+			const all = mark + edge + words + edge + mark;
+			return words && put(link && clean(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
 		}
 		if (main && el !== top && boilerplate.has(role(el))) return;
-		const block = blocks.has(name) || blockDisplays.has(style(el).display), own = lineMarks.get(name);
-		const around = enclosing(el, name), start = out.length;
-		if (name === "li") line();
-		else if (block) paragraph();
-		if (own) mark += own;
-		if (around) mark += around[0];
-		for (const node of shownChildren(el)) {
-			if (isElement(node)) write(node, depth + 1);
-			else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node));
-		}
-		if (around && mark.endsWith(around[0])) mark = mark.slice(0, -around[0].length); // there is nothing in it
-		else if (around && !out.slice(start).trimStart().includes("\n")) out += around[1];
-		else if (around) out = out.slice(0, start) + out.slice(start).replace(around[0], ""); // Markdown has it in lines only
-		if (own) mark = "";
-		if (block && name !== "li") paragraph();
+		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (attribute(el, "aria-level") || 2);
+		const block = level || /^(block|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
+			s.position !== "absolute";
+		const mark = inlineMarks.get(kind), href = kind === "a" && attribute(el, "href");
+		const wide = kind === "li" || kind === "tr" || /^[ou]l$/.test(kind) && up && tag(up) === "li" ? 2 : block ? 3 :
+			kind === "button" || interactive.has(own) ? 1 : 0;
+		widen(wide);
+		if (kind === "li") {
+			let bullet = "- ";
+			if (up && tag(up) === "ol") {
+				numbers.set(up, has(el, "value") ? el.value : numbers.has(up) ? numbers.get(up) + 1 : up.start);
+				bullet = `${numbers.get(up)}. `;
+			}
+			apart(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)));
+		} else if (kind === "hr") put("---");
+		else if (kind === "blockquote") apart(inside, (inner) => inner.replace(/^.*$/gm, (line) => `> ${line}`.trimEnd()));
+		else if (level) apart(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/\s*\n\s*/g, " ")}`);
+		else if (mark) apart(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
+		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) apart(inside, (inner) => linked(inner, href));
+		else inside();
+		widen(wide);
 	};
 	write(top, 0);
 	let size = budget, end = out.length;
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
-	const all = out.length > budget ? Math.max(out.length, textIn(top).length) : out.length;
+	const all = full ? Math.max(out.length + 1, textIn(top).length) : out.length;
 	const left = !main ? [] : [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
 		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
-	return {text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top), left: [...new Set(left)]};
+	if (main && !matches(top, "main,[role=main],article")) left.push(...around(top));
+	return {type: contentType(document), text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top),
+		left: [...new Set(left)]};
 }
 
 // ---- What a locator finds
@@ -1606,18 +1719,18 @@ function scrollEnd(ref, end) {
 	return {};
 }
 
-// area returns the box of an element in the document; without a reference that of the document, which is bounded.
+// area returns the box of an element in the document; without a reference that of the document.
 function area(ref) {
 	const scroll = {x: scrollX, y: scrollY};
 	if (!ref) {
 		const root = scroller();
-		return {x: 0, y: 0, width: Math.max(root.clientWidth, 1), height: Math.min(root.scrollHeight, 16000), scroll};
+		return {x: 0, y: 0, width: Math.max(root.scrollWidth, 1), height: root.scrollHeight, scroll, ratio: devicePixelRatio};
 	}
 	const found = one({ref});
 	if (found.failure) return found;
 	const box = rectOf(found.el);
 	if (!box.width || !box.height) return {failure: {code: "not_ready", ...describe(found.el), why: "it has no size"}};
-	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll};
+	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll, ratio: devicePixelRatio};
 }
 
 // marks returns the boxes of controls, in pixels of the view: those in it, or all.
@@ -1744,10 +1857,7 @@ function pageText() {
 // nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
 // if none has any, what the page reports in headings and alerts.
 function nearTexts(text, wanted) {
-	const words = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean), asked = new Set(words(wanted));
-	const lines = text.slice(0, 300_000).split("\n").map(clean).filter(Boolean);
-	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
-		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
+	const near = ranked(text.slice(0, 300_000).split("\n").map(clean).filter(Boolean), (line) => line, wanted);
 	const reports = () => fitting((el) => /^(heading|alert|status)$/.test(role(el)))
 		.map((el) => clean(textIn(el))).filter(Boolean);
 	return (near.length ? near : reports()).slice(0, 2).map((line) => clip(line, 100));

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
@@ -144,36 +145,60 @@ func (o *OutFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// Whole writes a result that is in memory, and is done. What a result has beside its binary content is returned, too.
+// boundary is what the host puts around a text that a page wrote, and the text.
+var boundary = regexp.MustCompile(`(?s)^<page (\d{8})>\n(.*)\n</page (\d{8})>$`)
+
+// content returns the member of a result that its schema declares as a text of a media type, or as base64, without its
+// boundary, and the members beside it.
+func content(data, returns json.RawMessage) (text, media string, beside map[string]json.RawMessage) {
+	var schema struct {
+		Properties map[string]struct{ ContentMediaType, ContentEncoding string }
+	}
+	_ = json.Unmarshal(returns, &schema) // a schema without properties has none
+	for name, of := range schema.Properties {
+		if !strings.HasPrefix(of.ContentMediaType, "text/") && of.ContentEncoding == "" ||
+			json.Unmarshal(data, &beside) != nil {
+			continue
+		}
+		text, ok := jsontext.Unquote(beside[name])
+		if !ok {
+			continue
+		}
+		if at := boundary.FindStringSubmatch(text); at != nil && at[1] == at[3] {
+			text = at[2]
+		}
+		delete(beside, name)
+		return text, of.ContentMediaType, beside
+	}
+	return "", "", nil
+}
+
+// Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns what
+// is beside it, too.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
-	var beside map[string]json.RawMessage
-	if text, media, ok := manifest.Binary(data, o.Returns); ok {
-		content, err := base64.StdEncoding.DecodeString(text)
+	text, media, beside := content(data, o.Returns)
+	if o.Filtered {
+		beside = nil
+	}
+	if encoded, of, ok := manifest.Binary(data, o.Returns); ok {
+		decoded, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
 		}
-		o.Raw, o.media = true, media
-		_ = json.Unmarshal(data, &beside) // a text has none
-		maps.DeleteFunc(beside, func(_ string, value json.RawMessage) bool {
-			member, _ := jsontext.Unquote(value)
-			return member == text
-		})
-		data = content
+		o.Raw, o.media, data = true, of, decoded
+	} else if beside != nil {
+		o.Raw, o.media, data = true, media, []byte(text)
 	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.Filtered {
-		o.Raw, o.media = true, "text/plain"
-		data = []byte(text)
+		o.Raw, o.media, data = true, "text/plain", []byte(text)
 	}
 	if _, err := o.Write(data); err != nil {
 		return nil, err
 	}
 	done, err := o.Done()
-	if err != nil || len(beside) == 0 {
-		return done, err
+	if rest, _ := manifest.Marshal(beside); err == nil && len(beside) > 0 {
+		done = append(append(done[:len(done)-1], ','), rest[1:]...)
 	}
-	if err := json.Unmarshal(done, &beside); err != nil {
-		return nil, err
-	}
-	return manifest.Marshal(beside)
+	return done, err
 }
 
 // Done renames the file to its path and returns a [session.File].

@@ -73,6 +73,8 @@ func TestSetParam(t *testing.T) {
 
 // TestOutOfText writes results of one text to a file: each as its bytes, unless its schema says base64.
 func TestOutOfText(t *testing.T) {
+	const document = `{"type":"object","properties":{"text":{"type":"string","contentMediaType":"text/markdown"},
+		"cut":{"type":"integer"}}}`
 	for _, c := range []struct{ data, returns, want, media string }{
 		{`"a\u200d<b>\n\u2028"`, `{"type":"string"}`, "a\u200d<b>\n\u2028", "text/plain"},
 		{` "" `, ``, "", "text/plain"},
@@ -80,6 +82,14 @@ func TestOutOfText(t *testing.T) {
 		{`{"a":"b"}`, `{"type":"object"}`, `{"a":"b"}` + "\n", "application/json"},
 		{`{"a":"aGk=","b":false}`, `{"properties":{"a":{"contentEncoding":"base64"}}}`, "hi", `"b":false,"bytes":2,"mime":"`},
 		{`null`, `{"type":["string","null"]}`, "null\n", "application/json"},
+		{`{"text":"<page 12345678>\n# A\n</page 12345678>","cut":7}`, document, "# A", `"mime":"text/markdown","cut":7}`},
+		{`{"text":"<page 12345678>\n\n</page 12345678>"}`, document, "", `"bytes":0,"mime":"text/markdown"}`},
+		{`{"text":"<page 12345678>\n<page 1>\n</page 12345679>"}`, document, "<page 12345678>\n<page 1>\n</page 12345679>",
+			"text/markdown"},
+		{`{"text":"a\u200d\n\n"}`, document, "a\u200d\n\n", "text/markdown"},
+		{`{"data":"aGk=","left_out":"b"}`, `{"properties":{"data":{"contentEncoding":"base64","contentMediaType":"text/css"}}}`,
+			"hi", `"mime":"text/css","left_out":"b"}`},
+		{`{"text":7}`, document, "{\"text\":7}\n", "application/json"},
 	} {
 		path := filepath.Join(t.TempDir(), "out")
 		file := &command.OutFile{Path: path, Returns: []byte(c.returns)}

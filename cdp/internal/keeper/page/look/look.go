@@ -19,6 +19,7 @@ type snapshotParams struct {
 	Group     string `json:"group"`
 	Since     bool   `json:"since"`
 	Audit     bool   `json:"audit"`
+	Options   bool   `json:"options"`
 }
 
 // shot is what a page shows, and what was left out.
@@ -36,9 +37,12 @@ type snapshotText struct {
 	Frames  []page.Element `json:"frames"`
 	missing []page.Element // frames that are not in the text
 	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
-	Hosts   bool                                      `json:"hosts"`
-	Partial bool                                      `json:"partial"` // there was no time for the rest
-	Left    struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
+	Hosts     bool                                               `json:"hosts"`
+	Partial   bool                                               `json:"partial"` // there was no time for the rest
+	Type      string                                             // the media type of the document
+	NoPDFText bool                                               // it is a PDF without text for Chrome
+	Since     []string                                           `json:"since"` // the lines of the last one, if they were asked for
+	Left      struct{ Prose, Grouped, Closed, Options, Cut int } `json:"left_out"`
 }
 
 // snapshot shows the page as a tree of what a person could see, with refs.
@@ -46,7 +50,7 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	group, from, _ := strings.Cut(strings.TrimSuffix(p.Group, "]"), "[")
 	first, _ := strconv.Atoi(from)
 	args := page.Object{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
-		"audit": p.Audit, "time": v.TimeLeft()}
+		"audit": p.Audit, "options": p.Options, "time": v.TimeLeft()}
 	in, ref, err := focusInside(v, p.Focus)
 	if err != nil {
 		return shot{}, err
@@ -121,6 +125,14 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 	if err != nil || s.Failure != nil {
 		return s, err
 	}
+	if s.Since != nil {
+		s.showChanges(args["max_tokens"].(int) * bytesPerToken)
+		s.Left.Options = 0 // the last one has said so
+	} else if s.Type == pdfType {
+		text := pdfText(v, in)
+		s.showPDF(text, args["max_tokens"].(int)*bytesPerToken)
+		s.NoPDFText = text == ""
+	}
 	var missing []page.Element // in frames
 	s.missing, err = eachFrame(v, in, s.Frames, func(of page.Element, f page.Frame) bool {
 		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
@@ -128,16 +140,18 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 			return false
 		}
 		inner, err := snapshotWithFrames(v, f, page.Object{"max_tokens": left, "roles": args["roles"],
-			"since": args["since"], "audit": args["audit"], "time": v.TimeLeft()})
+			"since": args["since"], "audit": args["audit"], "options": args["options"], "time": v.TimeLeft()})
 		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
 			return false // it is being replaced, or its line was left out
 		}
 		missing = append(missing, inner.missing...)
 		s.Partial = s.Partial || inner.Partial
+		s.NoPDFText = s.NoPDFText || inner.NoPDFText
 		s.Left.Prose += inner.Left.Prose
 		s.Left.Cut += inner.Left.Cut
 		s.Left.Grouped += inner.Left.Grouped
 		s.Left.Closed += inner.Left.Closed
+		s.Left.Options += inner.Left.Options
 		return true
 	})
 	s.missing = append(s.missing, missing...)
@@ -177,9 +191,13 @@ func (s *snapshotText) leftOut() (parts []string) {
 	if s.Partial {
 		parts = append(parts, page.NotAll)
 	}
+	if s.NoPDFText {
+		parts = append(parts, noPDFText)
+	}
 	add(s.Left.Prose, "texts", "page.text")
 	add(s.Left.Grouped, "items in groups", "group g1, or page.find")
 	add(s.Left.Closed, "parts outside the view", "focus on their refs")
+	add(s.Left.Options, "options of lists", "options true")
 	add(s.Left.Cut, "lines", "a larger max_tokens")
 	return parts
 }
@@ -216,6 +234,7 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pa
 		pageText
 		Failure *page.Failure
 		Frames  []page.Element
+		Type    string // the media type of the document
 		Left    []string
 		Partial bool
 	}
@@ -227,6 +246,13 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pa
 	}
 	if r.LeftOut = strings.Join(r.Left, ", "); r.Partial {
 		r.LeftOut = page.NotAll
+	}
+	if r.Type == pdfType {
+		pdf := pdfText(v, in)
+		if r.Text = page.Clip(pdf, args["max_tokens"].(int)*bytesPerToken); pdf == "" {
+			r.LeftOut = noPDFText
+		}
+		r.Cut = max(len(pdf)-len(r.Text), 0)
 	}
 	var inFrames []page.Element
 	missing, err = eachFrame(v, in, r.Frames, func(of page.Element, f page.Frame) bool {
@@ -242,6 +268,9 @@ func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pa
 			r.Text = strings.TrimSpace(r.Text + "\n\n[" + of.String() + "]\n\n" + inner.Text)
 		}
 		r.Cut += inner.Cut
+		if !strings.Contains(r.LeftOut, inner.LeftOut) {
+			r.LeftOut = strings.TrimPrefix(r.LeftOut+", "+inner.LeftOut, ", ")
+		}
 		return true
 	})
 	return r.pageText, append(missing, inFrames...), err

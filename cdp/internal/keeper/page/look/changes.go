@@ -1,0 +1,154 @@
+package look
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+// showChanges leaves of a snapshot what has changed since the last one, at most size bytes of it.
+func (s *snapshotText) showChanges(size int) {
+	lines := changes(s.Since, strings.Split(s.Text, "\n"))
+	end := slices.IndexFunc(lines, func(line string) bool {
+		size -= len(line) + 1
+		return size < 0
+	})
+	if end < 0 {
+		end = len(lines)
+	}
+	s.Text, s.Left.Cut = strings.Join(lines[:end], "\n"), len(lines)-end
+}
+
+// changes returns the lines that are gone, with "-", those that are new, with "+", and those that have moved, with ">".
+// As few as possible have moved: the others are in the same order as before.
+func changes(before, now []string) (shown []string) {
+	before, now = telling(before, now), telling(now, before)
+	places := map[string][]int{}
+	for i, line := range before {
+		places[line] = append(places[line], i)
+	}
+	from, stayed := make([]int, len(now)), map[int]bool{} // from is where a line was, -1 for a new one
+	for j, line := range now {
+		from[j] = -1
+		if at := places[line]; len(at) > 0 {
+			from[j], places[line] = at[0], at[1:]
+			stayed[at[0]] = true
+		}
+	}
+	i, j := 0, 0
+	for _, fixed := range append(longestRun(from), len(now)) {
+		end := len(before)
+		if fixed < len(now) {
+			end = from[fixed]
+		}
+		var minus, plus, moved []string
+		for ; i < end; i++ {
+			if !stayed[i] {
+				minus = append(minus, before[i])
+			}
+		}
+		for ; j < fixed; j++ {
+			if from[j] < 0 {
+				plus = append(plus, now[j])
+			} else {
+				moved = append(moved, "> "+now[j])
+			}
+		}
+		shown, j = append(append(shown, replaced(minus, plus)...), moved...), fixed+1
+	}
+	return shown
+}
+
+// telling returns the lines of a snapshot without their places, and without those that have only a role if other has
+// the role, too: they cannot be told from each other.
+func telling(lines, other []string) (out []string) {
+	for _, line := range lines {
+		same := func(of string) bool { return strings.TrimLeft(of, " ") == line }
+		line = strings.TrimLeft(line, " ")
+		if line != "" && (strings.ContainsAny(line, ` "`) || !slices.ContainsFunc(other, same)) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// longestRun returns the indices of the longest part of some numbers that increases, without those below 0.
+func longestRun(numbers []int) (run []int) {
+	length, before := make([]int, len(numbers)), make([]int, len(numbers)) // of the run that ends with each
+	last := -1
+	for i, n := range numbers {
+		before[i] = -1
+		for j := range i {
+			if numbers[j] >= 0 && numbers[j] < n && length[j] > length[i] {
+				length[i], before[i] = length[j], j
+			}
+		}
+		length[i]++
+		if n >= 0 && (last < 0 || length[i] > length[last]) {
+			last = i
+		}
+	}
+	for ; last >= 0; last = before[last] {
+		run = append(run, last)
+	}
+	slices.Reverse(run)
+	return run
+}
+
+// replaced returns lines that are gone and those in their place. Where one line has become another, both have only the
+// part of their text that differs.
+func replaced(minus, plus []string) (out []string) {
+	paired := len(minus) == len(plus)
+	for k, line := range minus {
+		other := ""
+		if paired {
+			other, plus[k] = plus[k], differing(plus[k], line, len(plus[k]))
+		}
+		out = append(out, "- "+differing(line, other, maxGone))
+	}
+	for _, line := range plus {
+		out = append(out, "+ "+line)
+	}
+	return out
+}
+
+// around is how many characters a long text has around the part that differs, maxGone how many that part has in a line
+// that is gone.
+const around, maxGone = 12, 40
+
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// differing shortens the first text of a line to the part that the text of another line has not, at most so long.
+func differing(line, other string, most int) string {
+	text, than := firstText(line), firstText(other)
+	size := min(len(text), len(than))
+	start, end := 0, 0
+	for start < size && text[start] == than[start] {
+		start++
+	}
+	for end < size-start && text[len(text)-1-end] == than[len(than)-1-end] {
+		end++
+	}
+	start, end = max(start-around, 0), min(len(text)-end, start+most)+around
+	if end-start >= len(text)-2*around {
+		return line
+	}
+	short := string(text[start:min(end, len(text))])
+	if start > 0 {
+		short = "…" + short
+	}
+	if end < len(text) {
+		short += "…"
+	}
+	return strings.Replace(line, quoted.FindString(line), page.Quote(short), 1)
+}
+
+// firstText returns the first text in a line, "" where there is none.
+func firstText(line string) []rune {
+	var text string
+	_ = json.Unmarshal([]byte(quoted.FindString(line)), &text)
+	return []rune(text)
+}

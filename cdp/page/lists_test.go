@@ -1,0 +1,104 @@
+package page_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestOptions checks which options of lists a snapshot shows, and that it says so where it shows none.
+func TestOptions(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	var many strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&many, "<option>Country %d", i)
+	}
+	size := `<select aria-label=Size id=s><option>S<option selected>M<option disabled>L</select>`
+	for _, test := range []struct {
+		name, html    string
+		p             SnapshotParams
+		want, leftOut string
+	}{
+		{"not asked for", size, SnapshotParams{}, `combobox "Size" REF [value="M"]`, "3 options of lists (options true)"},
+		{"asked for", size, SnapshotParams{Options: true}, `combobox "Size" REF [value="M"]
+  option "S"
+  option "M" [selected]
+  option "L" [disabled]`, ""},
+		{"of one list", size + `<select aria-label=Other><option>x</select>`, SnapshotParams{Options: true, Focus: "css=#s"},
+			"combobox \"Size\" REF [value=\"M\"]\n  option \"S\"\n  option \"M\" [selected]\n  option \"L\" [disabled]", ""},
+		{"several chosen", `<select multiple aria-label=Tags><option selected>a<option>b<option selected>c</select>`,
+			SnapshotParams{Options: true}, "listbox \"Tags\" REF [value=\"a, c\"]\n  option \"a\" [selected]\n  option \"b\"\n" +
+				"  option \"c\" [selected]", ""},
+		{"a group that is disabled", `<select aria-label=G><optgroup disabled label=Old><option>x</optgroup><option>y</select>`,
+			SnapshotParams{Options: true}, "combobox \"G\" REF [value=\"y\"]\n" +
+				"  option \"x\" [disabled]\n  option \"y\" [selected]", ""},
+		{"no options", `<select aria-label=None></select>`, SnapshotParams{}, `combobox "None" REF`, ""},
+		{"label instead of text", `<select aria-label=L><option label=Shown>text</select>`, SnapshotParams{Options: true},
+			"combobox \"L\" REF [value=\"Shown\"]\n  option \"Shown\" [selected]", ""},
+		{"only controls", "<p>Text</p>" + size, SnapshotParams{Options: true, Roles: "interactive"}, `combobox "Size" REF [value="M"]
+  option "S"
+  option "M" [selected]
+  option "L" [disabled]`, ""},
+		{"more than fit", `<select aria-label=Country>` + many.String() + `</select>`, SnapshotParams{MaxTokens: 300, Options: true},
+			`combobox "Country" REF [value="Country 0"]
+  300 x option "Country 0" … "Country 299" g1
+    g1[0] option "Country 0" [selected]`, "299 items in groups (group g1, or page.find)"},
+		{"in a frame", `<iframe title=F srcdoc="<select aria-label=In><option>1<option>2</select>"></iframe>`, SnapshotParams{},
+			"Iframe \"F\" REF\n  combobox \"In\" REF [value=\"1\"]", "2 options of lists (options true)"},
+	} {
+		c.show(t, url+"/", "<title>T</title>"+test.html)
+		if test.p.MaxTokens == 0 {
+			test.p.MaxTokens = 1500
+		}
+		s, err := run(t, c, Snapshot, test.p)
+		if got := withoutRefs(s.Text); err != nil || got != test.want || s.LeftOut != test.leftOut {
+			t.Errorf("%s: %s\n%s\nleft out: %s", test.name, exit(err), got, s.LeftOut)
+		}
+	}
+	c.show(t, url+"/", `<select aria-label=Country>`+many.String()+`</select>`)
+	_, _ = run(t, c, Snapshot, SnapshotParams{MaxTokens: 300, Options: true})
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 300, Group: "g1[120]"})
+	if err != nil || !strings.HasPrefix(s.Text, "option \"Country 120\"\noption \"Country 121\"\n") {
+		t.Errorf("a part of the options: %s\n%s", exit(err), s.Text)
+	}
+}
+
+// TestImageMaps clicks areas of image maps by their refs, where a person would see them.
+func TestImageMaps(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const image = `<img usemap="#m" alt=Plan width=300 height=200 style="background:#eee%s" src="data:image/svg+xml,` +
+		`<svg xmlns='http://www.w3.org/2000/svg' width='300' height='200'/>">`
+	for _, test := range []struct{ name, style, area, before, after, want string }{
+		{"a rectangle", "", `shape=rect coords="10,10,60,60"`, "", "", ""},
+		{"a circle", "", `shape=circle coords="200,100,40"`, "", "", ""},
+		{"a polygon", "", `shape=poly coords="100,10,150,10,125,60"`, "", "", ""},
+		{"the rest", "", `shape=default`, "", "", ""},
+		{"no shape", "", `coords="10, 10, 60, 60"`, "", "", ""},
+		{"a border", ";border:20px solid", `coords="0,0,4,4"`, "", "", ""},
+		{"far below", "", `coords="10,10,60,60"`, `<div style="height:4000px"></div>`, "", ""},
+		{"the map is elsewhere", "", `coords="10,10,60,60"`, "", `<div style="height:4000px"></div>`, ""},
+		{"covered", "", `coords="10,10,60,60"`, `<div id=over style="position:absolute;top:0;width:400px;height:400px"></div>`, "",
+			"it is covered"},
+		{"the image is hidden", ";display:none", `coords="10,10,60,60"`, "", "", "it has no size"},
+	} {
+		c.show(t, url+"/", "<title>T</title>"+test.before+fmt.Sprintf(image, test.style)+test.after+`<map name=m><area href="#there"
+			alt=Kitchen `+test.area+`></map>`)
+		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+		_, ref, found := strings.Cut(s.Text, `link "Kitchen" `)
+		if err != nil || !found {
+			t.Errorf("%s: %s\n%s", test.name, exit(err), s.Text)
+			continue
+		}
+		c.deadline = 0
+		if test.want != "" {
+			c.hurried()
+		}
+		_, err = run(t, c, Click, ClickParams{Element: strings.Fields(ref)[0]})
+		if got := c.evaluate(t, "location.hash"); test.want == "" && (err != nil || got != `"#there"`) ||
+			test.want != "" && !strings.Contains(exit(err), test.want) {
+			t.Errorf("%s: %s, %s", test.name, got, exit(err))
+		}
+	}
+}
