@@ -675,6 +675,7 @@ b</pre></ol>`, "9. Nine\n   - In\n   - it\n\n10. Ten\n\n    ```\n    a\n    b\n 
 		{`<div class="highlight-source-go"><pre>a := "` + "```" + `"</pre></div>`, "````go\na := \"```\"\n````"},
 		{`<table><tr><th>A<th>B|C<tr><td rowspan=2>1<td><a href=x>2</a><tr><td><b>3</b><tr><td colspan=2>4</table>`,
 			"| A | B\\|C |\n| --- | --- |\n| 1 | [2](x) |\n|  | **3** |\n| 4 |  |"},
+		{`<table><tr><td><tr><th>A<tr><td> <tr><td>x</table><pre> </pre>`, "| A |\n| --- |\n| x |"},
 		{`<table><tr><td>a<td>b<br>c</table>`, "|  |  |\n| --- | --- |\n| a | b c |"},
 		{`<table><tr><td><h2>Left</h2>x<td><table><tr><th>In</table></table>`, "## Left\n\nx\n\n| In |\n| --- |"},
 		{`<div style="white-space:pre-wrap">one

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSince compares what a snapshot says of each kind of change with testdata/since. The module bench counts its tokens.
+// TestSince compares what a snapshot says of each kind of change with testdata/since. The module bench counts tokens.
 func TestSince(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

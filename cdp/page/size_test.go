@@ -13,7 +13,7 @@ import (
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
-const maxMinified = 45_400 // Markdown of tables, lists and code; the main content by its paragraphs; image maps; frames of PDFs
+const maxMinified = 45_400 // Markdown of tables, lists and code; the main content by its paragraphs; image maps
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTallScreenshots checks that pictures show all of what is tall, or say which part they show. Each 1,000 pixels have a
-// colour of their own.
+// TestTallScreenshots checks that pictures show all of what is tall, or say which part they show. Each 1,000 pixels
+// have a colour of their own.
 func TestTallScreenshots(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
@@ -190,20 +188,6 @@ func isTarget(v *Visit, f Frame) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return v.Keeper.Tracker.ByID[string(f)] != nil
-}
-
-// Viewer returns the target with which Chrome itself shows the content of a document, by what its address begins with;
-// nil if there is none.
-func (v *Visit) Viewer(in Frame, address string) *target.Target {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	for _, t := range v.Keeper.Tracker.All {
-		if f := v.Keeper.Tracker.Frames[t.ID]; f != nil && f.Parent == cmp.Or(string(in), v.Page.ID) &&
-			strings.HasPrefix(t.URL, address) {
-			return t
-		}
-	}
-	return nil
 }
 
 // ShownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.

@@ -1164,6 +1164,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			isHead &&= tag(cell) === "th" || attribute(cell, "role") === "columnheader";
 		}
 		fill();
+		if (!cells.some(Boolean)) return; // it makes a distance
 		rows.set(table, left);
 		const rule = `|${" --- |".repeat(cells.length)}`, row = `| ${cells.join(" | ")} |`;
 		gap = before ? 2 : 3;
@@ -1204,6 +1205,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		if (formula) return put(`$${clean(textContent(formula))}$`);
 		if (kind === "pre") {
 			const words = textIn(query(el, "button") && query(el, "code") || el).trimEnd();
+			if (!words) return;
 			widen(3);
 			put(`${ticks(words, 3)}${language(el)}\n${words}\n${ticks(words, 3)}`);
 			return widen(3);

@@ -173,8 +173,8 @@ func content(data, returns json.RawMessage) (text, media string, beside map[stri
 	return "", "", nil
 }
 
-// Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns what
-// is beside it, too.
+// Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns
+// what is beside it, too.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 	text, media, beside := content(data, o.Returns)
 	if o.Filtered {

@@ -9,9 +9,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
-// showChanges leaves of a snapshot what has changed since the last one, at most size bytes of it.
-func (s *snapshotText) showChanges(size int) {
-	lines := changes(s.Since, strings.Split(s.Text, "\n"))
+// keep makes some lines the text of a snapshot, at most size bytes of them.
+func (s *snapshotText) keep(lines []string, size int) {
 	end := slices.IndexFunc(lines, func(line string) bool {
 		size -= len(line) + 1
 		return size < 0
@@ -19,13 +18,13 @@ func (s *snapshotText) showChanges(size int) {
 	if end < 0 {
 		end = len(lines)
 	}
-	s.Text, s.Left.Cut = strings.Join(lines[:end], "\n"), len(lines)-end
+	s.Text, s.Left["cut"] = strings.Join(lines[:end], "\n"), len(lines)-end
 }
 
 // changes returns the lines that are gone, with "-", those that are new, with "+", and those that have moved, with ">".
 // As few as possible have moved: the others are in the same order as before.
 func changes(before, now []string) (shown []string) {
-	before, now = telling(before, now), telling(now, before)
+	before, now = append(telling(before, now), ""), append(telling(now, before), "") // the last line stays where it is
 	places := map[string][]int{}
 	for i, line := range before {
 		places[line] = append(places[line], i)
@@ -39,13 +38,9 @@ func changes(before, now []string) (shown []string) {
 		}
 	}
 	i, j := 0, 0
-	for _, fixed := range append(longestRun(from), len(now)) {
-		end := len(before)
-		if fixed < len(now) {
-			end = from[fixed]
-		}
+	for _, fixed := range longestRun(from) {
 		var minus, plus, moved []string
-		for ; i < end; i++ {
+		for ; i < from[fixed]; i++ {
 			if !stayed[i] {
 				minus = append(minus, before[i])
 			}
@@ -124,22 +119,18 @@ var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 // differing shortens the first text of a line to the part that the text of another line has not, at most so long.
 func differing(line, other string, most int) string {
 	text, than := firstText(line), firstText(other)
-	size := min(len(text), len(than))
-	start, end := 0, 0
-	for start < size && text[start] == than[start] {
+	start, end := 0, len(text)
+	for start < min(end, len(than)) && text[start] == than[start] {
 		start++
 	}
-	for end < size-start && text[len(text)-1-end] == than[len(than)-1-end] {
-		end++
+	for last := len(than) - 1; end > start && last >= start && text[end-1] == than[last]; last-- {
+		end--
 	}
-	start, end = max(start-around, 0), min(len(text)-end, start+most)+around
+	start, end = max(start-around, 0), min(end, start+most)+around
 	if end-start >= len(text)-2*around {
 		return line
 	}
-	short := string(text[start:min(end, len(text))])
-	if start > 0 {
-		short = "…" + short
-	}
+	short := strings.Repeat("…", min(start, 1)) + string(text[start:min(end, len(text))])
 	if end < len(text) {
 		short += "…"
 	}

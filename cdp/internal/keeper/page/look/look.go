@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,12 +38,11 @@ type snapshotText struct {
 	Frames  []page.Element `json:"frames"`
 	missing []page.Element // frames that are not in the text
 	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
-	Hosts     bool                                               `json:"hosts"`
-	Partial   bool                                               `json:"partial"` // there was no time for the rest
-	Type      string                                             // the media type of the document
-	NoPDFText bool                                               // it is a PDF without text for Chrome
-	Since     []string                                           `json:"since"` // the lines of the last one, if they were asked for
-	Left      struct{ Prose, Grouped, Closed, Options, Cut int } `json:"left_out"`
+	Hosts   bool           `json:"hosts"`
+	Partial bool           `json:"partial"`  // there was no time for the rest
+	Type    string         `json:"type"`     // the media type of the document
+	Since   []string       `json:"since"`    // the lines of the last one, if they were asked for
+	Left    map[string]int `json:"left_out"` // how much of each kind is left out
 }
 
 // snapshot shows the page as a tree of what a person could see, with refs.
@@ -66,10 +66,11 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 		return s.shot, err
 	}
 	if p.Roles != "" {
-		s.Title, s.URL, s.Left.Prose = "", "", 0
+		s.Title, s.URL, s.Left["prose"] = "", "", 0
 	}
-	parts := append(s.leftOut(), v.FramesLeftOut(s.missing, "focus on their refs"))
-	s.LeftOut = strings.Trim(strings.Join(parts, ", "), ", ")
+	parts := append(s.leftOut(), s.LeftOut, v.FramesLeftOut(s.missing, "focus on their refs"))
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	s.LeftOut = strings.Join(parts, ", ")
 	return s.shot, nil
 }
 
@@ -126,12 +127,10 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 		return s, err
 	}
 	if s.Since != nil {
-		s.showChanges(args["max_tokens"].(int) * bytesPerToken)
-		s.Left.Options = 0 // the last one has said so
+		s.keep(changes(s.Since, strings.Split(s.Text, "\n")), args["max_tokens"].(int)*bytesPerToken)
+		s.Left["options"] = 0 // the last one has said so
 	} else if s.Type == pdfType {
-		text := pdfText(v, in)
-		s.showPDF(text, args["max_tokens"].(int)*bytesPerToken)
-		s.NoPDFText = text == ""
+		s.showPDF(pdfText(v, in), args["max_tokens"].(int)*bytesPerToken)
 	}
 	var missing []page.Element // in frames
 	s.missing, err = eachFrame(v, in, s.Frames, func(of page.Element, f page.Frame) bool {
@@ -146,12 +145,10 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 		}
 		missing = append(missing, inner.missing...)
 		s.Partial = s.Partial || inner.Partial
-		s.NoPDFText = s.NoPDFText || inner.NoPDFText
-		s.Left.Prose += inner.Left.Prose
-		s.Left.Cut += inner.Left.Cut
-		s.Left.Grouped += inner.Left.Grouped
-		s.Left.Closed += inner.Left.Closed
-		s.Left.Options += inner.Left.Options
+		s.LeftOut = cmp.Or(s.LeftOut, inner.LeftOut)
+		for kind, n := range inner.Left {
+			s.Left[kind] += n
+		}
 		return true
 	})
 	s.missing = append(s.missing, missing...)
@@ -191,14 +188,11 @@ func (s *snapshotText) leftOut() (parts []string) {
 	if s.Partial {
 		parts = append(parts, page.NotAll)
 	}
-	if s.NoPDFText {
-		parts = append(parts, noPDFText)
-	}
-	add(s.Left.Prose, "texts", "page.text")
-	add(s.Left.Grouped, "items in groups", "group g1, or page.find")
-	add(s.Left.Closed, "parts outside the view", "focus on their refs")
-	add(s.Left.Options, "options of lists", "options true")
-	add(s.Left.Cut, "lines", "a larger max_tokens")
+	add(s.Left["prose"], "texts", "page.text")
+	add(s.Left["grouped"], "items in groups", "group g1, or page.find")
+	add(s.Left["closed"], "parts outside the view", "focus on their refs")
+	add(s.Left["options"], "options of lists", "options true")
+	add(s.Left["cut"], "lines", "a larger max_tokens")
 	return parts
 }
 
