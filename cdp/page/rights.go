@@ -53,7 +53,7 @@ var includes = map[string]map[string][]string{
 	"evaluate":   {"": {"Runtime.evaluate"}},
 	"requests": {"": {"events"}, "id": {"Network.getResponseBody", "Network.getRequestPostData"},
 		"bodies": {"Network.getResponseBody", "Network.getRequestPostData"}},
-	"console":   {"": {"events"}},
+	"console":   {"": {"events", "Network.loadNetworkResource"}},
 	"dialog":    {"action": {"Page.handleJavaScriptDialog"}},
 	"record":    {"": {"Tracing.start", "Tracing.end", "IO.read"}},
 	"downloads": {"": {"events"}},

@@ -149,9 +149,10 @@ type ConsoleParams struct {
 }
 
 type ConsoleResult struct {
-	Total  int    `json:"total"`
-	Errors int    `json:"errors,omitempty"`
-	Text   string `json:"text,omitempty"`
+	Total   int    `json:"total"`
+	Errors  int    `json:"errors,omitempty"`
+	Text    string `json:"text,omitempty"`
+	LeftOut string `json:"left_out,omitempty"`
 }
 
 type DialogParams struct {

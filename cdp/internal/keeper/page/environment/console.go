@@ -25,13 +25,16 @@ type messageList struct {
 	Total  int    `json:"total"` // with repeated ones
 	Errors int    `json:"errors,omitempty"`
 	Text   string `json:"text,omitempty"` // the newest is last
+	// LeftOut says which positions are those of the script as it was served.
+	LeftOut string `json:"left_out,omitempty"`
 }
 
 // message is a line of the console.
 type message struct {
-	level, text, position string
-	depth                 int // of the groups around it
-	count                 int
+	level, text string
+	at          stack
+	depth       int // of the groups around it
+	count       int
 }
 
 // callFrame is where something was logged or thrown, counted from 0.
@@ -132,7 +135,7 @@ func (p *consoleParams) message(method string) *message {
 		return nil
 	}
 	if m.text = page.Clip(m.text, 400); len(at.Frames) > 0 && at.Frames[0].URL != "" {
-		m.position = at.String()
+		m.at = at
 	}
 	return m
 }
@@ -151,8 +154,8 @@ func (m *message) line() string {
 	if m.count > 1 {
 		text += fmt.Sprintf(" x%d", m.count)
 	}
-	if text += " " + strings.Join(strings.Fields(m.text), " "); m.position != "" {
-		text += " (" + m.position + ")"
+	if text += " " + strings.Join(strings.Fields(m.text), " "); len(m.at.Frames) > 0 {
+		text += " (" + m.at.String() + ")"
 	}
 	return text
 }
@@ -193,7 +196,7 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 			r.Errors++
 		}
 		if at := slices.IndexFunc(found, func(o *message) bool {
-			return o.level == m.level && o.text == m.text && o.position == m.position && o.depth == m.depth
+			return o.level == m.level && o.text == m.text && o.at.String() == m.at.String() && o.depth == m.depth
 		}); at >= 0 {
 			m.count += found[at].count
 			found = slices.Delete(found, at, at+1)
@@ -201,7 +204,9 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		found = append(found, m)
 	}
 	var lines []string
-	for _, m := range found[max(0, len(found)-p.Limit):] {
+	found = found[max(0, len(found)-p.Limit):]
+	r.LeftOut = findSources(v, found)
+	for _, m := range found {
 		lines = append(lines, m.line())
 	}
 	r.Text = strings.Join(lines, "\n")

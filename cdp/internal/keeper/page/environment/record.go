@@ -2,9 +2,11 @@ package environment
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -97,16 +99,30 @@ func endTrace(v *page.Visit) (file []byte, lost bool, err *api.Error) {
 	}); err != nil {
 		return nil, false, err
 	}
+	file, err = readStream(v, done.Stream, math.MaxInt)
+	return file, done.Loss, err
+}
+
+// readStream reads a stream of Chrome, which has at most so many bytes.
+func readStream(v *page.Visit, handle string, most int) (all []byte, err *api.Error) {
 	for {
 		var part struct {
-			Data string
-			EOF  bool
+			Data   string
+			Base64 bool `json:"base64Encoded"`
+			EOF    bool
 		}
-		if err := trace(v, "IO.read", page.Object{"handle": done.Stream, "size": 1 << 20}, &part); err != nil {
-			return nil, false, err
+		if err := trace(v, "IO.read", page.Object{"handle": handle, "size": 1 << 20}, &part); err != nil {
+			return nil, err
 		}
-		if file = append(file, part.Data...); part.EOF {
-			return file, done.Loss, trace(v, "IO.close", page.Object{"handle": done.Stream}, nil)
+		data := []byte(part.Data)
+		if part.Base64 {
+			data, _ = base64.StdEncoding.DecodeString(part.Data)
+		}
+		if all = append(all, data...); len(all) > most {
+			err = api.Errorf(api.CodeLimitExceeded, "it has more than %d MiB", most>>20)
+		}
+		if part.EOF || err != nil {
+			return all, cmp.Or(err, trace(v, "IO.close", page.Object{"handle": handle}, nil))
 		}
 	}
 }
