@@ -79,6 +79,11 @@ func (c *invocation) declared(k *api.Error, name string) *host.Error {
 	if len(k.Details) == 0 {
 		return e
 	}
+	if q, ok := k.Details["select"]; ok {
+		if raw, err := manifest.Marshal(q); err == nil {
+			e.Steps = append(e.Steps, host.CallStep(Name+".select", raw))
+		}
+	}
 	details, err := manifest.Marshal(k.Details)
 	switch {
 	case err == nil && len(details) <= maxDetails:

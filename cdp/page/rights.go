@@ -43,6 +43,7 @@ var includes = map[string]map[string][]string{
 	"fill":       {"": {"input"}, "secret": {"type"}},
 	"type":       {"": {"input"}},
 	"press":      {"": {"input"}},
+	"select":     {"": {"input"}},
 	"check":      {"": {"input"}},
 	"hover":      {"": {"input"}},
 	"drag":       {"": {"input"}},

@@ -13,7 +13,9 @@ import (
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
-const maxMinified = 45_400 // Markdown of tables, lists and code; the main content by its paragraphs; image maps
+// It grew for what is around an element, dropped files, Markdown, the main content, image maps, frames of PDFs, and
+// fields and lists that pages make.
+const maxMinified = 47_400
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

@@ -54,7 +54,7 @@ func Quote(s string) string {
 // Failure is why page.js did not do what was asked.
 type Failure struct {
 	Element
-	Code    string // no_match, many, stale, not_ready, not_accepted, or invalid: not a CSS selector
+	Code    string // no_match, many, stale, not_ready, not_accepted, in_list, or invalid: not a CSS selector
 	Why     string
 	Foreign bool // the reference is not of this document
 	Hosts   bool // elements may have closed shadow roots, which were not looked into
@@ -84,6 +84,10 @@ func (f *Failure) Exit(wanted string) *api.Error {
 			list = ", or use " + list
 		}
 		return Exit("stale", f.Why+list, details)
+	case "in_list":
+		option := f.Near[0].Name
+		return Exit("not_ready", Quote(Clip(option, 60))+" is an option of "+f.Element.String()+": page.select chooses it",
+			Object{"select": Object{"element": f.Ref, "options": []string{option}}})
 	case "not_ready", "not_accepted":
 		why := f.Why
 		if f.By != nil {
@@ -92,6 +96,9 @@ func (f *Failure) Exit(wanted string) *api.Error {
 				why += " (css=" + Quote(Clip(f.By.CSS, 80)) + ")"
 			}
 			details = Object{"by": f.By}
+		}
+		if list != "" {
+			why += "; it has " + list
 		}
 		if f.Ref != "" {
 			why = f.Element.String() + ": " + why
@@ -128,4 +135,4 @@ var adviceFor = map[string]string{
 }
 
 // Elsewhere reports whether the element may be in another frame.
-func (f *Failure) Elsewhere() bool { return f.Code == "no_match" || f.Foreign }
+func (f *Failure) Elsewhere() bool { return f.Code == "no_match" || f.Code == "in_list" || f.Foreign }

@@ -43,6 +43,7 @@ const scrollingElement = getter(Document, "scrollingElement");
 
 const isElement = (node) => nodeType(node) === 1;
 const isHTML = (el) => el instanceof HTMLElement;
+const isSelect = (el) => tag(el) === "select";
 const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
 const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
@@ -144,9 +145,10 @@ const quoted = (text) => JSON.stringify(text).replace(unseen, (all) => all.split
 
 const unrendered = set("script style template noscript head meta link title base param source track datalist " +
 	"col colgroup");
-const interactive = set("button link textbox searchbox combobox listbox checkbox radio switch slider " +
-	"spinbutton tab menuitem menuitemcheckbox menuitemradio option treeitem scrollbar DisclosureTriangle " +
-	"ColorWell Date DateTime InputTime");
+const fieldWords = "textbox searchbox combobox checkbox radio switch slider spinbutton ColorWell Date DateTime InputTime";
+const pressedWords = "button link tab menuitem menuitemcheckbox menuitemradio option treeitem DisclosureTriangle";
+const fieldRoles = set(`${fieldWords} listbox`), leaves = set(`${fieldWords} ${pressedWords} heading`);
+const interactive = set(`${fieldWords} ${pressedWords} listbox scrollbar`);
 const containers = set("heading navigation main complementary banner contentinfo form search region dialog " +
 	"alertdialog alert status table row list listitem group tablist tabpanel toolbar menu menubar tree treegrid " +
 	"grid radiogroup progressbar meter article Iframe Canvas image figure listbox");
@@ -304,7 +306,7 @@ function nameOf(el, seen, how) {
 // embeddedValue returns what a control inside the content of another element adds to its name, null if it is no field.
 function embeddedValue(el, own, seen) {
 	if (!["textbox", "searchbox", "combobox", "spinbutton", "slider", "listbox"].includes(own)) return null;
-	if (tag(el) === "select") return value(el);
+	if (isSelect(el)) return value(el);
 	if (own === "combobox" || own === "listbox") {
 		const chosen = [...queryAll(el, "[aria-selected=true]")];
 		if (chosen.length) return chosen.map((x) => nameOf(x, new Set(seen), {inside: true})).join(" ");
@@ -377,7 +379,7 @@ function name(el) {
 // value returns what a control holds. That of a password is never shown.
 function value(el) {
 	const own = role(el);
-	if (tag(el) === "select") return [...el.selectedOptions].map((o) => o.label).join(", ");
+	if (isSelect(el)) return [...el.selectedOptions].map((o) => o.label).join(", ");
 	if (tag(el) === "input" || tag(el) === "textarea") {
 		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
 		if (["checkbox", "radio", "button"].includes(own) || el.type === "hidden") return "";
@@ -493,7 +495,7 @@ const visible = (el) => style(el).visibility === "visible";
 const withoutChildren = set("textbox searchbox slider spinbutton progressbar meter scrollbar Canvas Video " +
 	"Audio Iframe");
 
-const isLeaf = (el) => withoutChildren.has(role(el)) || tag(el) === "select";
+const isLeaf = (el) => withoutChildren.has(role(el)) || isSelect(el);
 const isClosed = (el) => tag(el) === "details" && !el.open;
 const summaryOf = (el) => query(el, ":scope>summary");
 
@@ -636,10 +638,16 @@ function inside(all, locator) {
 	return best;
 }
 
-// branch says what around an element tells it from others: the row, card or dialog that has none of them.
-function branch(el, others) {
+// apart returns the outermost element around one that has none of the others.
+function apart(el, others) {
 	let at = el;
 	for (let up = parent(at); up && !others.some((other) => other !== el && within(up, other)); up = parent(at)) at = up;
+	return at;
+}
+
+// branch says what around an element tells it from others: the row, card or dialog that has none of them.
+function branch(el, others) {
+	const at = apart(el, others);
 	if (at === el) return "";
 	const titled = attribute(at, "aria-label") || [...queryAll(at, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong")]
 		.filter((other) => !contains(other, el)).map((other) => clean(textContent(other))).find(Boolean) ||
@@ -686,7 +694,6 @@ function checkShown({ref}) {
 }
 
 const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
-const isField = (own) => interactive.has(own) && !/button|link|tab|item|option|scroll|Disclosure/.test(own);
 
 function search(locator) {
 	if (locator.css !== undefined) {
@@ -698,7 +705,7 @@ function search(locator) {
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
 		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
-		label: (el) => isField(role(el)) && equal(name(el), locator.label),
+		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
 		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
@@ -774,7 +781,6 @@ function one(locator) {
 
 // ---- The snapshot
 
-const isLeafRole = (own) => own === "heading" || own !== "listbox" && interactive.has(own);
 const unnamed = set("row listitem list table main paragraph");
 
 const inView = (el) => {
@@ -797,7 +803,7 @@ function tree(el, depth = 0) {
 		if (!withOptions) optionsLeft += el.length;
 		return [control(!withOptions ? [] : [...el.options].map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
 	}
-	if (shown && isLeafRole(own)) {
+	if (shown && leaves.has(own)) {
 		if (own !== "heading" && own !== "treeitem") return [control([])];
 		const kids = treeOf(el, depth).filter((kid) => interactive.has(kid.role)), itself = control(kids);
 		if (own !== "heading") return [itself];
@@ -1396,19 +1402,51 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 async function aim(locator, {timeout = 5000, ...how} = {}) {
 	const until = performance.now() + timeout;
 	for (let turn = 0; ; turn++) {
-		const found = one(locator);
+		const found = how.field ? field(locator) : one(locator);
 		let failure = found.failure;
-		if (failure && failure.code !== "no_match") return found;
+		if (failure?.code === "no_match") failure = inList(locator) || failure;
+		if (failure && failure.code !== "no_match") return {failure};
 		if (!failure) {
 			const at = await ready(found.el, how), other = checkShown(locator);
 			if (other) return other;
 			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
-			failure = {code: "not_ready", ...describe(found.el), ...at};
+			failure = notReady(found.el, at).failure;
 		}
 		if (performance.now() > until) return {failure};
 		await pause(turn < 3 ? 20 : 80);
 	}
 }
+
+// notReady returns the failure of an act on an element that cannot be acted on, and why.
+const notReady = (el, why) => ({failure: {code: "not_ready", ...describe(el), ...why}});
+
+// inList returns the failure of an act on an option of a native list, which no pointer reaches.
+function inList({css, role: own = "option", word, text = word, name: named = text}) {
+	const option = own === "option" && (css || named) && [...queryDocument(document, css || "option")].find((el) =>
+		tag(el) === "option" && (css || equal(el.label, named)) && shown(closest(el, "select") || el));
+	return option && {code: "in_list", ...describe(closest(option, "select")), near: [{name: option.label}]};
+}
+
+// field finds what fill and select act on: what a locator means, the group of spin buttons that has its name, the control
+// of a label, the only field in an element, and what is shown in place of a native list that is not.
+function field(locator) {
+	const found = one(locator), many = found.failure?.code === "many", lists = "[role=combobox],[aria-haspopup=listbox]";
+	if (found.failure && !many) return found;
+	let [el, other] = many ? locate(locator).elements.filter(isSelect) : [found.el];
+	if (!el || !fieldRoles.has(role(el))) {
+		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
+		const inner = el && !editable(el) ? elements(el).filter((x) => fieldRoles.has(role(x))) : [];
+		if (groups.length) [el, other] = groups;
+		else if (el) el = inner.length === 1 ? inner[0] : controlOf(el);
+	}
+	if (!el || other) return found;
+	if (isSelect(el) && !(shown(el) && tabIndex(el) >= 0)) {
+		el = closest(el, lists) || [...queryAll(parent(el), lists)].find(rendered) || el;
+	}
+	return {el, resolved: found.resolved};
+}
+
+const segments = (el) => elements(el).filter((inner) => role(inner) === "spinbutton");
 
 // guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
 // the page and the event, anything can move under the pointer.
@@ -1417,30 +1455,30 @@ const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "a
 let guarded = null;
 
 // In a drag, what comes after the press may reach another element.
-const released = set("pointerup mouseup click drop");
+const released = set("pointerup mouseup drop");
 
 function onPointer(event) {
 	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
 	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
 	if (guarded.dragging && event.type !== "drop") return;
 	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);
-	const over = guarded.to && released.has(event.type);
-	if (over && event.type === "click") return; // on what holds both elements
+	const ends = guarded.to ? released.has(event.type) : clicks;
 	let hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
 	if (isElement(hit) && closedRoots.has(hit)) hit = pointedAt(event.clientX, event.clientY) || hit; // the path ends there
-	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || over && takes(guarded.to, hit));
-	// What follows a press that has arrived is the page's business: the press may open what covers the element, and the
-	// click that a label hands on to its control cannot be told from that of a pointer.
-	if (guarded.pressed && !guarded.to && !guarded.missed && !press) {
-		guarded.received ||= right && clicks;
+	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || guarded.to && ends && takes(guarded.to, hit));
+	// What follows a press that has arrived is the page's business: the press may open what covers the element, what is
+	// dragged may let the pointer through, and the click that a label hands on to its control cannot be told from that of a
+	// pointer.
+	if (guarded.pressed && !guarded.missed && !press) {
+		guarded.received ||= right && ends;
 		return;
 	}
 	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
 	if (guarded.missed) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
-	} else if (over || clicks) guarded.received = true;
-	if (right && press && !guarded.to) guarded.pressed = {x: event.clientX, y: event.clientY};
+	} else if (ends) guarded.received = true;
+	if (right && press) guarded.pressed = {x: event.clientX, y: event.clientY};
 }
 
 // These listeners come before those of the page where the script runs at document start.
@@ -1449,17 +1487,15 @@ for (const type of pointer) listen(window, type, onPointer, {capture: true});
 // guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
 const guardTime = 3000;
 
-function guard(ref, to) {
-	const found = one({ref});
-	if (found.failure) return found;
-	guarded = {el: found.el, to, received: false, missed: null, until: performance.now() + guardTime};
+function guard(el, to) {
+	guarded = {el, to, received: false, missed: null, until: performance.now() + guardTime};
 	return {};
 }
 
 // landed ends guard: {received}, and what was hit instead, {missed}. A press on an element that has moved away since then
 // is not received, since the click went elsewhere, but it has reached the page.
 function landed() {
-	const {el, received = false, missed = null, pressed = null} = guarded || {};
+	const {el, to, received = false, missed = null, pressed = null} = guarded || {};
 	guarded = null;
 	if (missed && action) action.missed = true;
 	const held = () => {
@@ -1467,7 +1503,7 @@ function landed() {
 		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
 			pressed.y <= box.bottom;
 	};
-	return {received: !missed && (received || pressed !== null && held()), pressed: pressed !== null && !missed,
+	return {received: !missed && (received || !to && pressed !== null && held()), pressed: pressed !== null && !missed,
 		...missed && {missed}};
 }
 
@@ -1484,10 +1520,8 @@ async function hold(of, x, y) {
 		if (before.x !== after.x || before.y !== after.y) return {moved: true};
 	}
 	const hit = pointedAt(x, y);
-	if (hit !== el) return {failure: {code: "not_ready", ...describe(el), why: "its frame is covered",
-		...hit && {by: cover(hit)}}};
-	guarded = {el: null, received: false, missed: null, until: performance.now() + guardTime};
-	return {};
+	if (hit !== el) return notReady(el, {why: "its frame is covered", ...hit && {by: cover(hit)}});
+	return guard(null);
 }
 
 // ---- An action: begin, the input, end
@@ -1576,8 +1610,7 @@ async function calm(now, {quiet, still, timeout}) {
 function looks(el) {
 	readAgain();
 	const own = el && role(el), state = el ? states(el, own) : "";
-	const files = el && isFileInput(el) ? [...el.files].map((file) => file.name) : [];
-	return JSON.stringify([location.href, scrollX, scrollY, files, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
+	return JSON.stringify([location.href, scrollX, scrollY, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
 		editable(el) || /input|textarea|select/.test(tag(el)) ? state : state.replace(/ ?focused/, "")]]);
 }
 
@@ -1593,8 +1626,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	if (how.files) return beginFiles(locator, how);
 	const at = await aim(locator, {...how, keys: focuses, guarded: guards});
 	if (at.failure) return at;
-	const el = one({ref: at.ref}).el, refused = refusal(el, given);
-	if (refused) return refused;
+	const {el} = one({ref: at.ref});
 	let other = null, toward = {};
 	if (to) { // another element, to which this one is dragged
 		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
@@ -1603,17 +1635,34 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
 		else {
 			const there = await ready(other);
-			if (there.x === undefined) return {failure: {code: "not_ready", ...describe(other), ...there}};
+			if (there.x === undefined) return notReady(other, there);
 			const again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
-			if (again.x === undefined) return {failure: {code: "not_ready", ...describe(el), ...again}};
+			if (again.x === undefined) return notReady(el, again);
 			Object.assign(at, again);
-			toward = {to: {x: there.x, y: there.y, ...describe(other)}};
+			const {width, height} = boxOf(other);
+			toward = {to: {...there, width, height, ...describe(other)}, ...beside(el, other)};
 		}
 	}
-	const field = focuses ? focusOn(at.ref, {all}) : {checked: isChecked(el)};
+	if (focuses) focus(el, all);
 	prepare(el);
-	if (guards) guard(at.ref, other);
-	return {...at, ...toward, ...field, ...here()};
+	if (guards) guard(el, other);
+	return {...at, ...toward, checked: isChecked(el), ...how.field && kind(el, given), ...here()};
+}
+
+// beside returns how many items of a list two elements are apart, and what the first one says of keys that move it.
+function beside(el, other) {
+	const own = apart(el, [other]), items = parent(own) ? children(parent(own)).filter(isElement) : [];
+	const to = items.findIndex((item) => within(item, other));
+	return {steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
+		[attribute(x, "aria-roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
+}
+
+// spot waits until what is dragged stands, and returns where.
+async function spot(el) {
+	await frame();
+	await Promise.race([Promise.allSettled(el.getAnimations().map((moves) => moves.finished)), pause(1000)]);
+	const {x, y} = rectOf(el);
+	return {x: Math.round(x + scrollX), y: Math.round(y + scrollY)};
 }
 
 // fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
@@ -1637,13 +1686,13 @@ async function beginFiles(locator, {files: count, ...how}) {
 	}
 	if (!isFileInput(el)) {
 		const at = await ready(found.el, how);
-		if (at.x === undefined) return {failure: {code: "not_ready", ...describe(found.el), ...at}};
+		if (at.x === undefined) return notReady(found.el, at);
 		dragged = null;
 		prepare(found.el);
 		return {...describe(found.el), ...at, opener: true, ...here()};
 	}
 	const why = disabled(el) ? "it is disabled" : count > 1 && !el.multiple ? "it takes one file" : "";
-	if (why) return {failure: {code: "not_ready", ...describe(el), why}};
+	if (why) return notReady(el, {why});
 	fileInput = el;
 	prepare(el);
 	return {...describe(found.el), x: 0, y: 0, ...here()};
@@ -1673,7 +1722,8 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
-	return {...done, ...where(), changed: altered, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el)}};
+	return {...done, ...where(), changed: altered, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el),
+		open: isOpen(el)}};
 }
 
 // remember notes what was told of an act.
@@ -1694,44 +1744,75 @@ function late() {
 // painted waits for a frame and returns whether the document shows anything. A hidden one never does.
 async function painted() {
 	await frame();
-	return document.hidden || performance.getEntriesByName("first-contentful-paint").length > 0 ||
-		performance.getEntriesByName("first-paint").length > 0;
+	return document.hidden || performance.getEntriesByType("paint").length > 0;
 }
 
-// focusOn focuses a field and selects what it holds, so that text that is typed replaces it.
-function focusOn(ref, {all = true} = {}) {
-	const found = one({ref});
-	if (found.failure) return found;
-	const el = found.el;
+// focus focuses a field and selects what it holds, so that text that is typed replaces it.
+function focus(el, all = true) {
 	if (isHTML(el)) focusHTML(el);
 	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
-	return {picker: ["Date", "DateTime", "InputTime", "ColorWell", "slider"].includes(role(el)),
-		select: tag(el) === "select", editable: editable(el) || ["textarea", "input"].includes(tag(el)), value: value(el)};
 }
+
+function focusOn(el) {
+	focus(el);
+	return kind(el);
+}
+
+// kind says how a field takes a value, what it holds, what it says that it takes, and what the browser would make of a
+// value.
+function kind(el, given = "") {
+	const probe = tag(el) === "input" && el.cloneNode(), own = probe && inputRoles[el.type];
+	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
+	if (typed) probe.value = given;
+	return {select: isSelect(el), picker, editable: holdsText(el) && !isBox(el) && role(el) !== "button", held: holds(el),
+		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
+		would: typed ? probe.value : given};
+}
+
+const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "maxlength", "pattern", "title",
+	"placeholder", "data-date-format"];
+
+// holds returns exactly what a field holds.
+const holdsText = (el) => ["input", "textarea"].includes(tag(el)) || editable(el) && role(el) !== "spinbutton";
+const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, "aria-valuenow") || "";
+
+// held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for: many parse a
+// date only then.
+async function held(el, leave) {
+	if (leave) {
+		el.blur();
+		await frame();
+	}
+	const is = !el.form?.noValidate && el.validity;
+	return {held: holds(el), open: isOpen(el), invalid: is && (is.patternMismatch || matches(el, ":out-of-range") ||
+		is.stepMismatch && has(el, "step"))};
+}
+const isOpen = (el) => attribute(el, "aria-expanded") === "true";
+
+// parts returns the segments of a group.
+const parts = (el) => ({parts: segments(el).map((part) => ({...describe(part), held: holds(part),
+	max: Number(part.max || attribute(part, "aria-valuemax"))}))});
 
 // scroller returns the element that scrolls with the document: the body, in a document without a doctype.
 const scroller = () => scrollingElement(document) || documentElement(document);
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
-function scrollEnd(ref, end) {
-	const found = ref ? one({ref}) : {el: scroller()};
-	if (found.failure) return found;
-	found.el.scrollTop = end === "top" ? 0 : found.el.scrollHeight;
+function scrollEnd(el, end) {
+	el ||= scroller();
+	el.scrollTop = end === "top" ? 0 : el.scrollHeight;
 	return {};
 }
 
-// area returns the box of an element in the document; without a reference that of the document.
-function area(ref) {
+// area returns the box of an element in the document; without one that of the document, which is bounded.
+function area(el) {
 	const scroll = {x: scrollX, y: scrollY};
-	if (!ref) {
+	if (!el) {
 		const root = scroller();
 		return {x: 0, y: 0, width: Math.max(root.scrollWidth, 1), height: root.scrollHeight, scroll, ratio: devicePixelRatio};
 	}
-	const found = one({ref});
-	if (found.failure) return found;
-	const box = rectOf(found.el);
-	if (!box.width || !box.height) return {failure: {code: "not_ready", ...describe(found.el), why: "it has no size"}};
+	const box = rectOf(el);
+	if (!box.width || !box.height) return notReady(el, {why: "it has no size"});
 	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll, ratio: devicePixelRatio};
 }
 
@@ -1752,51 +1833,65 @@ const announce = (el) => {
 };
 
 // choose selects the options of a select by label or value. The events are not trusted: no input opens the list.
-function choose(ref, wanted) {
-	const found = one({ref});
-	if (found.failure) return found;
-	const el = found.el;
-	if (tag(el) !== "select") return {failure: {code: "not_ready", ...describe(el), why: "it is not a select"}};
+function choose(el, wanted) {
+	if (!isSelect(el)) return notReady(el, {why: "it is not a select"});
 	const options = [...el.options], pick = wanted.map((word) => options.find((o) => o.value === word) ||
 		options.find((o) => equal(o.label, word)));
-	if (pick.includes(undefined)) {
-		return {failure: {code: "no_match", why: `it has no option ${quoted(clip(wanted[pick.indexOf(undefined)], 40))}`,
-			near: options.slice(0, 10).map((o) => ({role: "option", name: clip(o.label, 40)}))}};
-	}
+	const at = pick.findIndex((o) => !o || disabled(o));
+	if (at >= 0) return noOption(el, wanted[at], pick[at], options);
+	if (pick.length > 1 && !el.multiple) return {failure: {code: "not_accepted", ...describe(el), why: "it takes one option"}};
 	for (const o of options) o.selected = pick.includes(o);
 	announce(el);
 	return {value: value(el)};
 }
 
-// assign sets the value of a native picker (date, colour, range), which no typing can.
-function assign(ref, text) {
-	const found = one({ref});
-	if (found.failure) return found;
-	const el = found.el;
-	if (tag(el) !== "input") {
-		return {failure: {code: "not_ready", ...describe(el), why: "it takes no value: press arrow keys on it, or drag it"}};
+// noOption returns the failure of a list in which an option is not there, or disabled, and names those that are.
+const noOption = (el, wanted, found, options) => ({failure: {...describe(el), code: found ? "not_accepted" : "no_match",
+	why: (found ? "it has disabled the option " : "it has no option ") + quoted(clip(wanted, 40)), near: options
+		.filter((o) => !disabled(o)).slice(0, 10).map((o) => ({role: "option", name: clip(name(o), 40)}))}});
+
+const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));
+
+// body returns what a person sees of a control: around one without a size, what holds it.
+const body = (el) => boxOf(el).width > 9 && boxOf(el).x >= 0 || !parent(el) ? el : body(parent(el));
+
+// option waits for an option of a list that the page has made: {ref}, {done} if it is chosen, {closed} if no list is open.
+// The list is the control, or what the control says that it controls. Once it was opened, it may be any that is shown.
+async function option(el, wanted, timeout, opened) {
+	for (const until = performance.now() + timeout; ; await pause(30)) {
+		readAgain();
+		const lists = [el, ...queryAll(el, "*")].flatMap((x) => [...byIds(x, "aria-controls"), ...byIds(x, "aria-owns")]);
+		const mine = [...new Set([el, ...lists].flatMap(elements))].filter(isOption);
+		const all = opened && !lists.length && !mine.some(hasSize) ? [...mine, ...fitting((x) => isOption(x) && hasSize(x))] : mine;
+		const same = all.filter((x) => [name(x), textContent(x), attribute(x, "data-value"), attribute(x, "value")]
+			.some((text) => equal(text, wanted)));
+		const at = same.find(hasSize) || opened && (same.length || !mine.length) &&
+			textSearch(wanted).findLast((x) => shown(x) && !within(el, x) &&
+			(!lists.length || lists.some((list) => within(parent(list), x))));
+		const closed = attribute(el, "aria-expanded") === "false" || !at && !all.some(hasSize);
+		const native = query(el, "select"); // of which this one is drawn; some mark what is only highlighted as selected
+		if (!closed && at && !disabled(at)) return {...describe(at), done: native ? [...native.selectedOptions].some((o) =>
+			equal(o.label, wanted)) : matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
+		if (!closed && at || performance.now() > until) {
+			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all.filter(hasSize))};
+		}
 	}
-	Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(el, text);
-	announce(el);
-	return {value: el.value};
 }
 
-// refusal returns the failure of a field that would hold another value than is given, which it is tried on first: a
-// number field drops letters, and a date field what is not a date. Null means that the field takes it.
-const forms = {number: "a number", date: "a date such as 2026-01-31", month: "a month such as 2026-01",
-	week: "a week such as 2026-W05", time: "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45",
-	color: "a colour such as #ff8800", range: "a number"};
-
-function refusal(el, text) {
-	if (tag(el) !== "input" || !Object.hasOwn(forms, el.type) || !text) return null;
-	const probe = document.createElement("input"), bounds = ["min", "max", "step"].filter((name) => has(el, name));
-	probe.type = el.type;
-	for (const name of bounds) probe.setAttribute(name, attribute(el, name));
-	probe.value = text;
-	const same = probe.value && (el.type === "range" ? Number(probe.value) === Number(text) : el.type !== "color" ||
-		probe.value === text.toLowerCase());
-	return same ? null : {failure: {code: "not_accepted", ...describe(el), why: `it takes ${forms[el.type]}` +
-		bounds.map((name) => `, ${name} ${attribute(el, name)}`).join("") + `, not ${quoted(clip(text, 40))}; it was left as it is`}};
+// assign sets what a field holds: that of a native picker, which no typing can, or what it held before it did not take
+// what was given.
+function assign(el, text, leave) {
+	if (["input", "textarea"].includes(tag(el))) {
+		const {set} = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(el), "value");
+		set.call(el, text);
+		announce(el);
+		if (leave !== undefined) set.call(el, text); // the page may have formed it
+	} else if (holdsText(el)) {
+		focus(el);
+		document.execCommand(text ? "insertText" : "delete", false, text);
+	}
+	if (leave) el.blur();
+	return {value: holds(el)};
 }
 
 // settle waits until the document has not changed for a while: {settled}, false when the time is up before.
@@ -1924,8 +2019,17 @@ function nodes() {
 		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
 }
 
-for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
-	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, effect, late, painted, chosen, scrollEnd, area, hosts,
+// ofElement are functions of an element, which their callers give by its reference.
+const ofElement = {focusOn, choose, assign, held, parts, option, spot, guard, scrollEnd, area};
+for (const [key, f] of Object.entries(ofElement)) {
+	ofElement[key] = (ref, ...args) => {
+		const found = ref ? one({ref}) : {};
+		return found.failure ? found : f(found.el, ...args);
+	};
+}
+
+for (const [key, f] of Object.entries({...ofElement, snapshot, text, find, get, aim, landed, settle,
+	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, effect, late, painted, chosen, hosts,
 	adopt, marks, takesDrop})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type how struct {
 	All     bool   `json:"all"`
 	Covered *bool  `json:"covered,omitempty"` // false: the element may be covered
 	Edit    bool   `json:"edit,omitempty"`
+	Field   bool   `json:"field,omitempty"` // the element, or the field that it stands for
 	Value   string `json:"value,omitempty"` // that a field is to hold
 	// A point of the element, in pixels from its upper left corner; nil for its middle.
 	Offset  []float64 `json:"offset,omitempty"`
@@ -162,7 +165,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 				meant = start.To.Element
 			}
 			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
-		case !last.Received && last.Pressed:
+		case !last.Received && last.Pressed && h.To == nil:
 			e.addNote("it moved while it was pressed: the press reached it, the click did not")
 		}
 		return e, last, nil
@@ -196,6 +199,14 @@ func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	return e, err
 }
 
+// pressAt clicks an element as a part of another act.
+func pressAt(v *page.Visit, word string, h how) (*Effects, *ended, *api.Error) {
+	h.verb = "click"
+	return pointAt(v, word, h, func(start *begun) *api.Error {
+		return v.Input(clicks(start.X, start.Y, clickParams{}, 0)...)
+	})
+}
+
 // clicks returns the events of clicks at a point.
 func clicks(x, y float64, p clickParams, modifiers int) (all []page.Object) {
 	at := page.Object{"x": x, "y": y, "modifiers": modifiers}
@@ -220,7 +231,8 @@ type dragParams struct {
 	By      []float64 `json:"by"`
 }
 
-// drag drags an element to another one of its document, or by some pixels.
+// drag drags an element to another one of its document, or by some pixels: by the pointer or, where that moves nothing
+// and the element says that keys do, by them.
 func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	h := how{verb: "drag"}
 	switch {
@@ -232,15 +244,81 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 		return nil, page.Invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
 	}
 	var sent api.InputSent
+	var dragged *begun
+	var was, now spot
 	e, last, err := pointAt(v, p.Element, h, func(start *begun) (err *api.Error) {
-		sent, err = v.SendInput([]page.Object{{"type": "drag", "x": start.X, "y": start.Y, "toX": start.To.X,
-			"toY": start.To.Y}})
+		dragged = start
+		if err = v.Script(start.in, &was, "spot", start.Ref); err != nil {
+			return err
+		}
+		toX, toY, _ := aimed(start)
+		sent, err = v.SendInput([]page.Object{{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY}})
+		if err == nil {
+			_ = v.Script(start.in, &now, "spot", start.Ref) // it may have gone
+		}
 		return err
 	})
-	if err == nil && sent.Dragged && !last.Received {
+	still := dragged != nil && was == now && (err != nil && err.Exit != "" || err == nil && !last.Changed && e.quiet())
+	switch {
+	case still && dragged.Keys != "" && dragged.Steps > 0:
+		return dragByKeys(v, dragged, was)
+	case err == nil && sent.Dragged && !last.Received:
 		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
 	}
 	return e, err
+}
+
+// spot is what the function spot of page.js returns.
+type spot struct{ X, Y int }
+
+// past is how far past the middle of an item, in parts of its size, one is dropped that takes its place.
+const past = 0.4
+
+// aimed returns the point at which a drag ends, and the arrow key of its direction.
+func aimed(start *begun) (x, y float64, arrow string) {
+	x, y = start.To.X, start.To.Y
+	right, down, part := x-start.X, y-start.Y, past*float64(min(start.Steps, 1))
+	if math.Abs(right) > math.Abs(down) {
+		x += math.Copysign(part*start.To.Width, right)
+		arrow = arrows[0][max(-int(math.Copysign(1, right)), 0)]
+	} else {
+		y += math.Copysign(part*start.To.Height, down)
+		arrow = arrows[1][max(int(math.Copysign(1, down)), 0)]
+	}
+	return x, y, arrow
+}
+
+// modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.
+var modifierKeys = regexp.MustCompile(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
+
+// dragByKeys moves an element by the keys that it names: arrow keys with a modifier, or after a key that lifts it.
+func dragByKeys(v *page.Visit, dragged *begun, was spot) (*Effects, *api.Error) {
+	_, _, arrow := aimed(dragged)
+	says, now, modifiers := strings.ToLower(dragged.Keys), was, 0
+	lift := key("Space", 0)
+	if m := modifierKeys.FindStringSubmatch(says); m != nil {
+		lift, modifiers = nil, modifierBit[m[1]]
+	} else if !strings.Contains(says, "space") && strings.Contains(says, "enter") {
+		lift = key("Enter", 0)
+	}
+	e, err := act(v, dragged.Ref, how{Focused: true, Covered: no, verb: "drag"}, func(start *begun) (err *api.Error) {
+		for _, events := range slices.Concat([][]page.Object{lift}, slices.Repeat([][]page.Object{key(arrow, modifiers)},
+			dragged.Steps), [][]page.Object{lift}) {
+			if err = cmp.Or(sendKeys(v, events), v.Script(start.in, &now, "spot", start.Ref)); err != nil {
+				break
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if now == was {
+		return nil, page.Exit("not_ready", dragged.Element.String()+
+			" was dragged, by the pointer and by keys, and did not move", nil)
+	}
+	e.addNote("by keys, since the pointer did not move it")
+	return e, nil
 }
 
 type elementParams struct {
@@ -399,94 +477,6 @@ func send(v *page.Visit, t *target.Target, method string, params page.Object) *a
 	return err
 }
 
-type fillParams struct {
-	Element string `json:"element"`
-	Value   string `json:"value"`
-	Secret  string `json:"secret"`
-	Submit  bool   `json:"submit"`
-}
-
-// filled is the result of fill.
-type filled struct {
-	Effects
-	Value string `json:"value,omitempty"` // what the field holds now, if that is not the given value
-}
-
-// Step implements [page.Step].
-func (f *filled) Step() (string, any) {
-	url, rest := f.Effects.Step()
-	if f.Value == "" {
-		return url, rest
-	}
-	return url, filled{f.Effects.told(), f.Value}
-}
-
-// fill replaces the text of a field.
-func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Value: p.Value, verb: "fill"})
-	if err != nil {
-		return nil, err
-	}
-	note := ""
-	switch {
-	case p.Secret != "":
-		secret := v.Secrets[p.Secret]
-		_, err = v.Keeper.Type(v.Ctx, v.By, v.Scope, api.TypeRequest{Target: v.Page.ID, Text: secret.Text,
-			Origins: secret.Origins})
-	case start.Picker:
-		note = "set by value: this field has a picker of the browser"
-		err = put(v, start, "assign", p.Value)
-	case start.Select:
-		err = put(v, start, "choose", []string{p.Value})
-	case !start.Editable:
-		return nil, page.Exit("not_ready", start.Element.String()+" is not a field; page.click presses it", nil)
-	case p.Value == "":
-		err = v.Input(key("Delete", 0)...)
-	default:
-		err = v.Input(page.Object{"type": "insertText", "text": p.Value})
-	}
-	if err == nil && p.Submit {
-		err = v.Input(key("Enter", 0)...)
-	}
-	if err != nil && err.Code == api.CodeExit {
-		return nil, err
-	}
-	start.expected = !p.Submit
-	e, last, err := finish(v, start, err)
-	if err != nil {
-		return nil, err
-	}
-	e.addNote(note)
-	r := &filled{Effects: *e}
-	if last.Value != nil && p.Secret == "" && !p.Submit && !same(*last.Value, p.Value) && !start.Select {
-		r.Value = *last.Value
-		r.addNote("the field has another value than was given")
-	}
-	return r, nil
-}
-
-// same reports whether a field has the text that was given: it may have been shortened, or be that of a password.
-func same(now, wanted string) bool {
-	if strings.Trim(now, "•") == "" {
-		return (now == "") == (wanted == "")
-	}
-	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	now = strings.TrimSuffix(flat(now), "…")
-	return now == flat(wanted) || len(now) > 150 && strings.HasPrefix(flat(wanted), now)
-}
-
-// put calls a function of page.js that sets a value of the element of an act, which can fail.
-func put(v *page.Visit, start *begun, function string, value any) *api.Error {
-	var done struct{ Failure *page.Failure }
-	if err := v.Script(start.in, &done, function, start.Ref, value); err != nil {
-		return err
-	}
-	if done.Failure != nil {
-		return done.Failure.Exit(start.Ref)
-	}
-	return nil
-}
-
 type typeParams struct {
 	Text    string `json:"text"`
 	Element string `json:"element"`
@@ -495,8 +485,17 @@ type typeParams struct {
 
 // typeText types a text, key by key, at the end of what is there.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
-	var events []page.Object
-	for _, r := range p.Text {
+	events := keysOf(p.Text)
+	if p.Submit {
+		events = append(events, key("Enter", 0)...)
+	}
+	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type"},
+		func(*begun) *api.Error { return sendKeys(v, events) })
+}
+
+// keysOf returns the events of the keys that type a text.
+func keysOf(text string) (events []page.Object) {
+	for _, r := range text {
 		switch r {
 		case '\n', '\r':
 			events = append(events, key("Enter", 0)...)
@@ -506,18 +505,17 @@ func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 			events = append(events, key(string(r), 0)...)
 		}
 	}
-	if p.Submit {
-		events = append(events, key("Enter", 0)...)
+	return events
+}
+
+// sendKeys sends the events of keys, as many at a time as the keeper takes.
+func sendKeys(v *page.Visit, events []page.Object) (err *api.Error) {
+	for part := range slices.Chunk(events, 1000) {
+		if err = v.Input(part...); err != nil {
+			break
+		}
 	}
-	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type"},
-		func(*begun) (err *api.Error) {
-			for part := range slices.Chunk(events, 1000) {
-				if err = v.Input(part...); err != nil {
-					break
-				}
-			}
-			return err
-		})
+	return err
 }
 
 type pressParams struct {
@@ -536,24 +534,6 @@ func press(v *page.Visit, p pressParams) (*Effects, *api.Error) {
 	return act(v, p.Element, h, func(*begun) *api.Error { return v.Input(slices.Repeat(one, max(p.Count, 1))...) })
 }
 
-type selectParams struct {
-	Element string   `json:"element"`
-	Options []string `json:"options"`
-}
-
-// selectOptions selects options of a native select.
-func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "select"})
-	if err != nil {
-		return nil, err
-	}
-	if err = put(v, start, "choose", p.Options); err != nil && !page.IsDialog(err) {
-		return nil, err
-	}
-	e, _, err := finish(v, start, err)
-	return e, err
-}
-
 type checkParams struct {
 	Element string `json:"element"`
 	Off     bool   `json:"off"`
@@ -568,9 +548,7 @@ func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	if start.Checked == !p.Off {
 		return &Effects{On: start.Element.String(), Note: "it is so already"}, nil
 	}
-	e, last, err := pointAt(v, p.Element, how{verb: "click"}, func(start *begun) *api.Error {
-		return v.Input(clicks(start.X, start.Y, clickParams{}, 0)...)
-	})
+	e, last, err := pressAt(v, p.Element, how{})
 	if err != nil {
 		return nil, err
 	}

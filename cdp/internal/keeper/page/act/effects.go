@@ -29,6 +29,7 @@ type ended struct {
 	Missed, Now                                  *page.Element // Now: the element, if it has another name now
 	URL, Title, Document                         string
 	Value                                        *string
+	Open                                         bool // it shows a list
 }
 
 // settleTime bounds how long an act waits for what it caused, quietTime how long for a document that changes without a
@@ -56,18 +57,21 @@ type begun struct {
 	X, Y float64
 	To   struct {
 		page.Element
-		X, Y float64
+		X, Y, Width, Height float64
 	} // of a drag
-	Picker, Select, Editable, Checked bool
-	Opener                            bool // it is no file input
-	Hidden                            bool // the page is in the background
-	Resolved, Document, URL           string
-	Failure                           *page.Failure
-	in                                page.Frame
-	around                            []page.Frame // the documents around it, which swallow pointer events
-	seq                               int64
-	verb                              string
-	expected                          bool // that nothing changes but the element
+	Steps int    // of a drag: how many items of a list it goes on
+	Keys  string // of a drag: what the element says of keys
+	field
+	Checked                 bool
+	Opener                  bool // it is no file input
+	Hidden                  bool // the page is in the background
+	Resolved, Document, URL string
+	Failure                 *page.Failure
+	in                      page.Frame
+	around                  []page.Frame // the documents around it, which swallow pointer events
+	seq                     int64
+	verb                    string
+	expected                bool // that nothing changes but the element
 }
 
 // lastSeq returns the number of the newest event of the page's session.

@@ -1,0 +1,237 @@
+package act
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+)
+
+// field is what page.js says of a field.
+type field struct {
+	Picker, Select, Editable bool
+	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
+	Held, Would              string      // what it holds, and what the browser would make of the value
+	Takes                    [][2]string // what its attributes say of values
+}
+
+type fillParams struct {
+	Element string `json:"element"`
+	Value   string `json:"value"`
+	Secret  string `json:"secret"`
+	Submit  bool   `json:"submit"`
+}
+
+// filled is the result of fill.
+type filled struct {
+	Effects
+	Value string `json:"value,omitempty"` // what the field holds now, if that is not the given value
+}
+
+// Step implements [page.Step].
+func (f *filled) Step() (string, any) {
+	url, rest := f.Effects.Step()
+	if f.Value == "" {
+		return url, rest
+	}
+	return url, filled{f.Effects.told(), f.Value}
+}
+
+// fill replaces what a field holds. What the field does not take leaves it as it was.
+func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
+	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: p.Value,
+		verb: "fill"})
+	if err != nil {
+		return nil, err
+	}
+	note := ""
+	switch {
+	case p.Secret != "":
+		secret := v.Secrets[p.Secret]
+		_, err = v.Keeper.Type(v.Ctx, v.By, v.Scope, api.TypeRequest{Target: v.Page.ID, Text: secret.Text,
+			Origins: secret.Origins})
+	case start.Select:
+		err = put(v, start, "choose", []string{p.Value})
+	default:
+		note, err = start.set(v, p.Value, p.Submit)
+	}
+	if err == nil && p.Submit {
+		err = v.Input(key("Enter", 0)...)
+	}
+	if err != nil && err.Code == api.CodeExit {
+		_, _, _ = finish(v, start, nil) // what was tried is no news
+		return nil, err
+	}
+	start.expected = !p.Submit
+	e, last, err := finish(v, start, err)
+	if err != nil {
+		return nil, err
+	}
+	e.addNote(note)
+	r := &filled{Effects: *e}
+	if last.Value == nil || p.Secret != "" || p.Submit || !start.Editable && !start.Picker {
+		return r, nil
+	}
+	if !same(*last.Value, p.Value) {
+		if !fits(*last.Value, p.Value, start.Held) { // it took it, and thought better of it
+			return nil, cmp.Or(put(v, start, "assign", start.Held, false), start.refused(p.Value, *last.Value))
+		}
+		r.Value = *last.Value
+		r.addNote("the field has it in another form")
+	}
+	if last.Open {
+		r.addNote("its list is open, and nothing of it is chosen: page.select chooses an option")
+	}
+	return r, nil
+}
+
+// set gives a field a value in the ways that its kind has, one after the other, until it holds it. A field with a date
+// is left then, since many read it only now, unless it is to stay.
+func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
+	typed := inForm(value, fmt.Sprint(start.Takes))
+	leave := start.Editable && !stay && isDate.MatchString(value)
+	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
+	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
+	ways := []func() *api.Error{insert, byKeys}
+	switch {
+	case !fits(start.Would, value, ""): // it would lose what it holds
+		return "", start.refused(value, "")
+	case start.Picker:
+		note = "set by value: this field has a picker of the browser"
+		ways = []func() *api.Error{func() *api.Error { return put(v, start, "assign", value) }}
+	case !start.Editable:
+		return "", start.setParts(v, value)
+	case value == "":
+		ways[0] = func() *api.Error { return v.Input(key("Delete", 0)...) }
+	case leave:
+		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
+	}
+	now := field{}
+	for i := 0; i < len(ways); i++ {
+		if err = ways[i](); err == nil {
+			err = v.Script(start.in, &now, "held", start.Ref, leave)
+		}
+		if err != nil || !now.Invalid && fits(now.Held, typed, start.Held) {
+			return note, err
+		}
+		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
+			return note, err
+		}
+		if dotted := inForm(value, "dd.mm.yyyy"); typed != dotted && strings.Count(now.Held, ".") == 2 {
+			typed, ways = dotted, append(ways, byKeys) // what it has made shows its form
+		}
+	}
+	return "", cmp.Or(put(v, start, "assign", start.Held, leave), start.refused(value, now.Held))
+}
+
+// forms are what the types of inputs take.
+var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
+	"date": "a date such as 2026-01-31", "month": "a month such as 2026-01", "week": "a week such as 2026-W05",
+	"time": "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45"}
+
+// refused returns the error of a field that does not take a value: what it takes, as far as it says so, and what it
+// made of the value.
+func (start *begun) refused(value, made string) *api.Error {
+	why := "it does not take " + page.Quote(page.Clip(value, 40))
+	if made != "" && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
+		why += ", of which it made " + page.Quote(page.Clip(made, 40))
+	}
+	sep := "; it takes "
+	for _, says := range start.Takes {
+		if form := cmp.Or(forms[says[1]], says[0]+" "+page.Clip(says[1], 60)); says[0] != "type" || forms[says[1]] != "" {
+			why, sep = why+sep+form, ", "
+		}
+	}
+	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why + "; it was left as it is"}).Exit("")
+}
+
+var (
+	// isDate matches dates and times in figures, which text fields read when they are left.
+	isDate = regexp.MustCompile(`^\d{1,4}([-./])\d{1,2}([-./]\d{1,4})?\b|^\d{1,2}:\d\d`)
+	// dateForm and hourForm match the forms of a date, and of a time with the hours of half a day, that a field asks for.
+	dateForm = regexp.MustCompile(`\b(dd?|mm?|yy(yy)?)[-./ ]+(dd?|mm?)[-./ ]+(dd?|mm?|yy(yy)?)\b`)
+	hourForm = regexp.MustCompile(`\bhh?:mm ?(aa?|am|pm)\b`)
+	layout   = strings.NewReplacer("yyyy", "2006", "yy", "06", "mm", "01", "m", "1", "dd", "02", "d", "2")
+)
+
+// inForm returns a date or a time in the form that a field asks for, and any other text as it is.
+func inForm(text, hint string) string {
+	hint = strings.ToLower(hint)
+	if clock, err := time.Parse("15:04", text); err == nil && hourForm.MatchString(hint) {
+		return clock.Format("03:04 PM")
+	}
+	date, err := time.Parse(time.DateOnly, text)
+	if form := dateForm.FindString(hint); form != "" && err == nil {
+		return date.Format(layout.Replace(form))
+	}
+	return text
+}
+
+// fits reports whether a field that held another text has taken one: it may form it, as a mask does.
+func fits(now, wanted, before string) bool {
+	if same(now, wanted) || isDate.MatchString(wanted) && sameFigures(now, wanted) {
+		return true
+	}
+	n, err := strconv.ParseFloat(now, 64)
+	m, wrong := strconv.ParseFloat(wanted, 64)
+	if err == nil && wrong == nil {
+		return n == m
+	}
+	kept, given, old := letters(now), letters(wanted), letters(before)
+	if given == "" || old != "" && strings.Contains(kept, old) && len(kept) >= len(given)+len(old) {
+		return false // what was there still is
+	}
+	for _, r := range given {
+		_, rest, ok := strings.Cut(kept, string(r))
+		if !ok {
+			return false
+		}
+		kept = rest
+	}
+	return true
+}
+
+var noLetter, figure = regexp.MustCompile(`[^\pL\pN]+`), regexp.MustCompile(`\d+`)
+
+// letters returns the letters and digits of a text, in lower case.
+func letters(text string) string { return noLetter.ReplaceAllString(strings.ToLower(text), "") }
+
+// sameFigures reports whether a text has the numbers of a date or a time, in another form: the month may be a word, the
+// year have two digits, and the hour be one of twelve.
+func sameFigures(text, date string) bool {
+	if clock, err := time.Parse("15:04", date); err == nil {
+		date += clock.Format(" 3")
+	}
+	found := figure.FindAllString(text, -1)
+	return len(found) > 1 && !slices.ContainsFunc(found, func(n string) bool {
+		return !regexp.MustCompile(`\b(20|19)?0*` + strings.TrimLeft(n, "0") + `\b`).MatchString(date)
+	})
+}
+
+// same reports whether a field has the text that was given: it may have been shortened, or be that of a password.
+func same(now, wanted string) bool {
+	if strings.Trim(now, "•") == "" {
+		return (now == "") == (wanted == "")
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	now = strings.TrimSuffix(flat(now), "…")
+	return now == flat(wanted) || len(now) > 150 && strings.HasPrefix(flat(wanted), now)
+}
+
+// put calls a function of page.js that sets a value of the element of an act, which can fail.
+func put(v *page.Visit, start *begun, function string, values ...any) *api.Error {
+	var done struct{ Failure *page.Failure }
+	if err := v.Script(start.in, &done, function, append([]any{start.Ref}, values...)...); err != nil {
+		return err
+	}
+	if done.Failure != nil {
+		return done.Failure.Exit(start.Ref)
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package page_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// handled is a small page, and what a verb does on it.
+type handled struct {
+	name, html, element string
+	given               any    // the value of fill, the options of select, where drag ends
+	look, want          string // an expression, and what it is afterwards
+	said                string // begins the error, or is in the note
+}
+
+// check compares what a verb said and did with what a test wants.
+func (h handled) check(t *testing.T, c *chrome, e any, err error) {
+	t.Helper()
+	said := effects(e)
+	if err != nil {
+		said = exit(err)
+	}
+	if got := c.evaluate(t, h.look); got != `"`+h.want+`"` || !strings.Contains(said, h.said) || h.said == "" && err != nil {
+		t.Errorf("%s: %s; the page has %s, want %s", h.name, said, got, h.want)
+	}
+}
+
+const refusedValue = "not_accepted: "
+
+// parseOnBlur is a text field that has a date in a form of its own, which it reads when it is left.
+const parseOnBlur = `<label>Day <input id=f value=01.02.2026></label><script>let kept = f.value; f.onblur = () => {
+	const m = f.value.match(/^(\d\d?)\.(\d\d?)\.(\d{4})$/) || f.value.match(/^(\d\d)(\d\d).(\d\d).\d\d$/);
+	kept = m ? [m[1].padStart(2, 0), m[2].padStart(2, 0), m[3].padStart(4, 20)].join(".") : kept; f.value = kept }</script>`
+
+// segmented returns a group of spin buttons: what each does on a key is given. It is Chrome's or a library's.
+func segmented(onkey string) string {
+	part := func(name, low, high, now string) string {
+		return `<span role=spinbutton tabindex=0 contenteditable aria-label="` + name + `" aria-valuemin=` + low +
+			` aria-valuemax=` + high + ` aria-valuenow=` + now + `>` + now + `</span>`
+	}
+	return `<div role=group aria-label=Due>` + part("month, Due", "1", "12", "1") + "/" + part("day, Due", "1", "31", "2") + "/" +
+		part("year, Due", "1", "9999", "2020") + `</div><script>
+		const parts = [...document.querySelectorAll("span")], read = () => parts.map((p) => p.getAttribute("aria-valuenow")).join("-");
+		const set = (p, n) => { if (n >= +p.getAttribute("aria-valuemin") && n <= +p.getAttribute("aria-valuemax")) {
+			p.setAttribute("aria-valuenow", n); p.textContent = n } };
+		let typed = "";
+		for (const p of parts) { p.onfocus = () => typed = ""; p.onkeydown = (e) => { if (e.key != "Tab") e.preventDefault();
+			const now = +p.getAttribute("aria-valuenow"); ` + onkey + ` } }</script>`
+}
+
+const byArrows = `if (e.key == "ArrowUp") set(p, now + 1); if (e.key == "ArrowDown") set(p, now - 1);`
+
+// TestFillDates fills in dates and times, wherever a field has them.
+func TestFillDates(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for _, h := range []handled{
+		{"a form of its own, read when it is left", parseOnBlur, "Day", "2026-05-06", "kept", "06.05.2026", "another form"},
+		{"in that form", parseOnBlur, "Day", "06.05.2026", "kept", "06.05.2026", `"on"`},
+		{"what it cannot read", parseOnBlur, "Day", "soon", "f.value + kept", "soon01.02.2026", `"on"`},
+		{"no such day", `<label>Day <input id=f value="" placeholder="DD/MM/YYYY"></label><script>f.onblur = () => {
+			if (!/^([012]\d|3[01])[/]/.test(f.value)) f.value = "" }</script>`, "Day", "99/05/2026", "f.value", "",
+			refusedValue + `textbox "Day" `},
+		{"a placeholder that says the form", `<label>Day <input id=f placeholder=MM/DD/YYYY></label>`, "Day", "2026-05-06",
+			"f.value", "05/06/2026", "another form"},
+		{"committed by Enter", `<label>Day <input id=f></label><script>let kept = ""; f.onkeydown = (e) => {
+			if (e.key == "Enter") kept = f.value }; f.onblur = () => f.value = kept</script>`, "Day", "2026-05-06",
+			"kept", "2026-05-06", `"on"`},
+		{"hours of half a day", `<label>At <input id=f placeholder="hh:mm aa"></label>`, "At", "13:45", "f.value", "01:45 PM",
+			"another form"},
+		{"a week", `<label>Week <input id=f type=week></label>`, "Week", "2026-W05", "f.value", "2026-W05", "by value"},
+		{"a date and a time", `<label>At <input id=f type=datetime-local></label>`, "At", "2026-01-31T10:00", "f.value",
+			"2026-01-31T10:00", "by value"},
+		{"past its end", `<label>Day <input id=f type=date value=2026-01-01 max=2026-12-31></label>`, "Day", "2027-01-01",
+			"f.value", "2026-01-01", "max 2026-12-31"},
+		{"a state that sets it", `<label>Day <input id=f type=date value=2026-01-01></label><script>let state = f.value;
+			f.addEventListener("input", () => { state = f.value; setTimeout(() => f.value = state) })</script>`, "Day",
+			"2026-05-06", "state + f.value", "2026-05-062026-05-06", "by value"},
+		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
+			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
+		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
+		{"segments without such a day", segmented(byArrows), "Due", "2026-02-31", "read()", "1-2-2020", refusedValue},
+		{"segments that refuse", segmented(byArrows + `if (p == parts[2] && now > 2020) set(p, 2020);`), "Due", "2022-03-04",
+			"read()", "1-2-2020", refusedValue},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
+		h.check(t, c, e, err)
+	}
+}
+
+// slider returns a slider with what it does on a key; n is its number, and set gives it another one.
+func slider(attributes, onkey string) string {
+	return `<div id=f role=slider tabindex=0 aria-label=Size style="width:200px;height:20px" ` + attributes + `></div><script>
+		let n = +f.getAttribute("aria-valuenow"); const set = (to) => f.setAttribute("aria-valuenow", n = Math.min(
+		+f.getAttribute("aria-valuemax"), Math.max(+f.getAttribute("aria-valuemin"), to)));
+		f.onkeydown = (e) => { const k = e.key; ` + onkey + ` }</script>`
+}
+
+// TestFillSliders gives numbers to sliders and spin buttons.
+func TestFillSliders(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const to100 = `aria-valuemin=0 aria-valuemax=100 aria-valuenow=20`
+	const arrows = `if (k == "ArrowRight") set(n + 5); if (k == "ArrowLeft") set(n - 5);`
+	const now = `f.getAttribute("aria-valuenow")`
+	for _, h := range []handled{
+		{"one of the browser", `<label>Size <input id=f type=range step=10></label>`, "Size", "70", "f.value", "70", "by value"},
+		{"one of the browser, between its steps", `<label>Size <input id=f type=range step=10></label>`, "Size", "72", "f.value",
+			"50", "step 10"},
+		{"a step of five", slider(to100, arrows), "Size", "65", now, "65", `"on"`},
+		{"down", slider(to100, arrows), "Size", "5", now, "5", `"on"`},
+		{"already there", slider(to100, arrows), "Size", "20", now, "20", `"on"`},
+		{"from right to left", slider(to100, `if (k == "ArrowRight") set(n - 1); if (k == "ArrowLeft") set(n + 1);`), "Size",
+			"90", now, "90", `"on"`},
+		{"upright", slider(to100, `if (k == "ArrowUp") set(n + 2); if (k == "ArrowDown") set(n - 2);`), "Size", "44", now, "44",
+			`"on"`},
+		{"steps that grow", slider(to100, `if (k == "ArrowRight") set(n + (n < 50 ? 1 : 10)); if (k == "ArrowLeft") set(n - 1)`),
+			"Size", "80", now, "80", `"on"`},
+		{"fractions", slider(`aria-valuemin=0 aria-valuemax=1 aria-valuenow=0`, `if (k == "ArrowRight") set(+(n + .1).toFixed(1))`),
+			"Size", "0.7", now, "0.7", `"on"`},
+		{"past its end", slider(to100, arrows), "Size", "500", now, "20", "aria-valuemax 100"},
+		{"between its steps", slider(to100, arrows), "Size", "42", now, "20", refusedValue},
+		{"not a number", slider(to100, arrows), "Size", "loud", now, "20", refusedValue},
+		{"without keys", slider(to100, ``), "Size", "50", now, "20", refusedValue},
+		{"a spin button", strings.Replace(slider(to100, `if (k == "ArrowUp") set(n + 1); if (k == "ArrowDown") set(n - 1);`),
+			"role=slider", "role=spinbutton", 1), "Size", "31", now, "31", `"on"`},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
+		h.check(t, c, e, err)
+	}
+}
+
+// TestFillText fills in fields that form, refuse or handle text themselves.
+func TestFillText(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const mask = `<label>Phone <input id=f></label><script>f.oninput = () => { const d = f.value.replace(/\D/g, "").slice(0, 6);
+		f.value = "(" + d.slice(0, 2) + ") " + d.slice(2, 5) + "-" + d.slice(5) }</script>`
+	const model = `<div id=f contenteditable role=textbox aria-label=Note>old</div><script>let model = "old"; const show = () => {
+		f.textContent = model; getSelection().collapse(f, f.childNodes.length) };`
+	for _, h := range []handled{
+		{"a mask", mask, "Phone", "123456", "f.value", "(12) 345-6", `"value":"(12) 345-6"`},
+		{"letters in a mask", mask, "Phone", "abc", "f.value", "", refusedValue},
+		{"money", `<label>Sum <input id=f></label><script>f.oninput = () => f.value = (+f.value).toLocaleString("en") + ".00"</script>`,
+			"Sum", "1234", "f.value", "1,234.00", "another form"},
+		{"a mask of keys", `<label>Code <input id=f></label><script>let kept = ""; f.onkeydown = (e) => {
+			if (/^\d$/.test(e.key)) kept += e.key; if (e.key == "Delete") kept = ""; };
+			f.oninput = () => f.value = kept.replace(/(..)/, "$1-")</script>`, "Code", "1234", "f.value", "12-34", "another form"},
+		{"a state of digits", `<label>Age <input id=f value=10></label><script>let state = "10"; f.oninput = () => {
+			if (/^\d*$/.test(f.value)) state = f.value; f.value = state }</script>`, "Age", "old", "f.value", "10", refusedValue},
+		{"a state that comes later", `<label>Age <input id=f value=10></label><script>f.oninput = () => setTimeout(() =>
+			f.value = "10", 9)</script>`, "Age", "77", "f.value", "10", refusedValue},
+		{"too long", `<label>Code <input id=f maxlength=3 value=ab></label>`, "Code", "abcdef", "f.value", "ab", "maxlength 3"},
+		{"a pattern", `<label>Code <input id=f pattern="[A-Z]{3}" title="three capitals" value=ABC></label>`, "Code", "abc1",
+			"f.value", "ABC", "pattern [A-Z]{3}, title three capitals"},
+		{"a pattern that no form checks", `<form novalidate><label>Code <input id=f pattern="[A-Z]{3}"></label></form>`, "Code",
+			"abc1", "f.value", "abc1", `"on"`},
+		{"a number past its end", `<label>Age <input id=f type=number max=99 value=5></label>`, "Age", "120", "f.value", "5", "max 99"},
+		{"letters for a number", `<label>Age <input id=f type=number value=5></label>`, "Age", "many", "f.value", "5", "a number"},
+		{"an editor", model + `f.oninput = () => model = f.textContent</script>`, "Note", "new text", "model", "new text", `"on"`},
+		{"an editor with a model", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault(); const all = getSelection() +
+			"" == model; if (e.data !== null) model = (all ? "" : model) + e.data; else if (all) model = ""; show() })</script>`,
+			"Note", "new text", "model", "new text", `"on"`},
+		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
+			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
+			"model", "new text", `"on"`},
+		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
+			"new text", "f.textContent", "old", refusedValue},
+		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
+		{"a box around a field", `<div id=l><span>Name</span><input id=f></div>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
+		{"a list that stays open", `<input id=f role=combobox aria-label=City aria-expanded=false oninput="f.ariaExpanded = 'true'">`,
+			"City", "Os", "f.value", "Os", "nothing of it is chosen"},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
+		h.check(t, c, e, err)
+	}
+}
+
+// TestSelectOptions chooses options of native lists and of those that pages make.
+func TestSelectOptions(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const native = `<label>Fruit <select id=f><option>Apple<option disabled>Cherry<optgroup label=Old disabled><option>Fig</optgroup>
+		<option>Date</select></label>`
+	// widget is a list that a click opens, in another place of the page.
+	widget := func(control, list string) string {
+		return `<title>List</title><div role=listbox aria-label=Other><div role=option>Banana</div><div role=option>Other</div></div>` + control +
+			`<p style="height:30px"></p><div id=l hidden>` + list + `</div><script>let chosen = [];
+			const toggle = (on) => { l.hidden = !on; f.ariaExpanded = String(on) };
+			l.onclick = (e) => { const o = e.target.closest("[role=option],li,.o"); if (!o || o.ariaDisabled) return;
+				chosen.push(o.textContent); o.ariaSelected = "true"; if (!window.several) toggle(false) }</script>`
+	}
+	const options = `<div role=listbox id=list><div role=option>Apple</div><div role=option data-value=b>Banana</div>
+		<div role=option aria-disabled=true>Cherry</div></div>`
+	const button = `<div id=f role=combobox tabindex=0 aria-label=Fruit aria-controls=list aria-expanded=false onclick="toggle(l.hidden)">Choose</div>`
+	const filter = `<input id=f role=combobox aria-label=Fruit aria-expanded=false aria-controls=list oninput="toggle(true);
+		window.list.innerHTML = f.value == 'Banana' ? '<div role=option>Banana</div>' : ''">`
+	for _, h := range []handled{
+		{"one of the browser", native, "Fruit", "Date", "f.value", "Date", `"on"`},
+		{"a disabled one", native, "Fruit", "Cherry", "f.value", "Apple", refusedValue},
+		{"one of a disabled group", native, "Fruit", "Fig", "f.value", "Apple", `it has option "Apple", option "Date"`},
+		{"one too many", native, "Fruit", "Apple,Date", "f.value", "Apple", "not_accepted: combobox \"Fruit\" "},
+		{"a list of the page", widget(button, options), "Fruit", "Banana", "chosen.join() + l.hidden", "Bananatrue", `combobox \"Fruit\"`},
+		{"by its value", widget(button, options), "Fruit", "b", "chosen.join()", "Banana", `"on"`},
+		{"a disabled option of it", widget(button, options), "Fruit", "Cherry", "chosen.join()", "",
+			`it has option "Apple", option "Banana"`},
+		{"none of its options", widget(button, options), "Fruit", "Grape", "chosen.join()", "", "no_match: "},
+		{"a list of which nothing says whose it is", widget(strings.Replace(button, "aria-controls=list", "", 1),
+			strings.Replace(options, "Banana", "Kiwi", 1)), "Fruit", "Kiwi", "chosen.join()", "Kiwi", `"on"`},
+		{"several", widget(button, strings.Replace(options, "role=listbox", "role=listbox aria-multiselectable=true", 1)+
+			`<script>several = true</script>`), "Fruit", "Apple,Banana", "chosen.join() + f.ariaExpanded", "Apple,Bananatrue", `"on"`},
+		{"typed to filter", widget(filter, `<div role=listbox id=list></div>`), "Fruit", "Banana", "chosen.join()", "Banana", `"on"`},
+		{"typed in vain", widget(filter, `<div role=listbox id=list></div>`), "Fruit", "Kiwi", "chosen.join() + f.value", "", "no_match: "},
+		{"two lists of one widget", widget(button, `<div id=list role=listbox style="width:0;height:0;overflow:hidden"><div role=option
+			style="width:0;height:0;overflow:hidden">Kiwi</div></div><div class=o>Kiwi</div>`), "Fruit", "Kiwi", "chosen.join()", "Kiwi", `"on"`},
+		{"without roles", widget(`<button id=f onclick="toggle(l.hidden)">Fruit</button>`, `<ul><li>Kiwi<li>Lime</ul>`), "Fruit", "Lime",
+			"chosen.join()", "Lime", `"on"`},
+		{"a native list behind it", widget(`<label for=n>Fruit</label><select id=n tabindex=-1 style="position:absolute;opacity:0">
+			<option>Apple<option>Banana</select>`+strings.Replace(button, "aria-label=Fruit", "", 1), options), "Fruit", "Banana",
+			"chosen.join() + n.value", "BananaApple", `"on"`},
+		{"an open list", `<div id=f role=listbox aria-label=Fruit><div role=option onclick="did = 'one'">One</div><div role=option
+			onclick="did = 'two'">Two</div></div><script>did = ""</script>`, "Fruit", "Two", "did", "two", `"on"`},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Select, SelectParams{Element: h.element, Options: strings.Split(h.given.(string), ",")})
+		h.check(t, c, e, err)
+	}
+	c.show(t, url+"/", native)
+	for _, word := range []string{"Date", "css=#f>option:last-child", `option "Date"`} {
+		_, err := run(t, c, Click, ClickParams{Element: word})
+		if !strings.HasPrefix(exit(err), `not_ready: "Date" is an option of combobox "Fruit" `) {
+			t.Errorf("a click on %s: %s", word, exit(err))
+		}
+	}
+}
+
+// dragged returns a list whose items the given script lets be dragged. It has move(item, target).
+func dragged(style, item, script string) string {
+	list := ""
+	for _, name := range []string{"One", "Two", "Three", "Four"} {
+		list += "<li " + item + ">" + name + "</li>"
+	}
+	return `<style>li{width:90px;height:34px;margin:3px;list-style:none;background:#ccd;touch-action:none;user-select:none}` + style +
+		`</style><ul id=l>` + list + `</ul><p id=hint>Press Space to lift, the arrow keys to move, Space to drop.</p><p>Bin</p><script>
+		const names = () => [...l.children].map((x) => x.textContent).join();
+		const move = (x, to) => { if (!x || !to || x == to) return; const all = [...l.children];
+			all.indexOf(x) < all.indexOf(to) ? to.after(x) : to.before(x) };
+		const at = (e) => document.elementsFromPoint(e.clientX, e.clientY).find((x) => x.tagName == "LI" && x != held);
+		let held = null, lifted = null;` + script + `</script>`
+}
+
+// TestDragItems drags items of lists, in the way that each list has.
+func TestDragItems(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const byPointer = `l.onpointerdown = (e) => { held = e.target.closest("li"); l.setPointerCapture(e.pointerId) };
+		l.onpointerup = (e) => { const to = at(e); move(held, to); held = null }`
+	const byKeys = `l.onkeydown = (e) => { const x = e.target; if (e.key == " ") lifted = lifted ? null : x;
+		if (lifted && /Down|Right/.test(e.key)) x.nextSibling?.after(x); if (lifted && /Up|Left/.test(e.key)) x.previousSibling?.before(x);
+		x.focus(); e.preventDefault() }`
+	const keyed = `tabindex=0 aria-roledescription=sortable aria-describedby=hint`
+	for _, h := range []handled{
+		{"by pointer events", dragged("", "", byPointer), "One", "Three", "names()", "Two,Three,One,Four", `"on"`},
+		{"up", dragged("", "", byPointer), "Four", "Two", "names()", "One,Four,Two,Three", `"on"`},
+		{"by mouse events", dragged("", "", `l.onmousedown = (e) => held = e.target; onmouseup = (e) => { move(held, at(e)); held = null }`),
+			"One", "Four", "names()", "Two,Three,Four,One", `"on"`},
+		{"by the browser", dragged("", "draggable=true", `l.ondragstart = (e) => held = e.target; l.ondragover = (e) => e.preventDefault();
+			l.ondrop = (e) => move(held, e.target)`), "One", "Two", "names()", "Two,One,Three,Four", `"on"`},
+		{"while it lets the pointer through", dragged("", "", `l.onpointerdown = (e) => { held = e.target; l.style.pointerEvents = "none" };
+			onpointerup = (e) => { l.style.pointerEvents = ""; move(held, at(e)); held = null }`), "One", "Three", "names()",
+			"Two,Three,One,Four", `"on"`},
+		{"past the middle", dragged("", "", `l.onpointerdown = (e) => held = e.target; onpointerup = (e) => { const to = at(e), box =
+			to.getBoundingClientRect(); if (e.clientY > box.y + box.height / 2 + 4) to.after(held); held = null }`), "One", "Three",
+			"names()", "Two,Three,One,Four", `"on"`},
+		{"in a row", dragged("ul{display:flex}", "", byPointer), "One", "Three", "names()", "Two,Three,One,Four", `"on"`},
+		{"after a while", dragged("", "", `l.onpointerdown = (e) => held = e.target; onpointerup = (e) => { const x = held, to = at(e);
+			x.animate([{opacity: 1}, {opacity: 0}], 200).onfinish = () => move(x, to); held = null }`), "One", "Two", "names()",
+			"Two,One,Three,Four", `"on"`},
+		{"by keys", dragged("", keyed, byKeys), "One", "Three", "names()", "Two,Three,One,Four", "by keys"},
+		{"by keys, in a row", dragged("ul{display:flex}", keyed, byKeys), "Three", "One", "names()", "Three,One,Two,Four",
+			"by keys"},
+		{"by keys with a modifier", strings.Replace(dragged("", keyed, `l.onkeydown = (e) => { const x = e.target; if (!e.altKey) return;
+			if (e.key == "ArrowDown") x.nextSibling?.after(x); x.focus() }`), "Press Space to lift, the arrow keys to move, Space to drop.",
+			"Alt + arrow keys move it.", 1), "Two", "Three", "names()", "One,Three,Two,Four", "by keys"},
+		{"by keys that do nothing", dragged("", keyed, ``), "One", "Two", "names()", "One,Two,Three,Four", "not_ready: "},
+		{"by nothing", dragged("", "", ``), "One", "Two", "names()", "One,Two,Three,Four", "no change seen"},
+		{"onto what takes it away", dragged("", "", `onpointerdown = (e) => held = e.target; onpointerup = (e) => {
+			if (e.target.textContent == "Bin") held.remove() }`), "Two", "Bin", "names()", "One,Three,Four", `"on"`},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Drag, DragParams{Element: h.element, To: h.given.(string)})
+		h.check(t, c, e, err)
+	}
+}
