@@ -39,7 +39,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts soak tokens \
+.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts components soak tokens \
 	hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
@@ -95,6 +95,9 @@ bench: build ## medians of whole processes against baselines of the same run
 
 acts: programs ## verbs of page beside agent-browser, what a click costs, and whether its effects are told
 	$(GO) -C bench run ./acts
+
+components: ## acts on pages of component libraries, and what a person sees of them
+	$(GO) -C bench run ./components
 
 soak: programs ## random verbs on component pages for two hours: memory, faults, processes that are left
 	$(GO) -C bench run ./acts -part soak -v

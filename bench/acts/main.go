@@ -133,7 +133,7 @@ func (b *bench) say(format string, args ...any) {
 
 // sides returns both command lines, each with a browser of its own that shows an empty page.
 func (b *bench) sides(ctx context.Context, s *site) (ours, theirs side, end func(), err error) {
-	modules, err := npm.Fetch(ctx)
+	modules, err := npm.Fetch(ctx, "peers")
 	if err != nil {
 		return ours, theirs, nil, err
 	}

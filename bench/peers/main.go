@@ -101,7 +101,7 @@ func choose[T any](all []T, name func(*T) string, wanted string) ([]T, error) {
 
 // install builds Parley, fetches the other tools and puts the commands of all into one folder of PATH.
 func (b *bench) install(ctx context.Context) error {
-	modules, err := npm.Fetch(ctx)
+	modules, err := npm.Fetch(ctx, "peers")
 	if err != nil {
 		return err
 	}

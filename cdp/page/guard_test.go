@@ -17,7 +17,7 @@ func TestStandIns(t *testing.T) {
 		return box + `<input class=` + class + ` type=radio name=r id=a><label for=a>Day</label>
 			<input class=` + class + ` type=radio name=r id=b onchange="did = 'b'"><label for=b>Week</label>`
 	}
-	click, check := "click", "check"
+	click, check, hover := "click", "check", "hover"
 	for name, test := range map[string]struct{ html, verb, element string }{
 		"a label of a text field":    {`<label for=e>E-mail</label><br><input id=e onfocus="did = 'b'">`, click, "css=label"},
 		"the label of a clipped box": {radio("clip"), click, "css=label[for=b]"},
@@ -41,14 +41,35 @@ func TestStandIns(t *testing.T) {
 		"a press that removes the element": {`<button onpointerdown="did = 'b'; this.remove()">Close</button>`, click, "Close"},
 		"a list that is there twice": {`<div style="width:0;height:0;overflow:hidden"><div role=option
 			style="width:0;height:0;overflow:hidden">Sweden</div></div><div onclick="did = 'b'">Sweden</div>`, click, "Sweden"},
+		"a button around a button": {`<div role=button tabindex=0 onclick="did = 'b'"><button>Upload</button></div>`, click, "Upload"},
+		"a link in an entry of a menu": {`<ul role=menu><li role=menuitem aria-label=Archive><a href="#" onclick="did = 'b'">Archive</a></ul>`,
+			click, "Archive"},
+		"a switch in a box that is drawn": {box + `<div role=checkbox class=draw aria-label=Wifi><input type=checkbox role=switch
+			aria-label=Wifi onchange="did = 'b'"></div>`, check, "Wifi"},
+		"an entry of a menu that a button owns": {`<button aria-owns=menu>Actions</button><div id=menu><div style="cursor:pointer"
+			onclick="did = 'b'">Archive</div></div>`, click, "Archive"},
+		"a title below a box that nobody sees": {`<div style="display:grid"><input type=checkbox onchange="did = 'b'"
+			style="grid-area:1/1;height:60px;opacity:0;z-index:1"><div style="grid-area:1/1">More</div></div>`, click, "More"},
+		"a field of one pixel": {`<div onclick="did = 'b'" style="width:90px;height:30px;position:relative"><input readonly
+			aria-label=Country style="position:absolute;width:1px;height:1px;padding:0;border:0;opacity:0"></div>`, click, "Country"},
+		"a field that is clipped, beside a copy for forms": {`<p><label for=f>Country</label><span onclick="did = 'b'" style="display:` +
+			`inline-block;position:relative;width:20px;height:30px"><span style="position:absolute;width:1px;height:1px;overflow:hidden">
+			<input id=f readonly><select tabindex=-1></select></span></span>`, click, "Country"},
+		"a part of a slider, by a selector": {`<div role=slider aria-label=Stars><i class=draw></i><i class=draw
+			onclick="did = 'b'"></i></div>` + box, click, "css=[role=slider] i:nth-child(2)"},
+		"a pointer that is known to move": {`<p>Text<p><button onmouseenter="if (moved) did = 'b'">Info</button><script>
+			var moved = false; addEventListener("mousemove", () => moved = true)</script>`, hover, "Info"},
 	} {
 		c.show(t, url+"/", "<!doctype html><script>var did = ''</script>"+test.html)
 		var e *Effects
 		var err error
-		if test.verb == click {
+		switch test.verb {
+		case click:
 			e, err = run(t, c, Click, ClickParams{Element: test.element})
-		} else {
+		case check:
 			e, err = run(t, c, Check, CheckParams{Element: test.element})
+		case hover:
+			e, err = run(t, c, Hover, ElementParams{Element: test.element})
 		}
 		if err != nil || c.evaluate(t, "did") != `"b"` || strings.Contains(e.Note, "moved") {
 			t.Errorf("%s: %s, %s, the page says %s", name, exit(err), effects(e), c.evaluate(t, "did"))
@@ -72,6 +93,10 @@ func TestOthersInTheWay(t *testing.T) {
 			aria-label=Two>` + cover + `</div>`, "One"},
 		"a cover of a page": {`<input aria-label=Name><div style="position:fixed;inset:0" onclick="did = 'cover'">Cookies
 			<button>Accept</button></div>`, "Name"},
+		"a box that nobody sees, over a link": {`<div style="display:grid"><input type=checkbox onchange="did = 'cover'"
+			style="grid-area:1/1;height:60px;opacity:0;z-index:1"><a href="#" style="grid-area:1/1">More</a></div>`, "More"},
+		"a sheet that nobody sees": {`<div style="position:relative"><p>More</p><span onclick="did = 'cover'"
+			style="position:absolute;inset:0;opacity:0"></span></div>`, "More"},
 		"the label of a disabled box": {`<label>News<input type=checkbox disabled></label>`, "css=label"},
 		"not a selector":              {`<button>Go</button>`, `css=button[`},
 	} {

@@ -315,6 +315,31 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfComponents checks that what a person can press or fill has a reference, and a name.
+func TestSnapshotOfComponents(t *testing.T) {
+	c := startChrome(t)
+	for html, want := range map[string]string{
+		`<div style="cursor:pointer">Pick<div><p>one<button>Go</button></div></div>`: `"Pick"` + "\n" + `"one"` + "\n" +
+			`button "Go" REF`,
+		`<input type=radio id=a><label for=a><span style="cursor:pointer">Day</span></label>`:                      `radio "Day" REF`,
+		`<li style="cursor:pointer">Archive`:                                                                       `clickable "Archive" REF`,
+		`<li style="cursor:pointer">Archive <b>now</b>`:                                                            `clickable "Archive now" REF`,
+		`<li style="cursor:pointer"><a href="/">Archive</a>`:                                                       `link "Archive" REF`,
+		`<table><tr><th style="cursor:pointer">Price</table>`:                                                      "table\n  row\n    clickable \"Price\" REF",
+		`<table><tr><td onclick="1">7</table>`:                                                                     "table\n  row\n    clickable \"7\" REF",
+		`<label for=a>Fruit</label><div role=combobox>Fruit<input id=a></div>`:                                     "combobox REF\n  textbox \"Fruit\" REF",
+		`<input type=checkbox role=switch aria-label=Wifi checked>`:                                                `switch "Wifi" REF [checked]`,
+		`<div role=combobox aria-label=Fruit aria-expanded=true>Apple</div>`:                                       `combobox "Fruit" REF [open value="Apple"]`,
+		`<div role=combobox aria-label=Fruit>Kiwi<p role=listbox><i role=option aria-selected=true>Pear</i></div>`: `combobox "Fruit" REF [value="Pear"]` + "\n  listbox REF\n    option \"Pear\" REF [selected]",
+	} {
+		c.open(t, html)
+		var s snapshot
+		if c.call(t, &s, "snapshot"); withoutRefs(s.Text) != want {
+			t.Errorf("%s is shown as\n%s\n, expected\n%s", html, withoutRefs(s.Text), want)
+		}
+	}
+}
+
 // TestSnapshotParts checks what has changed since the last snapshot, controls without a name, and the places of frames.
 func TestSnapshotParts(t *testing.T) {
 	c := startChrome(t)

@@ -1,4 +1,4 @@
-// Package npm fetches the programs of others that benchmarks run, by the lock file of bench/peers.
+// Package npm fetches the packages of others that benchmarks run, by the lock file of the benchmark.
 package npm
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Fetch returns the folder of the npm packages, and installs them first if they are missing or not those of the lock.
-// The root of the tree has to be the current folder.
-func Fetch(ctx context.Context) (modules string, err error) {
-	folder, err := filepath.Abs(filepath.Join("bench", "peers"))
+// Fetch returns the folder of the npm packages of a benchmark, such as peers, and installs them first if they are
+// missing or not those of its lock. The root of the tree has to be the current folder.
+func Fetch(ctx context.Context, benchmark string) (modules string, err error) {
+	folder, err := filepath.Abs(filepath.Join("bench", benchmark))
 	if err != nil {
 		return "", err
 	}

@@ -382,14 +382,15 @@ function value(el) {
 	if (isSelect(el)) return [...el.selectedOptions].map((o) => o.label).join(", ");
 	if (tag(el) === "input" || tag(el) === "textarea") {
 		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
-		if (["checkbox", "radio", "button"].includes(own) || el.type === "hidden") return "";
+		if (isBox(el) || own === "button" || el.type === "hidden") return "";
 		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
 	}
 	if (own === "slider" || own === "spinbutton" || own === "progressbar" || own === "meter") {
 		return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") ||
 			(el.value === undefined ? "" : `${el.value}`);
 	}
-	return (own === "textbox" || own === "combobox") && editable(el) ? clean(innerText(el)) : "";
+	const shows = own === "combobox" && !query(el, "input");
+	return shows || own === "textbox" && editable(el) ? clean(textIn(shows && query(el, "[aria-selected=true]") || el)) : "";
 }
 
 function states(el, own) {
@@ -698,8 +699,8 @@ const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
 function search(locator) {
 	if (locator.css !== undefined) {
 		const found = selected(locator.css);
-		if (found.length) return found; // otherwise a box that is hidden, whose label is shown in its place
-		return [...queryDocument(document, locator.css)].filter((el) => isBox(el) && labelsOf(el).some(shown));
+		if (found.length) return found; // otherwise a part of a control, or a box that is hidden, whose label is shown
+		return [...queryDocument(document, locator.css)].filter((el) => inTree(el) || isBox(el) && labelsOf(el).some(shown));
 	}
 	if (locator.text !== undefined) return textSearch(locator.text);
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
@@ -742,12 +743,13 @@ function wordSearch(word) {
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
 		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el),
-		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
 	]) {
 		const found = fitting(fits, all);
 		if (found.length) return found;
 	}
-	return textSearch(word);
+	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
+	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
+	return pressed.length ? pressed : part;
 }
 
 // ranked returns those of some things that have words in common with a text, those with most of them first.
@@ -757,6 +759,11 @@ function ranked(all, textOf, wanted) {
 	return all.map((one) => [one, wordsOf(textOf(one)).filter((word) => asked.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([one]) => one);
 }
+
+// isPressed reports whether an element can be clicked, and not for what is around it: an entry of a menu, whose whole
+// name a button has in its own if it owns the menu.
+const isPressed = (el, others) => style(el).cursor === "pointer" && !closest(el, "label") &&
+	!others.some((other) => contains(other, el));
 
 // nearest returns the two interactive elements whose names have most words in common with what was not found.
 const nearest = (locator) => ranked(fitting((el) => interactive.has(role(el))), name,
@@ -772,16 +779,23 @@ function one(locator) {
 		const other = textSearch(locator.word).filter(hasSize);
 		if (other.length === 1) return {el: other[0]};
 	}
-	if (found.elements.length > 1) {
-		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3)
-			.map((el) => ({...describe(el), in: branch(el, found.elements)}))}};
+	const words = (locator.css ?? locator.xpath) === undefined && found.elements.length < 10;
+	const all = words ? withoutWrappers(found.elements) : found.elements;
+	if (all.length > 1) {
+		return {failure: {code: "many", total: all.length, near: all.slice(0, 3)
+			.map((el) => ({...describe(el), in: branch(el, all)}))}};
 	}
-	return {el: found.elements[0], resolved: found.resolved};
+	return {el: all[0], resolved: found.resolved};
 }
+
+// withoutWrappers leaves out controls that have nothing in them but another one of them, as a button around a button.
+const withoutWrappers = (all) => all.filter((el) => !all.some((inner) => inner !== el && contains(el, inner) &&
+	equal(textContent(el), textContent(inner))));
 
 // ---- The snapshot
 
 const unnamed = set("row listitem list table main paragraph");
+const items = set("listitem cell gridcell columnheader");
 
 const inView = (el) => {
 	const r = rectOf(el);
@@ -804,8 +818,8 @@ function tree(el, depth = 0) {
 		return [control(!withOptions ? [] : [...el.options].map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
 	}
 	if (shown && leaves.has(own)) {
-		if (own !== "heading" && own !== "treeitem") return [control([])];
-		const kids = treeOf(el, depth).filter((kid) => interactive.has(kid.role)), itself = control(kids);
+		if (!["heading", "treeitem", "combobox"].includes(own)) return [control([])];
+		const kids = controlsIn(treeOf(el, depth)), itself = control(kids);
 		if (own !== "heading") return [itself];
 		if (kids.length === 1 && (isAll(el, kids[0].el) || nameIn(kids[0]) === nameIn(itself))) {
 			return [{...kids[0], state: `heading ${kids[0].state}`.trim()}];
@@ -818,9 +832,11 @@ function tree(el, depth = 0) {
 	if (shown && labelled !== el && excluded(labelled) && isBox(labelled)) {
 		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
 	}
-	const kids = labelled !== el ? treeOf(el, depth).filter((kid) => kid.role !== "text") : treeOf(el, depth);
+	const kids = labelled === el ? treeOf(el, depth) : treeOf(el, depth).filter((kid) =>
+		kid.role !== "text" && !(kid.role === "clickable" && kid.name === name(labelled)));
 	if (shown && interactive.has(own)) return [control(kids)];
-	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
+	const plain = own === "generic" || items.has(own) && kids.length < 2 && kids.every((kid) => kid.role === "text");
+	if (shown && plain && clickable(el) && !controls(kids)) {
 		return [node([], {role: "clickable", name: shownName(el, own), el})];
 	}
 	if (containers.has(own)) {
@@ -832,6 +848,10 @@ function tree(el, depth = 0) {
 	const inline = style(el).display === "inline" || style(el).display === "contents";
 	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
 }
+
+// controlsIn returns the controls among nodes and in boxes without a meaning.
+const controlsIn = (nodes) => nodes.flatMap((node) => interactive.has(node.role) ? [node] :
+	node.role ? [] : controlsIn(node.kids));
 
 // nameIn returns the name of a node.
 const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : node.name;
@@ -1322,7 +1342,10 @@ function pointedAt(x, y) {
 // a label of it, the control of a label, the host whose text it shows in a slot, and what is drawn for a control.
 const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
 	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
-	drawn.has(role(el)) && within(drawing(el), hit);
+	drawn.has(role(el)) && within(drawing(el), hit) || isUnseenBox(hit) && within(drawing(hit), el);
+
+// isUnseenBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
+const isUnseenBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
 
 // controlOf returns the control of a label, and any other element itself.
 const controlOf = (el) => tag(el) === "label" && el.control || el;
@@ -1333,25 +1356,28 @@ const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)
 
 const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
 const isBox = (el) => tag(el) === "input" && ["checkbox", "radio"].includes(el.type);
-const hasSize = (el) => boxOf(el).width > 0 && boxOf(el).height > 0;
+const hasSize = (el) => boxOf(el).width > 1 && boxOf(el).height > 1; // one pixel is for assistive technology
 const shown = (el) => rendered(el) && visible(el) && hasSize(el);
 
 // drawing returns the largest element around a control that has no other control in it: it holds what is drawn for the
-// control, such as a switch beside an input without a size, or a placeholder on top of a field.
+// control, such as a switch beside an input without a size, or a placeholder on top of a field. A native list that no key
+// reaches is a copy of the control, for forms.
 function drawing(el) {
 	const most = 3 * Math.max(rectOf(el).height, 24);
 	let all = el, up = parent(el);
 	for (let turn = 0; up && turn < 4 && !["body", "form", "fieldset"].includes(tag(up)); turn++, up = parent(up)) {
-		const others = [...queryAll(up, "input,select,textarea,button,a[href],[tabindex],label")];
+		const others = [...queryAll(up, "input,select,textarea,button,a[href],[tabindex],label")].filter((other) =>
+			tabIndex(other) >= 0 || tag(other) === "label" || tag(other) !== "select" && interactive.has(role(other)));
 		if (rectOf(up).height > most || others.some((other) => other !== el && !contains(other, el))) break;
 		all = up;
 	}
 	return all;
 }
 
-// standIn returns what a person clicks for a checkbox or radio button that is not shown: its label, or its drawing.
-const standIn = (el) => !isBox(el) || shown(el) ? el :
-	labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
+// standIn returns what a person clicks for a control that is not shown: the label of a checkbox or radio button, or its
+// drawing.
+const standIn = (el) => !drawn.has(role(el)) || shown(el) ? el :
+	isBox(el) && labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
 
 function boxOf(el) {
 	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
@@ -1391,8 +1417,9 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	}
 	const hit = pointedAt(x, y);
 	if (covered && !(hit && takes(el, hit))) {
-		const label = isBox(el) && !offset && labelsOf(el).find(shown);
-		if (label) return ready(label, {scroll});
+		const other = !offset && (isBox(el) && labelsOf(el).find(shown) || // or it is clipped, so that what is around it is hit
+			drawn.has(role(el)) && hit && within(hit, el) && drawing(el));
+		if (other && other !== el) return ready(other, {scroll});
 		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
 	}
 	return {x, y};
@@ -1628,7 +1655,10 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	if (at.failure) return at;
 	const {el} = one({ref: at.ref});
 	let other = null, toward = {};
-	if (to) { // another element, to which this one is dragged
+	if (to?.beside) { // where a pointer comes from
+		const {left, right} = boxOf(standIn(el));
+		toward = {to: {x: left > 2 ? left - 2 : right + 2, y: at.y}};
+	} else if (to) { // another element, to which this one is dragged
 		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
 		if (end.failure) return end;
 		other = end.el;

@@ -32,7 +32,7 @@ type how struct {
 	Value   string `json:"value,omitempty"` // that a field is to hold
 	// A point of the element, in pixels from its upper left corner; nil for its middle.
 	Offset  []float64 `json:"offset,omitempty"`
-	To      any       `json:"to,omitempty"`    // of a drag: where it ends
+	To      any       `json:"to,omitempty"`    // where a drag ends, or a hover begins
 	Files   int       `json:"files,omitempty"` // how many the file input is to get; it may be invisible
 	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as the next
 	Time    int64     `json:"time"`
@@ -325,10 +325,12 @@ type elementParams struct {
 	Element string `json:"element"`
 }
 
-// hover moves the mouse to an element.
+// hover moves the mouse to an element, from beside it: pages that tell a mouse from a touch do so when it moves, not
+// yet when it enters.
 func hover(v *page.Visit, p elementParams) (*Effects, *api.Error) {
-	return act(v, p.Element, how{verb: "hover"}, func(start *begun) *api.Error {
-		return v.Input(page.Object{"type": "mouseMoved", "x": start.X, "y": start.Y})
+	return act(v, p.Element, how{To: page.Locator{"beside": true}, verb: "hover"}, func(start *begun) *api.Error {
+		move := func(x, y float64) *api.Error { return v.Input(page.Object{"type": "mouseMoved", "x": x, "y": y}) }
+		return cmp.Or(move(start.To.X, start.To.Y), move(start.X, start.Y)) // Chrome drops the first of two sent at once
 	})
 }
 
