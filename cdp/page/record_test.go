@@ -33,7 +33,7 @@ func TestRecord(t *testing.T) {
 		function later() { return Promise.resolve().then(() => { for (let i = 0; i < 1e8; i++); }) }
 		const wait = (ms) => new Promise(done => setTimeout(done, ms))</script>`
 	other, err := c.invoke(t.Context(), "Target.createTarget", `{"url":"data:text/html,<script>setInterval(function hidden()`+
-		` { for (let i = 0; i < 1e6; i++); }, 50)</script>","background":true}`)
+		` { performance.mark('hiddenInBrowser'); for (let i = 0; i < 1e6; i++); }, 50)</script>","background":true}`)
 	if err != nil {
 		t.Fatal(err)
 	}

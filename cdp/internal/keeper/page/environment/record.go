@@ -129,10 +129,10 @@ func readStream(v *page.Visit, handle string, most int) (all []byte, err *api.Er
 
 // traceEvent is an event of a trace, as far as a summary needs it. Times are in microseconds.
 type traceEvent struct {
-	Name, Ph, ID string
-	PID, TID     int64
-	TS, Dur      float64
-	Args         struct {
+	Name, Ph, ID, Cat string
+	PID, TID          int64
+	TS, Dur           float64
+	Args              struct {
 		Name string // of a process or thread
 		Data struct {
 			ProcessID      int64
@@ -150,8 +150,11 @@ type traceEvent struct {
 	}
 }
 
-// ofFrames reports whether the browser says in an event in which processes the frames of the page are.
-func (e *traceEvent) ofFrames() bool { return strings.HasSuffix(e.Name, "InBrowser") }
+// ofFrames reports whether the browser says in an event in which processes the frames of the page are. The names of
+// events of other categories can be those that a page gave its marks.
+func (e *traceEvent) ofFrames() bool {
+	return strings.HasSuffix(e.Name, "InBrowser") && e.Cat == "disabled-by-default-devtools.timeline"
+}
 
 // ownEvents returns the events of a trace that are of the page: Chrome records those of all pages.
 func ownEvents(file []byte) (own []json.RawMessage, events []traceEvent) {
@@ -219,11 +222,6 @@ func summaryOf(events []traceEvent) *recording {
 	r, busy, longest, begin, end := &recording{}, 0.0, 0.0, 0.0, 0.0
 	self, work, requests := costs{}, costs{}, costs{}
 	main, sent, profiles := map[int64]bool{}, map[string]*traceEvent{}, map[string]*profile{}
-	for i := range events {
-		if e := &events[i]; e.Name == "thread_name" && e.Args.Name == "CrRendererMain" {
-			main[e.TID] = true
-		}
-	}
 	slices.SortStableFunc(events, func(a, b traceEvent) int { return cmp.Compare(a.TS, b.TS) })
 	for i := range events {
 		e := &events[i]
@@ -232,6 +230,8 @@ func summaryOf(events []traceEvent) *recording {
 		}
 		data := &e.Args.Data
 		switch {
+		case e.Ph == "M" && e.Name == "thread_name": // these have no time, and come first
+			main[e.TID] = e.Args.Name == "CrRendererMain"
 		case e.Name == "RunTask" && main[e.TID]:
 			if busy, longest = busy+e.Dur, max(longest, e.Dur); e.Dur > 50_000 {
 				r.LongTasks++
