@@ -7,6 +7,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm"
 )
@@ -47,6 +48,9 @@ func keeperEgress(cfg egress.Config) func() (host.Egress, error) {
 			return nil, err
 		}
 		cfg.Rules = rules.Egress
-		return egress.New(cfg), nil
+		return struct { // what the keeper knows of the operator's files
+			host.Egress
+			*policy.Policy
+		}{egress.New(cfg), rules}, nil
 	}
 }

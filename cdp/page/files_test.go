@@ -27,8 +27,8 @@ func TestDownloadsAreNamedAndSaved(t *testing.T) {
 		_, _ = io.WriteString(w, *c.given.Load())
 	}))
 	t.Cleanup(s.Close)
-	c.show(t, s.URL+"/", `<title>Names</title><a id=a>Get</a><input type=file id=f onchange="out.textContent = this.files[0].name">
-		<p id=out></p>`)
+	c.show(t, s.URL+"/", `<title>Names</title><a id=a>Get</a><p id=out></p>
+		<input type=file id=f onchange="out.textContent = this.files[0].name">`)
 	dir := t.TempDir()
 	for i, test := range []struct{ given, want string }{
 		{"plan.pdf", "plan.pdf"}, {"two words.txt", "two words.txt"}, {"Übersicht № 3.csv", "Übersicht № 3.csv"},
@@ -75,4 +75,74 @@ func TestDownloadsAreNamedAndSaved(t *testing.T) {
 			t.Errorf("%+v: %+v, %s", test, r, exit(err))
 		}
 	}
+}
+
+// TestHeadersOfOrigins sends headers to the origins that get them, by default that of the page, and to no other, also
+// not when a server redirects there. They are for later pages and frames, too, and end with a reset.
+func TestHeadersOfOrigins(t *testing.T) {
+	c := startChrome(t)
+	var servers [2]*httptest.Server
+	for i := range servers {
+		servers[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			w.Header().Set("Access-Control-Allow-Headers", "*")
+			if to := r.URL.Query().Get("to"); to != "" {
+				http.Redirect(w, r, to, http.StatusFound)
+				return
+			}
+			w.Header().Set("Content-Type", "text/html")
+			got := r.Header
+			_, _ = fmt.Fprintf(w, "<title>x</title>%s|%s|%s", got.Get("X-Token"), got.Get("X-Own"), got.Get("Cookie"))
+		}))
+		t.Cleanup(servers[i].Close)
+	}
+	one, two := servers[0].URL, servers[1].URL
+	if _, err := run(t, c, Open, OpenParams{URL: one}); err != nil {
+		t.Fatal(exit(err))
+	}
+	c.evaluate(t, "document.cookie = 'a=1'")
+	sent := func(path string) string {
+		return strings.Trim(c.evaluate(t, fmt.Sprintf("fetch(%q, {headers: {'x-own': 'o'}}).then(r => r.text()).then("+
+			"t => t.replace(/.*>/, ''), () => 'failed')", path)), `"`)
+	}
+	token, other := map[string]string{"X-Token": "t", "X-OWN": "p"}, map[string]string{"X-Token": "u"}
+	for _, test := range []struct {
+		p         EmulateParams
+		one, two  string
+		redirects string // from one to two
+	}{
+		{EmulateParams{Headers: token}, "t|p|a=1", "|o|", "|o|"},
+		{EmulateParams{Headers: token, Origins: []string{two + "/any/path"}}, "t|p|a=1", "t|p|", "t|p|"},
+		{EmulateParams{Reset: true, Headers: other, Origins: []string{one}}, "u|o|a=1", "|o|", "|o|"},
+		{EmulateParams{Reset: true}, "|o|a=1", "|o|", "|o|"},
+	} {
+		if _, err := run(t, c, Emulate, test.p); err != nil {
+			t.Fatalf("%+v: %s", test.p, exit(err))
+		}
+		for path, want := range map[string]string{"/": test.one, two + "/": test.two, "/?to=" + two: test.redirects} {
+			if got := sent(path); got != want {
+				t.Errorf("%+v: %s got %s, want %s", test.p, path, got, want)
+			}
+		}
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Headers: token, Origins: []string{two}}); err != nil {
+		t.Fatal(exit(err))
+	}
+	_, err := run(t, c, Open, OpenParams{URL: two, New: true})
+	if got := c.evaluate(t, "document.body.innerText"); err != nil || got != `"t|p|a=1"` {
+		t.Errorf("in a later page: %s, %s", got, exit(err))
+	}
+	if _, err := c.send(t.Context(), c.pages, "emulate", `{"headers":{}}`); err != nil || sent("/") != "|o|a=1" {
+		t.Errorf("without headers: %s, %s", sent("/"), exit(err))
+	}
+	for _, origins := range [][]string{{"a.test"}, {"file:///x"}, {""}} {
+		_, err := run(t, c, Emulate, EmulateParams{Headers: token, Origins: origins})
+		if !strings.Contains(exit(err), "/origins") {
+			t.Errorf("%q: %s", origins, exit(err))
+		}
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Reset: true}); err != nil {
+		t.Fatal(exit(err))
+	}
+	c.closeOthers(t)
 }

@@ -363,6 +363,7 @@ type EmulateParams struct {
 	Timezone    string            `json:"timezone,omitempty"`
 	Geolocation []float64         `json:"geolocation,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	Origins     []string          `json:"origins,omitempty"`
 	Permissions []string          `json:"permissions,omitempty"`
 	Network     string            `json:"network,omitempty"`
 	CPU         float64           `json:"cpu,omitempty"`

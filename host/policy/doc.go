@@ -32,6 +32,10 @@
 //	[secrets.GITHUB_TOKEN]        # also origins = ["https://github.com"], into whose pages it may be typed
 //	from = "env:GITHUB_TOKEN"      # or "file:/PATH", "store", "cmd:PROGRAM ARGUMENTS" (no shell)
 //
+//	[origins."https://staging.test"]        # what the browser would refuse there
+//	tls = "pin:sha256/HASH"                 # of the server's public key; or "any"
+//	login = "secret:STAGING"                # USER:PASSWORD
+//
 // # Callers
 //
 // A rule is PLUGIN.TOOL; a plugin or a group, for everything in it; the beginning of names followed by "*", which

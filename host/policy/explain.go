@@ -340,7 +340,22 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 					to = append(to, plugin)
 				}
 			}
+			for _, of := range slices.Sorted(maps.Keys(f.origins)) {
+				if f.origins[of].login == name {
+					to = append(to, of)
+				}
+			}
 			found.add(f.secrets[name].pos, "[secrets."+name+"]", to, "")
+		}
+		for _, of := range slices.Sorted(maps.Keys(f.origins)) {
+			r, says := f.origins[of], []string{}
+			if r.tls != "" {
+				says = append(says, "tls "+r.tls)
+			}
+			if r.login != "" {
+				says = append(says, "login secret:"+r.login)
+			}
+			found.add(r.pos, "[origins."+quote(of)+"]", says, "")
 		}
 	}
 	return found.list, nil

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -31,6 +33,7 @@ type file struct {
 	plugins  map[string]*plugin // by lower-case name
 	callers  []*caller
 	secrets  map[string]source
+	origins  map[string]originRule // by origin, in canonical spelling
 }
 
 // plugin is what one file says about a plugin.
@@ -121,12 +124,13 @@ const printable = letters + digits + "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 // parseFile reads one file; problems are everything that is wrong in it, in the order of the file.
 func parseFile(path string, data []byte) (*file, []problem) {
 	d := parseDocument(path, data)
-	f := &file{path: path, plugins: map[string]*plugin{}, secrets: map[string]source{}}
+	f := &file{path: path, plugins: map[string]*plugin{}, secrets: map[string]source{},
+		origins: map[string]originRule{}}
 	if len(d.problems) > 0 {
 		return f, d.problems
 	}
 	root := d.table()
-	root.allowKeys("operator", "defaults", "plugin", "callers", "secrets")
+	root.allowKeys("operator", "defaults", "plugin", "callers", "secrets", "origins")
 	if t, ok := root.subtable("operator"); ok {
 		f.addOperator(t)
 	}
@@ -138,7 +142,8 @@ func parseFile(path string, data []byte) (*file, []problem) {
 	for _, section := range []struct {
 		key string
 		add func(all, t table, name string)
-	}{{"plugin", f.addPlugin}, {"callers", f.addCaller}, {"secrets", f.addSecret}} {
+	}{{"plugin", f.addPlugin}, {"callers", f.addCaller}, {"secrets", f.addSecret},
+		{"origins", f.addOrigin}} {
 		all, _ := root.subtable(section.key)
 		for _, name := range all.names() {
 			if t, ok := all.subtable(name); ok {
@@ -354,4 +359,45 @@ func (f *file) addSecret(all, t table, name string) {
 		t.addProblem("from", "%v", err)
 	}
 	f.secrets[name] = source{from, reflect == reflectRefuse, origins, t.valuePos("from")}
+}
+
+// originRule is what the operator says of the server of an origin.
+type originRule struct {
+	tls   string // "any", "pin:sha256/HASH" or ""
+	login string // the secret with USER:PASSWORD; "" for none
+	pos   position
+}
+
+const (
+	tlsAny = "any"
+	tlsPin = "pin:sha256/"
+)
+
+func (f *file) addOrigin(all, t table, name string) {
+	of, err := origin.Exact(name)
+	if err != nil {
+		t.doc.addProblem(all.keyPos(name), "origins takes origins such as \"https://example.com\": %v", err)
+		return
+	}
+	t.allowKeys("tls", "login")
+	r := originRule{pos: all.keyPos(name)}
+	var given bool
+	if r.tls, given = t.text("tls"); given {
+		hash, pinned := strings.CutPrefix(r.tls, tlsPin)
+		key, err := base64.StdEncoding.DecodeString(hash)
+		switch {
+		case r.tls != tlsAny && (!pinned || err != nil || len(key) != sha256.Size || strings.ContainsAny(hash, "\r\n")):
+			t.addProblem("tls", "tls must be \"pin:sha256/HASH\", the hash of the server's public key in base64, or \"any\", "+
+				"not %s", quote(r.tls))
+		case !strings.HasPrefix(of, "https:"):
+			t.addProblem("tls", "tls is for https origins")
+		}
+	}
+	if login, given := t.text("login"); given {
+		var ok bool
+		if r.login, ok = strings.CutPrefix(login, "secret:"); !ok || !secret.IsName(r.login) {
+			t.addProblem("login", "login must be \"secret:NAME\", a secret whose value is USER:PASSWORD, not %s", quote(login))
+		}
+	}
+	f.origins[of] = r
 }

@@ -404,6 +404,14 @@ func (s *state) secret(name string) (found source, ok bool) {
 	return found, ok
 }
 
+// origin returns what the files say of an origin.
+func (s *state) origin(of string) originRule {
+	return first(s.files(), func(f *file) (originRule, bool) {
+		r, has := f.origins[of]
+		return r, has
+	})
+}
+
 // entry is what both files say about one plugin; nil for a file without it.
 type entry struct {
 	manual, generated *plugin

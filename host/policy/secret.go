@@ -57,6 +57,21 @@ func (p *Policy) SecretOrigins(name string) ([]string, error) {
 	})
 }
 
+// OriginTLS returns what [origins] says of the certificate of an https origin: "any", "pin:sha256/HASH", or "" for what
+// the browser says.
+func (p *Policy) OriginTLS(of string) (string, error) {
+	return ask(p, func(s *state) string { return s.origin(of).tls })
+}
+
+// OriginLogin returns USER:PASSWORD for a server that asks for a login, "" if [origins] has none for its origin.
+func (p *Policy) OriginLogin(ctx context.Context, of string) (string, error) {
+	name, err := ask(p, func(s *state) string { return s.origin(of).login })
+	if err != nil || name == "" {
+		return "", err
+	}
+	return p.Secret(ctx, name)
+}
+
 // HeldSecrets returns the values of the secrets of the store, of files and of the environment, by name, that are not
 // shorter than [host.MinHeldSecret]. It runs no program, and leaves out what cannot be read.
 func (p *Policy) HeldSecrets(ctx context.Context) map[string]string {

@@ -229,3 +229,34 @@ from = "cmd:echo of a program"
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestOrigins reads what the files say of origins; policy.toml comes first.
+func TestOrigins(t *testing.T) {
+	pin := "pin:sha256/" + strings.Repeat("A", 43) + "="
+	hand := "[origins.\"https://a.test\"]\ntls = \"" + pin + "\"\n[origins.\"HTTPS://B.test:443\"]\ntls = \"any\"\n" +
+		"login = \"secret:LOGIN\"\n[secrets.LOGIN]\nfrom = \"env:LOGIN\"\n"
+	made := "[origins.\"https://a.test\"]\ntls = \"any\"\nlogin = \"secret:LOGIN\"\n" +
+		"[origins.\"http://c.test:81\"]\nlogin = \"secret:NONE\"\n"
+	p, err := Load(folderOf(t, hand, made), Env{LookupEnv: func(string) (string, bool) { return "ada:pw", true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ of, tls, login string }{
+		{"https://a.test", pin, ""}, {"https://b.test", "any", "ada:pw"}, {"https://b.test:444", "", ""},
+		{"http://b.test", "", ""}, {"http://c.test:81", "", "an error"}, {"https://x.a.test", "", ""}, {"", "", ""},
+	} {
+		tls, err := p.OriginTLS(c.of)
+		login, failed := p.OriginLogin(t.Context(), c.of)
+		if failed != nil {
+			login = "an error"
+		}
+		if err != nil || tls != c.tls || login != c.login {
+			t.Errorf("%s: %q, %q, %v", c.of, tls, login, err)
+		}
+	}
+	all, err := p.Matches(catalogOfThree(t))
+	if err != nil || len(all) < 3 || all[0].Rule != `[secrets.LOGIN]` || all[0].First[0] != "https://b.test" ||
+		all[1].First[0] != "tls "+pin {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

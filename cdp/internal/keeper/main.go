@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 )
@@ -159,15 +160,19 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	return nil
 }
 
-// setEgress gives the keeper the guard that plugins' pages dial through. Without one the keeper serves all callers
-// except plugins.
+// setEgress gives the keeper the guard that plugins' pages dial through, and what the operator's files say of origins.
+// Without a guard the keeper serves all callers except plugins.
 func (k *keeper) setEgress() {
-	if k.proc == nil || k.egress == nil {
+	if k.egress == nil {
 		return
 	}
 	egress, err := k.egress()
 	if err != nil {
 		log.Print("plugins are denied, because their pages cannot be guarded: ", err)
+		return
+	}
+	k.verbs.Owners.Setups.Operator, _ = egress.(tenant.OriginRules)
+	if k.proc == nil {
 		return
 	}
 	k.verbs.Tenancy.Egress, k.verbs.Tenancy.ChromePID = egress, k.proc.PID

@@ -333,6 +333,12 @@ const (
 	RouteDelay = "delay" // send, after the delay
 )
 
+// FetchBusy is the error of a target whose requests a caller pauses itself.
+func FetchBusy(target string) *Error {
+	return Errorf(CodeBusy, "Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first",
+		target)
+}
+
 // RouteRequest changes the rules of the caller's session. The zero value leaves them as they are.
 type RouteRequest struct {
 	Rules *[]RouteRule `json:"rules,omitempty"` // instead of the present ones; nil keeps those

@@ -50,3 +50,15 @@ func SameOrigin(raw, origin string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && strings.EqualFold(u.Scheme+"://"+u.Host, origin)
 }
+
+// OriginOf returns the origin of an http or https URL, such as "https://example.com", as a browser writes it; "" for
+// other texts.
+func OriginOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || !IsWebURL(raw) || u.Hostname() == "" {
+		return ""
+	}
+	scheme := strings.ToLower(u.Scheme)
+	port := map[string]string{"http": ":80", "https": ":443"}[scheme]
+	return scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Host), port)
+}

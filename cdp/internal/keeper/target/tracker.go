@@ -60,7 +60,8 @@ type Observer interface {
 	OnForgotten(t *Target)
 	// WantsSession reports whether a new page of an external browser is attached to before somebody uses it.
 	WantsSession(t *Target) bool
-	// OnPaused is called for a request that was paused in a target. It returns false if it is for whom paused it.
+	// OnPaused is called for a request that was paused in a target, with the parameters of one of the events in pausing.
+	// It returns false if it is for whom paused it.
 	OnPaused(t *Target, params json.RawMessage) bool
 	// OnEvent is called for each other event, before the tracker follows it. t is the target of its session; of is that
 	// of an extra session, too. Both are nil for the browser.
@@ -142,6 +143,10 @@ func (tr *Tracker) of(to *mux.Address) *Target {
 	return nil // an extra session
 }
 
+// pausing are the events of requests that wait for an answer. The protocol's data calls the last one deprecated; there
+// is no other that names the request.
+var pausing = []string{fetch.RequestPaused.Method, fetch.AuthRequired.Method, "Security.certificateError"}
+
 // OnEvent implements [mux.Observer]: it follows what an event says of targets, after the observer has heard it.
 func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
 	t := tr.Sessions[session]
@@ -149,7 +154,7 @@ func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
 		tr.onTargetInfo(t, method, params) // first, because the owner of the event depends on it
 	}
-	if t != nil && method == fetch.RequestPaused.Method && tr.observer.OnPaused(t, params) {
+	if t != nil && slices.Contains(pausing, method) && tr.observer.OnPaused(t, params) {
 		return
 	}
 	if t.DomainState(method).unpausing && tr.Domains.resume(t, method) {

@@ -66,15 +66,20 @@ func (f follower) OnForgotten(t *target.Target) {
 func (f follower) WantsSession(t *target.Target) bool { return f.owners.events.WantsSession(t) }
 
 // OnPaused implements [target.Observer]. The keeper answers the requests of hidden pages, and those that a session has
-// rules for.
+// rules for, and asks the operator's files about certificates and logins.
 func (f follower) OnPaused(t *target.Target, params json.RawMessage) bool {
+	ss := f.owners.Setups
 	switch {
 	case t.Hidden:
-		f.owners.Setups.fulfillEmpty(t, params)
-	case f.owners.Setups.Routes(t):
-		f.owners.Setups.onPaused(t, params)
-	default:
+		ss.fulfillEmpty(t, params)
+	case !ss.Routes(t):
 		return false
+	case scan.Field(params, "requestURL") != nil:
+		ss.onCertificate(t, params)
+	case scan.Field(params, "authChallenge") != nil:
+		ss.onLogin(t, params)
+	default:
+		ss.onPaused(t, params)
 	}
 	return true
 }

@@ -3,6 +3,7 @@ package tenant
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +24,12 @@ import (
 // setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
 // session.
 type setup struct {
-	Scripts []api.PageScript // run at the start of each document
-	Rules   []*RouteRule     // for requests
-	Uploads string           // the folder of files that its pages may get; "" if there is none yet
+	Scripts []api.PageScript             // run at the start of each document
+	Rules   []*RouteRule                 // for requests
+	Headers map[string]map[string]string // of requests, by the origins that get them
+	Trusted []string                     // origins for which the operator's files answer
+	Refused map[string]string            // why the latest certificates or logins were refused, by origin
+	Uploads string                       // the folder of files that its pages may get; "" if there is none yet
 }
 
 // setups are the set-ups of all sessions. The mux is locked for its methods.
@@ -33,8 +37,9 @@ type setups struct {
 	mux       *mux.Mux
 	BySession map[string]*setup
 	applied   map[*target.Target]*applied
-	Dir       string // for the folders of uploads
-	folders   int    // so far
+	Dir       string      // for the folders of uploads
+	folders   int         // so far
+	Operator  OriginRules // nil: no files
 }
 
 func newSetups(m *mux.Mux) *setups {
@@ -58,7 +63,7 @@ func (ss *setups) end(ends func(session string) bool) {
 func (ss *setups) Of(session string) *setup {
 	s := ss.BySession[session]
 	if s == nil {
-		s = &setup{}
+		s = &setup{Refused: map[string]string{}}
 		ss.BySession[session] = s
 	}
 	return s
@@ -68,6 +73,8 @@ func (ss *setups) Of(session string) *setup {
 type applied struct {
 	worlds map[string]bool // of scripts
 	routed bool
+	trusts bool   // it asks about certificates
+	asked  string // the last request whose server has asked for a login
 }
 
 // apply applies the set-up of its session to a target. For a target that begins that is before it runs.
@@ -94,10 +101,15 @@ func (ss *setups) apply(t *target.Target) {
 			ss.mux.Broadcast()
 		})
 	}
-	switch {
-	case len(s.Rules) > 0:
+	if len(s.Trusted) > 0 && !a.trusts && t.Kind == "page" {
+		a.trusts = true
+		ss.askAboutCertificates(t, maxTries)
+	}
+	switch patterns := patternsOf(s); {
+	case len(patterns) > 0:
 		a.routed = true
-		target.Post(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s.Rules)}, nil)
+		target.Post(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patterns,
+			HandleAuthRequests: new(len(s.Trusted) > 0)}, nil)
 	case a.routed:
 		a.routed = false
 		target.Post(ss.mux, t, fetch.Disable, cdp.Empty{}, nil)
@@ -174,10 +186,36 @@ type RouteRule struct {
 	Requests int
 }
 
-// patternsOf returns what Chrome pauses for rules.
-func patternsOf(rules []*RouteRule) (all []*fetch.RequestPattern) {
-	for _, r := range rules {
+// patternsOf returns what Chrome pauses for a set-up.
+func patternsOf(s *setup) (all []*fetch.RequestPattern) {
+	for _, r := range s.Rules {
 		all = append(all, &fetch.RequestPattern{URLPattern: r.URL})
+	}
+	for _, of := range slices.Concat(slices.Collect(maps.Keys(s.Headers)), s.Trusted) {
+		all = append(all, &fetch.RequestPattern{URLPattern: of + "/*"})
+	}
+	return all
+}
+
+// headersOf returns the headers of a paused request with those that its origin gets, nil if it gets none.
+func (s *setup) headersOf(params json.RawMessage) []*fetch.HeaderEntry {
+	more := s.Headers[api.OriginOf(scan.Text(params, "request", "url"))]
+	if len(more) == 0 {
+		return nil
+	}
+	own := map[string]string{}
+	_ = json.Unmarshal(scan.Field(params, "request", "headers"), &own)
+	for name := range more {
+		maps.DeleteFunc(own, func(present, _ string) bool { return strings.EqualFold(present, name) })
+	}
+	maps.Copy(own, more)
+	return entries(own)
+}
+
+// entries returns headers in the form of the protocol.
+func entries(headers map[string]string) (all []*fetch.HeaderEntry) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		all = append(all, &fetch.HeaderEntry{Name: name, Value: headers[name]})
 	}
 	return all
 }
@@ -187,7 +225,9 @@ func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	id := fetch.RequestID(scan.Text(params, "requestId"))
 	method, url := scan.Text(params, "request", "method"), scan.Text(params, "request", "url")
 	rule := &RouteRule{} // without an action the request goes on
+	var headers []*fetch.HeaderEntry
 	if set := ss.BySession[t.Owner]; set != nil {
+		headers = set.headersOf(params)
 		for _, r := range slices.Backward(set.Rules) {
 			if r.matches(method, url) {
 				rule = r
@@ -196,36 +236,33 @@ func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	}
 	rule.Requests++
 	if rule.DelayMS == 0 {
-		ss.answerPaused(t, id, rule)
+		ss.answerPaused(t, id, rule, headers)
 		return
 	}
 	time.AfterFunc(time.Duration(rule.DelayMS)*time.Millisecond, func() {
 		ss.mux.Lock()
 		defer ss.mux.Unlock()
 		if !t.Closed {
-			ss.answerPaused(t, id, rule)
+			ss.answerPaused(t, id, rule, headers)
 		}
 	})
 }
 
-// answerPaused does what a rule says with a paused request.
-func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRule) {
+// answerPaused does what a rule says with a paused request. One that goes on has other headers, if there are any.
+func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRule, headers []*fetch.HeaderEntry) {
 	switch r.Action {
 	case api.RouteBlock:
 		target.Post(ss.mux, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: id,
 			ErrorReason: network.ErrorReasonBlockedByClient}, nil)
 	case api.RouteMock:
-		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: append([]byte(r.Body), r.Binary...)}
+		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: append([]byte(r.Body), r.Binary...),
+			ResponseHeaders: entries(r.Headers)}
 		if r.Status != 0 {
 			p.ResponseCode = int64(r.Status)
 		}
-		for name, value := range r.Headers {
-			p.ResponseHeaders = append(p.ResponseHeaders, &fetch.HeaderEntry{Name: name, Value: value})
-		}
-		slices.SortFunc(p.ResponseHeaders, func(a, b *fetch.HeaderEntry) int { return strings.Compare(a.Name, b.Name) })
 		target.Post(ss.mux, t, fetch.FulfillRequest, p, nil)
 	default:
-		target.Post(ss.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
+		target.Post(ss.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id, Headers: headers}, nil)
 	}
 }
 

@@ -149,11 +149,8 @@ func (e *Verbs) changeRules(session string, q api.RouteRequest) *api.Error {
 			size,
 			api.MaxRouteBytes)
 	}
-	for _, t := range e.Tracker.All {
-		if len(rules) > 0 && t.Owner == session && t.Domains["Fetch"] != nil && t.Domains["Fetch"].ByCaller {
-			return api.Errorf(api.CodeBusy,
-				"Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.ID)
-		}
+	if t := e.Owners.FetchedBy(session); t != nil && len(rules) > 0 {
+		return api.FetchBusy(t.ID)
 	}
 	e.Owners.Setups.Of(session).Rules = rules
 	e.Owners.ApplyToAll(session)
@@ -168,6 +165,6 @@ func (e *Verbs) checkUnrouted(t *target.Target) *api.Error {
 		return nil
 	}
 	return api.Errorf(api.CodeBusy,
-		"rules of cdp.route answer the requests of target %s: remove them first, by cdp.route with "+
-			"empty rules", t.ID)
+		"rules of cdp.route, headers of page.emulate or a login of policy.toml answer the requests of target %s: remove "+
+			"them first, by cdp.route with empty rules or page.emulate with reset", t.ID)
 }

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -306,7 +309,8 @@ func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // scriptServe serves the files of a folder and sets $URL. It adds /never, which does not respond, /cookie, which sets a
-// cookie, and /touched, for which the command touched waits.
+// cookie, /private/, which asks for a login, and /touched, for which the command touched waits. $SECURE is the same
+// over TLS, with a key whose pin is $PIN.
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve DIR")
@@ -320,8 +324,23 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	touches := make(chan struct{}, 100)
 	mux.HandleFunc("/touched", func(http.ResponseWriter, *http.Request) { touches <- struct{}{} })
+	mux.HandleFunc("/private/", func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "ada" || password != "enchantress" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		io.WriteString(w, "<title>Private</title>welcome")
+	})
 	server := httptest.NewServer(mux)
 	ts.Setenv("URL", server.URL)
+	secure := httptest.NewUnstartedServer(mux) // its certificate is of no authority
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	ts.Defer(secure.Close)
+	key := sha256.Sum256(secure.Certificate().RawSubjectPublicKeyInfo)
+	ts.Setenv("SECURE", secure.URL)
+	ts.Setenv("PIN", "pin:sha256/"+base64.StdEncoding.EncodeToString(key[:]))
 	touched.Store(server.URL, touches)
 	ts.Defer(func() {
 		server.CloseClientConnections()

@@ -53,9 +53,13 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 			return nil, err
 		}
 	}
-	made, err := v.Keeper.Open(v.Ctx, v.By, v.Scope, api.OpenRequest{URL: p.URL, OnDialog: v.OnDialog, Wait: api.WaitNone})
+	var made api.Page
+	err := load(v, p.URL, func() (err *api.Error) {
+		made, err = v.Keeper.Open(v.Ctx, v.By, v.Scope, api.OpenRequest{URL: p.URL, OnDialog: v.OnDialog, Wait: api.WaitNone})
+		return err
+	})
 	if err != nil && !page.IsDialog(err) {
-		return nil, loadingError(err)
+		return nil, err
 	}
 	if err != nil {
 		made.Target = err.Target
@@ -78,12 +82,12 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	v.Keeper.Mux.Lock()
 	commits := v.Page.Commits
 	v.Keeper.Mux.Unlock()
-	err := move()
+	err := load(v, url, move)
 	if err == nil && name == "go" {
 		awaitBegin(v, commits)
 	}
 	if err != nil && !page.IsDialog(err) {
-		return nil, loadingError(err)
+		return nil, err
 	}
 	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
 	if err == nil {
@@ -112,6 +116,9 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	}
 	a.Read(v)
 	if login := asksLogin(v, a); login != nil {
+		if trusted(v, v.URL(), login) {
+			return navigate(v, name, url, lastSeq(v), func() *api.Error { return v.Command("Page.reload", page.Object{}, nil) })
+		}
 		return nil, login
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
@@ -210,6 +217,39 @@ func asksLogin(v *page.Visit, a *page.Activity) *api.Error {
 	}
 	return page.Exit("login_required",
 		"the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
+}
+
+// load runs what loads a page, and again if the operator's files accept what the browser does not.
+func load(v *page.Visit, url string, run func() *api.Error) *api.Error {
+	err := run()
+	if err == nil || page.IsDialog(err) {
+		return err
+	}
+	if why := v.Keeper.Owners.Refused(v.By.SessionKey(), api.OriginOf(url)); why != "" {
+		err.Message = strings.NewReplacer("ERR_ABORTED", why, "ERR_HTTP_RESPONSE_CODE_FAILURE", why).Replace(err.Message)
+	}
+	failed := loadingError(err)
+	if trusted(v, url, failed) {
+		return load(v, url, run)
+	}
+	return failed
+}
+
+// trusted reports whether a page at a URL is to be loaded again because the operator's files now answer for its server.
+// If they do not, it adds to the error what the operator can write.
+func trusted(v *page.Visit, url string, err *api.Error) bool {
+	of := api.OriginOf(url)
+	if err.Exit == "tls" {
+		of = strings.Replace(of, "http:", "https:", 1) // to which the server has sent the browser
+	}
+	if of == "" || err.Exit != "tls" && err.Exit != "login_required" {
+		return false
+	}
+	if v.Keeper.Owners.Trust(v.Ctx, v.By.SessionKey(), of) {
+		return true
+	}
+	err.Message += v.Keeper.Owners.Remedy(v.Ctx, v.By, of, err.Exit == "tls")
+	return false
 }
 
 // loadingError returns the error of a page that could not be loaded, by the reason of the browser.

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -70,6 +71,7 @@ type emulateParams struct {
 	Timezone    string            `json:"timezone"`
 	Geolocation []float64         `json:"geolocation"` // latitude and longitude
 	Headers     map[string]string `json:"headers"`
+	Origins     []string          `json:"origins"` // that get the headers; none: that of the page
 	Permissions []string          `json:"permissions"`
 	Network     string            `json:"network"`
 	CPU         float64           `json:"cpu"` // how many times slower
@@ -152,8 +154,8 @@ func emulate(v *page.Visit, p emulateParams) (*emulated, *api.Error) {
 		e.set("geolocation", "Emulation.setGeolocationOverride", page.Object{"latitude": p.Geolocation[0],
 			"longitude": p.Geolocation[1], "accuracy": 10})
 	}
-	if p.Headers != nil {
-		e.set("headers", "Network.setExtraHTTPHeaders", page.Object{"headers": p.Headers})
+	if p.Headers != nil && e.err == nil {
+		e.headers(p)
 	}
 	for name := range strings.FieldsSeq(strings.ReplaceAll(strings.Join(p.Permissions, " "), ",", " ")) {
 		e.set("permission "+name, "Browser.setPermission", page.Object{"permission": page.Object{"name": name},
@@ -192,11 +194,31 @@ func (e *emulation) reset() {
 	e.set("", "Emulation.setLocaleOverride", nil)
 	e.set("", "Emulation.setTimezoneOverride", page.Object{"timezoneId": ""})
 	e.set("", "Emulation.clearGeolocationOverride", nil)
-	e.set("", "Network.setExtraHTTPHeaders", page.Object{"headers": page.Object{}})
+	e.err = cmp.Or(e.err, e.v.Keeper.Owners.SetHeaders(e.v.By.SessionKey(), nil, nil))
 	e.set("", "Emulation.setCPUThrottlingRate", page.Object{"rate": 1})
 	e.set("", "Browser.resetPermissions", nil)
 	e.network("", "online")
 	e.set("as it was", "Emulation.setEmulatedMedia", page.Object{"features": []any{}})
+}
+
+// headers adds headers to the requests of the session to some origins.
+func (e *emulation) headers(p emulateParams) {
+	given := p.Origins
+	if len(given) == 0 {
+		given = []string{e.v.URL()}
+	}
+	var origins []string
+	for _, one := range given {
+		of := api.OriginOf(one)
+		if of == "" {
+			e.err = page.Invalid("/origins", "origins such as https://api.example.com", page.Clip(one, 80), "")
+			return
+		}
+		origins = append(origins, of)
+	}
+	if e.err = e.v.Keeper.Owners.SetHeaders(e.v.By.SessionKey(), origins, p.Headers); e.err == nil {
+		e.done.Set = append(e.done.Set, "headers for "+strings.Join(origins, ", "))
+	}
 }
 
 func (e *emulation) device(name string, d device) {

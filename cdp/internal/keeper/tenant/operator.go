@@ -1,0 +1,251 @@
+package tenant
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/security"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+)
+
+// OriginRules are what the operator's files say of the servers of origins. No caller can say it.
+type OriginRules interface {
+	// OriginTLS returns "any" where every certificate is accepted, "pin:sha256/HASH" where one with this public key is,
+	// and "" where the browser decides.
+	OriginTLS(origin string) (string, error)
+	// OriginLogin returns USER:PASSWORD, "" if there is none.
+	OriginLogin(ctx context.Context, origin string) (string, error)
+}
+
+// Trust lets the operator's files answer for an origin in the pages of a session, and reports whether that may change
+// what comes of a request: they say something of it, and did not answer before.
+func (ow *Owners) Trust(ctx context.Context, session, of string) bool {
+	ss := ow.Setups
+	if ss.Operator == nil {
+		return false
+	}
+	rule, _ := ss.Operator.OriginTLS(of)
+	login, _ := ss.Operator.OriginLogin(ctx, of)
+	ow.mux.Lock()
+	set := ss.Of(session)
+	changes := (rule != "" || login != "") && !slices.Contains(set.Trusted, of) && ow.FetchedBy(session) == nil
+	if changes {
+		set.Trusted = append(set.Trusted, of)
+		ow.ApplyToAll(session)
+	}
+	ow.mux.Unlock()
+	err := ow.mux.Wait(ctx, "for the pages of the session", func() (bool, *api.Error) {
+		return !slices.ContainsFunc(ow.tracker.All, func(t *target.Target) bool {
+			return t.Owner == session && t.Preparing > 0 && !t.Closed
+		}), nil
+	})
+	return changes && err == nil
+}
+
+// Remedy says, in words that follow an error, what the operator can write so that a page of an origin loads.
+func (ow *Owners) Remedy(ctx context.Context, by api.Caller, of string, isTLS bool) string {
+	if !isTLS {
+		if ow.Setups.Operator != nil {
+			if login, err := ow.Setups.Operator.OriginLogin(ctx, of); login != "" || err != nil {
+				return fmt.Sprintf("; the login of [origins.%q] in policy.toml was not accepted, or has no value", of)
+			}
+		}
+		return fmt.Sprintf("; the operator can give one in policy.toml: [origins.%q] login = \"secret:NAME\"", of)
+	}
+	pin, rule := pinPrefix+"HASH", ""
+	if !api.OfPlugin(by.SessionKey()) { // a plugin connects only to what it was granted
+		pin = pinOf(ctx, of)
+	}
+	if ow.Setups.Operator != nil {
+		rule, _ = ow.Setups.Operator.OriginTLS(of)
+	}
+	switch {
+	case pin == "": // it does not speak TLS
+		return ""
+	case rule != "" && rule != pin:
+		return fmt.Sprintf("; its public key has the %s, and [origins.%q] in policy.toml says tls = %q", pin, of, rule)
+	}
+	return fmt.Sprintf("; the operator can accept it in policy.toml: [origins.%q] tls = %q", of, pin)
+}
+
+// FetchedBy returns a target of a session whose requests a caller pauses itself, nil if there is none. The mux is
+// locked.
+func (ow *Owners) FetchedBy(session string) *target.Target {
+	for _, t := range ow.tracker.All {
+		if t.Owner == session && t.Domains["Fetch"] != nil && t.Domains["Fetch"].ByCaller {
+			return t
+		}
+	}
+	return nil
+}
+
+// Commands about certificates, which cdproto lacks: the protocol's data calls them deprecated. The others that it has
+// accept all certificates of a page, whoever sends them.
+var (
+	overrideCertificateErrors = cdp.Command[overrideParams, cdp.Empty]{Method: "Security.setOverrideCertificateErrors"}
+	handleCertificateError    = cdp.Command[handleParams, cdp.Empty]{Method: "Security.handleCertificateError"}
+)
+
+type overrideParams struct {
+	Override bool `json:"override"`
+}
+
+type handleParams struct {
+	EventID json.RawMessage `json:"eventId"`
+	Action  string          `json:"action"` // continue or cancel
+}
+
+// askAboutCertificates lets the keeper answer which certificates a page accepts. Chrome refuses that while a page of
+// its own is on the way, such as that of a failure; it is asked again then. The mux is locked.
+func (ss *setups) askAboutCertificates(t *target.Target, tries int) {
+	t.Preparing++
+	target.Post(ss.mux, t, security.Enable, cdp.Empty{}, func(r mux.Reply) {
+		if r.Err == nil || tries == 0 || t.Closed {
+			t.Preparing--
+			ss.mux.Broadcast()
+			return
+		}
+		time.AfterFunc(tryAgain, func() {
+			ss.mux.Lock()
+			defer ss.mux.Unlock()
+			t.Preparing--
+			ss.askAboutCertificates(t, tries-1)
+		})
+	})
+	target.Post(ss.mux, t, overrideCertificateErrors, overrideParams{true}, nil)
+}
+
+const (
+	tryAgain = 50 * time.Millisecond
+	maxTries = 20
+)
+
+// onCertificate answers whether a certificate that the browser refuses is accepted. The mux is locked.
+func (ss *setups) onCertificate(t *target.Target, params json.RawMessage) {
+	of := api.OriginOf(scan.Text(params, "requestURL"))
+	go func() {
+		answer := handleParams{scan.Field(params, "eventId"), "continue"}
+		accepted := ss.accepts(of)
+		ss.mux.Lock()
+		defer ss.mux.Unlock()
+		set := ss.Of(t.Owner)
+		if delete(set.Refused, of); !accepted {
+			answer.Action, set.Refused[of] = "cancel", scan.Text(params, "errorType")
+		}
+		if !t.Closed {
+			target.Post(ss.mux, t, handleCertificateError, answer, nil)
+		}
+	}()
+}
+
+// Refused returns why the latest certificate of an origin, or login to it, was refused in the pages of a session, "" if
+// none was: the browser does not say that of such a navigation.
+func (ow *Owners) Refused(session, of string) string {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	return ow.Setups.Of(session).Refused[of]
+}
+
+func (ss *setups) accepts(of string) bool {
+	rule, err := ss.Operator.OriginTLS(of)
+	if err != nil || rule == "any" {
+		return err == nil
+	}
+	return rule != "" && rule == pinOf(context.Background(), of)
+}
+
+// pinTime is how long a server may take to show its certificate.
+const pinTime = 5 * time.Second
+
+const pinPrefix = "pin:sha256/"
+
+// pinOf connects to the server of an https origin and returns the pin of the public key whose owner it has proved to
+// be, in the form of policy.toml, "" if it does not speak TLS.
+func pinOf(ctx context.Context, of string) string {
+	u, err := url.Parse(of)
+	if err != nil || u.Scheme != "https" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinTime)
+	defer cancel()
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the key is compared instead
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	if len(shown) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(shown[0].RawSubjectPublicKeyInfo)
+	return pinPrefix + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// onLogin answers a server that asks for a login, once for each request: it asks again after a wrong one. The mux is
+// locked.
+func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
+	id, of := scan.Text(params, "requestId"), api.OriginOf(scan.Text(params, "authChallenge", "origin"))
+	request, _, _ := strings.Cut(id, ".")
+	a := ss.applied[t]
+	asks := a.asked != request && scan.Text(params, "authChallenge", "source") == "Server"
+	a.asked = request
+	go func() {
+		login := ""
+		if asks {
+			login, _ = ss.Operator.OriginLogin(context.Background(), of)
+		}
+		answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials}
+		answer.Username, answer.Password, _ = strings.Cut(login, ":")
+		ss.mux.Lock()
+		defer ss.mux.Unlock()
+		set := ss.Of(t.Owner)
+		if delete(set.Refused, of); login == "" {
+			answer.Response, set.Refused[of] = fetch.AuthChallengeResponseResponseCancelAuth, "ERR_INVALID_AUTH_CREDENTIALS"
+		}
+		if !t.Closed {
+			target.Post(ss.mux, t, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: fetch.RequestID(id),
+				AuthChallengeResponse: answer}, nil)
+		}
+	}()
+}
+
+// SetHeaders sets the headers of a session's requests to origins, instead of those that they had. Without origins it
+// removes all.
+func (ow *Owners) SetHeaders(session string, origins []string, headers map[string]string) *api.Error {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	if t := ow.FetchedBy(session); t != nil && len(headers) > 0 {
+		return api.FetchBusy(t.ID)
+	}
+	set := ow.Setups.Of(session)
+	if set.Headers == nil || len(origins) == 0 {
+		set.Headers = map[string]map[string]string{}
+	}
+	for _, of := range origins {
+		if set.Headers[of] = headers; len(headers) == 0 {
+			delete(set.Headers, of)
+		}
+	}
+	ow.ApplyToAll(session)
+	return nil
+}
