@@ -321,6 +321,9 @@ func TestSnapshotOfComponents(t *testing.T) {
 	for html, want := range map[string]string{
 		`<div style="cursor:pointer">Pick<div><p>one<button>Go</button></div></div>`: `"Pick"` + "\n" + `"one"` + "\n" +
 			`button "Go" REF`,
+		`<div><input type=checkbox aria-label=Wifi><span style="cursor:pointer;padding:9px"></span></div>`: `checkbox "Wifi" REF`,
+		`<div><input aria-label=Password><span style="cursor:pointer;padding:9px"></span></div>`: `textbox "Password" REF` +
+			"\nclickable REF",
 		`<input type=radio id=a><label for=a><span style="cursor:pointer">Day</span></label>`:                      `radio "Day" REF`,
 		`<li style="cursor:pointer">Archive`:                                                                       `clickable "Archive" REF`,
 		`<li style="cursor:pointer">Archive <b>now</b>`:                                                            `clickable "Archive now" REF`,

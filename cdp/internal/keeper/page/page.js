@@ -837,7 +837,9 @@ function tree(el, depth = 0) {
 	if (shown && interactive.has(own)) return [control(kids)];
 	const plain = own === "generic" || items.has(own) && kids.length < 2 && kids.every((kid) => kid.role === "text");
 	if (shown && plain && clickable(el) && !controls(kids)) {
-		return [node([], {role: "clickable", name: shownName(el, own), el})];
+		const named = shownName(el, own), box = !named && parent(el) && query(parent(el), "input");
+		if (box && isBox(box) && within(drawing(box), el)) return []; // it is what the box looks like
+		return [node([], {role: "clickable", name: named, el})];
 	}
 	if (containers.has(own)) {
 		if (!kids.length && own !== "Canvas" && own !== "progressbar" && own !== "meter") return [];
