@@ -45,6 +45,9 @@ type exchange struct{ wrote, read string }
 
 // follow makes the calls of a script until one fails.
 func (a *agent) follow(ctx context.Context, s script) error {
+	if len(s) == 0 {
+		a.err = errors.New("the tool has no way to do this")
+	}
 	for _, template := range s {
 		text, err := a.fill(template)
 		if err != nil {
@@ -78,11 +81,12 @@ func (a *agent) read() string {
 	return strings.Join(all, "\n")
 }
 
-// transcript shows what was written and read, for a person.
+// transcript shows what was written and read, with the tokens of both, for a person.
 func (a *agent) transcript() string {
 	var b strings.Builder
 	for _, e := range a.log {
-		fmt.Fprintf(&b, "> %s\n%s\n", e.wrote, strings.TrimRight(e.read, "\n"))
+		fmt.Fprintf(&b, "%d> %s\n%d< %s\n", o200k.Count(e.wrote), e.wrote, o200k.Count(e.read),
+			strings.TrimRight(e.read, "\n"))
 	}
 	if a.err != nil {
 		fmt.Fprintln(&b, "!", a.err)
@@ -90,9 +94,9 @@ func (a *agent) transcript() string {
 	return b.String()
 }
 
-// place is where a script needs what an agent reads: a ref such as <button "Save">, <new page>, or a coordinate such as
-// <x+120>, counted from the edge of a box.
-var place = regexp.MustCompile(`<(?:(\w+) "([^"]*)"|new page|([xy])\+(\d+))>`)
+// place is where a script needs what an agent reads: a ref such as <button "Save">, <new page>, a coordinate such as
+// <x+120>, counted from the edge of a box, or what the group of a pattern matches: <~/(\w+)\.zip~>.
+var place = regexp.MustCompile(`<(?:(\w+) "([^"]*)"|new page|([xy])\+(\d+)|~(.+?)~)>`)
 
 // fill replaces URL, FILE and places. What a place needs comes from the latest reply that shows it.
 func (a *agent) fill(template string) (text string, err error) {
@@ -117,6 +121,11 @@ func learn(shown string, m []string) string {
 		return refIn(shown, m[1], m[2])
 	case m[3] != "":
 		return pointIn(shown, m[3], m[4])
+	case m[5] != "":
+		if found := regexp.MustCompile(m[5]).FindStringSubmatch(shown); found != nil {
+			return found[1]
+		}
+		return ""
 	}
 	return newPageIn(shown)
 }
@@ -130,7 +139,7 @@ var refForms = []string{
 
 // refIn finds the ref of an element in a snapshot, or "". The role text is that of plain text.
 func refIn(shown, role, name string) string {
-	element := regexp.QuoteMeta(role+` "`+name) + ` ?"` // some tools keep a space
+	element := regexp.QuoteMeta(role) + ` " ?` + regexp.QuoteMeta(name) + ` ?"` // some tools keep spaces
 	if role == "text" {
 		element = regexp.QuoteMeta(strconv.Quote(name)) // chrome-devtools-mcp writes no role
 	}

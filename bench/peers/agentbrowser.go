@@ -61,3 +61,48 @@ var agentBrowserScripts = map[string]script{
 	"slow":    {batch("open URL", "wait --text Result:", "read")},
 	"cards":   {batch("open URL", "snapshot -i"), `agent-browser click @<link "Fern 417">`},
 }
+
+// then is a call of several commands, the last of which may print into a pipe.
+func then(commands ...string) string {
+	return "agent-browser " + strings.Join(commands, " && agent-browser ")
+}
+
+// sessionPosts is a call that signs in and posts a note, in a session of its own.
+func sessionPosts(user, note string) string {
+	return "agent-browser --session " + user + " batch --bail " + quoteAll([]string{"open URL",
+		"find label User fill " + user, "find label Password fill secret", `find role button click --name "Sign in"`,
+		"wait --text Note", "find label Note fill " + note, "find role button click --name Post"})
+}
+
+// hottest is a filter of jq that finds the functions of a trace which were seen most often.
+const hottest = `[.traceEvents[].args.data.cpuProfile? // empty] | ` +
+	`(map(.nodes[]? | {(.id|tostring): .callFrame.functionName}) | add) as $f | map(.samples[]?) | group_by(.) | sort_by(-length)[:3] | map($f[.[0]|tostring])`
+
+var agentBrowserJobs = map[string]script{
+	"rows": {batch("open URL", "wait --load networkidle", "read"), "agent-browser eval '" + allRows + "' >rows.json"},
+	"busy": {batch("profiler start", "open URL", "profiler stop p.json") + " && jq -c '" + hottest + "' p.json"},
+	// fill does not reach a date.
+	"form": {batch("open URL", "snapshot -i"), `agent-browser batch --bail "check @<radio "Post">" ` +
+		`"eval 'document.querySelector(\"input[type=date]\").value = \"2026-12-24\"'" "upload @<button "Label"> FILE" ` +
+		`"fill @<textbox "Card number"> 4111" "click @<button "Order">"`},
+	"hash": {batch("open URL", "snapshot -i"),
+		then(`download @<link "Archive of March"> archive.bin`) + " && sha256sum archive.bin"},
+	"users": {sessionPosts("ada", "Lunch"), sessionPosts("bob", "Yes"), "agent-browser --session ada batch --bail " +
+		quoteAll([]string{"find label Note fill Good", "find role button click --name Post"})},
+	"stock": {then("open URL", "eval '"+stockBegin+"'"), then("eval '" + soldOut + "'")},
+	"watch": {batch("open URL", "read"),
+		then(`wait --fn '!document.body.innerText.includes("<~(Price: [0-9]+)~>")'`, "read")},
+	"error": {batch("open URL", "find role button click --name Pay", "wait 500"),
+		then("errors --json", "network requests --status 400-599")},
+	"picture": {batch("open URL", "screenshot #poster a.png", "find role button click --name 'Next edition'",
+		"screenshot #poster b.png") + ` && agent-browser eval "(` + strings.ReplaceAll(changedBox, `"`, "'") +
+		`)('$(base64 -w0 a.png)', '$(base64 -w0 b.png)')"`},
+	"restart": {batch("open URL", "find label User fill ada", "find label Password fill secret",
+		`find role button click --name "Sign in"`, `wait --fn '!document.querySelector("[type=password]")'`,
+		"state save ada.json"), then("close", "--state ada.json open URL")},
+	"mock": {batch("network route * --abort --resource-type image",
+		`network route */api/left --body '{"left":0}'`, "open URL")},
+	"article": {batch("open URL", "read"),
+		"agent-browser eval --stdin <<'E'\n(" + markdown + `)(document.querySelector("article"))` + "\nE"},
+	"program": {"agent-browser open URL && agent-browser get text pre | jq -j '" + sumFilter + "' | sha256sum"},
+}

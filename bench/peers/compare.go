@@ -57,8 +57,15 @@ func median[T any, N int | time.Duration](all []T, of func(T) N) N {
 	return values[len(values)/2]
 }
 
-// compare does the tasks with the tools and prints the tables.
-func (b *bench) compare(ctx context.Context, tasks []task, tools []tool) error {
+// compare does the tasks with the tools, or one of either, and prints the tables.
+func (b *bench) compare(ctx context.Context, tasks []task, tools []tool, taskName, peer string) error {
+	tasks, err := choose(tasks, func(t *task) string { return t.name }, taskName)
+	if err != nil {
+		return err
+	}
+	if tools, err = choose(tools, func(t *tool) string { return (*t).name() }, peer); err != nil {
+		return err
+	}
 	if err := b.lessons(ctx, tools); err != nil {
 		return err
 	}
@@ -156,6 +163,11 @@ type worker struct {
 }
 
 func (w *worker) do(ctx context.Context, t task) (result, error) {
+	if w.ofJobs { // files are results of these
+		if err := errors.Join(os.RemoveAll(w.folder), os.Mkdir(w.folder, 0o700)); err != nil {
+			return result{}, err
+		}
+	}
 	if err := w.sit(ctx); err != nil {
 		return result{}, err
 	}
@@ -169,10 +181,10 @@ func (w *worker) do(ctx context.Context, t task) (result, error) {
 		return result{}, err
 	}
 	r := result{a.cost, t.check(s, a)}
-	if r.outcome != succeeded && w.verbose {
-		fmt.Fprintf(os.Stderr, "--- %s with %s: %s\n%s", t.name, w.tool.name(), r.outcome, a.transcript())
+	if w.verbose && (r.outcome != succeeded || w.ofJobs) {
+		fmt.Fprintf(os.Stderr, "--- %s with %s: %s\n%ssite: %v\n", t.name, w.tool.name(), r.outcome, a.transcript(), s.told)
 	}
-	if r.outcome != succeeded || slices.Contains(leaving, t.name) {
+	if r.outcome != succeeded || w.ofJobs || slices.Contains(leaving, t.name) {
 		return r, w.leave(ctx)
 	}
 	return r, nil

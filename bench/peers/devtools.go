@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // newDevtools returns chrome-devtools-mcp, with the option that adds clicks at coordinates.
@@ -27,8 +28,7 @@ func click(element string) string { return `click {"pageId":1,"uid":"<` + elemen
 
 // evaluate is a call that runs a function in the page.
 func evaluate(function string) string {
-	raw, _ := json.Marshal(function) // a string has always an encoding
-	return `evaluate_script {"pageId":1,"function":` + string(raw) + `}`
+	return `evaluate_script {"pageId":1,"function":` + quoteJSON(function) + `}`
 }
 
 var devtoolsScripts = map[string]script{
@@ -57,4 +57,51 @@ var devtoolsScripts = map[string]script{
 	"covered": {navigate, look, click(`button "Order"`)},
 	"slow":    {navigate, `wait_for {"pageId":1,"text":["Result:"]}`},
 	"cards":   {navigate, look, click(`link "Fern 417"`)},
+}
+
+// evaluateOn is evaluate of an element, such as link "Terms".
+func evaluateOn(element, function string) string {
+	return `evaluate_script {"pageId":1,"function":` + quoteJSON(function) + `,"args":["<` + element + `>"]}`
+}
+
+// inContext is a call about the page of an isolated context.
+func inContext(user, call, arguments string) string {
+	return call + ` {"pageId":<~(\d+): [^\n]*isolatedContext=` + user + `~>` + arguments + "}"
+}
+
+// contextPosts sign in with an isolated context of the browser, and post a note.
+func contextPosts(user, note string) script {
+	return append(script{`new_page {"url":"URL","isolatedContext":"` + user + `"}`, inContext(user, "take_snapshot", ""),
+		inContext(user, "fill_form", `,"elements":[{"uid":"<textbox "User">","value":"`+user+`"},`+
+			`{"uid":"<textbox "Password">","value":"secret"}]`), inContext(user, "click", `,"uid":"<button "Sign in">","includeSnapshot":true`)},
+		contextNote(user, note)...)
+}
+
+func contextNote(user, note string) script {
+	return script{inContext(user, "fill", `,"uid":"<textbox "Note">","value":"`+note+`"`),
+		inContext(user, "click", `,"uid":"<button "Post">"`)}
+}
+
+// devtoolsJobs has no script for picture, restart and mock: no tool compares pictures, keeps a login, or answers or
+// blocks requests by their type.
+var devtoolsJobs = map[string]script{
+	"rows": {navigate, look, strings.TrimSuffix(evaluate("() => "+allRows), "}") + `,"filePath":"rows.json"}`},
+	"busy": {navigate, `performance_start_trace {"pageId":1}`},
+	"form": {navigate, look, `fill_form {"pageId":1,"elements":[{"uid":"<radio "Post">","value":"true"},` +
+		`{"uid":"<Date "Day">","value":"2026-12-24"},{"uid":"<textbox "Card number">","value":"4111"}]}`,
+		`upload_file {"pageId":1,"uid":"<button "Label">","filePaths":["FILE"]}`, click(`button "Order"`)},
+	"hash": {navigate, look, click(`link "Archive of March"`), evaluateOn(`link "Archive of March"`, hashLink)},
+	"users": slices.Concat(contextPosts("ada", "Lunch"), contextPosts("bob", "Yes"),
+		script{inContext("ada", "take_snapshot", "")}, contextNote("ada", "Good")),
+	"stock": {navigate, evaluate("() => " + stockBegin), evaluate("() => " + soldOut)},
+	"watch": {navigate, look, evaluate(`async () => { let t; do { await new Promise(r => setTimeout(r, 50)); t = ` +
+		`document.body.innerText } while (t.includes("<~(Price: [0-9]+)~>")); return t }`)},
+	"error": {navigate, look, click(`button "Pay"`), `list_console_messages {"pageId":1,"types":["error"]}`,
+		// It shows no text of an error that a promise leads to.
+		`navigate_page {"pageId":1,"type":"reload","initScript":"addEventListener(\"unhandledrejection\", e => ` +
+			`console.log(e.reason.stack))"}`, look, click(`button "Pay"`),
+		`list_console_messages {"pageId":1,"types":["log"]}`,
+		`list_network_requests {"pageId":1,"resourceTypes":["fetch","xhr"]}`},
+	"article": {navigate, look, evaluate("() => (" + markdown + `)(document.querySelector("main"))`)},
+	"program": {navigate, evaluate("() => " + sumHash)},
 }

@@ -3,7 +3,8 @@
 // experienced user of the tool would write. It counts calls, the tokens of calls and replies, and times; what was
 // achieved is asked of the server of the pages, not of the tool.
 //
-// Two more parts time single calls beside agent-browser, and count the tokens of its snapshots and Parley's.
+// Another part does thirteen larger tasks, the jobs, also with two servers of MCP. Two more time single calls beside
+// agent-browser, and count the tokens of its snapshots and Parley's.
 package main
 
 import (
@@ -28,10 +29,10 @@ func main() {
 	var b bench
 	flag.IntVar(&b.runs, "runs", 20, "runs of each task; at least 20 calls are timed")
 	flag.IntVar(&b.agents, "agents", 1, "agents that do each task at the same time; they are compared with one alone")
-	flag.BoolVar(&b.verbose, "v", false, "show what was written and read when a task was not done")
-	task := flag.String("task", "", "only this task")
+	flag.BoolVar(&b.verbose, "v", false, "show what was written and read: in jobs, and when a task was not done")
+	task := flag.String("task", "", "only this task or job")
 	peer := flag.String("peer", "", "only this tool")
-	part := flag.String("part", "", "one of tasks, times, looks; all of them when empty and no task or tool is chosen")
+	part := flag.String("part", "", "one of tasks, jobs, times, looks; all when empty and no task or tool is chosen")
 	flag.Parse()
 	b.out = os.Stdout
 	tree.Main("peers", func(ctx context.Context) error { return b.run(ctx, *part, *task, *peer) })
@@ -42,14 +43,16 @@ type bench struct {
 	runs, agents int
 	verbose      bool
 	out          io.Writer
+	ofJobs       bool // whether jobs are done: each in a session of its own
 
 	work    string // a temporary folder; its path is short, because sockets are below it
 	tools   []tool
-	scripts map[string]map[string]script // by tool and task
+	servers []tool                       // those that do only jobs
+	scripts map[string]map[string]script // by tool and task or job
 }
 
 func (b *bench) run(ctx context.Context, part, taskName, peer string) (err error) {
-	if part != "" && !slices.Contains([]string{"tasks", "times", "looks"}, part) {
+	if part != "" && !slices.Contains([]string{"tasks", "jobs", "times", "looks"}, part) {
 		return fmt.Errorf("there is no part %q", part)
 	}
 	if b.work, err = os.MkdirTemp("", "peers-"); err != nil {
@@ -64,17 +67,13 @@ func (b *bench) run(ctx context.Context, part, taskName, peer string) (err error
 			err = errors.Join(err, t.stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	chosen, err := choose(tasks, func(t *task) string { return t.name }, taskName)
-	if err != nil {
-		return err
-	}
-	compared, err := choose(b.tools, func(t *tool) string { return (*t).name() }, peer)
-	if err != nil {
-		return err
-	}
 	all := part == "" && taskName == "" && peer == ""
 	if part == "" || part == "tasks" {
-		err = b.compare(ctx, chosen, compared)
+		err = b.compare(ctx, tasks, b.tools, taskName, peer)
+	}
+	if err == nil && (all || part == "jobs") {
+		b.ofJobs, b.runs = true, min(b.runs, jobRuns)
+		err = b.compare(ctx, jobs, slices.Concat(b.tools, b.servers), taskName, peer)
 	}
 	if err == nil && (all || part == "times") {
 		err = b.withPair(ctx, b.times)
@@ -138,9 +137,7 @@ func (b *bench) install(ctx context.Context) error {
 	}
 	b.tools = []tool{newParley(b.work), newAgentBrowser(env), newPlaywright(b.work, modules, chrome),
 		newDevtools(node, modules, chrome)}
-	b.scripts = map[string]map[string]script{}
-	for i, scripts := range []map[string]script{parleyScripts, agentBrowserScripts, playwrightScripts, devtoolsScripts} {
-		b.scripts[b.tools[i].name()] = scripts
-	}
+	b.servers = []tool{newParleyServer(parley, b.work), newPlaywrightServer(node, modules, chrome)}
+	b.scripts = scripts
 	return nil
 }

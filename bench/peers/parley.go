@@ -45,3 +45,93 @@ var parleyScripts = map[string]script{
 	"slow":     {do(open, `["wait","Result:"]`)},
 	"cards":    {do(open, `["snapshot"]`), `parley page click "Fern 417"`},
 }
+
+// newParleyServer returns Parley over MCP, in its default mode.
+func newParleyServer(parley, home string) tool {
+	return &server{
+		title: "parley-mcp", command: []string{parley, "mcp"}, env: []string{"PARLEY_HOME=" + filepath.Join(home, "mcp")},
+		start: `page__open {"url":"about:blank"}`,
+	}
+}
+
+// program is a call that runs a program.
+func program(source string) string { return "parley code - <<'E'\n" + source + "\nE" }
+
+// The same calls over MCP.
+func serverDo(steps ...string) string { return `page__do {"steps":[` + strings.Join(steps, ",") + "]}" }
+
+func serverProgram(source string) string {
+	return `call_tool {"name":"js.run","arguments":{"source":` + quoteJSON(source) + "}}"
+}
+
+// expression is a step that evaluates an expression.
+func expression(text string) string { return `["evaluate",` + quoteJSON(text) + "]" }
+
+// postSteps sign in, and post a note.
+func postSteps(user, note string) []string {
+	return []string{open, `["fill","User","` + user + `"]`, `["fill","Password","secret"]`, `["click","Sign in"]`,
+		`["fill","Note","` + note + `"]`, `["click","Post"]`}
+}
+
+const (
+	// profile is to become a verb that records, and pictures one that compares.
+	profile = `const {Profiler} = tools.cdp;
+await Profiler.enable();
+await Profiler.start();
+await tools.page.open({url: "URL"});
+const {profile} = await Profiler.stop();
+return profile.nodes.sort((a, b) => b.hitCount - a.hitCount).slice(0, 3).map(n => n.callFrame.functionName);`
+	pictures = `const {page} = tools, shot = async () => (await page.screenshot({element: "css=#poster"})).data;
+await page.open({url: "URL"});
+const before = await shot();
+await page.click({element: "Next edition"});
+const args = JSON.stringify([before, await shot()]);
+return (await page.evaluate({expression: ` + "`(" + changedBox + ")(...${args})`" + `})).value;`
+	sums = `await tools.page.open({url: "URL"});
+const data = JSON.parse((await tools.page.get({element: "css=pre"})).value);
+const {results: [text]} = await tools.json.query({data, filter: '` + sumFilter + `'});
+return (await tools.text.hash({text})).hex;`
+	postGood = `["fill","Note","Good"],["click","Post"]`
+)
+
+// parleyScripted returns the jobs that differ at the command line and over MCP only by how a call is written.
+func parleyScripted(do func(steps ...string) string, program func(source string) string) map[string]script {
+	return map[string]script{
+		"busy": {program(profile)},
+		"form": {do(open, `["check","Post"]`, `["fill","Day","2026-12-24"]`, `["upload","Label","FILE"]`,
+			`["fill","Card number","4111"]`, `["click","Order"]`)},
+		"stock": {do(open, expression(stockBegin)), do(expression(soldOut))},
+		"watch": {do(open, `["text"]`),
+			do(`{"tool":"wait","params":{"text":"<~(Price: [0-9]+)~>","gone":true}}`, `["text"]`)},
+		"error":   {do(open, `["click","Pay"]`, `["console"]`)},
+		"picture": {program(pictures)},
+		// No rule is for images, whatever their address is.
+		"mock": {do(open, `["requests"]`), do(`["route","block","*<~GET http://[^/]+(/[^? ]+)\S* image~>*"]`,
+			`["route","mock","*/api/left","{\"left\":0}"]`, open)},
+		"article": {do(open, `{"tool":"text","params":{"main":true}}`)},
+		"program": {program(sums)},
+	}
+}
+
+// A state is loaded into a browser that is open.
+const saveState, loadState = `["state","save","ada"]`, `["open","about:blank"],["state","load","ada"],` + open
+
+var parleyJobs = join(parleyScripted(do, program), map[string]script{
+	"rows": {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
+	"hash": {do(open, `["click","Archive of March"]`), `sha256sum <~": (/[^"\\]+)~>`},
+	"users": {do(postSteps("ada", "Lunch")...) + " --session ada", do(postSteps("bob", "Yes")...) + " --session bob",
+		do(postGood) + " --session ada"},
+	"restart": {do(append(postSteps("ada", "")[:4], saveState)...), "parley cdp close --all && " + do(loadState)},
+})
+
+var parleyServerJobs = join(parleyScripted(serverDo, serverProgram), map[string]script{
+	"rows": {serverDo(open, `["text"]`), serverDo(expression(allRows))},
+	// No tool hashes a file: this is the hash of what the link leads to.
+	"hash": {serverDo(open, `["click","Archive of March"]`,
+		`{"tool":"evaluate","params":{"element":"Archive of March","expression":`+quoteJSON(hashLink)+"}}")},
+	// A second browser keeps the cookies of bob apart.
+	"users": {serverDo(postSteps("ada", "Lunch")...), `call_tool {"name":"page.do","arguments":{"steps":[` +
+		strings.Join(postSteps("bob", "Yes"), ",") + `]},"options":{"browser":"bob"}}`, serverDo(postGood)},
+	"restart": {serverDo(append(postSteps("ada", "")[:4], saveState)...), `call_tool {"name":"cdp.close","arguments":{}}`,
+		serverDo(loadState)},
+})

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +19,7 @@ func TestRefIn(t *testing.T) {
 		{"- button \"Save\" [level=1, ref=e3]\n- button \"Go\" [ref=e4]", "button", "Go", "e4"},
 		{`- button "Go" [active] [ref=f4e1] [cursor=pointer]`, "button", "Go", "f4e1"},
 		{`  uid=1_3 textbox "User "`, "textbox", "User", "1_3"},
+		{`  uid=1_4 radio " Post"`, "radio", "Post", "1_4"},
 		{`  uid=2_2 "Letter"`, "text", "Letter", "2_2"},
 		{`link "Fern 4170" kqz1`, "link", "Fern 417", ""},
 		{"- button \"Go\"\n- link \"Away\" [ref=e4]", "button", "Go", ""},
@@ -29,11 +35,11 @@ func TestFill(t *testing.T) {
 		{read: `uid=1_1 button "Go"` + "\n## Pages\n1: A (http://a)\n3: B (http://b)"},
 		{read: `uid=2_1 button "Go" ` + `{"value":{"height":200,"x":8.5,"y":80}}`},
 	}}
-	got, err := a.fill(`open URL FILE <button "Go"> <new page> <x+120>,<y+80>`)
-	if want := "open http://a/b /tmp/f 2_1 3 128.5,160"; got != want || err != nil {
+	got, err := a.fill(`open URL FILE <button "Go"> <new page> <x+120>,<y+80> <~height":([0-9]+)~>`)
+	if want := "open http://a/b /tmp/f 2_1 3 128.5,160 200"; got != want || err != nil {
 		t.Errorf("got %q, %v, expected %q", got, err, want)
 	}
-	for _, missing := range []string{`<link "Go">`, "<x+1>", "<new page>"} {
+	for _, missing := range []string{`<link "Go">`, "<x+1>", "<new page>", "<~(a)~>"} {
 		if got, err := (&agent{}).fill(missing); err == nil {
 			t.Errorf("%s was replaced: %s", missing, got)
 		}
@@ -88,20 +94,55 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestScripts checks that every tool has a script for every task, and no other.
+// TestScripts checks that every tool has a script for every task, and no other script than for tasks and jobs.
 func TestScripts(t *testing.T) {
-	for tool, scripts := range map[string]map[string]script{"parley": parleyScripts, "agent-browser": agentBrowserScripts,
-		"playwright-cli": playwrightScripts, "chrome-devtools-mcp": devtoolsScripts} {
-		for _, one := range tasks {
-			if len(scripts[one.name]) == 0 {
-				t.Errorf("%s has no script for %s", tool, one.name)
-			}
-			if !strings.Contains(strings.Join(scripts[one.name], ""), "URL") {
+	for tool, scripts := range scripts {
+		known := map[string]bool{}
+		for _, one := range slices.Concat(tasks, jobs) {
+			known[one.name] = true
+			if lines, ok := scripts[one.name]; ok && !strings.Contains(strings.Join(lines, ""), "URL") {
 				t.Errorf("%s does not open the page of %s", tool, one.name)
 			}
 		}
-		if len(scripts) != len(tasks) {
-			t.Errorf("%s has %d scripts for %d tasks", tool, len(scripts), len(tasks))
+		for name := range scripts {
+			if !known[name] {
+				t.Errorf("%s has a script for %s, which is no task", tool, name)
+			}
 		}
+		for _, one := range tasks {
+			if scripts["title"] != nil && len(scripts[one.name]) == 0 { // the servers of MCP do jobs only
+				t.Errorf("%s has no script for %s", tool, one.name)
+			}
+		}
+	}
+}
+
+// TestJobChecks gives the checks of jobs what an agent may have read: the truth, and what looks like it.
+func TestJobChecks(t *testing.T) {
+	s := newSite()
+	defer s.close()
+	var rows []invoice
+	for i := range 120 {
+		rows = append(rows, s.invoice(i))
+	}
+	all, _ := json.MarshalIndent(rows, "", "  ")
+	some, _ := json.Marshal(rows[:119])
+	box := fmt.Sprintf("[[%d,%d],[%d,%d]]", s.nonce%500, s.nonce%500+60, s.nonce%300, s.nonce%300+40)
+	for _, c := range []struct {
+		check func(*site, *agent) bool
+		read  string
+		want  bool
+	}{
+		{inJSON, string(all), true}, {inJSON, strconv.Quote(string(all)), true}, {inJSON, string(some), false},
+		{blamed, "indexPrices_1 90 %", true}, {blamed, "indexPrices_1, drawMenu_1", false}, {blamed, "(idle)", false},
+		{boxed, box, true}, {boxed, "[[0,600],[0,400]]", false}, {asMarkdown, "# Tides of the bay", false},
+	} {
+		a := &agent{upload: filepath.Join(t.TempDir(), uploadName), log: []exchange{{"", c.read}}}
+		if got := c.check(s, a); got != c.want {
+			t.Errorf("%.60q is %t, expected %t", c.read, got, c.want)
+		}
+	}
+	if n := len(s.sought()); n < 4 || n > 5 {
+		t.Errorf("%d items are sought", n)
 	}
 }

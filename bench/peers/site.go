@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -55,8 +56,9 @@ type site struct {
 	nonce       int // a number in the pages, so that no earlier answer is right
 	sum         int // of the amounts of all invoices
 
-	mu   sync.Mutex
-	told url.Values
+	mu     sync.Mutex
+	told   url.Values
+	priced time.Time // when the price was first asked for
 }
 
 const (
@@ -86,6 +88,7 @@ func newSite() *site {
 	mux.HandleFunc(fmt.Sprintf("GET /rates-%d", s.nonce), func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of order", http.StatusInternalServerError)
 	})
+	s.handleJobs(mux)
 	s.main, s.other = httptest.NewServer(mux), httptest.NewServer(mux)
 	return s
 }
@@ -136,22 +139,30 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) invoices(w http.ResponseWriter, r *http.Request) {
-	var page int
-	if _, err := fmt.Sscan(r.FormValue("page"), &page); err != nil || page < 1 || page > invoicePages {
+	page, err := strconv.Atoi(r.FormValue("page"))
+	per, perErr := strconv.Atoi(r.FormValue("per"))
+	if err != nil || perErr != nil || page < 1 || page > invoicePages {
 		http.NotFound(w, r)
 		return
 	}
 	time.Sleep(renderDelay)
-	type row struct {
-		Number   string `json:"number"`
-		Customer string `json:"customer"`
-		Amount   int    `json:"amount"`
-	}
-	var rows []row
-	for i := (page - 1) * perPage; i < page*perPage; i++ {
-		rows = append(rows, row{fmt.Sprintf("I-%03d", i+1), []string{"Ada", "Bob", "Carl"}[i%3], s.amount(i)})
+	var rows []invoice
+	for i := (page - 1) * per; i < page*per; i++ {
+		rows = append(rows, s.invoice(i))
 	}
 	_ = json.NewEncoder(w).Encode(rows)
+}
+
+var customers = []string{"Ada", "Bob", "Carl"}
+
+type invoice struct {
+	Number   string `json:"number"`
+	Customer string `json:"customer"`
+	Amount   int    `json:"amount"`
+}
+
+func (s *site) invoice(i int) invoice {
+	return invoice{fmt.Sprintf("I-%03d", i+1), customers[i%len(customers)], s.amount(i)}
 }
 
 // amount returns the amount of an invoice.

@@ -127,6 +127,7 @@ func (s *shell) end(ctx context.Context) error   { return s.must(ctx, s.close) }
 type server struct {
 	title   string
 	command []string
+	env     []string
 	start   string // the call that shows an empty page
 }
 
@@ -142,9 +143,11 @@ func (s *server) seat(ctx context.Context, folder string) (seat, error) {
 
 func (s *server) connect(ctx context.Context, folder string) (*client, error) {
 	cmd := exec.Command(s.command[0], s.command[1:]...)
-	cmd.Dir = folder
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "peers", Version: "1"}, nil).
-		Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), s.env...)
+	agent := mcp.NewClient(&mcp.Implementation{Name: "peers", Version: "1"}, nil)
+	//lint:ignore SA1019 servers still ask for it
+	agent.AddRoots(&mcp.Root{URI: "file://" + folder})
+	session, err := agent.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	return &client{s, session}, err
 }
 
