@@ -116,7 +116,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	}
 	a.Read(v)
 	if login := asksLogin(v, a); login != nil {
-		if trusted(v, v.URL(), login) {
+		if trusted(v, v.URL(""), login) {
 			return navigate(v, name, url, lastSeq(v), func() *api.Error { return v.Command("Page.reload", page.Object{}, nil) })
 		}
 		return nil, login

@@ -205,7 +205,7 @@ func (e *emulation) reset() {
 func (e *emulation) headers(p emulateParams) {
 	given := p.Origins
 	if len(given) == 0 {
-		given = []string{e.v.URL()}
+		given = []string{e.v.URL("")}
 	}
 	var origins []string
 	for _, one := range given {
