@@ -3,6 +3,8 @@ package page_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // handled is a small page, and what a verb does on it.
@@ -145,6 +147,8 @@ func TestFillText(t *testing.T) {
 		{"letters in a mask", mask, "Phone", "abc", "f.value", "", refusedValue},
 		{"money", `<label>Sum <input id=f></label><script>f.oninput = () => f.value = (+f.value).toLocaleString("en") + ".00"</script>`,
 			"Sum", "1234", "f.value", "1,234.00", "another form"},
+		{"a prefix that stays", `<label>Phone <input id=f value="+1 "></label><script>f.oninput = () => { if (!f.value.startsWith("+1 "))
+			f.value = "+1 " + f.value }</script>`, "Phone", "555", "f.value", "+1 555", "another form"},
 		{"a mask of keys", `<label>Code <input id=f></label><script>let kept = ""; f.onkeydown = (e) => {
 			if (/^\d$/.test(e.key)) kept += e.key; if (e.key == "Delete") kept = ""; };
 			f.oninput = () => f.value = kept.replace(/(..)/, "$1-")</script>`, "Code", "1234", "f.value", "12-34", "another form"},
@@ -221,6 +225,9 @@ func TestSelectOptions(t *testing.T) {
 		{"a native list behind it", widget(`<label for=n>Fruit</label><select id=n tabindex=-1 style="position:absolute;opacity:0">
 			<option>Apple<option>Banana</select>`+strings.Replace(button, "aria-label=Fruit", "", 1), options), "Fruit", "Banana",
 			"chosen.join() + n.value", "BananaApple", `"on"`},
+		{"in a frame", `<iframe srcdoc="<label>Fruit <select id=f><option>Apple<option>Date</select></label>"></iframe>`, "Fruit",
+			"Date", "frames[0].f.value", "Date", `"on"`},
+		{"a field", `<label>Name <input id=f value=Ada></label>`, "Name", "Bob", "f.value", "Ada", "not_ready: textbox \"Name\" "},
 		{"an open list", `<div id=f role=listbox aria-label=Fruit><div role=option onclick="did = 'one'">One</div><div role=option
 			onclick="did = 'two'">Two</div></div><script>did = ""</script>`, "Fruit", "Two", "did", "two", `"on"`},
 	} {
@@ -231,8 +238,14 @@ func TestSelectOptions(t *testing.T) {
 	c.show(t, url+"/", native)
 	for _, word := range []string{"Date", "css=#f>option:last-child", `option "Date"`} {
 		_, err := run(t, c, Click, ClickParams{Element: word})
-		if !strings.HasPrefix(exit(err), `not_ready: "Date" is an option of combobox "Fruit" `) {
+		if !strings.HasPrefix(exit(err), `not_ready: "Date" is an option of combobox "Fruit" `) || len(host.AsError(err).Steps) != 1 {
 			t.Errorf("a click on %s: %s", word, exit(err))
+			continue
+		}
+		step := host.AsError(err).Steps[0]
+		if _, err := c.raw(t, strings.TrimPrefix(step.Tool, "page."), string(step.Params)); err != nil ||
+			c.evaluate(t, "f.value") != `"Date"` {
+			t.Errorf("the step after a click on %s: %s", word, exit(err))
 		}
 	}
 }

@@ -47,7 +47,7 @@ var values = map[string]string{
 	"url": `"https://example.com/"`, "element": `"Go"`, "text": `"a"`, "key": `"a"`, "secret": `"PASSWORD"`, "value": `"a"`,
 	"expression": `"1"`, "id": `"r1"`, "action": `"save"`, "name": `"work"`, "device": `"iphone"`, "dark": `true`,
 	"locale": `"de"`, "timezone": `"Europe/Oslo"`, "geolocation": `[1,2]`, "headers": `{}`, "permissions": `["camera"]`,
-	"network": `"3g"`, "cpu": `2`, "reset": `true`, "bodies": `true`, "to": `"reload"`,
+	"network": `"3g"`, "cpu": `2`, "reset": `true`, "bodies": `true`, "to": `"reload"`, "options": `["a"]`,
 }
 
 // TestRulesForPartsApply denies, for every verb and every parameter that makes it do what a tool of the plugin cdp

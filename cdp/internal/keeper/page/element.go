@@ -130,7 +130,7 @@ var adviceFor = map[string]string{
 	"it is not visible":               "open what contains it; page.snapshot shows what is visible",
 	"its frame is not visible":        "open what contains the frame",
 	"it has no size":                  "act on its label, or on what is drawn for it",
-	"it is not a select":              "page.click opens it, and page.snapshot shows its options",
+	"it is not a select":              "page.fill fills it in, and page.check checks a box",
 	"it is no longer in the document": "look again with page.snapshot",
 }
 

@@ -106,7 +106,7 @@ func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame
 		case err != nil: // it is being replaced
 		case other == nil:
 			return f.ID, found, nil, nil
-		case !other.Elsewhere():
+		case !other.Elsewhere() || other.Code == "in_list" && failure.Code == "no_match":
 			if failure, of = other, f.ID; other.Code != "not_ready" { // another frame may have one that is
 				return of, found, failure, nil
 			}

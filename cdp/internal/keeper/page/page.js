@@ -1449,10 +1449,13 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 // notReady returns the failure of an act on an element that cannot be acted on, and why.
 const notReady = (el, why) => ({failure: {code: "not_ready", ...describe(el), ...why}});
 
+// inUse reports whether a native list is shown and can be reached, and nothing is shown in its place.
+const inUse = (el) => shown(el) && tabIndex(el) >= 0;
+
 // inList returns the failure of an act on an option of a native list, which no pointer reaches.
 function inList({css, role: own = "option", word, text = word, name: named = text}) {
 	const option = own === "option" && (css || named) && [...queryDocument(document, css || "option")].find((el) =>
-		tag(el) === "option" && (css || equal(el.label, named)) && shown(closest(el, "select") || el));
+		tag(el) === "option" && (css || equal(el.label, named)) && inUse(closest(el, "select") || el));
 	return option && {code: "in_list", ...describe(closest(option, "select")), near: [{name: option.label}]};
 }
 
@@ -1469,7 +1472,7 @@ function field(locator) {
 		else if (el) el = inner.length === 1 ? inner[0] : controlOf(el);
 	}
 	if (!el || other) return found;
-	if (isSelect(el) && !(shown(el) && tabIndex(el) >= 0)) {
+	if (isSelect(el) && !inUse(el)) {
 		el = closest(el, lists) || [...queryAll(parent(el), lists)].find(rendered) || el;
 	}
 	return {el, resolved: found.resolved};
@@ -1879,7 +1882,7 @@ function choose(el, wanted) {
 
 // noOption returns the failure of a list in which an option is not there, or disabled, and names those that are.
 const noOption = (el, wanted, found, options) => ({failure: {...describe(el), code: found ? "not_accepted" : "no_match",
-	why: (found ? "it has disabled the option " : "it has no option ") + quoted(clip(wanted, 40)), near: options
+	why: (found ? "it has disabled " : "it has no option ") + quoted(clip(wanted, 40)), near: options
 		.filter((o) => !disabled(o)).slice(0, 10).map((o) => ({role: "option", name: clip(name(o), 40)}))}});
 
 const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));

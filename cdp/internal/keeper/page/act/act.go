@@ -278,14 +278,17 @@ const past = 0.4
 func aimed(start *begun) (x, y float64, arrow string) {
 	x, y = start.To.X, start.To.Y
 	right, down, part := x-start.X, y-start.Y, past*float64(min(start.Steps, 1))
+	back, on, way := "ArrowUp", "ArrowDown", down
 	if math.Abs(right) > math.Abs(down) {
+		back, on, way = "ArrowLeft", "ArrowRight", right
 		x += math.Copysign(part*start.To.Width, right)
-		arrow = arrows[0][max(-int(math.Copysign(1, right)), 0)]
 	} else {
 		y += math.Copysign(part*start.To.Height, down)
-		arrow = arrows[1][max(int(math.Copysign(1, down)), 0)]
 	}
-	return x, y, arrow
+	if way < 0 {
+		on = back
+	}
+	return x, y, on
 }
 
 // modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.

@@ -1,6 +1,8 @@
 package act
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -21,13 +23,16 @@ type listed struct {
 	Failure *page.Failure
 }
 
+// noLists are the roles of fields that have no options.
+var noLists = strings.Fields("textbox checkbox radio switch slider spinbutton Date DateTime InputTime ColorWell")
+
 // selectOptions selects options of a native list, or clicks them in one that the page has made.
 func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	start, err := begin(v, p.Element, how{Covered: no, Field: true, verb: "select"})
 	if err != nil {
 		return nil, err
 	}
-	if start.Select {
+	if start.Select || slices.Contains(noLists, start.Role) {
 		if err = put(v, start, "choose", p.Options); err != nil && !page.IsDialog(err) {
 			return nil, err
 		}

@@ -79,7 +79,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
-		if !fits(*last.Value, p.Value, start.Held) { // it took it, and thought better of it
+		if !fits(*last.Value, p.Value, "") { // it took it, and thought better of it
 			return nil, cmp.Or(put(v, start, "assign", start.Held, false), start.refused(p.Value, *last.Value))
 		}
 		r.Value = *last.Value
@@ -112,14 +112,15 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	case leave:
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
 	}
-	now := field{}
+	now, before := field{}, start.Held
 	for i := 0; i < len(ways); i++ {
 		if err = ways[i](); err == nil {
 			err = v.Script(start.in, &now, "held", start.Ref, leave)
 		}
-		if err != nil || !now.Invalid && fits(now.Held, typed, start.Held) {
+		if err != nil || !now.Invalid && fits(now.Held, typed, before) {
 			return note, err
 		}
+		before = "" // what is left after it was deleted belongs to the field
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
@@ -153,7 +154,7 @@ func (start *begun) refused(value, made string) *api.Error {
 
 var (
 	// isDate matches dates and times in figures, which text fields read when they are left.
-	isDate = regexp.MustCompile(`^\d{1,4}([-./])\d{1,2}([-./]\d{1,4})?\b|^\d{1,2}:\d\d`)
+	isDate = regexp.MustCompile(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
 	// dateForm and hourForm match the forms of a date, and of a time with the hours of half a day, that a field asks for.
 	dateForm = regexp.MustCompile(`\b(dd?|mm?|yy(yy)?)[-./ ]+(dd?|mm?)[-./ ]+(dd?|mm?|yy(yy)?)\b`)
 	hourForm = regexp.MustCompile(`\bhh?:mm ?(aa?|am|pm)\b`)

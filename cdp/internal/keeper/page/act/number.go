@@ -18,8 +18,8 @@ type part struct {
 	page.Element
 	Held string
 	Max  float64
-	want float64 // NaN: it stays
-	half string  // a or p, of the segment for the half of the day
+	want float64       // NaN: it stays
+	keys []page.Object // for it, in the place of a number
 }
 
 // setParts gives a number, a date or a time to a slider or spin button, or to a group of spin buttons. It leaves them
@@ -42,40 +42,37 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	if wrong != nil {
 		return start.refused(value, "")
 	}
-	for i, p := range all {
-		taken, err := p.set(v, start.in)
-		if err != nil {
-			return err
-		}
-		if taken {
-			continue
-		}
-		for _, p := range all[:i+1] {
-			if p.want, wrong = strconv.ParseFloat(p.Held, 64); wrong == nil {
-				_, err = p.set(v, start.in)
-			} else if err = v.Script(start.in, nil, "focusOn", p.Ref); err == nil { // it was empty
-				err = sendKeys(v, slices.Repeat(key("Backspace", 0), 4))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return start.refused(value, "")
+	taken, err := setAll(v, start.in, all)
+	if taken || err != nil {
+		return err
 	}
-	return nil
+	for i, p := range all {
+		if all[i].want, wrong = strconv.ParseFloat(p.Held, 64); wrong != nil { // it was empty
+			all[i].want, all[i].keys = math.NaN(), slices.Repeat(key("Backspace", 0), 4)
+		}
+	}
+	_, err = setAll(v, start.in, all)
+	return cmp.Or(err, start.refused(value, ""))
 }
 
-// arrows are the keys that move a slider up and down.
-var arrows = [][2]string{{"ArrowRight", "ArrowLeft"}, {"ArrowUp", "ArrowDown"}}
+// setAll gives parts their numbers, until one does not take its.
+func setAll(v *page.Visit, in page.Frame, all []part) (taken bool, err *api.Error) {
+	for _, p := range all {
+		if taken, err = p.set(v, in); !taken || err != nil {
+			break
+		}
+	}
+	return taken, err
+}
 
 // set gives a slider or spin button its number: it types it, or presses arrow keys as often as what one press does
 // says. It reports whether the number was taken.
 func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
-	if math.IsNaN(p.want) && p.half == "" {
+	if math.IsNaN(p.want) && p.keys == nil {
 		return true, nil
 	}
-	if err = v.Script(in, nil, "focusOn", p.Ref); err == nil && p.half != "" {
-		return true, sendKeys(v, keysOf(p.half))
+	if err = v.Script(in, nil, "focusOn", p.Ref); err == nil && p.keys != nil {
+		return true, sendKeys(v, p.keys)
 	}
 	now := 0.0
 	press := func(events []page.Object) (moved float64) {
@@ -93,27 +90,19 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
 	press(digits)
 	for range 20 { // what a press does can differ from place to place
 		was := now
-		for _, pair := range arrows {
+		for _, arrow := range []string{"ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"} {
 			if err != nil || math.Abs(now-p.want) < 1e-9 {
 				return true, err
 			}
-			toward, back := pair[0], pair[1]
-			if p.want < now {
-				toward, back = back, toward
-			}
-			one := press(key(toward, 0))
-			if left := p.want - now; one != 0 {
-				if math.Signbit(one) != math.Signbit(left) { // as from right to left
-					toward = back
-				}
-				press(slices.Repeat(key(toward, 0), min(int(math.Abs(left/one)+1e-6), 5000)))
+			if one := press(key(arrow, 0)); one*(p.want-now) > 0 {
+				press(slices.Repeat(key(arrow, 0), min(int((p.want-now)/one+1e-6), 5000)))
 			}
 		}
 		if now == was {
 			break
 		}
 	}
-	return math.Abs(now-p.want) < 1e-9, err
+	return false, err
 }
 
 // segmentNames finds in the name of a segment what it is. The layouts are those of what segments take, and their parts.
@@ -146,7 +135,7 @@ func setWants(all []part, value string) (err error) {
 			form := layoutParts[name]
 			switch all[i].want = math.NaN(); {
 			case form == "" && strings.Contains(layout, "15"):
-				all[i].half = strings.ToLower(t.Format("PM"))[:1]
+				all[i].keys = keysOf(strings.ToLower(t.Format("PM"))[:1])
 			case !strings.Contains(layout, form):
 			case name == "hour" && p.Max <= 12:
 				form = "03"
