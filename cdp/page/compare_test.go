@@ -140,7 +140,12 @@ func TestComparePictures(t *testing.T) {
 // TestComparePage compares the page with files and with its last picture.
 func TestComparePage(t *testing.T) {
 	c := startChrome(t)
-	c.show(t, site(t, c)+"/", `<title>Shop</title><h1>Shop</h1><button id=b>Buy</button><div id=box
+	url := site(t, c)
+	if _, err := run(t, c, Open, OpenParams{URL: url + "/next", New: true}); err != nil { // of it no picture was taken
+		t.Fatal(exit(err))
+	}
+	c.closeOthers(t)
+	c.show(t, url+"/", `<title>Shop</title><h1>Shop</h1><button id=b>Buy</button><div id=box
 		style="position:fixed;left:100px;top:200px;width:50px;height:40px;background:#eee"></div>
 		<div style="height:2000px"></div>`)
 	compare := func(p CompareParams) string {

@@ -108,7 +108,7 @@ func checkPart(t *testing.T, tool string, params map[string]json.RawMessage, par
 // TestEffectsAreReviewed compares the effects of the tools, on which rights depend, with those that were reviewed, and
 // checks of which calls a tool that writes only reads.
 func TestEffectsAreReviewed(t *testing.T) {
-	read := strings.Fields("snapshot text find get wait expect screenshot requests console vitals")
+	read := strings.Fields("snapshot text find get wait expect screenshot requests console vitals record compare")
 	for _, tool := range tools.All() {
 		want := manifest.EffectWrite
 		if slices.Contains(read, tool.Name) {

@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      5997, // what the plugin page uses of it
 	"cdp/page":                 753,  // the host's part of page: words, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9002, // what package page uses; frames of the back/forward cache; messages of WebSockets
-	"cdp/internal/keeper/page": 5235, // the acts of page; values of the console; files; archives; recordings; source maps
+	"cdp/internal/keeper/page": 5237, // the acts of page; values of the console; files; archives; recordings; source maps
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13092, // subjects; addresses of calls; imports; signals of servers; files and the rest
