@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
@@ -188,6 +190,20 @@ func isTarget(v *Visit, f Frame) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return v.Keeper.Tracker.ByID[string(f)] != nil
+}
+
+// ViewerIn returns the target with which Chrome itself shows the content of a document, by what its address begins
+// with; nil if there is none.
+func ViewerIn(v *Visit, in Frame, address string) *target.Target {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	for id, f := range v.Keeper.Tracker.Frames {
+		t := v.Keeper.Tracker.ByID[id]
+		if t != nil && f.Parent == cmp.Or(string(in), v.Page.ID) && strings.HasPrefix(t.URL, address) {
+			return t
+		}
+	}
+	return nil
 }
 
 // ShownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.

@@ -1,12 +1,10 @@
 package look
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // pdfType is the media type of documents that are PDFs.
@@ -32,17 +30,9 @@ const noPDFText = `the PDF, which has no text for Chrome (page.screenshot shows 
 // pdfText returns the text of a document that is a PDF, "" if there is none. Chrome shows it in a frame with a viewer,
 // which no session may use: the keeper does, and only to read.
 func pdfText(v *page.Visit, in page.Frame) string {
-	tr := v.Keeper.Tracker
-	var viewer *target.Target // it comes a little later than the document
-	for turn := 0; viewer == nil && turn < 60 && v.Pause(pollTime); turn++ {
-		v.Keeper.Mux.Lock()
-		for id, f := range tr.Frames {
-			t := tr.ByID[id]
-			if t != nil && f.Parent == cmp.Or(string(in), v.Page.ID) && strings.HasPrefix(t.URL, viewerURL) {
-				viewer = t
-			}
-		}
-		v.Keeper.Mux.Unlock()
+	tr, viewer := v.Keeper.Tracker, page.ViewerIn(v, in, viewerURL)
+	for turn := 0; viewer == nil && turn < 60 && v.Pause(pollTime); turn++ { // it comes a little later than the document
+		viewer = page.ViewerIn(v, in, viewerURL)
 	}
 	if viewer == nil || tr.Attach(v.Ctx, viewer, "") != nil {
 		return ""
