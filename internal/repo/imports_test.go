@@ -177,7 +177,9 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan",
 		"cdp/internal/keeper/target", "cdp/internal/keeper/verb", "internal/lazy",
 	},
-	"cdp/internal/keeper/page/look": {"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan"},
+	"cdp/internal/keeper/page/look": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/page", "cdp/internal/keeper/scan", "internal/lazy",
+	},
 	"cdp/internal/keeper/page/environment": {
 		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/page",
 		"cdp/internal/keeper/scan", "internal/lazy",
@@ -202,8 +204,8 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/advice", "host/call", "host/learn", "host/mcp", "host/policy",
-		"host/protect", "host/record", "host/session", "manifest", "manifest/document", "manifest/jsontext",
-		"manifest/lint", "manifest/schema", "manifest/spelling",
+		"host/protect", "host/record", "host/session", "internal/lazy", "manifest", "manifest/document",
+		"manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",

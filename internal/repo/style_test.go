@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/scanner"
 	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"path/filepath"
@@ -223,5 +224,26 @@ func TestJSONFieldsHaveTags(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestPatternsAreLazy checks that no package compiles a regular expression when it is loaded: package lazy does it when
+// the expression is first used. Ten of them cost a command 0.1 ms.
+func TestPatternsAreLazy(t *testing.T) {
+	for _, s := range product(t) {
+		for _, d := range s.ast.Decls {
+			vars, isVars := d.(*ast.GenDecl)
+			if !isVars || s.dir == "cdp/internal/gen" || s.dir == "host/providertest" {
+				continue
+			}
+			ast.Inspect(vars, func(n ast.Node) bool {
+				call, isCall := n.(*ast.CallExpr)
+				if isCall && types.ExprString(call.Fun) == "regexp.MustCompile" {
+					t.Errorf("%s compiles %s when it is loaded: lazy.Pattern", s.path, types.ExprString(call.Args[0]))
+				}
+				_, isFunc := n.(*ast.FuncLit)
+				return !isFunc
+			})
+		}
 	}
 }

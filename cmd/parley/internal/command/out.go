@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -146,7 +146,7 @@ func (o *OutFile) failed(err error) error {
 }
 
 // boundary is what the host puts around a text that a page wrote, and the text.
-var boundary = regexp.MustCompile(`(?s)^<page (\d{8})>\n(.*)\n</page (\d{8})>$`)
+var boundary = lazy.Pattern(`(?s)^<page (\d{8})>\n(.*)\n</page (\d{8})>$`)
 
 // content returns the member of a result that its schema declares as a text of a media type, or as base64, without its
 // boundary, and the members beside it.
@@ -164,7 +164,7 @@ func content(data, returns json.RawMessage) (text, media string, beside map[stri
 		if !ok {
 			continue
 		}
-		if at := boundary.FindStringSubmatch(text); at != nil && at[1] == at[3] {
+		if at := boundary().FindStringSubmatch(text); at != nil && at[1] == at[3] {
 			text = at[2]
 		}
 		delete(beside, name)

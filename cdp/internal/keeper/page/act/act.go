@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // how says how an element must be and what begins with it, for the function begin of page.js.
@@ -292,14 +292,14 @@ func aimed(start *begun) (x, y float64, arrow string) {
 }
 
 // modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.
-var modifierKeys = regexp.MustCompile(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
+var modifierKeys = lazy.Pattern(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
 
 // dragByKeys moves an element by the keys that it names: arrow keys with a modifier, or after a key that lifts it.
 func dragByKeys(v *page.Visit, dragged *begun, was spot) (*Effects, *api.Error) {
 	_, _, arrow := aimed(dragged)
 	says, now, modifiers := strings.ToLower(dragged.Keys), was, 0
 	lift := key("Space", 0)
-	if m := modifierKeys.FindStringSubmatch(says); m != nil {
+	if m := modifierKeys().FindStringSubmatch(says); m != nil {
 		lift, modifiers = nil, modifierBit[m[1]]
 	} else if !strings.Contains(says, "space") && strings.Contains(says, "enter") {
 		lift = key("Enter", 0)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // field is what page.js says of a field.
@@ -95,7 +96,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 // is left then, since many read it only now, unless it is to stay.
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
 	typed := inForm(value, fmt.Sprint(start.Takes))
-	leave := start.Editable && !stay && isDate.MatchString(value)
+	leave := start.Editable && !stay && isDate().MatchString(value)
 	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
 	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
 	ways := []func() *api.Error{insert, byKeys}
@@ -154,21 +155,21 @@ func (start *begun) refused(value, made string) *api.Error {
 
 var (
 	// isDate matches dates and times in figures, which text fields read when they are left.
-	isDate = regexp.MustCompile(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
+	isDate = lazy.Pattern(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
 	// dateForm and hourForm match the forms of a date, and of a time with the hours of half a day, that a field asks for.
-	dateForm = regexp.MustCompile(`\b(dd?|mm?|yy(yy)?)[-./ ]+(dd?|mm?)[-./ ]+(dd?|mm?|yy(yy)?)\b`)
-	hourForm = regexp.MustCompile(`\bhh?:mm ?(aa?|am|pm)\b`)
+	dateForm = lazy.Pattern(`\b(dd?|mm?|yy(yy)?)[-./ ]+(dd?|mm?)[-./ ]+(dd?|mm?|yy(yy)?)\b`)
+	hourForm = lazy.Pattern(`\bhh?:mm ?(aa?|am|pm)\b`)
 	layout   = strings.NewReplacer("yyyy", "2006", "yy", "06", "mm", "01", "m", "1", "dd", "02", "d", "2")
 )
 
 // inForm returns a date or a time in the form that a field asks for, and any other text as it is.
 func inForm(text, hint string) string {
 	hint = strings.ToLower(hint)
-	if clock, err := time.Parse("15:04", text); err == nil && hourForm.MatchString(hint) {
+	if clock, err := time.Parse("15:04", text); err == nil && hourForm().MatchString(hint) {
 		return clock.Format("03:04 PM")
 	}
 	date, err := time.Parse(time.DateOnly, text)
-	if form := dateForm.FindString(hint); form != "" && err == nil {
+	if form := dateForm().FindString(hint); form != "" && err == nil {
 		return date.Format(layout.Replace(form))
 	}
 	return text
@@ -176,7 +177,7 @@ func inForm(text, hint string) string {
 
 // fits reports whether a field that held another text has taken one: it may form it, as a mask does.
 func fits(now, wanted, before string) bool {
-	if same(now, wanted) || isDate.MatchString(wanted) && sameFigures(now, wanted) {
+	if same(now, wanted) || isDate().MatchString(wanted) && sameFigures(now, wanted) {
 		return true
 	}
 	n, err := strconv.ParseFloat(now, 64)
@@ -198,10 +199,10 @@ func fits(now, wanted, before string) bool {
 	return true
 }
 
-var noLetter, figure = regexp.MustCompile(`[^\pL\pN]+`), regexp.MustCompile(`\d+`)
+var noLetter, figure = lazy.Pattern(`[^\pL\pN]+`), lazy.Pattern(`\d+`)
 
 // letters returns the letters and digits of a text, in lower case.
-func letters(text string) string { return noLetter.ReplaceAllString(strings.ToLower(text), "") }
+func letters(text string) string { return noLetter().ReplaceAllString(strings.ToLower(text), "") }
 
 // sameFigures reports whether a text has the numbers of a date or a time, in another form: the month may be a word, the
 // year have two digits, and the hour be one of twelve.
@@ -209,7 +210,7 @@ func sameFigures(text, date string) bool {
 	if clock, err := time.Parse("15:04", date); err == nil {
 		date += clock.Format(" 3")
 	}
-	found := figure.FindAllString(text, -1)
+	found := figure().FindAllString(text, -1)
 	return len(found) > 1 && !slices.ContainsFunc(found, func(n string) bool {
 		return !regexp.MustCompile(`\b(20|19)?0*` + strings.TrimLeft(n, "0") + `\b`).MatchString(date)
 	})

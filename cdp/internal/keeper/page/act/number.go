@@ -3,7 +3,6 @@ package act
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // part is a slider, a spin button, or a segment of a field.
@@ -107,7 +107,7 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
 
 // segmentNames finds in the name of a segment what it is. The layouts are those of what segments take, and their parts.
 var (
-	segmentNames   = regexp.MustCompile(`year|month|day ?period|meridiem|am/pm|day|hour|minute|second`)
+	segmentNames   = lazy.Pattern(`year|month|day ?period|meridiem|am/pm|day|hour|minute|second`)
 	segmentLayouts = []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01", "15:04", "15:04:05"}
 	layoutParts    = map[string]string{"year": "2006", "month": "01", "day": "02", "hour": "15", "minute": "04",
 		"second": "05"}
@@ -126,7 +126,7 @@ func setWants(all []part, value string) (err error) {
 			continue
 		}
 		for i, p := range all {
-			name := segmentNames.FindString(strings.ToLower(p.Name))
+			name := segmentNames().FindString(strings.ToLower(p.Name))
 			for _, l := range largest {
 				if name == "" && p.Max <= l.number {
 					name = l.name

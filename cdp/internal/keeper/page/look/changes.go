@@ -2,11 +2,11 @@ package look
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // keep makes some lines the text of a snapshot, at most size bytes of them.
@@ -114,7 +114,7 @@ func replaced(minus, plus []string) (out []string) {
 // that is gone.
 const around, maxGone = 12, 40
 
-var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var quoted = lazy.Pattern(`"(?:[^"\\]|\\.)*"`)
 
 // differing shortens the first text of a line to the part that the text of another line has not, at most so long.
 func differing(line, other string, most int) string {
@@ -134,12 +134,12 @@ func differing(line, other string, most int) string {
 	if end < len(text) {
 		short += "…"
 	}
-	return strings.Replace(line, quoted.FindString(line), page.Quote(short), 1)
+	return strings.Replace(line, quoted().FindString(line), page.Quote(short), 1)
 }
 
 // firstText returns the first text in a line, "" where there is none.
 func firstText(line string) []rune {
 	var text string
-	_ = json.Unmarshal([]byte(quoted.FindString(line)), &text)
+	_ = json.Unmarshal([]byte(quoted().FindString(line)), &text)
 	return []rune(text)
 }
