@@ -161,6 +161,8 @@ func TestFillText(t *testing.T) {
 			"f.value", "ABC", "pattern [A-Z]{3}, title three capitals"},
 		{"a pattern that no form checks", `<form novalidate><label>Code <input id=f pattern="[A-Z]{3}"></label></form>`, "Code",
 			"abc1", "f.value", "abc1", `"on"`},
+		{"a number that is cut when it is left", `<label>Age <input id=f role=spinbutton aria-valuemax=99 value=5 onblur="if (+value > 99)
+			value = 99"></label>`, "Age", "120", "f.value", "5", "aria-valuemax 99"},
 		{"a number past its end", `<label>Age <input id=f type=number max=99 value=5></label>`, "Age", "120", "f.value", "5", "max 99"},
 		{"letters for a number", `<label>Age <input id=f type=number value=5></label>`, "Age", "many", "f.value", "5", "a number"},
 		{"an editor", model + `f.oninput = () => model = f.textContent</script>`, "Note", "new text", "model", "new text", `"on"`},
@@ -228,6 +230,8 @@ func TestSelectOptions(t *testing.T) {
 		{"in a frame", `<iframe srcdoc="<label>Fruit <select id=f><option>Apple<option>Date</select></label>"></iframe>`, "Fruit",
 			"Date", "frames[0].f.value", "Date", `"on"`},
 		{"a field", `<label>Name <input id=f value=Ada></label>`, "Name", "Bob", "f.value", "Ada", "not_ready: textbox \"Name\" "},
+		{"one that only looks disabled", widget(button, strings.Replace(options, "role=option>",
+			"role=option style=cursor:not-allowed>", 1)), "Fruit", "Apple", "chosen.join()", "", refusedValue},
 		{"an open list", `<div id=f role=listbox aria-label=Fruit><div role=option onclick="did = 'one'">One</div><div role=option
 			onclick="did = 'two'">Two</div></div><script>did = ""</script>`, "Fruit", "Two", "did", "two", `"on"`},
 	} {

@@ -1609,7 +1609,7 @@ function prepare(el) {
 // fieldsLook sums up what the fields of the document hold, which no observer reports.
 function fieldsLook() {
 	const all = queryDocument(document, "input,select,textarea"), out = [];
-	for (let i = 0; i < all.length && i < 1000; i++) out.push(all[i].type === "file" ? all[i].files.length : all[i].value, all[i].checked);
+	for (const el of [...all].slice(0, 1000)) out.push(el.type === "file" ? el.files.length : el.value, el.checked);
 	return out.join("\0");
 }
 
@@ -1736,7 +1736,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 // takesDrop reports whether the page lets what is dragged over it be dropped.
 let dragged = null;
 listen(window, "dragover", (event) => { if (event.isTrusted) dragged = event; }, {capture: true});
-const takesDrop = () => dragged?.defaultPrevented === true;
+const takesDrop = () => Boolean(dragged?.defaultPrevented);
 
 // here returns which document this is, and whether it is in the background; where adds what it is called.
 const here = () => ({document: documentLetters, url: location.href, hidden: document.hidden});
@@ -1897,16 +1897,19 @@ async function option(el, wanted, timeout, opened) {
 		readAgain();
 		const lists = [el, ...queryAll(el, "*")].flatMap((x) => [...byIds(x, "aria-controls"), ...byIds(x, "aria-owns")]);
 		const mine = [...new Set([el, ...lists].flatMap(elements))].filter(isOption);
-		const all = opened && !lists.length && !mine.some(hasSize) ? [...mine, ...fitting((x) => isOption(x) && hasSize(x))] : mine;
+		const all = opened && !lists.length && !mine.some(hasSize) ?
+			[...mine, ...fitting((x) => isOption(x) && hasSize(x))] : mine;
 		const same = all.filter((x) => [name(x), textContent(x), attribute(x, "data-value"), attribute(x, "value")]
 			.some((text) => equal(text, wanted)));
-		const at = same.find(hasSize) || opened && (same.length || !mine.length) &&
+		const at = same.find(hasSize) || opened && (same.length || !mine.some(hasSize)) &&
 			textSearch(wanted).findLast((x) => shown(x) && !within(el, x) &&
 			(!lists.length || lists.some((list) => within(parent(list), x))));
 		const closed = attribute(el, "aria-expanded") === "false" || !at && !all.some(hasSize);
-		const native = query(el, "select"); // of which this one is drawn; some mark what is only highlighted as selected
-		if (!closed && at && !disabled(at)) return {...describe(at), done: native ? [...native.selectedOptions].some((o) =>
-			equal(o.label, wanted)) : matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
+		const native = query(el, "select"); // some libraries mark as selected what is only highlighted
+		if (!closed && at && !disabled(at) && style(at).cursor !== "not-allowed") {
+			return {...describe(at), done: native ? value(native).split(", ").includes(wanted) :
+				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
+		}
 		if (!closed && at || performance.now() > until) {
 			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all.filter(hasSize))};
 		}

@@ -50,7 +50,10 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 		}
 	}
 	e.On = start.Element.String()
-	return e, start.closeList(v)
+	if start.closeList(v) {
+		e.addNote("its list was still open, and Escape was pressed")
+	}
+	return e, nil
 }
 
 // openTime is how long an option may take to come, after its list was opened or a text was typed.
@@ -87,15 +90,12 @@ func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) 
 	if err != nil || o.Failure == nil {
 		return o, err
 	}
-	_ = start.closeList(v)
+	start.closeList(v)
 	return o, o.Failure.Exit(start.Ref)
 }
 
-// closeList closes a list that is open.
-func (start *begun) closeList(v *page.Visit) *api.Error {
+// closeList closes a list if it is open.
+func (start *begun) closeList(v *page.Visit) (closed bool) {
 	var now field
-	if err := v.Script(start.in, &now, "held", start.Ref, false); err != nil || !now.Open {
-		return nil
-	}
-	return v.Input(key("Escape", 0)...)
+	return v.Script(start.in, &now, "held", start.Ref, false) == nil && now.Open && v.Input(key("Escape", 0)...) == nil
 }

@@ -93,10 +93,11 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 }
 
 // set gives a field a value in the ways that its kind has, one after the other, until it holds it. A field with a date
-// is left then, since many read it only now, unless it is to stay.
+// or a number is left then, since many read it only now, unless it is to stay.
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
 	typed := inForm(value, fmt.Sprint(start.Takes))
-	leave := start.Editable && !stay && isDate().MatchString(value)
+	leave := start.Editable && !stay && (isDate().MatchString(value) ||
+		start.Role == "spinbutton" && !slices.Contains(start.Takes, [2]string{"type", "number"}))
 	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
 	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
 	ways := []func() *api.Error{insert, byKeys}
@@ -125,7 +126,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
-		if dotted := inForm(value, "dd.mm.yyyy"); typed != dotted && strings.Count(now.Held, ".") == 2 {
+		if dotted := inForm(value, "dd.mm.yyyy"); typed != dotted && strings.Count(cmp.Or(now.Held, start.Held), ".") == 2 {
 			typed, ways = dotted, append(ways, byKeys) // what it has made shows its form
 		}
 	}
