@@ -29,6 +29,8 @@ type Principal struct {
 	Session Session
 	Origin  Origin   // where its request came from
 	Tools   []string // of a plugin: the tools that its own call was granted
+	// Roots returns the folders of a client on this machine whose files it may name where the policy lists none.
+	Roots func() []string `json:"-"`
 }
 
 // IsPlugin reports whether the principal is a plugin.

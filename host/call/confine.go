@@ -127,14 +127,24 @@ func (a *authorization) resolveNew(d host.Decision, name string, anything bool) 
 // path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
 // folder must be writable; symbolic links are followed only inside it. A client may name a folder only to save a file.
 func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (root, file string, err error) {
+	folders, plugin := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin()
+	var roots []string
+	if !plugin && a.call.Principal.Roots != nil {
+		roots = slices.DeleteFunc(a.call.Principal.Roots(), func(root string) bool {
+			return a.host.cfg.Own.Check(root, false) != nil
+		})
+		name = inRoots(roots, name)
+	}
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", a.params.Tool,
 			manifest.CleanLine(name))
 	}
-	folders, plugin := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin()
 	if !plugin {
 		folders = nil
-		for _, folder := range d.Files {
+		if d.Files != nil || saves {
+			roots = d.Files
+		}
+		for _, folder := range roots {
 			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
 		}
 	}
@@ -185,18 +195,33 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	return "", "", refused(mode)
 }
 
+// inRoots returns the path of a file that a client names relative to its roots: in the first that has it.
+func inRoots(roots []string, name string) string {
+	if len(roots) == 0 || !filepath.IsLocal(name) {
+		return name
+	}
+	has := slices.IndexFunc(roots, func(root string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err == nil
+	})
+	return filepath.Join(roots[max(has, 0)], name)
+}
+
 // modes are those of grants of folders for what is only read, and for what is written.
 var modes = map[bool]string{false: "ro", true: "rw"}
 
 // denyClientFile returns the error of a client that may not name a file, or a folder to save to. It says what the
 // operator can do about it.
 func (a *authorization) denyClientFile(name, mode string, saves bool) error {
-	client, folder, what := host.Printable(a.call.Principal.Name), path.Dir(name), "a file in"
-	if saves {
+	client, folder, what, roots := host.Printable(a.call.Principal.Name), path.Dir(name), "a file in", ""
+	switch {
+	case saves:
 		folder, what = name, "in"
+	case a.call.Principal.Roots != nil:
+		roots = ", nor in a root of the client"
 	}
-	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not %s a folder that the policy lists under files for %s",
-		host.Printable(name), what, client))
+	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not %s a folder that the policy lists under files for %s%s",
+		host.Printable(name), what, client, roots))
 	switch err := a.host.cfg.Own.Check(folder, saves); {
 	case mode == "rw" && !saves:
 		e.Message += "; clients can name files, not folders"

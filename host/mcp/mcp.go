@@ -13,6 +13,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"os"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -313,8 +316,39 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 		p.Name, p.Bound = "mcp-http:"+p.Origin.Token, true
 	case p.Origin.Transport == host.TransportHTTP:
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
+	default:
+		p.Roots = func() []string { return rootsOf(r.Session) }
 	}
 	return p
+}
+
+// rootsTime is how long a client may take to list its roots.
+const rootsTime = 5 * time.Second
+
+// rootsOf returns the folders that a client on this machine works in: its roots or, if it has no such thing, the working
+// folder. They are asked for each time, because they change.
+func rootsOf(client *sdk.ServerSession) (folders []string) {
+	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
+	if init := client.InitializeParams(); init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
+		if folder, err := os.Getwd(); err == nil {
+			folders = append(folders, folder)
+		}
+		return folders
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rootsTime)
+	defer cancel()
+	//lint:ignore SA1019 as above
+	listed, err := client.ListRoots(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	for _, root := range listed.Roots {
+		u, err := url.Parse(root.URI)
+		if err == nil && u.Scheme == "file" && u.Host == "" && path.IsAbs(u.Path) {
+			folders = append(folders, path.Clean(u.Path))
+		}
+	}
+	return folders
 }
 
 // originOf returns how a request came.

@@ -1,0 +1,104 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestRoots names files as a client on stdio: it may name those in its roots, or in the working folder if it has no
+// roots, unless the policy lists folders. A name may be relative to them. Roots are asked for again when they change.
+func TestRoots(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"one/a.txt", "two/b.txt", "listed/c.txt", "work/d.txt"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(dir, "work"))
+	var files []string // of the policy
+	f, err := newFake(`{"manifest": 1, "name": "web", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Send files"},
+	  "tools": [{"name": "send", "docs": {"brief": "Send a file"}, "effect": "write", "reach": "machine", "files": ["/file"],
+	   "params": {"type": "object", "properties": {"file": {"type": "string"}}}}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.handlers = map[string]handler{"send": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		return &host.Result{Data: r.Params}, nil
+	}}
+	s, err := newServer(mcp.Minimal, hostcall.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Files: files}, nil
+	})}, nil, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(roots *sdk.RootCapabilities) (*sdk.Client, *sdk.ClientSession) {
+		toServer, fromClient := io.Pipe()
+		toClient, fromServer := io.Pipe()
+		go func() { _ = s.Stdio(context.Background(), toServer, fromServer) }()
+		t.Cleanup(func() { _ = fromClient.Close() })
+		c := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"},
+			&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{RootsV2: roots}})
+		session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient},
+			&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, session
+	}
+	_, plain := connect(nil)
+	rooted, session := connect(&sdk.RootCapabilities{ListChanged: true})
+	send := func(by *sdk.ClientSession, name string) string {
+		t.Helper()
+		arguments, _ := json.Marshal(map[string]any{"name": "web.send", "arguments": map[string]string{"file": name}})
+		r, err := by.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(r.Content[0].(*sdk.TextContent).Text, dir, "")
+	}
+	check := func(by *sdk.ClientSession, name, want string) {
+		t.Helper()
+		if got := send(by, name); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	const denied, relative = ", nor in a root of the client", "not an absolute path"
+	in := func(path string) string { return filepath.Join(dir, path) }
+	check(plain, "d.txt", `{"file":"/work/d.txt"}`)
+	check(plain, in("work/d.txt"), `{"file":"/work/d.txt"}`)
+	check(plain, in("one/a.txt"), denied)
+	check(plain, "../one/a.txt", relative)
+	check(plain, "none.txt", "does not exist")
+	check(session, "d.txt", relative) // no root yet
+	check(session, in("work/d.txt"), `the operator can add \"/work\" to files in [callers.\"mcp:c\"]`)
+	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://" + in("two")},
+		&sdk.Root{URI: "https://a.test/"}, &sdk.Root{URI: "file:///"})
+	check(session, "a.txt", `{"file":"/one/a.txt"}`)
+	check(session, "b.txt", `{"file":"/two/b.txt"}`)
+	check(session, in("two/b.txt"), `{"file":"/two/b.txt"}`)
+	check(session, in("work/d.txt"), denied)
+	rooted.RemoveRoots("file://" + in("two"))
+	check(session, in("two/b.txt"), denied)
+	files = []string{in("listed")} // what the policy lists is all
+	check(session, in("listed/c.txt"), `{"file":"/listed/c.txt"}`)
+	check(session, "a.txt", denied)
+	files = []string{}
+	check(plain, "d.txt", denied)
+}
