@@ -1418,11 +1418,11 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 		}
 	}
 	const hit = pointedAt(x, y);
-	if (covered && !(hit && takes(el, hit))) {
+	if (!(hit && takes(el, hit))) {
 		const other = !offset && (isBox(el) && labelsOf(el).find(shown) || // or it is clipped, so that what is around it is hit
 			drawn.has(role(el)) && hit && within(hit, el) && drawing(el));
-		if (other && other !== el) return ready(other, {scroll});
-		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
+		if (other && other !== el) return ready(other, {keys, covered, scroll});
+		if (covered) return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
 	}
 	return {x, y};
 }
