@@ -24,6 +24,8 @@ const (
 	brief   = "Look at web pages, click, fill and check, in few tokens"
 )
 
+//go:generate go test -run TestSegment -update .
+
 var (
 	//go:embed manifest.json
 	manifestJSON []byte
@@ -34,7 +36,6 @@ var (
 
 	// A test compares the segment with what buildSegment returns.
 	//
-	//go:generate go test -run TestSegment -update .
 	//go:embed segment
 	segment []byte
 )
