@@ -176,6 +176,8 @@ func TestFillText(t *testing.T) {
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
 		{"a box around a field", `<div id=l><span>Name</span><input id=f></div>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
+		{"a list of the page", `<div id=f role=listbox aria-label=Size><div role=option onclick="did = 'L'">L</div></div><script>did = ""
+			</script>`, "Size", "L", "did", "L", `"on"`},
 		{"a list that stays open", `<input id=f role=combobox aria-label=City aria-expanded=false oninput="f.ariaExpanded = 'true'">`,
 			"City", "Os", "f.value", "Os", "nothing of it is chosen"},
 	} {

@@ -39,8 +39,13 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 		e, _, err := finish(v, start, err)
 		return e, err
 	}
+	return start.choose(v, p.Options)
+}
+
+// choose clicks options in a list that the page has made.
+func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Error) {
 	e := &Effects{Note: "it is so already"}
-	for _, word := range p.Options {
+	for _, word := range options {
 		o, err := start.find(v, word)
 		if err == nil && !o.Done {
 			e, _, err = pressAt(v, o.Ref, how{Covered: no})

@@ -51,6 +51,13 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
+	if !start.Editable && !start.Select && (start.Role == "combobox" || start.Role == "listbox") && p.Secret == "" {
+		e, err := start.choose(v, []string{p.Value})
+		if err != nil {
+			return nil, err
+		}
+		return &filled{Effects: *e}, nil
+	}
 	note := ""
 	switch {
 	case p.Secret != "":
