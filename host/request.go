@@ -27,10 +27,9 @@ type Principal struct {
 	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
 	Bound   bool   // of an mcp-http client: it has proved that it has this Name
 	Session Session
-	Origin  Origin   // where its request came from
-	Tools   []string // of a plugin: the tools that its own call was granted
-	// Roots returns the folders of a client on this machine whose files it may name where the policy lists none.
-	Roots func() []string `json:"-"`
+	Origin  Origin          // where its request came from
+	Tools   []string        // of a plugin: the tools that its own call was granted
+	Roots   func() []string `json:"-"` // of a client here: whose files it may name where the policy lists no folders
 }
 
 // IsPlugin reports whether the principal is a plugin.

@@ -325,8 +325,8 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 // rootsTime is how long a client may take to list its roots.
 const rootsTime = 5 * time.Second
 
-// rootsOf returns the folders that a client on this machine works in: its roots or, if it has no such thing, the working
-// folder. They are asked for each time, because they change.
+// rootsOf returns the folders that a client on this machine works in: its roots or, if it has no such thing, the
+// working folder. They are asked for each time, because they change.
 func rootsOf(client *sdk.ServerSession) (folders []string) {
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
 	if init := client.InitializeParams(); init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {

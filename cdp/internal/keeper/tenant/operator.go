@@ -97,18 +97,9 @@ func (ow *Owners) FetchedBy(session string) *target.Target {
 // Commands about certificates, which cdproto lacks: the protocol's data calls them deprecated. The others that it has
 // accept all certificates of a page, whoever sends them.
 var (
-	overrideCertificateErrors = cdp.Command[overrideParams, cdp.Empty]{Method: "Security.setOverrideCertificateErrors"}
-	handleCertificateError    = cdp.Command[handleParams, cdp.Empty]{Method: "Security.handleCertificateError"}
+	overrideCertificateErrors = cdp.Command[map[string]any, cdp.Empty]{Method: "Security.setOverrideCertificateErrors"}
+	handleCertificateError    = cdp.Command[map[string]any, cdp.Empty]{Method: "Security.handleCertificateError"}
 )
-
-type overrideParams struct {
-	Override bool `json:"override"`
-}
-
-type handleParams struct {
-	EventID json.RawMessage `json:"eventId"`
-	Action  string          `json:"action"` // continue or cancel
-}
 
 // askAboutCertificates lets the keeper answer which certificates a page accepts. Chrome refuses that while a page of
 // its own is on the way, such as that of a failure; it is asked again then. The mux is locked.
@@ -127,7 +118,7 @@ func (ss *setups) askAboutCertificates(t *target.Target, tries int) {
 			ss.askAboutCertificates(t, tries-1)
 		})
 	})
-	target.Post(ss.mux, t, overrideCertificateErrors, overrideParams{true}, nil)
+	target.Post(ss.mux, t, overrideCertificateErrors, map[string]any{"override": true}, nil)
 }
 
 const (
@@ -139,13 +130,13 @@ const (
 func (ss *setups) onCertificate(t *target.Target, params json.RawMessage) {
 	of := api.OriginOf(scan.Text(params, "requestURL"))
 	go func() {
-		answer := handleParams{scan.Field(params, "eventId"), "continue"}
+		answer := map[string]any{"eventId": scan.Field(params, "eventId"), "action": "continue"}
 		accepted := ss.accepts(of)
 		ss.mux.Lock()
 		defer ss.mux.Unlock()
 		set := ss.Of(t.Owner)
 		if delete(set.Refused, of); !accepted {
-			answer.Action, set.Refused[of] = "cancel", scan.Text(params, "errorType")
+			answer["action"], set.Refused[of] = "cancel", scan.Text(params, "errorType")
 		}
 		if !t.Closed {
 			target.Post(ss.mux, t, handleCertificateError, answer, nil)
