@@ -34,6 +34,7 @@ type agent struct {
 	site   *site
 	url    string // of the page of the task
 	upload string // path of a file that the agent has
+	name   string // for what tools keep from run to run
 
 	cost
 	log []exchange
@@ -98,9 +99,9 @@ func (a *agent) transcript() string {
 // <x+120>, counted from the edge of a box, or what the group of a pattern matches: <~/(\w+)\.zip~>.
 var place = regexp.MustCompile(`<(?:(\w+) "([^"]*)"|new page|([xy])\+(\d+)|~(.+?)~)>`)
 
-// fill replaces URL, FILE and places. What a place needs comes from the latest reply that shows it.
+// fill replaces URL, FILE, NAME and places. What a place needs comes from the latest reply that shows it.
 func (a *agent) fill(template string) (text string, err error) {
-	text = strings.NewReplacer("URL", a.url, "FILE", a.upload).Replace(template)
+	text = strings.NewReplacer("URL", a.url, "FILE", a.upload, "NAME", a.name).Replace(template)
 	text = place.ReplaceAllStringFunc(text, func(wanted string) string {
 		m := place.FindStringSubmatch(wanted)
 		for _, e := range slices.Backward(a.log) {

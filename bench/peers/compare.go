@@ -173,7 +173,8 @@ func (w *worker) do(ctx context.Context, t task) (result, error) {
 	}
 	s := newSite()
 	defer s.close()
-	a := &agent{seat: w.seat, site: s, url: s.page(t.page), upload: filepath.Join(w.folder, uploadName)}
+	a := &agent{seat: w.seat, site: s, url: s.page(t.page), upload: filepath.Join(w.folder, uploadName),
+		name: fmt.Sprint("ada", s.nonce)}
 	if err := os.WriteFile(a.upload, []byte(uploadText), 0o600); err != nil {
 		return result{}, err
 	}

@@ -113,8 +113,8 @@ func parleyScripted(do func(steps ...string) string, program func(source string)
 	}
 }
 
-// A state is loaded into a browser that is open.
-const saveState, loadState = `["state","save","ada"]`, `["open","about:blank"],["state","load","ada"],` + open
+// A state is loaded into a browser that is open. Another connection of MCP may not replace it.
+const saveState, loadState = `["state","save","NAME"]`, `["open","about:blank"],["state","load","NAME"],` + open
 
 var parleyJobs = join(parleyScripted(do, program), map[string]script{
 	"rows": {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
