@@ -12,7 +12,7 @@ import (
 // Docs is the documentation of one tool, event or type at a tier, with the steps to take next.
 type Docs struct {
 	*manifest.ToolDocs
-	Next []Step `json:"-"`
+	Next []Step
 }
 
 const (
@@ -29,7 +29,7 @@ type Principal struct {
 	Session Session
 	Origin  Origin          // where its request came from
 	Tools   []string        // of a plugin: the tools that its own call was granted
-	Roots   func() []string `json:"-"` // of a client here: whose files it may name where the policy lists no folders
+	Roots   func() []string // of a client here: whose files it may name where the policy lists no folders
 }
 
 // IsPlugin reports whether the principal is a plugin.

@@ -554,8 +554,8 @@ func operatorSays(t *testing.T, p *Policy) string {
 	return fmt.Sprintf("%v, %v, %v, %v", rules, audit, hosts, yes)
 }
 
-// TestOperatorByHand sets each key in both files, with each other's values: what was written by hand decides, also where
-// it allows nothing.
+// TestOperatorByHand sets each key in both files, with each other's values: what was written by hand decides, also
+// where it allows nothing.
 func TestOperatorByHand(t *testing.T) {
 	for key, values := range map[string][2]string{
 		"networks": {`[]`, `["10.1.0.0/16"]`}, "attach": {`[]`, `["build-host"]`}, "proxy": {`"none"`, `"environment"`},
