@@ -29,7 +29,7 @@ var maxLines = map[string]int{
 	"host/redact":              564,  // blocks of content, from host
 	"host/session":             466,  // names of sessions and media types of results, from host
 	"host":                     1864, // what a call acted on; a client's roots
-	"host/policy":              3103, // what has no effect on built-in plugins; positions of keys; certificates and logins of origins
+	"host/policy":              3103, // what has no effect on built-in plugins; certificates and logins of origins
 	"host/egress":              817,
 	"host/protect":             772,   // times of files, from host
 	"host/internal/index":      3336,  // the file of merged segments, which host had
@@ -47,8 +47,8 @@ var maxLines = map[string]int{
 	"internal/slots":           212,
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      6006, // what the plugin page uses of it; contexts
-	"cdp/page":                 766,  // the host's part of page: words, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9288, // what package page uses; names of downloads; certificates, logins and headers of origins
+	"cdp/page":                 766,  // words of page, what its calls need; the comparison of pictures
+	"cdp/internal/keeper":      9288, // names of downloads; certificates, logins and headers of origins
 	"cdp/internal/keeper/page": 6036, // acts; fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
