@@ -144,5 +144,6 @@ func TestHeadersOfOrigins(t *testing.T) {
 	if _, err := run(t, c, Emulate, EmulateParams{Reset: true}); err != nil {
 		t.Fatal(exit(err))
 	}
+	c.evaluate(t, "document.cookie = 'a=; max-age=0'")
 	c.closeOthers(t)
 }

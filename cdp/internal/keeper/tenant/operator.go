@@ -70,9 +70,9 @@ func (ow *Owners) Remedy(ctx context.Context, by api.Caller, of string, isTLS bo
 	pin, rule := pinPrefix+"HASH", ""
 	if !api.OfPlugin(by.SessionKey()) { // a plugin connects only to what it was granted
 		pin = pinOf(ctx, of)
-	}
-	if ow.Setups.Operator != nil {
-		rule, _ = ow.Setups.Operator.OriginTLS(of)
+		if ow.Setups.Operator != nil {
+			rule, _ = ow.Setups.Operator.OriginTLS(of)
+		}
 	}
 	switch {
 	case pin == "": // it does not speak TLS

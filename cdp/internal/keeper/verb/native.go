@@ -165,6 +165,6 @@ func (e *Verbs) checkUnrouted(t *target.Target) *api.Error {
 		return nil
 	}
 	return api.Errorf(api.CodeBusy,
-		"rules of cdp.route, headers of page.emulate or a login of policy.toml answer the requests of target %s: remove "+
-			"them first, by cdp.route with empty rules or page.emulate with reset", t.ID)
+		"rules of cdp.route answer the requests of target %s: remove them first, by cdp.route with "+
+			"empty rules, and headers by page.emulate with reset", t.ID)
 }
