@@ -12,7 +12,7 @@ import (
 // Docs is the documentation of one tool, event or type at a tier, with the steps to take next.
 type Docs struct {
 	*manifest.ToolDocs
-	Next []Step
+	Next []Step `json:"-"`
 }
 
 const (

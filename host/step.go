@@ -81,9 +81,8 @@ const (
 
 // StepOptions are the options of a step. Zero values are omitted.
 type StepOptions struct {
-	Tier                     int           // of an OpDescribe
+	Tier, Limit              int           // of an OpDescribe, and of an OpSearch
 	Kind                     string        // of an OpSearch: "event" or "type"
-	Limit                    int           // of an OpSearch
 	Timeout                  time.Duration // of an OpCall or OpListen
 	Browser, Target, Context string
 	JQ                       string

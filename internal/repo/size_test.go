@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      6006, // what the plugin page uses of it; contexts
 	"cdp/page":                 766,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9288, // names of downloads; certificates, logins and headers of origins
-	"cdp/internal/keeper/page": 6036, // acts; fields and lists that pages make; archives; recordings; source maps; PDFs
+	"cdp/internal/keeper/page": 6036, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13115, // subjects; addresses of calls; imports; signals of servers; texts in files of their own
