@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 6036, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13115, // subjects; addresses of calls; imports; signals of servers; texts in files of their own
+	"cmd":                      13115, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
