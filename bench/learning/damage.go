@@ -193,8 +193,12 @@ func (t *tool) factsOf(class string) (facts []fact) {
 	case classClutter:
 		add(nil)
 	case classExample:
-		if len(t.usual) > 0 && len(t.params) > len(t.usual) {
-			add(nil)
+		if len(t.usual) > 0 && len(t.params) > len(t.usual) { // a usual call with enums alone is made from the schema
+			d := damage{tool: t, fact: fact{class: class}}
+			doc := d.apply(t.doc)
+			if !states(t.describe(&doc), t, d.fact) {
+				add(nil)
+			}
 		}
 	case classConfusion:
 		if t.sibling != nil && states(t.sibling.describe(&t.sibling.doc), t.sibling, fact{class: class}) {

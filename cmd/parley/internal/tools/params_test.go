@@ -80,7 +80,6 @@ func TestOutOfText(t *testing.T) {
 		{` "" `, ``, "", "text/plain"},
 		{`"aGk="`, `{"type":"string","contentEncoding":"base64","contentMediaType":"text/css"}`, "hi", "text/css"},
 		{`{"a":"b"}`, `{"type":"object"}`, `{"a":"b"}` + "\n", "application/json"},
-		{`{"a":"aGk=","b":false}`, `{"properties":{"a":{"contentEncoding":"base64"}}}`, "hi", `"b":false,"bytes":2,"mime":"`},
 		{`null`, `{"type":["string","null"]}`, "null\n", "application/json"},
 		{`{"text":"<page 12345678>\n# A\n</page 12345678>","cut":7}`, document, "# A", `"mime":"text/markdown","cut":7}`},
 		{`{"text":"<page 12345678>\n\n</page 12345678>"}`, document, "", `"bytes":0,"mime":"text/markdown"}`},
