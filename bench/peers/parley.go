@@ -74,19 +74,6 @@ func postSteps(user, note string) []string {
 }
 
 const (
-	// profile is to become a verb that records, and pictures one that compares.
-	profile = `const {Profiler} = tools.cdp;
-await Profiler.enable();
-await Profiler.start();
-await tools.page.open({url: "URL"});
-const {profile} = await Profiler.stop();
-return profile.nodes.sort((a, b) => b.hitCount - a.hitCount).slice(0, 3).map(n => n.callFrame.functionName);`
-	pictures = `const {page} = tools, shot = async () => (await page.screenshot({element: "css=#poster"})).data;
-await page.open({url: "URL"});
-const before = await shot();
-await page.click({element: "Next edition"});
-const args = JSON.stringify([before, await shot()]);
-return (await page.evaluate({expression: ` + "`(" + changedBox + ")(...${args})`" + `})).value;`
 	sums = `await tools.page.open({url: "URL"});
 const data = JSON.parse((await tools.page.get({element: "css=pre"})).value);
 const {results: [text]} = await tools.json.query({data, filter: '` + sumFilter + `'});
@@ -97,14 +84,13 @@ return (await tools.text.hash({text})).hex;`
 // parleyScripted returns the jobs that differ at the command line and over MCP only by how a call is written.
 func parleyScripted(do func(steps ...string) string, program func(source string) string) map[string]script {
 	return map[string]script{
-		"busy": {program(profile)},
+		"busy": {do(`["record","start"]`, open, `["record","stop"]`)},
 		"form": {do(open, `["check","Post"]`, `["fill","Day","2026-12-24"]`, `["upload","Label","FILE"]`,
 			`["fill","Card number","4111"]`, `["click","Order"]`)},
 		"stock": {do(open, expression(stockBegin)), do(expression(soldOut))},
 		"watch": {do(open, `["text"]`),
 			do(`{"tool":"wait","params":{"text":"<~(Price: [0-9]+)~>","gone":true}}`, `["text"]`)},
-		"error":   {do(open, `["click","Pay"]`, `["console"]`)},
-		"picture": {program(pictures)},
+		"error": {do(open, `["click","Pay"]`, `["console"]`)},
 		// No rule is for images, whatever their address is.
 		"mock": {do(open, `["requests"]`), do(`["route","block","*<~GET http://[^/]+(/[^? ]+)\S* image~>*"]`,
 			`["route","mock","*/api/left","{\"left\":0}"]`, open)},
@@ -116,9 +102,13 @@ func parleyScripted(do func(steps ...string) string, program func(source string)
 // A state is loaded into a browser that is open. Another connection of MCP may not replace it.
 const saveState, loadState = `["state","save","NAME"]`, `["open","about:blank"],["state","load","NAME"],` + open
 
+// What is compared is the part that was in the last picture.
+var nextEdition = []string{`["click","Next edition"]`, `["compare"]`}
+
 var parleyJobs = join(parleyScripted(do, program), map[string]script{
-	"rows": {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
-	"hash": {do(open, `["click","Archive of March"]`), `sha256sum <~": (/[^"\\]+)~>`},
+	"rows":    {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
+	"hash":    {do(open, `["click","Archive of March"]`), `sha256sum <~": (/[^"\\]+)~>`},
+	"picture": {do(open), "parley page screenshot css=#poster", do(nextEdition...)},
 	"users": {do(postSteps("ada", "Lunch")...) + " --session ada", do(postSteps("bob", "Yes")...) + " --session bob",
 		do(postGood) + " --session ada"},
 	"restart": {do(append(postSteps("ada", "")[:4], saveState)...), "parley cdp close --all && " + do(loadState)},
@@ -129,9 +119,9 @@ var parleyServerJobs = join(parleyScripted(serverDo, serverProgram), map[string]
 	// No tool hashes a file: this is the hash of what the link leads to.
 	"hash": {serverDo(open, `["click","Archive of March"]`,
 		`{"tool":"evaluate","params":{"element":"Archive of March","expression":`+quoteJSON(hashLink)+"}}")},
-	// A second browser keeps the cookies of bob apart.
+	"picture": {serverDo(open), `page__screenshot {"element":"css=#poster"}`, serverDo(nextEdition...)},
 	"users": {serverDo(postSteps("ada", "Lunch")...), `call_tool {"name":"page.do","arguments":{"steps":[` +
-		strings.Join(postSteps("bob", "Yes"), ",") + `]},"options":{"browser":"bob"}}`, serverDo(postGood)},
+		strings.Join(postSteps("bob", "Yes"), ",") + `]},"options":{"context":"bob"}}`, serverDo(postGood)},
 	"restart": {serverDo(append(postSteps("ada", "")[:4], saveState)...), `call_tool {"name":"cdp.close","arguments":{}}`,
 		serverDo(loadState)},
 })

@@ -317,7 +317,8 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	case p.Origin.Transport == host.TransportHTTP:
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	default:
-		p.Roots = func() []string { return rootsOf(r.Session) }
+		stateless := frame.IsStateless(r)
+		p.Roots = func() []string { return rootsOf(r.Session, stateless) }
 	}
 	return p
 }
@@ -325,11 +326,12 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 // rootsTime is how long a client may take to list its roots.
 const rootsTime = 5 * time.Second
 
-// rootsOf returns the folders that a client on this machine works in: its roots or, if it has no such thing, the
-// working folder. They are asked for each time, because they change.
-func rootsOf(client *sdk.ServerSession) (folders []string) {
+// rootsOf returns the folders that a client on this machine works in: its roots or, if it has none or cannot be asked
+// for them in its revision, the working folder. They are asked for each time, because they change.
+func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string) {
+	init := client.InitializeParams()
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
-	if init := client.InitializeParams(); init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
+	if stateless || init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
 		if folder, err := os.Getwd(); err == nil {
 			folders = append(folders, folder)
 		}

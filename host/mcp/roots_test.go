@@ -50,7 +50,7 @@ func TestRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connect := func(roots *sdk.RootCapabilities) (*sdk.Client, *sdk.ClientSession) {
+	connect := func(revision string, roots *sdk.RootCapabilities) (*sdk.Client, *sdk.ClientSession) {
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()
 		go func() { _ = s.Stdio(context.Background(), toServer, fromServer) }()
@@ -58,14 +58,15 @@ func TestRoots(t *testing.T) {
 		c := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"},
 			&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{RootsV2: roots}})
 		session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient},
-			&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+			&sdk.ClientSessionOptions{ProtocolVersion: revision})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c, session
 	}
-	_, plain := connect(nil)
-	rooted, session := connect(&sdk.RootCapabilities{ListChanged: true})
+	_, plain := connect("2025-11-25", nil)
+	rooted, session := connect("2025-11-25", &sdk.RootCapabilities{ListChanged: true})
+	_, stateless := connect("2026-07-28", &sdk.RootCapabilities{}) // cannot be asked
 	send := func(by *sdk.ClientSession, name string) string {
 		t.Helper()
 		arguments, _ := json.Marshal(map[string]any{"name": "web.send", "arguments": map[string]string{"file": name}})
@@ -85,6 +86,7 @@ func TestRoots(t *testing.T) {
 	in := func(path string) string { return filepath.Join(dir, path) }
 	check(plain, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("work/d.txt"), `{"file":"/work/d.txt"}`)
+	check(stateless, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("one/a.txt"), denied)
 	check(plain, "../one/a.txt", relative)
 	check(plain, "none.txt", "does not exist")
