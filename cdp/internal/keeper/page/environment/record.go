@@ -204,13 +204,13 @@ func (c costs) add(name string, took float64) {
 	c[name].took += took
 }
 
-// first returns the largest costs of half a millisecond or more, each as a text.
-func (c costs) first(most int, format func(*cost) string) string {
+// first returns the largest costs, each as a text, without those of less than a hundredth of all.
+func (c costs) first(most int, all float64, format func(*cost) string) string {
 	var parts []string
 	for _, one := range slices.SortedFunc(maps.Values(c), func(a, b *cost) int {
 		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
 	}) {
-		if len(parts) < most && one.took >= 500 {
+		if len(parts) < most && one.took >= max(all/100, 500) {
 			parts = append(parts, format(one))
 		}
 	}
@@ -254,8 +254,8 @@ func summaryOf(events []traceEvent) *recording {
 	took := func(c *cost) string { return fmt.Sprintf("%.0f ms %s", c.took/1000, c.name) }
 	counted := func(c *cost) string { return took(c) + fmt.Sprintf(", %d times", c.count) }
 	for _, part := range []struct{ title, text string }{
-		{"self time of functions", self.first(8, took)}, {"work of the browser", work.first(5, counted)},
-		{fmt.Sprintf("slowest of %d requests", len(sent)), requests.first(3, took)},
+		{"self time of functions", self.first(8, busy, took)}, {"work of the browser", work.first(5, busy, counted)},
+		{fmt.Sprintf("slowest of %d requests", len(sent)), requests.first(3, end-begin, took)},
 	} {
 		if part.text != "" {
 			r.Text += part.title + ":\n  " + part.text + "\n"
