@@ -220,7 +220,7 @@ setTimeout(fails);
 		t.Fatal(exit(err))
 	}
 	for _, want := range []string{"error x2 twice true {a: 1} (/app:2:37)", "error twice false {a: 1} (/app:2:37)",
-		"debug quiet (/app:3:9)", "error TypeError: no such thing (fails /app:4:26)", "warning framed ("} {
+		"debug quiet (/app:3:9)", "error TypeError: no such thing (fails /app:4:26", "warning framed ("} {
 		if !strings.Contains("\n"+r.Text+"\n", "\n"+want) {
 			t.Errorf("%s is not in\n%s", want, r.Text)
 		}

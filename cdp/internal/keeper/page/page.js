@@ -700,7 +700,7 @@ function search(locator) {
 	if (locator.css !== undefined) {
 		const found = selected(locator.css);
 		if (found.length) return found; // otherwise a part of a control, or a box that is hidden, whose label is shown
-		return [...queryDocument(document, locator.css)].filter((el) => inTree(el) || isBox(el) && labelsOf(el).some(shown));
+		return [...queryDocument(document, locator.css)].filter((el) => shown(el) || isBox(el) && labelsOf(el).some(shown));
 	}
 	if (locator.text !== undefined) return textSearch(locator.text);
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);

@@ -102,7 +102,7 @@ func TestOffers(t *testing.T) {
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
 	harmless := strings.Fields("all authors batch before brief browser caller calls category clean client code " +
-		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run " +
+		"context continue-on-error coverage dataset debug describe detail diff docs drain dry-run " +
 		"effect env eval explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
