@@ -118,6 +118,9 @@ type Activity struct {
 	order     []string          // of downloads
 }
 
+// blockedByRule is why a request failed that a rule of the session blocks, which is no news.
+const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT"
+
 // NewActivity returns that of a page since an event. methods are those of the requests that were under way.
 func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 	return &Activity{page: page, Seq: seq, Pending: map[string]string{}, Loading: map[string]string{},
@@ -204,7 +207,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Network.loadingFinished":
 		a.over(p.RequestID)
 	case "Network.loadingFailed":
-		if !p.Canceled {
+		if !p.Canceled && p.ErrorText != blockedByRule {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
 		}
 		a.over(p.RequestID)

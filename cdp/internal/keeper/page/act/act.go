@@ -349,9 +349,6 @@ type uploaded struct {
 	Files []uploadedFile `json:"files"`
 }
 
-// Step implements [page.Step].
-func (u *uploaded) Step() (string, any) { return u.URL, u }
-
 // uploadedFile is a file that the page has.
 type uploadedFile struct {
 	Name string `json:"name"`

@@ -29,10 +29,17 @@ type opened struct {
 
 // Step implements [page.Step].
 func (o *opened) Step() (string, any) {
-	if o.Caused == nil && o.Status < 400 {
+	rest := page.Object{}
+	if o.Caused != nil {
+		rest["caused"] = o.Caused
+	}
+	if o.Status >= 400 {
+		rest["status"] = o.Status
+	}
+	if len(rest) == 0 {
 		return o.URL, nil
 	}
-	return o.URL, o
+	return o.URL, rest
 }
 
 // open opens an address and waits until the page can be used.

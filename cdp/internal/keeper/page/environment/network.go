@@ -23,7 +23,16 @@ type routeParams struct {
 
 // routeList are all rules; the first one that matches a request decides.
 type routeList struct {
-	Rules []routeRule `json:"rules"`
+	Rules   []routeRule `json:"rules"`
+	changed bool
+}
+
+// Step implements [page.Step]. The rules are known that steps make.
+func (r *routeList) Step() (string, any) {
+	if r.changed {
+		return "", nil
+	}
+	return "", r
 }
 
 type routeRule struct {
@@ -57,7 +66,7 @@ func route(v *page.Visit, p routeParams) (*routeList, *api.Error) {
 		}
 	}
 	all, err := v.Keeper.Routes(v.By, q)
-	r := &routeList{Rules: []routeRule{}}
+	r := &routeList{Rules: []routeRule{}, changed: p.Action != ""}
 	for _, rule := range all.Rules {
 		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, rule.Action, rule.Requests})
 	}
