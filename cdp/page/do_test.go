@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 func steps(list ...string) (p DoParams) {
@@ -88,5 +90,25 @@ func TestSecretsAndFilesOfSteps(t *testing.T) {
 	if _, err := run(t, c, Fill, FillParams{Element: "Password", Secret: "PASSWORD"}); err == nil ||
 		c.evaluate(t, "pass.value") != `""` {
 		t.Errorf("a secret of another origin: %s, %s", exit(err), c.evaluate(t, "pass.value"))
+	}
+}
+
+// TestPicturesOfSteps takes pictures in steps. They are in the content of the answer, in order, and not in its JSON.
+func TestPicturesOfSteps(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<title>Pictures</title><button>Go</button>`)
+	params, _ := json.Marshal(steps(`screenshot {"element":"Go"}`, `click {"element":"Go"}`, `screenshot {}`, `compare {}`))
+	done, err := c.send(t.Context(), c.pages, "do", string(params))
+	if err != nil {
+		t.Fatal(exit(err))
+	}
+	if len(done.Content) != 2 || len(done.Data) > 600 || strings.Contains(string(done.Data), "iVBOR") {
+		t.Fatalf("%d pictures beside %.600s", len(done.Content), done.Data)
+	}
+	for i, picture := range done.Content {
+		if picture.Type != host.ContentImage || picture.MIME != "image/png" || !strings.HasPrefix(picture.Data, "iVBOR") ||
+			!strings.Contains(string(done.Data), fmt.Sprintf(`"content %d"`, i+1)) {
+			t.Errorf("%s %s, %.20s; %s", picture.Type, picture.MIME, picture.Data, done.Data)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if len(done.Before) > 0 {
 		done.Data = prepend("before", done.Before, done.Data)
 	}
-	return &host.Result{Data: done.Data, Warnings: done.Warnings, Subject: done.Subject}, nil
+	return &host.Result{Data: done.Data, Content: c.content, Warnings: done.Warnings, Subject: done.Subject}, nil
 }
 
 // prepend returns an object with one more member, which comes first.
@@ -56,7 +56,8 @@ type invocation struct {
 	*host.Request
 	provider *Provider
 	secrets  map[string]api.PageSecret
-	opens    bool // its first step opens a page
+	opens    bool           // its first step opens a page
+	content  []host.Content // pictures and other files that steps of do return
 }
 
 // verb runs a verb in one trip to the keeper.
@@ -242,8 +243,23 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 		done.Warnings = append(done.Warnings, ended.Warnings...)
 		done.Subject = cmp.Or(ended.Subject, done.Subject)
 	}
+	for i := range sum.Results {
+		c.takeContent(steps[sum.Results[i].Step-1].Tool, &sum.Results[i])
+	}
 	done.Data, err = manifest.Marshal(sum)
 	return done, err
+}
+
+// takeContent moves the file that a step returns, such as a picture, from its result into the content of the call.
+func (c *invocation) takeContent(tool string, r *api.StepResult) {
+	r.Result = manifest.ReplaceBinary(r.Result, tools.Tool(tool).Returns, func(data, media string) any {
+		block := host.Content{Type: host.ContentImage, Data: data, MIME: media}
+		if !strings.HasPrefix(media, "image/") {
+			block.Type, block.URI = host.ContentResource, "page:"+tool
+		}
+		c.content = append(c.content, block)
+		return fmt.Sprintf("content %d", len(c.content))
+	})
 }
 
 // doPart runs steps in one trip, and adds what they did to sum.

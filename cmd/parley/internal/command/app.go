@@ -431,7 +431,22 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	if text != nil {
 		return WriteText(a, text)
 	}
+	WriteLines(a.Err, "content ", contentLines(env.Content))
 	return a.PrintDocument(env.Data)
+}
+
+// contentLines says what the blocks of a result are that are not its data, and where their content is.
+func contentLines(blocks []host.Content) (lines []string) {
+	for i, c := range blocks {
+		where := c.URI
+		if c.Data != "" {
+			where = "--json prints it"
+		}
+		what := []string{cmp.Or(c.MIME, string(c.Type)), c.Text, where}
+		what = slices.DeleteFunc(what, func(part string) bool { return part == "" })
+		lines = append(lines, fmt.Sprintf("%d: %s", i+1, manifest.CleanLine(strings.Join(what, ", "))))
+	}
+	return lines
 }
 
 // Text returns what writes a formatted text.
