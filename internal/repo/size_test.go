@@ -47,12 +47,12 @@ var maxLines = map[string]int{
 	"internal/slots":           212,
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      6006, // what the plugin page uses of it; contexts
-	"cdp/page":                 766,  // words of page, what its calls need; the comparison of pictures
+	"cdp/page":                 780,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9288, // names of downloads; certificates, logins and headers of origins
-	"cdp/internal/keeper/page": 6036, // fields and lists that pages make; archives; recordings; source maps; PDFs
+	"cdp/internal/keeper/page": 6050, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13115, // subjects; addresses; imports; signals of servers; texts in files
+	"cmd":                      13128, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
