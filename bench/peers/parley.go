@@ -91,8 +91,7 @@ func parleyScripted(do func(steps ...string) string, program func(source string)
 		"watch": {do(open, `["text"]`),
 			do(`{"tool":"wait","params":{"text":"<~(Price: [0-9]+)~>","gone":true}}`, `["text"]`)},
 		"error": {do(open, `["click","Pay"]`, `["console"]`)},
-		// No rule is for images, whatever their address is.
-		"mock": {do(open, `["requests"]`), do(`["route","block","*<~GET http://[^/]+(/[^? ]+)\S* image~>*"]`,
+		"mock": {do(`{"tool":"route","params":{"action":"block","resource":"image"}}`,
 			`["route","mock","*/api/left","{\"left\":0}"]`, open)},
 		"article": {do(open, `{"tool":"text","params":{"main":true}}`)},
 		"program": {program(sums)},

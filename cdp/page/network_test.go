@@ -387,6 +387,18 @@ func TestRoutes(t *testing.T) {
 	if got := fetched("/data?blocked"); got != `"200other"` {
 		t.Errorf("a rule that replaced another: %s", got)
 	}
+	route(RouteParams{Action: "block", Resource: "image"}) // and not what is fetched from its address
+	route(RouteParams{Action: "mock", Resource: "script", Body: "window.ran = true"})
+	loaded := c.evaluate(t, `new Promise(done => { const i = new Image, s = document.createElement("script"), said = []
+		i.onload = i.onerror = s.onload = s.onerror = (e) => said.push(e.target.localName + e.type) > 1 && done(said.sort() + window.ran)
+		i.src = s.src = "/data"; document.head.append(s) })`)
+	if got := fetched("/data"); loaded != `"imgerror,scriptloadtrue"` || got != `"200other"` {
+		t.Errorf("%s, fetched %s", loaded, got)
+	}
+	r = route(RouteParams{})
+	if r.Rules[0].Resource != "script" || r.Rules[1].Resource != "image" || r.Rules[1].Requests != 1 {
+		t.Errorf("%+v", r)
+	}
 	if r = route(RouteParams{Action: "remove"}); len(r.Rules) != 0 || !strings.Contains(fetched("/data"), "GET") {
 		t.Errorf("%+v", r)
 	}

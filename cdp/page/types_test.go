@@ -336,13 +336,14 @@ type EvaluateResult struct {
 }
 
 type RouteParams struct {
-	Action  string            `json:"action,omitempty"`
-	Address string            `json:"address,omitempty"`
-	Body    string            `json:"body,omitempty"`
-	Status  int               `json:"status,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Method  string            `json:"method,omitempty"`
-	Delay   int64             `json:"delay,omitempty"`
+	Action   string            `json:"action,omitempty"`
+	Address  string            `json:"address,omitempty"`
+	Resource string            `json:"resource,omitempty"`
+	Body     string            `json:"body,omitempty"`
+	Status   int               `json:"status,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
+	Method   string            `json:"method,omitempty"`
+	Delay    int64             `json:"delay,omitempty"`
 }
 
 type RouteResult struct {
@@ -352,6 +353,7 @@ type RouteResult struct {
 type RouteRule struct {
 	Address  string `json:"address"`
 	Method   string `json:"method,omitempty"`
+	Resource string `json:"resource,omitempty"`
 	Action   string `json:"action"`
 	Requests int    `json:"requests"`
 }

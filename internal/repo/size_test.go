@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      6006, // what the plugin page uses of it; contexts
 	"cdp/page":                 780,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9288, // names of downloads; certificates, logins and headers of origins
-	"cdp/internal/keeper/page": 6050, // fields and lists that pages make; archives; recordings; source maps; PDFs
+	"cdp/internal/keeper":      9295, // names of downloads; certificates, logins and headers of origins
+	"cdp/internal/keeper/page": 6056, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
 	"cmd":                      13128, // subjects; addresses; imports; signals of servers; texts in files

@@ -317,6 +317,7 @@ type RouteRule struct {
 	// URL is a pattern: "*" matches any number of characters, "?" one, and a backslash escapes.
 	URL    string `json:"url"`
 	Method string `json:"method,omitempty"` // "": any
+	Type   string `json:"type,omitempty"`   // of the resource, as Network.ResourceType; "": any
 	// Action is mock, block or delay.
 	Action  string            `json:"action"`
 	Status  int               `json:"status,omitempty"` // mock; 0: 200
@@ -357,6 +358,7 @@ type Routed struct {
 type RoutedRule struct {
 	URL      string `json:"url"`
 	Method   string `json:"method,omitempty"`
+	Type     string `json:"type,omitempty"`
 	Action   string `json:"action"`
 	Requests int    `json:"requests"`
 }

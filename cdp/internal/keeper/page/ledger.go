@@ -119,7 +119,7 @@ type Activity struct {
 }
 
 // blockedByRule is why a request failed that a rule of the session blocks, which is no news.
-const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT"
+const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT.Inspector"
 
 // NewActivity returns that of a page since an event. methods are those of the requests that were under way.
 func NewActivity(page string, seq int64, methods map[string]string) *Activity {

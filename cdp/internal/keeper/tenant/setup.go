@@ -189,7 +189,7 @@ type RouteRule struct {
 // patternsOf returns what Chrome pauses for a set-up.
 func patternsOf(s *setup) (all []*fetch.RequestPattern) {
 	for _, r := range s.Rules {
-		all = append(all, &fetch.RequestPattern{URLPattern: r.URL})
+		all = append(all, &fetch.RequestPattern{URLPattern: r.URL, ResourceType: network.ResourceType(r.Type)})
 	}
 	for _, of := range slices.Concat(slices.Collect(maps.Keys(s.Headers)), s.Trusted) {
 		all = append(all, &fetch.RequestPattern{URLPattern: of + "/*"})
@@ -224,12 +224,13 @@ func entries(headers map[string]string) (all []*fetch.HeaderEntry) {
 func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	id := fetch.RequestID(scan.Text(params, "requestId"))
 	method, url := scan.Text(params, "request", "method"), scan.Text(params, "request", "url")
+	resource := scan.Text(params, "resourceType")
 	rule := &RouteRule{} // without an action the request goes on
 	var headers []*fetch.HeaderEntry
 	if set := ss.BySession[t.Owner]; set != nil {
 		headers = set.headersOf(params)
 		for _, r := range slices.Backward(set.Rules) {
-			if r.matches(method, url) {
+			if r.matches(method, url, resource) {
 				rule = r
 			}
 		}
@@ -266,8 +267,9 @@ func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRul
 	}
 }
 
-func (r *RouteRule) matches(method, url string) bool {
-	return (r.Method == "" || strings.EqualFold(r.Method, method)) && matchesURL(r.URL, url)
+func (r *RouteRule) matches(method, url, resource string) bool {
+	return (r.Method == "" || strings.EqualFold(r.Method, method)) && (r.Type == "" || r.Type == resource) &&
+		matchesURL(r.URL, url)
 }
 
 // matchesURL reports whether a URL matches a pattern, as Chrome decides. It takes at most the product of their lengths.

@@ -104,7 +104,8 @@ func (e *Verbs) Routes(by api.Caller, q api.RouteRequest) (api.Routed, *api.Erro
 	all := api.Routed{Rules: []api.RoutedRule{}}
 	if set := e.Owners.Setups.BySession[by.SessionKey()]; set != nil {
 		for _, r := range set.Rules {
-			all.Rules = append(all.Rules, api.RoutedRule{URL: r.URL, Method: r.Method, Action: r.Action, Requests: r.Requests})
+			all.Rules = append(all.Rules, api.RoutedRule{URL: r.URL, Method: r.Method, Type: r.Type, Action: r.Action,
+				Requests: r.Requests})
 		}
 	}
 	return all, nil
@@ -128,7 +129,9 @@ func (e *Verbs) changeRules(session string, q api.RouteRequest) *api.Error {
 	}
 	if set := e.Owners.Setups.BySession[session]; set != nil && q.Rules == nil {
 		for _, present := range set.Rules {
-			replaced := func(r api.RouteRule) bool { return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) }
+			replaced := func(r api.RouteRule) bool {
+				return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) && r.Type == present.Type
+			}
 			if !slices.Contains(q.Remove, present.URL) && !slices.ContainsFunc(q.Add, replaced) {
 				rules = append(rules, present)
 			}

@@ -12,13 +12,14 @@ import (
 )
 
 type routeParams struct {
-	Action  string            `json:"action"` // mock, block, delay, remove, or "" to list
-	Address string            `json:"address"`
-	Body    string            `json:"body"`
-	Status  int               `json:"status"`
-	Headers map[string]string `json:"headers"`
-	Method  string            `json:"method"`
-	Delay   int64             `json:"delay"` // milliseconds
+	Action   string            `json:"action"` // mock, block, delay, remove, or "" to list
+	Address  string            `json:"address"`
+	Resource string            `json:"resource"` // image, ..; "" for anything
+	Body     string            `json:"body"`
+	Status   int               `json:"status"`
+	Headers  map[string]string `json:"headers"`
+	Method   string            `json:"method"`
+	Delay    int64             `json:"delay"` // milliseconds
 }
 
 // routeList are all rules; the first one that matches a request decides.
@@ -37,7 +38,8 @@ func (r *routeList) Step() (string, any) {
 
 type routeRule struct {
 	Address  string `json:"address"`
-	Method   string `json:"method,omitempty"` // "" for any
+	Method   string `json:"method,omitempty"`   // "" for any
+	Resource string `json:"resource,omitempty"` // "" for any
 	Action   string `json:"action"`
 	Requests int    `json:"requests"` // that it has matched
 }
@@ -51,12 +53,15 @@ func route(v *page.Visit, p routeParams) (*routeList, *api.Error) {
 		q.Rules = &[]api.RouteRule{}
 	case p.Action == "remove":
 		q.Remove = []string{p.Address}
-	case p.Address == "":
+	case p.Address == "" && p.Resource == "":
 		return nil, page.Invalid("/address", "a pattern such as */api/*", "none", "")
 	case p.Action == "delay" && p.Delay == 0:
 		return nil, page.Invalid("/delay", "milliseconds, such as 1000", "none", "")
 	default:
-		rule := page.Object{"url": p.Address, "action": p.Action, "delay_ms": p.Delay, "method": p.Method}
+		rule := page.Object{"url": cmp.Or(p.Address, "*"), "action": p.Action, "delay_ms": p.Delay, "method": p.Method}
+		if p.Resource != "" {
+			rule["type"] = strings.ToUpper(p.Resource[:1]) + p.Resource[1:]
+		}
 		if p.Action == "mock" {
 			maps.Copy(rule, page.Object{"body": p.Body, "headers": p.Headers, "status": p.Status})
 		}
@@ -68,7 +73,8 @@ func route(v *page.Visit, p routeParams) (*routeList, *api.Error) {
 	all, err := v.Keeper.Routes(v.By, q)
 	r := &routeList{Rules: []routeRule{}, changed: p.Action != ""}
 	for _, rule := range all.Rules {
-		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, rule.Action, rule.Requests})
+		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, strings.ToLower(rule.Type), rule.Action,
+			rule.Requests})
 	}
 	return r, err
 }
