@@ -55,15 +55,16 @@ func TestRecord(t *testing.T) {
 			" await new Promise(d => f.onload = d)",
 			`ms inside /echo:1:24`},
 	} {
-		steps := fmt.Appendf(nil, `[{"tool":"record","params":{"action":"start"}},{"tool":"evaluate","params":{"expression":%q}},`+
-			`{"tool":"record","params":{"action":"stop","trace":true}}]`, test.script)
-		var p DoParams
-		if err := json.Unmarshal(steps, &p.Steps); err != nil {
-			t.Fatal(err)
-		}
-		done, err := run(t, c, Do, p)
-		if err != nil {
+		steps := fmt.Sprintf(`{"steps":[{"tool":"record","params":{"action":"start"}},{"tool":"evaluate","params":{"expression":%q}},`+
+			`{"tool":"record","params":{"action":"stop","trace":true}}]}`, test.script)
+		sent, err := c.send(t.Context(), c.pages, "do", steps)
+		if err != nil || len(sent.Content) != 1 {
 			t.Fatalf("%s: %s", test.script, exit(err))
+		}
+		var done DoResult
+		whole := strings.Replace(string(sent.Data), "content 1", sent.Content[0].Data, 1)
+		if err := json.Unmarshal([]byte(whole), &done); err != nil {
+			t.Fatal(err)
 		}
 		var r RecordResult
 		if err := json.Unmarshal([]byte(effects(done.Results[len(done.Results)-1].Result)), &r); err != nil {
