@@ -166,7 +166,9 @@ func (f *file) addOperator(t table) {
 	f.proxy = t.oneOf("proxy", proxyNone, proxyEnvironment)
 	f.audit = t.oneOf("audit", AuditOn, AuditRequired, AuditOff)
 	hosts, given := t.list("attach")
-	f.attach = emptyIf[string](given)
+	if given {
+		f.attach = []string{} // an empty list says something: none
+	}
 	for _, element := range hosts {
 		o, err := origin.Parse("http://" + element.text)
 		if err != nil || o.Wildcard || o.Port != 80 {
@@ -177,7 +179,9 @@ func (f *file) addOperator(t table) {
 		f.attach = append(f.attach, o.Host)
 	}
 	items, given := t.list("networks")
-	f.networks = emptyIf[netip.Prefix](given)
+	if given {
+		f.networks = []netip.Prefix{}
+	}
 	for _, element := range items {
 		network, err := netip.ParsePrefix(element.text)
 		if err != nil || network != network.Masked() {
@@ -187,14 +191,6 @@ func (f *file) addOperator(t table) {
 		}
 		f.networks = append(f.networks, network)
 	}
-}
-
-// emptyIf returns an empty list, which says "none", if one is given, and nil, which says nothing, otherwise.
-func emptyIf[T any](given bool) []T {
-	if given {
-		return []T{}
-	}
-	return nil
 }
 
 func (f *file) addPlugin(all, t table, name string) {
