@@ -318,7 +318,7 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	default:
 		stateless := frame.IsStateless(r)
-		p.Roots = func() []string { return rootsOf(r.Session, stateless) }
+		p.Roots = sync.OnceValue(func() []string { return rootsOf(r.Session, stateless) })
 	}
 	return p
 }
@@ -327,7 +327,7 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 const rootsTime = 5 * time.Second
 
 // rootsOf returns the folders that a client on this machine works in: its roots or, if it has none or cannot be asked
-// for them in its revision, the working folder. They are asked for each time, because they change.
+// for them in its revision, the working folder. They are asked for in each request, because they change.
 func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string) {
 	init := client.InitializeParams()
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
