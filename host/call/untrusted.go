@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -65,6 +66,17 @@ func (r *run) markStep(one any, boundary string) {
 func returnsOf(t *manifest.Tool) (returns any) {
 	_ = json.Unmarshal(t.Returns, &returns)
 	return returns
+}
+
+// marked matches a text between the lines that [run.markUntrusted] puts around it.
+var marked = lazy.Pattern(`(?s)^<page (\d{8})>\n(.*)\n</page (\d{8})>$`)
+
+// Unmarked returns a text of a result as it was before it was marked as untrusted. Any other text stays as it is.
+func Unmarked(text string) string {
+	if at := marked().FindStringSubmatch(text); at != nil && at[1] == at[3] {
+		return at[2]
+	}
+	return text
 }
 
 // bounded returns a value with its untrusted texts inside a boundary. It follows properties and items of the schema.

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/session"
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -145,11 +145,8 @@ func (o *OutFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// boundary is what the host puts around a text that a page wrote, and the text.
-var boundary = lazy.Pattern(`(?s)^<page (\d{8})>\n(.*)\n</page (\d{8})>$`)
-
 // content returns the member of a result that its schema declares as a text of a media type, or as base64, without its
-// boundary, and the members beside it.
+// boundary, and the other members.
 func content(data, returns json.RawMessage) (text, media string, beside map[string]json.RawMessage) {
 	var schema struct {
 		Properties map[string]struct{ ContentMediaType, ContentEncoding string }
@@ -164,17 +161,14 @@ func content(data, returns json.RawMessage) (text, media string, beside map[stri
 		if !ok {
 			continue
 		}
-		if at := boundary().FindStringSubmatch(text); at != nil && at[1] == at[3] {
-			text = at[2]
-		}
 		delete(beside, name)
-		return text, of.ContentMediaType, beside
+		return call.Unmarked(text), of.ContentMediaType, beside
 	}
 	return "", "", nil
 }
 
 // Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns
-// what is beside it, too.
+// the other members, too.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 	text, media, beside := content(data, o.Returns)
 	if o.Filtered {
