@@ -90,7 +90,11 @@ func (c *invocation) compare(ctx context.Context, _ string, params json.RawMessa
 			return done, e
 		}
 	}
-	r, drawn := comparePictures(pictures[0], pictures[1], q.Threshold)
+	var drawn *image.RGBA
+	if q.Picture {
+		drawn = image.NewRGBA(pictures[0].Rect.Union(pictures[1].Rect))
+	}
+	r := comparePictures(pictures[0], pictures[1], q.Threshold, drawn)
 	if q.Picture && !r.Same {
 		var out bytes.Buffer
 		_ = png.Encode(&out, drawn) // a buffer takes all
@@ -158,21 +162,21 @@ func decode(file []byte) (*image.RGBA, error) {
 // maxBoxes bounds the boxes in an answer. Differences that are less than boxGap pixels apart are in one box.
 const maxBoxes, boxGap = 20, 16
 
-// comparePictures compares opaque pictures. In the one that it draws, what differs is red.
-func comparePictures(a, b *image.RGBA, threshold float64) (r difference, drawn *image.RGBA) {
+// comparePictures compares opaque pictures. In drawn, which may be nil, what differs is made red.
+func comparePictures(a, b *image.RGBA, threshold float64, drawn *image.RGBA) (r difference) {
 	all := a.Rect.Union(b.Rect)
-	drawn = image.NewRGBA(all)
 	cells := map[image.Point]image.Rectangle{}
 	for y := range all.Dy() {
 		for x := range all.Dx() {
 			at, c := image.Pt(x, y), b.RGBAAt(x, y)
-			if at.In(a.Rect) && at.In(b.Rect) && isNear(a.RGBAAt(x, y), c, threshold) {
-				gray := 255 - (255-color.GrayModel.Convert(c).(color.Gray).Y)/8
-				drawn.SetRGBA(x, y, color.RGBA{gray, gray, gray, 255})
+			same := at.In(a.Rect) && at.In(b.Rect) && isNear(a.RGBAAt(x, y), c, threshold)
+			if drawn != nil {
+				drawn.SetRGBA(x, y, shade(c, same))
+			}
+			if same {
 				continue
 			}
 			r.Pixels++
-			drawn.SetRGBA(x, y, color.RGBA{R: 255, A: 255})
 			cell := at.Div(boxGap)
 			cells[cell] = cells[cell].Union(image.Rectangle{at, at.Add(image.Pt(1, 1))})
 		}
@@ -188,7 +192,16 @@ func comparePictures(a, b *image.RGBA, threshold float64) (r difference, drawn *
 	if more := len(boxes) - maxBoxes; more > 0 {
 		r.LeftOut = fmt.Sprintf("%d smaller boxes (picture shows all)", more)
 	}
-	return r, drawn
+	return r
+}
+
+// shade returns the color of a pixel in the picture of what differs: pale gray if it is the same, and red otherwise.
+func shade(c color.RGBA, same bool) color.RGBA {
+	if !same {
+		return color.RGBA{R: 255, A: 255}
+	}
+	gray := 255 - (255-color.GrayModel.Convert(c).(color.Gray).Y)/8
+	return color.RGBA{gray, gray, gray, 255}
 }
 
 // isNear reports whether two colors look the same. The threshold is 0 for equal ones, and 1 for any (Kotsarenko and
