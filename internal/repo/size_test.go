@@ -23,13 +23,13 @@ import (
 var maxLines = map[string]int{
 	".":                        787,  // the plugin page; rules of origins
 	"manifest":                 9868, // names of built-in plugins
-	"host/call":                2709, // rules for the parts of a call; files that a tool makes; a client's roots
+	"host/call":                2717, // rules for the parts of a call; files that a tool makes; what marks texts, and back
 	"host/overlay":             541,  // the edits themselves, from host
 	"host/search":              182,
 	"host/redact":              564,  // blocks of content, from host
 	"host/session":             466,  // names of sessions and media types of results, from host
 	"host":                     1864, // what a call acted on; a client's roots
-	"host/policy":              3103, // what has no effect on built-in plugins; certificates and logins of origins
+	"host/policy":              3101, // what has no effect on built-in plugins; certificates and logins of origins
 	"host/egress":              817,
 	"host/protect":             772,   // times of files, from host
 	"host/internal/index":      3336,  // the file of merged segments, which host had
@@ -47,12 +47,12 @@ var maxLines = map[string]int{
 	"internal/slots":           212,
 	"internal/wire":            370,  // a command that starts this binary, from host
 	"cdp":                      6006, // what the plugin page uses of it; contexts
-	"cdp/page":                 780,  // words of page, what its calls need; the comparison of pictures
+	"cdp/page":                 791,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9295, // names of downloads; certificates, logins and headers of origins
 	"cdp/internal/keeper/page": 6056, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13128, // subjects; addresses; imports; signals of servers; texts in files
+	"cmd":                      13124, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
@@ -131,7 +131,7 @@ var manyFields = map[string]int{
 	"host/record/audit.Record":       29,
 	"host.Event":                     33,
 	"host.Record":                    28,
-	"host.StepOptions":               22,
+	"host.StepOptions":               22, // of which three say where in the browsers a call is
 	"manifest.Manifest":              21,
 	"manifest.Tool":                  28,
 	"manifest.ToolDocs":              38,

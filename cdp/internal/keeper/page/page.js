@@ -57,8 +57,10 @@ const scrollIntoView = (el, how) => scrollOwn(pictured(el), how);
 
 // rectOf returns the box of an element, that of an area on its image.
 function rectOf(el) {
-	const image = pictured(el), box = ownRect(image), at = (attribute(el, "coords") || "").split(/[\s,]+/).map(Number);
-	if (image === el || at.length < 3 || !box.width) return box;
+	const image = pictured(el), box = ownRect(image);
+	if (image === el || !box.width) return box;
+	const at = (attribute(el, "coords") || "").split(/[\s,]+/).map(Number);
+	if (at.length < 3) return box;
 	const [x, y, r] = at, points = at.length > 3 ? at : [x - r, y - r, x + r, y + r]; // of a circle
 	const side = (odd) => points.filter((_, i) => i % 2 === odd), left = Math.min(...side(0)), top = Math.min(...side(1));
 	return new DOMRect(box.x + left, box.y + top, Math.max(...side(0)) - left, Math.max(...side(1)) - top);
@@ -159,8 +161,8 @@ const known = new Set([...interactive, ...containers, ...set("application blockq
 const namedByContent = set("button cell gridcell checkbox columnheader rowheader heading link menuitem " +
 	"menuitemcheckbox menuitemradio option radio row switch tab tooltip treeitem DisclosureTriangle LabelText " +
 	"legend comment");
-const globalStates = "atomic busy controls current describedby details dropeffect flowto keyshortcuts label labelledby " +
-	"live owns relevant roledescription";
+const globalStates = ("atomic busy controls current describedby details dropeffect flowto keyshortcuts label labelledby " +
+	"live owns relevant roledescription").split(" ");
 const sectioning = "article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]," +
 	"[role=region]";
 
@@ -187,7 +189,7 @@ function role(el) {
 	for (const word of words.toLowerCase().split(/\s+/)) {
 		if (!known.has(word)) continue;
 		if (word === "none" || word === "presentation") {
-			if (focusable(el) || globalStates.split(" ").some((s) => has(el, "aria-" + s))) break;
+			if (focusable(el) || globalStates.some((s) => has(el, "aria-" + s))) break;
 			return "none";
 		}
 		return word === "img" ? "image" : word === "directory" ? "list" : word;
@@ -813,9 +815,11 @@ function tree(el, depth = 0) {
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
 	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
-	if (shown && tag(el) === "select") {
-		if (!withOptions) optionsLeft += el.length;
-		return [control(!withOptions ? [] : [...el.options].map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
+	if (shown && isSelect(el)) {
+		const options = [...el.options];
+		if (withOptions) return [control(options.map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
+		optionsLeft += options.length;
+		return [control([])];
 	}
 	if (shown && leaves.has(own)) {
 		if (!["heading", "treeitem", "combobox"].includes(own)) return [control([])];
@@ -1151,8 +1155,8 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 	};
 	const widen = (least) => { gap = Math.max(gap, least); };
 	const newLine = () => { gap = gap < 2 ? 2 : 3; };
-	// apart writes something apart, and then what finish makes of it.
-	const apart = (fill, finish) => {
+	// enclose writes something on its own, and then what finish makes of it.
+	const enclose = (fill, finish) => {
 		const before = [out, gap, lead], size = out.length;
 		spent += size;
 		out = "";
@@ -1183,7 +1187,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		for (const cell of children(el)) {
 			if (!isElement(cell) || excluded(cell)) continue;
 			let words = "";
-			apart(() => write(cell, depth + 1), (inner) => { words = inner.replace(/\s*\n\s*/g, " ").replaceAll("|", "\\|"); });
+			enclose(() => write(cell, depth + 1), (inner) => { words = inner.replace(/\s*\n\s*/g, " ").replaceAll("|", "\\|"); });
 			fill();
 			for (let i = 0; i < Math.min(cell.colSpan || 1, 99); i++) {
 				left[cells.length] = cell.rowSpan - 1;
@@ -1257,12 +1261,12 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 				numbers.set(up, has(el, "value") ? el.value : numbers.has(up) ? numbers.get(up) + 1 : up.start);
 				bullet = `${numbers.get(up)}. `;
 			}
-			apart(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)));
+			enclose(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)));
 		} else if (kind === "hr") put("---");
-		else if (kind === "blockquote") apart(inside, (inner) => inner.replace(/^.*$/gm, (line) => `> ${line}`.trimEnd()));
-		else if (level) apart(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/\s*\n\s*/g, " ")}`);
-		else if (mark) apart(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
-		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) apart(inside, (inner) => linked(inner, href));
+		else if (kind === "blockquote") enclose(inside, (inner) => inner.replace(/^.*$/gm, (line) => `> ${line}`.trimEnd()));
+		else if (level) enclose(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/\s*\n\s*/g, " ")}`);
+		else if (mark) enclose(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
+		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) enclose(inside, (inner) => linked(inner, href));
 		else inside();
 		widen(wide);
 	};
@@ -1681,7 +1685,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	if (focuses) focus(el, all);
 	prepare(el);
 	if (guards) guard(el, other);
-	return {...at, ...toward, checked: isChecked(el), ...how.field && kind(el, given), ...here()};
+	return {...at, ...toward, checked: isChecked(el), ...how.field && fieldState(el, given), ...here()};
 }
 
 // beside returns how many items of a list two elements are apart, and what the first one says of keys that move it.
@@ -1791,12 +1795,12 @@ function focus(el, all = true) {
 
 function focusOn(el) {
 	focus(el);
-	return kind(el);
+	return fieldState(el);
 }
 
-// kind says how a field takes a value, what it holds, what it says that it takes, and what the browser would make of a
+// fieldState says how a field takes a value, what it holds, what it says that it takes, and what the browser would make of a
 // value.
-function kind(el, given = "") {
+function fieldState(el, given = "") {
 	const probe = tag(el) === "input" && el.cloneNode(), own = probe && inputRoles[el.type];
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
@@ -1839,7 +1843,7 @@ function scrollEnd(el, end) {
 	return {};
 }
 
-// area returns the box of an element in the document; without one that of the document, which is bounded.
+// area returns the box of an element in the document; without one that of the document.
 function area(el) {
 	const scroll = {x: scrollX, y: scrollY};
 	if (!el) {

@@ -403,8 +403,8 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 // chooserTime is how long a click may take to open a chooser of files.
 const chooserTime = 2 * time.Second
 
-// giveToOpener gives files to an element that is no file input: it drops them on it, or clicks it and gives them to the
-// chooser that it opens.
+// giveToOpener gives files to an element that is not a file input: it drops them on it, or clicks it and gives them to
+// the chooser that it opens.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	dropped, err := drop(v, start, paths)
 	if err != nil || dropped {

@@ -63,7 +63,7 @@ type begun struct {
 	Keys  string // of a drag: what the element says of keys
 	field
 	Checked                 bool
-	Opener                  bool // it is no file input
+	Opener                  bool // it is not a file input
 	Hidden                  bool // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure
