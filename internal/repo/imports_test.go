@@ -75,7 +75,7 @@ var layers = map[string][]string{
 	},
 	"host/call": {
 		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/search",
-		"host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/session", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
