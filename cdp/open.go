@@ -78,18 +78,11 @@ func (b *browsers) opened(ctx context.Context, r *host.Request, q openParams) (*
 			return nil, nil, err
 		}
 	}
-	c, err := b.start(ctx, r.Options.Browser, q)
+	c, notes, err := b.start(ctx, r.Options.Browser, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	notes := c.Notes()
-	c = onBehalfOf(c, r)
-	if c.Started() {
-		if s, err := c.Status(ctx, false); err == nil {
-			notes = append(notes, s.Notes...)
-		}
-	}
-	return c, notes, nil
+	return onBehalfOf(c, r), notes, nil
 }
 
 // MissingPage returns the step that opens a page, and a browser if none is open, if the tool of a job requires it and
@@ -131,11 +124,11 @@ var (
 )
 
 // start connects to the keeper of a browser, which it starts if there is none.
-func (b *browsers) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
+func (b *browsers) start(ctx context.Context, name string, q openParams) (*keeper.Client, []string, error) {
 	plain := q.Attach == "" && q.UserDataDir == "" && q.Chrome == "" && !q.Headed
 	if plain {
 		if c, err := b.client(ctx, name); err == nil {
-			return c, nil
+			return c, nil, nil
 		}
 	}
 	cfg := keeper.Config{
@@ -149,22 +142,28 @@ func (b *browsers) start(ctx context.Context, name string, q openParams) (*keepe
 	if q.Attach != "" && b.cfg.AttachHosts != nil {
 		var err error
 		if cfg.AttachHosts, err = b.cfg.AttachHosts(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if q.Attach == "" {
 		found, err := findChrome(q.Chrome, b.cfg.Env, b.cfg.Chrome)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		b.cfg.Debug("browser: %s: %s", found.Path, found.Why())
 		cfg.Chrome, cfg.FoundBy, cfg.Why = found.Path, found.From, found.Why()
 	}
 	c, err := keeper.Start(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return b.add(name, c), nil
+	notes := c.Notes()
+	if c.Started() {
+		if s, err := c.Status(ctx, false); err == nil {
+			notes = append(notes, s.Notes...)
+		}
+	}
+	return b.add(name, c), notes, nil
 }
 
 // FindChrome returns the path of the browser that open would start, and a sentence that says why it is that one. The

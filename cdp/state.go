@@ -149,7 +149,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 				strings.Join(saved.Origins, ", "))
 		}
 	}
-	c, err := b.clientFor(ctx, r)
+	c, notes, err := b.opened(ctx, r, openParams{}) // as open does: what is loaded is for a page that is opened next
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,6 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 		return nil, err
 	}
 	s.touch(q.Name)
-	var notes []string
 	for _, origin := range done.Left {
 		notes = append(notes, fmt.Sprintf("sessionStorage of %s belongs to a page: open one and load again to have it, too",
 			origin))

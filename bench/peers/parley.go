@@ -82,14 +82,14 @@ return (await tools.text.hash({text})).hex;`
 )
 
 // parleyScripted returns the jobs that differ at the command line and over MCP only by how a call is written.
-func parleyScripted(do func(steps ...string) string, program func(source string) string) map[string]script {
+func parleyScripted(do func(steps ...string) string, program func(source string) string, wait string) map[string]script {
 	return map[string]script{
 		"busy": {do(`["record","start"]`, open, `["record","stop"]`)},
 		"form": {do(open, `["check","Post"]`, `["fill","Day","2026-12-24"]`, `["upload","Label","FILE"]`,
 			`["fill","Card number","4111"]`, `["click","Order"]`)},
 		"stock": {do(open, expression(stockBegin)), do(expression(soldOut))},
 		"watch": {do(open, `["text"]`),
-			do(`{"tool":"wait","params":{"text":"<~(Price: [0-9]+)~>","gone":true}}`, `["text"]`)},
+			wait},
 		"error": {do(open, `["click","Pay"]`, `["console"]`)},
 		"mock": {do(`{"tool":"route","params":{"action":"block","resource":"image"}}`,
 			`["route","mock","*/api/left","{\"left\":0}"]`, open)},
@@ -98,24 +98,25 @@ func parleyScripted(do func(steps ...string) string, program func(source string)
 	}
 }
 
-// A state is loaded into a browser that is open. Another connection of MCP may not replace it.
-const saveState, loadState = `["state","save","NAME"]`, `["open","about:blank"],["state","load","NAME"],` + open
+// Another connection of MCP may not replace a state.
+const saveState, loadState = `["state","save","NAME"]`, `["state","load","NAME"],` + open
 
 // What is compared is the part that was in the last picture.
 var nextEdition = []string{`["click","Next edition"]`, `["compare"]`}
 
-var parleyJobs = join(parleyScripted(do, program), map[string]script{
+var parleyJobs = join(parleyScripted(do, program, `parley page wait "<~(Price: [0-9]+)~>" --gone`), map[string]script{
 	"rows":    {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
-	"hash":    {do(open, `["click","Archive of March"]`), `sha256sum <~": (/[^"\\]+)~>`},
+	"hash":    {do(open, `["click","Archive of March"]`, `{"tool":"downloads","params":{"save":"archive.bin"}}`)},
 	"picture": {do(open), "parley page screenshot css=#poster", do(nextEdition...)},
 	"users": {do(postSteps("ada", "Lunch")...) + " --session ada", do(postSteps("bob", "Yes")...) + " --session bob",
 		do(postGood) + " --session ada"},
 	"restart": {do(append(postSteps("ada", "")[:4], saveState)...), "parley cdp close --all && " + do(loadState)},
 })
 
-var parleyServerJobs = join(parleyScripted(serverDo, serverProgram), map[string]script{
+var parleyServerJobs = join(parleyScripted(serverDo, serverProgram,
+	`page__wait {"text":"<~(Price: [0-9]+)~>","gone":true}`), map[string]script{
 	"rows": {serverDo(open, `["text"]`), serverDo(expression(allRows))},
-	// No tool hashes a file: this is the hash of what the link leads to.
+	// The client's policy lets no tool write a file: this is the hash of what the link leads to.
 	"hash": {serverDo(open, `["click","Archive of March"]`,
 		`{"tool":"evaluate","params":{"element":"Archive of March","expression":`+quoteJSON(hashLink)+"}}")},
 	"picture": {serverDo(open), `page__screenshot {"element":"css=#poster"}`, serverDo(nextEdition...)},

@@ -34,7 +34,7 @@ func TestStepsTellLateEffects(t *testing.T) {
 }
 
 // TestStatesAmongSteps saves and loads a login between other steps, which the host does itself. The steps have their
-// numbers, also in errors.
+// numbers, also in errors. What was loaded is not repeated.
 func TestStatesAmongSteps(t *testing.T) {
 	c := startChrome(t)
 	url := server(t, c)
@@ -42,15 +42,15 @@ func TestStatesAmongSteps(t *testing.T) {
 	save, load := `state {"action":"save","name":"steps"}`, `state {"action":"load","name":"steps"}`
 	set := `cookies {"name":"a","value":"1"}`
 	r, err := run(t, c, Do, steps(set, save, `get {"element":"css=button","what":"text"}`, load, save))
-	if err != nil || r.Done != 5 || len(r.Results) != 5 {
+	if err != nil || r.Done != 5 || len(r.Results) != 4 {
 		t.Fatalf("%s, %s", effects(r), exit(err))
 	}
 	for i, one := range r.Results {
-		if one.Step != i+1 {
+		if one.Step != []int{1, 2, 3, 5}[i] {
 			t.Errorf("result %d is of step %d", i, one.Step)
 		}
 	}
-	if got := effects(r.Results[1].Result) + effects(r.Results[2].Result); !strings.Contains(got, `"cookies":1`) ||
+	if got := effects(r.Results[1].Result) + effects(r.Results[2].Result); !strings.HasPrefix(got, `{"cookies":1}`) ||
 		!strings.Contains(got, `{"value":"Go"}`) {
 		t.Error(got)
 	}

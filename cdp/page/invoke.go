@@ -195,10 +195,16 @@ func (c *invocation) state(ctx context.Context, tool string, params json.RawMess
 		Items   int               `json:"items,omitempty"`
 		States  []json.RawMessage `json:"states,omitempty"`
 	}
-	if err = json.Unmarshal(kept.Data, &answer); err == nil {
-		done.Data, err = manifest.Marshal(answer)
+	if err = json.Unmarshal(kept.Data, &answer); err != nil {
+		return done, err
 	}
 	done.Warnings = kept.Warnings
+	if c.Tool == "do" { // its caller has written the name, and where what is saved is from
+		if answer.Name, answer.Origins = "", nil; q.Action == "load" {
+			return done, nil
+		}
+	}
+	done.Data, err = manifest.Marshal(answer)
 	return done, err
 }
 
@@ -227,8 +233,9 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 			if err != nil {
 				return done, inStep(err, sum.Done, rest[0].Tool)
 			}
-			sum.Results = append(sum.Results, api.StepResult{Step: sum.Done + 1, Result: ended.Data})
-			sum.Done++
+			if sum.Done++; len(ended.Data) > 0 {
+				sum.Results = append(sum.Results, api.StepResult{Step: sum.Done, Result: ended.Data})
+			}
 		} else {
 			for len(part) < len(rest) && c.own(rest[len(part)].Tool) == nil {
 				part = rest[:len(part)+1]

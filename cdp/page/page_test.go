@@ -649,6 +649,15 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%s: %t", condition, done.Found)
 		}
 	}
+	var left struct{ Line string }
+	for text, line := range map[string]string{
+		"Loading": "Ready", "loading": "Ready", "oadi": "Ready", "Load ing": "", // it is not there
+	} {
+		c.evaluate(t, `p.textContent = "Loading"; setTimeout(() => p.textContent = "Ready", 100); 1`)
+		if c.call(t, &left, "until", map[string]any{"text": text, "gone": true}); left.Line != line {
+			t.Errorf("%s is gone, and there is %q", text, left.Line)
+		}
+	}
 	c.evaluate(t, `setTimeout(() => p.textContent = "Welcome", 100); 1`)
 	if c.call(t, &done, "until", map[string]any{"text": "welcome"}); !done.Found {
 		t.Error("the text came later")

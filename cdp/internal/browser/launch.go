@@ -206,7 +206,7 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 	if root {
 		args = append(args, "--no-sandbox")
 		notes = append(notes,
-			"Chrome runs without its own sandbox (--no-sandbox), because as root it refuses to start with it")
+			"as root, Chrome runs without its own sandbox (--no-sandbox)")
 	}
 	if smallShm {
 		args = append(args, "--disable-dev-shm-usage")

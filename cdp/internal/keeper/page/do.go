@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
@@ -47,6 +48,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			v.Before = earlier
 		}
 		v.Inner = i+1 < len(p.Steps)
+		v.saves = slices.ContainsFunc(p.Steps[i+1:], savesDownload)
 		result, err := v.run(o, s.Params)
 		if err != nil {
 			return nil, r.failed(i, s.Tool, err)
@@ -75,6 +77,11 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		r.Diff = scan.Text(scan.Marshal(shown), "text")
 	}
 	return r, nil
+}
+
+// savesDownload reports whether a step saves a download.
+func savesDownload(s api.PageStep) bool {
+	return s.Tool == "downloads" && scan.Text(s.Params, "save") != ""
 }
 
 // Step is a result of which the result of do has less than that of the verb alone.

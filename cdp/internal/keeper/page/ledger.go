@@ -312,6 +312,9 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		caused.Answered = few(a.dialogs)
 	}
 	for _, id := range a.order {
+		if v.saves && len(a.order) == 1 {
+			break
+		}
 		text := a.downloads[id]
 		if name := l.names[id]; name != "" && !strings.HasPrefix(text, `"`) {
 			text = name + ": " + text

@@ -61,6 +61,7 @@ type Visit struct {
 	owner    string         // the session that it belongs to
 	kind                    // of the verb
 	Inner    bool           // it is a step of do that another one follows
+	saves    bool           // a later step of do saves what it downloads
 	common                  // of the verb's parameters
 	turn     *Ledger        // of the page whose turn the visit has
 	owed     *Ledger        // of the page whose document has not said yet what it shows since the last answer

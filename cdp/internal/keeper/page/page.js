@@ -719,10 +719,10 @@ function search(locator) {
 	return fitting((el) => role(el) === locator.role && name(el).toLowerCase().includes(part));
 }
 
-// textSearch returns the innermost elements that show exactly a text.
-function textSearch(text) {
+// textSearch returns the innermost elements that show exactly a text, or that show it among others.
+function textSearch(text, fits = equal) {
 	const most = 10_000 + 10 * text.length; // with white space; to compare much longer ones takes long
-	const same = (all) => all.length < most && equal(all, text);
+	const same = (all) => all.length < most && fits(all, text);
 	return innermost(fitting((el) => same(textContent(el)) && rendered(el)));
 }
 
@@ -1947,7 +1947,8 @@ async function settle({quiet = 100, timeout = 2000} = {}) {
 }
 
 // until waits for a text, or for what a locator means: {found}, false when the time is up before. line is where the text
-// is, if it says more than the text.
+// is, if it says more than the text, or what stands there when it is gone.
+let leaving = {};
 async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
 	const end = performance.now() + timeout;
 	for (;;) {
@@ -1959,7 +1960,11 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 		const there = wanted !== undefined ? says(text, wanted) :
 			url !== undefined ? location.href.includes(url) :
 			(found.elements || []).some((el) => rendered(el) && visible(el));
-		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
+		if (there && gone && text && leaving.text !== wanted) leaving = {text: wanted, el: textSearch(wanted, says)[0]};
+		if (there !== gone) {
+			const left = gone && text && leaving.text === wanted && leaving.el;
+			return {found: true, line: left ? clip(clean(textIn(left)), 90) : there && text ? lineWith(text, wanted) : ""};
+		}
 		const took = performance.now() - begun; // on a long page much, of which the page has the same for itself
 		if (begun + 2 * took >= end) return {...where(), found: false, near: text ? nearTexts(text, wanted) : []};
 		await pause(Math.max(50, took));

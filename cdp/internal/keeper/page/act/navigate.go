@@ -121,7 +121,9 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 			return nil, err
 		}
 	}
-	a.Read(v)
+	if a.Read(v); len(a.Pending) > 0 && loaded(v) { // of most that a script has just sent the response is about to come
+		v.AwaitRequests(a, time.Now().Add(soonTime))
+	}
 	if login := asksLogin(v, a); login != nil {
 		if trusted(v, v.URL(""), login) {
 			return navigate(v, name, url, lastSeq(v), func() *api.Error { return v.Command("Page.reload", page.Object{}, nil) })
@@ -162,8 +164,9 @@ func awaitBegin(v *page.Visit, commits int) {
 	})
 }
 
-// fetchTime is how long a document that has loaded may wait for responses that its scripts have asked for.
-const fetchTime = 2 * time.Second
+// fetchTime is how long a document that has loaded may wait for responses that its scripts have asked for, soonTime how
+// long for those that they ask for when these have come.
+const fetchTime, soonTime = 2 * time.Second, 50 * time.Millisecond
 
 // maxNavigations bounds how often a document that opens is replaced by another one.
 const maxNavigations = 20

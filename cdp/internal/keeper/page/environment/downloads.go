@@ -28,10 +28,23 @@ type downloadsResult struct {
 	Saved     *savedFile      `json:"saved,omitempty"`
 }
 
+// Step implements [page.Step]. A step that saves one names it, and the file if that is no folder.
+func (r *downloadsResult) Step() (string, any) {
+	if r.Saved == nil {
+		return "", r
+	}
+	saved := page.Object{"sha256": r.Saved.SHA256}
+	if r.Saved.inFolder {
+		saved["path"] = r.Saved.Path
+	}
+	return "", page.Object{"saved": saved}
+}
+
 type savedFile struct {
-	Path   string `json:"path"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
+	Path     string `json:"path"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
+	inFolder bool   // which the caller named
 }
 
 // maxWait is how long a file that is to be saved may take, unless the call ends before.
@@ -80,7 +93,9 @@ func save(file, to string) (*savedFile, error) {
 		return nil, err
 	}
 	defer root.Close()
-	if info, err := root.Stat(rest); err == nil && info.IsDir() {
+	info, err := root.Stat(rest)
+	inFolder := err == nil && info.IsDir()
+	if inFolder {
 		rest = filepath.Join(rest, filepath.Base(file))
 	}
 	from, err := os.Open(file)
@@ -98,5 +113,5 @@ func save(file, to string) (*savedFile, error) {
 		_ = root.Remove(rest)
 		return nil, err
 	}
-	return &savedFile{filepath.Join(folder, rest), size, hex.EncodeToString(hash.Sum(nil))}, nil
+	return &savedFile{filepath.Join(folder, rest), size, hex.EncodeToString(hash.Sum(nil)), inFolder}, nil
 }

@@ -34,6 +34,14 @@ type recording struct {
 	Data      []byte `json:"data,omitempty"` // the trace
 }
 
+// Step implements [page.Step].
+func (r *recording) Step() (string, any) {
+	if r.Started {
+		return "", nil
+	}
+	return "", r
+}
+
 // tracing is what a recording has. Its buffer has 16 MiB, of which Chrome makes about twice as much JSON.
 var tracing = page.Object{"transferMode": "ReturnAsStream", "traceConfig": page.Object{
 	"includedCategories": []string{"devtools.timeline", "disabled-by-default-devtools.timeline", "loading", "v8.execute",
@@ -204,17 +212,17 @@ func (c costs) add(name string, took float64) {
 	c[name].took += took
 }
 
-// first returns the largest costs, each as a text, without those of less than a hundredth of all.
-func (c costs) first(most int, all float64, format func(*cost) string) string {
-	var parts []string
+// first returns lines of the largest costs, without those that took less than least microseconds, but with the
+// largest.
+func (c costs) first(most int, least float64, format func(*cost) string) (lines []string) {
 	for _, one := range slices.SortedFunc(maps.Values(c), func(a, b *cost) int {
 		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
 	}) {
-		if len(parts) < most && one.took >= max(all/100, 500) {
-			parts = append(parts, format(one))
+		if len(lines) == 0 || len(lines) < most && one.took >= least {
+			lines = append(lines, fmt.Sprintf("%.0f ms ", one.took/1000)+format(one))
 		}
 	}
-	return strings.Join(parts, "\n  ")
+	return lines
 }
 
 // summaryOf says what the events of a page cost.
@@ -251,16 +259,11 @@ func summaryOf(events []traceEvent) *recording {
 		}
 	}
 	r.Recorded, r.Busy, r.Longest = int64(end-begin)/1000, int64(busy)/1000, int64(longest)/1000
-	took := func(c *cost) string { return fmt.Sprintf("%.0f ms %s", c.took/1000, c.name) }
-	counted := func(c *cost) string { return took(c) + fmt.Sprintf(", %d times", c.count) }
-	for _, part := range []struct{ title, text string }{
-		{"self time of functions", self.first(8, busy, took)}, {"work of the browser", work.first(5, busy, counted)},
-		{fmt.Sprintf("slowest of %d requests", len(sent)), requests.first(3, end-begin, took)},
-	} {
-		if part.text != "" {
-			r.Text += part.title + ":\n  " + part.text + "\n"
-		}
-	}
+	r.Text = strings.Join(slices.Concat(
+		self.first(8, busy/20, func(c *cost) string { return c.name }),
+		work.first(5, busy/20, func(c *cost) string { return fmt.Sprintf("%s, %d times", c.name, c.count) }),
+		requests.first(3, (end-begin)/10, func(c *cost) string { return "request " + c.name }),
+	), "\n")
 	return r
 }
 
