@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 6056, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1787,
-	"cmd":                      13124, // subjects; addresses; imports; signals of servers; texts in files
+	"cmd":                      13090, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
@@ -102,9 +102,9 @@ var singleCallers = map[string]int{
 	"cdp/internal/keeper/api":       4,
 	"cdp/internal/keeper/event":     3,
 	"cdp/internal/keeper/tenant":    4,
-	"cmd/parley/internal/command":   10,
+	"cmd/parley/internal/command":   9,
 	"cmd/parley/internal/plugins":   4,
-	"cmd/parley/internal/tools":     7,
+	"cmd/parley/internal/tools":     6,
 	"host/internal/index":           2,
 	"host/wasm/internal/guest":      7,
 	"host/wasm/internal/instrument": 3,

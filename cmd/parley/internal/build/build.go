@@ -117,7 +117,7 @@ func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*
 		return nil, err
 	}
 	if o.Manifest != "" {
-		if err := command.WriteFile(o.Manifest, append(described, '\n')); err != nil {
+		if err := command.WriteFile(o.Manifest, append(described, '\n'), 0o644); err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(o.Manifest), err)
 		}
 	}
@@ -236,7 +236,7 @@ func writeBuilt(out string, whole []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if err := command.WriteFile(out, content); err != nil {
+	if err := command.WriteFile(out, content, 0o644); err != nil {
 		return 0, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(out), err)
 	}
 	return len(content), nil

@@ -172,7 +172,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	if err != nil {
 		return nil, err
 	}
-	if err := command.WriteFile(store.SignatureName(c.Path), key.Sign(admit.BuildOf(c))); err != nil {
+	if err := command.WriteFile(store.SignatureName(c.Path), key.Sign(admit.BuildOf(c)), 0o644); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
 	}
 	prepared, err := app.Parley().Admission().Prepare(ctx, c.Path, admit.Options{Accept: app.Accept, Replace: app.Replace})
@@ -188,8 +188,8 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 		return nil, err
 	}
 	if prepared.TakesFrom != "" {
-		change := command.Change{Diff: command.TakesText(c.Manifest.Name, prepared.TakesFrom)}
-		if err := app.Approve(ctx, change, command.AllowsYes(app)); err != nil {
+		change := command.Change{Diff: command.TakesText(c.Manifest.Name, prepared.TakesFrom), ByPolicy: true}
+		if err := app.Approve(ctx, change, false); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -27,19 +26,21 @@ func Main(args []string, streams *command.Streams) (code int) {
 		}
 	}()
 
-	root := newRootFor(app, args, tools.RunRoot)
+	root := newRootFor(app, args, nil)
 	root.SetArgs(args)
 	err := root.ExecuteContext(command.CountDocs(app.Signaled, app.WriteErrorDocs))
 	if err == nil {
 		err = app.HelpErr // cobra's help cannot fail
 	}
 	if err == nil {
+		app.ToText()
 		return 0
 	}
 	if again, is := errors.AsType[*retyped](err); is {
 		return Main(again.args, streams)
 	}
 	if ended, is := errors.AsType[*command.ExitStatus](err); is {
+		app.ToText()
 		return ended.Code // everything has been printed
 	}
 	return app.Fail(err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -27,7 +26,7 @@ func TestSignalEndsWaitForInput(t *testing.T) {
 				defer app.Close()
 				ctx, signal := context.WithCancelCause(t.Context())
 				ended := make(chan error, 1)
-				root := newRootFor(app, args, tools.RunRoot)
+				root := newRootFor(app, args, nil)
 				root.SetArgs(args)
 				go func() { ended <- root.ExecuteContext(ctx) }()
 				signal(host.Errorf(host.Terminated, "terminated"))

@@ -370,29 +370,20 @@ func (a *App) say(kind string, stored *[]string, text string) {
 	fmt.Fprintln(a.Err, kind+text)
 }
 
-// moveSaid moves what was said to an envelope.
-func (a *App) moveSaid(env *Envelope) {
-	env.Debug = a.TakeDebug()
+// MoveSaid moves what was said to an envelope.
+func (a *App) MoveSaid(env *Envelope) {
 	a.said.mu.Lock()
 	defer a.said.mu.Unlock()
+	env.Debug, env.Admission = a.said.debug, a.said.admissions
 	env.Warnings = append(append([]string{}, env.Warnings...), a.said.notices...)
-	env.Admission, a.said.notices, a.said.admissions = a.said.admissions, nil, nil
+	a.said.debug, a.said.notices, a.said.admissions = nil, nil, nil
 }
 
-// TakeDebug returns the stored debug lines and removes them.
-func (a *App) TakeDebug() []string {
-	a.said.mu.Lock()
-	defer a.said.mu.Unlock()
-	lines := a.said.debug
-	a.said.debug = nil
-	return lines
-}
-
-// ToText ends --json: what was said is printed as text, and so is what follows.
+// ToText ends --json: the notices that no envelope has are printed as text, and so is what follows.
 func (a *App) ToText() {
 	a.said.mu.Lock()
-	a.JSON = false
 	notices := a.said.notices
+	a.JSON, a.said.notices = false, nil
 	a.said.mu.Unlock()
 	for _, text := range notices {
 		a.Notice(text)
@@ -424,7 +415,7 @@ func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writ
 // PrintEnvelope prints an envelope in the way of [App.Print].
 func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	if a.JSON {
-		a.moveSaid(env)
+		a.MoveSaid(env)
 		return a.PrintDocument(env)
 	}
 	WriteLines(a.Err, "warning: ", Map(env.Warnings, manifest.CleanLine))
@@ -523,7 +514,7 @@ func (a *App) Fail(err error) int {
 		return e.ExitCode()
 	}
 	env.Error, env.Next = a.ErrorObject(e), next
-	a.moveSaid(env)
+	a.MoveSaid(env)
 	env.Debug = append(env.Debug, traceText(e.Trace)...)
 	raw, _ := manifest.Marshal(env)
 	_ = WriteJSON(a.Err, json.RawMessage(manifest.EscapeJSON(raw)), a.ErrTTY)
@@ -574,11 +565,11 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		if d.Suggestion != nil {
 			line += " (" + d.Suggestion.String() + ")"
 		}
-		fmt.Fprintln(w, Wrapped("  "+manifest.CleanLine(line), a.Columns(), "      "))
+		a.Wrap(w, "      ", "  %s", manifest.CleanLine(line))
 	}
 	if len(e.Earlier) > 0 {
 		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
-		fmt.Fprintln(w, Wrapped("Errors of this session before: "+strings.Join(latest, "; "), a.Columns(), "  "))
+		a.Wrap(w, "  ", "Errors of this session before: %s", strings.Join(latest, "; "))
 	}
 	WriteLines(w, "  ", traceText(e.Trace))
 	for _, d := range e.Denied {
@@ -664,6 +655,11 @@ func (a *App) DocsText(w io.Writer, d *manifest.ToolDocs) {
 		}
 		fmt.Fprintln(w, line)
 	}
+}
+
+// Wrap prints a formatted line, wrapped to the width of the terminal; see [Wrapped].
+func (a *App) Wrap(w io.Writer, indent, format string, args ...any) {
+	fmt.Fprintln(w, Wrapped(fmt.Sprintf(format, args...), a.Columns(), indent))
 }
 
 // Wrapped breaks a line at spaces, and a long union of types between them, so that it has at most width columns. Each

@@ -30,16 +30,6 @@ func TakesText(name, owner string) string {
 	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
 }
 
-// AllowsYes reports whether the policy allows to approve without a question.
-func AllowsYes(a *App) bool {
-	rules, err := a.Parley().Policy()
-	if err != nil {
-		return false
-	}
-	allowed, err := rules.AllowYes()
-	return err == nil && allowed
-}
-
 // replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
@@ -48,7 +38,7 @@ func replaceLoaded(a *App, name, owner string) error {
 		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
 			name, whose, name)
 	}
-	return a.Approve(context.Background(), Change{Diff: TakesText(name, owner)}, AllowsYes(a))
+	return a.Approve(context.Background(), Change{Diff: TakesText(name, owner), ByPolicy: true}, false)
 }
 
 // Change is what the operator has to approve: a change of the operator's files, or sending data to a model.
@@ -62,6 +52,8 @@ type Change struct {
 	Sends bool
 	// What is what a person approves; "" means rights and trust.
 	What string
+	// ByPolicy says that nobody is asked where the policy allows --yes.
+	ByPolicy bool
 }
 
 // Undone says what has not happened to a change that is not approved.
@@ -76,11 +68,10 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if yes {
-		allowed, err := rules.AllowYes()
-		if err != nil || allowed {
-			return err
-		}
+	switch allowed, err := rules.AllowYes(); {
+	case err != nil || allowed && (yes || c.ByPolicy):
+		return err
+	case yes:
 		return host.Errorf(host.Denied, "--yes is refused: policy.toml does not set allow_yes = true under [operator]")
 	}
 	if a.ApproveChange == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,13 +54,10 @@ func (r *replacement) done() (err error) {
 	if err = errors.Join(err, r.Close()); err == nil && r.temp != "" {
 		err = os.Rename(r.temp, r.path)
 	}
-	if err == nil {
-		r.temp = ""
-	}
 	return err
 }
 
-// discard removes a file that is not done.
+// discard removes a file that is not done. One that is done has no longer the name from before.
 func (r *replacement) discard() {
 	_ = r.Close()
 	if r.temp != "" {
@@ -67,11 +65,8 @@ func (r *replacement) discard() {
 	}
 }
 
-// WriteFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
-func WriteFile(path string, content []byte) error { return WriteFileMode(path, content, 0o644) }
-
-// WriteFileMode is [WriteFile] with another mode.
-func WriteFileMode(path string, content []byte, mode fs.FileMode) error {
+// WriteFile replaces a file as a whole. If it fails, the old file is unchanged.
+func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	r, err := replace(path, mode)
 	if err != nil {
 		return err
@@ -102,6 +97,8 @@ type OutFile struct {
 	media  string
 }
 
+const invalidBase64 = "the tool declares base64 but returned invalid base64: %v"
+
 // Write takes a piece of the result.
 func (o *OutFile) Write(piece []byte) (int, error) {
 	if o.file == nil {
@@ -113,15 +110,15 @@ func (o *OutFile) Write(piece []byte) (int, error) {
 	if o.decode != nil {
 		var err error
 		if content, err = o.decode.next(piece); err != nil {
-			return 0, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
+			return 0, host.Errorf(host.InvalidResult, invalidBase64, err)
 		}
 	}
 	return len(piece), o.put(content)
 }
 
-// begin opens the file. Whether the result is binary shows in the first piece.
+// begin opens the file. Unless it is known what the result is, that shows in the first piece.
 func (o *OutFile) begin(piece []byte) (err error) {
-	if !o.Raw {
+	if !o.Raw && o.media == "" {
 		o.media = "application/json"
 		if at, media := binaryAt(piece, o.Returns); at >= 0 {
 			o.media, o.decode = media, &decoder{skip: at}
@@ -145,51 +142,66 @@ func (o *OutFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// content returns the member of a result that its schema declares as a text of a media type, or as base64, without its
-// boundary, and the other members.
-func content(data, returns json.RawMessage) (text, media string, beside map[string]json.RawMessage) {
+// takenOut stands for the content in a result from which it was taken.
+const takenOut = `[[null]]`
+
+// content returns what the file has of a result: the content of the member that the schema declares as base64 or as a
+// text, without its boundary, a text that is all of the result, or the result. beside are the other members.
+func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[string]json.RawMessage, err error) {
+	taken := false
+	o.media = "application/json"
+	rest := manifest.ReplaceBinary(data, o.Returns, func(text, media string) any {
+		if taken {
+			return nil
+		}
+		taken, o.Raw, o.media = true, true, media
+		content, err = base64.StdEncoding.DecodeString(text)
+		return json.RawMessage(takenOut)
+	})
+	switch {
+	case err != nil:
+		return nil, nil, host.Errorf(host.InvalidResult, invalidBase64, err)
+	case taken:
+		_ = json.Unmarshal(rest, &beside) // there are no members if all of it is the content
+		maps.DeleteFunc(beside, func(_ string, value json.RawMessage) bool { return string(value) == takenOut })
+		return content, beside, nil
+	case o.Filtered:
+		return data, nil, nil
+	}
 	var schema struct {
 		Properties map[string]struct{ ContentMediaType, ContentEncoding string }
 	}
-	_ = json.Unmarshal(returns, &schema) // a schema without properties has none
+	_ = json.Unmarshal(o.Returns, &schema) // a schema without properties has none
 	for name, of := range schema.Properties {
-		if !strings.HasPrefix(of.ContentMediaType, "text/") && of.ContentEncoding == "" ||
-			json.Unmarshal(data, &beside) != nil {
+		isDeclared := strings.HasPrefix(of.ContentMediaType, "text/") || of.ContentEncoding != ""
+		if !isDeclared || json.Unmarshal(data, &beside) != nil {
 			continue
 		}
-		text, ok := jsontext.Unquote(beside[name])
-		if !ok {
-			continue
+		if text, isText := jsontext.Unquote(beside[name]); isText {
+			o.Raw, o.media = true, of.ContentMediaType
+			delete(beside, name)
+			return []byte(call.Unmarked(text)), beside, nil
 		}
-		delete(beside, name)
-		return call.Unmarked(text), of.ContentMediaType, beside
 	}
-	return "", "", nil
+	if text, isText := jsontext.Unquote(bytes.TrimSpace(data)); isText {
+		o.Raw, o.media = true, "text/plain"
+		return []byte(text), nil, nil
+	}
+	return data, nil, nil
 }
 
 // Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns
 // the other members, too.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
-	text, media, beside := content(data, o.Returns)
-	if o.Filtered {
-		beside = nil
+	content, beside, err := o.content(data)
+	if err != nil {
+		return nil, err
 	}
-	if encoded, of, ok := manifest.Binary(data, o.Returns); ok {
-		decoded, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			return nil, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
-		}
-		o.Raw, o.media, data = true, of, decoded
-	} else if beside != nil {
-		o.Raw, o.media, data = true, media, []byte(text)
-	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.Filtered {
-		o.Raw, o.media, data = true, "text/plain", []byte(text)
-	}
-	if _, err := o.Write(data); err != nil {
+	if _, err := o.Write(content); err != nil {
 		return nil, err
 	}
 	done, err := o.Done()
-	if rest, _ := manifest.Marshal(beside); err == nil && len(beside) > 0 {
+	if rest, _ := manifest.Marshal(beside); err == nil && len(beside) > 0 && !o.Filtered {
 		done = append(append(done[:len(done)-1], ','), rest[1:]...)
 	}
 	return done, err

@@ -27,6 +27,7 @@ import (
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Settings are the values of the configuration. Each comes from its most specific source.
@@ -340,11 +341,7 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 	const limit = 8
 	e := &host.Error{Code: host.ConfigError}
 	var lines []string
-	for i, v := range violations {
-		if i == limit {
-			lines = append(lines, fmt.Sprintf("and %d more", len(violations)-limit))
-			break
-		}
+	for _, v := range violations {
 		path, _ := jsontext.SplitPointer(v.Pointer)
 		name := strings.Join(path, ".")
 		text := fmt.Sprintf("%s: expected %s, got %s", name, v.Expected, v.Provided)
@@ -356,7 +353,7 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 		}
 		lines = append(lines, f.path+f.key(path)+": "+manifest.CleanLine(text))
 	}
-	e.Message = strings.Join(lines, "\n")
+	e.Message = strings.Join(spelling.AtMost(lines, limit), "\n")
 	return e.WithNext("edit "+f.path, "known are "+strings.Join(settingNames(), ", "))
 }
 

@@ -182,7 +182,7 @@ func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {
 			continue
 		}
 		for _, more := range auditMore(records[i-1]) {
-			fmt.Fprintln(w, command.Wrapped("    "+more, a.Columns(), "      "))
+			a.Wrap(w, "      ", "    %s", more)
 		}
 	}
 	fmt.Fprintf(w, "%d of %s\nNext: parley audit verify\n", len(records), manifest.Plural(total, "record"))

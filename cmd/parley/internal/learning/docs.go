@@ -87,7 +87,7 @@ func docsAuditText(a *command.App, w io.Writer, d *docs.Audit, each bool) {
 		onTop += fmt.Sprintf(" With both for each tool, %s costs less up to %s a session.",
 			m.Mode, manifest.Plural(m.BreakEven, "tool"))
 	}
-	fmt.Fprintln(w, command.Wrapped(onTop, a.Columns(), "  "))
+	a.Wrap(w, "  ", "%s", onTop)
 	rows, title := d.Fattest, "Fattest in "+d.ListedMode
 	if each {
 		rows, title = d.Tools, "Tokens of each tool"
@@ -126,14 +126,9 @@ func docsCoverage(a *command.App) error {
 			fmt.Fprintln(w)
 		}
 		for _, p := range data.Plugins {
-			n := len(p.WithoutTasks)
-			if n == 0 {
-				continue
+			if n := len(p.WithoutTasks); n > 0 {
+				a.Wrap(w, "  ", "No tasks: %s of %s: %s", manifest.Plural(n, "tool"), p.Plugin, firstOf(p.WithoutTasks, 5))
 			}
-			text := fmt.Sprintf("No tasks: %s of %s: %s",
-				manifest.Plural(n, "tool"), p.Plugin, strings.Join(p.WithoutTasks[:min(n, 5)], ", "))
-			text += command.When(n > 5, " …")
-			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "  "))
 		}
 	})
 }
@@ -244,7 +239,7 @@ func writeBelow(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return command.WriteFile(path, content)
+	return command.WriteFile(path, content, 0o644)
 }
 
 // docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to

@@ -51,12 +51,12 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 	return app.PrintNext(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
 			editText(app, w, appliedEdit{s.ID, s.Plugin, s.Edit}, "")
-			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, manifest.Plural(s.Sessions, "session"))
-			fmt.Fprintln(w, command.Wrapped("    "+manifest.CleanLine(why), app.Columns(), "    "))
+			app.Wrap(w, "    ", "    %s: %s (%s)", manifest.CleanLine(s.Rule), manifest.CleanLine(s.Why),
+				manifest.Plural(s.Sessions, "session"))
 		}
 		for _, c := range data.Composites {
 			fmt.Fprintf(w, "%s  batch %s\n", c.ID, strings.Join(c.Tools, ", "))
-			fmt.Fprintln(w, command.Wrapped("    sequence: "+c.Why, app.Columns(), "    "))
+			app.Wrap(w, "    ", "    sequence: %s", c.Why)
 			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
 		}
 		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"),
@@ -138,7 +138,7 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 	}
 	for _, r := range data.Refused {
 		what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
-		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine("refused: "+what+": "+r.Why), a.Columns(), "  "))
+		a.Wrap(w, "  ", "%s", manifest.CleanLine("refused: "+what+": "+r.Why))
 	}
 	editsText(w, len(data.Applied), data.DryRun, fmt.Sprintf(", %d refused", len(data.Refused)))
 }

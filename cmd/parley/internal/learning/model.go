@@ -271,7 +271,7 @@ func judgeText(app *command.App, w io.Writer, data *judgeData) {
 			manifest.Plural(r.Calls, "call"), r.Failed)
 		text := r.Verdict.Task + " " + r.Verdict.Reasoning
 		text += command.When(r.Verdict.Passed && !r.Codes, " (passed by the model; its last call failed)")
-		fmt.Fprintln(w, command.Wrapped("    "+text, app.Columns(), "    "))
+		app.Wrap(w, "    ", "    %s", text)
 	}
 	malformedText(w, data.Malformed, data.Malformed+data.Judged)
 	a := data.Agreement

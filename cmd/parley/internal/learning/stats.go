@@ -51,7 +51,7 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 	if len(r.Worst) > 0 {
 		fmt.Fprintln(w, "\nMost worth fixing:")
 		for i, m := range r.Worst {
-			fmt.Fprintln(w, command.Wrapped(fmt.Sprintf("%d. %s", i+1, manifest.CleanLine(m.Text)), a.Columns(), "   "))
+			a.Wrap(w, "   ", "%d. %s", i+1, manifest.CleanLine(m.Text))
 		}
 	}
 	fmt.Fprintf(w, "\n%-34s %6s %-26s %-26s %9s %9s\n", "tool", "calls", "failed", "first try", "p50 ms", "p95 ms")
@@ -97,8 +97,7 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 		fmt.Fprintf(w, "deprecated, in use: %s (%s)\n", manifest.CleanLine(c.Name), manifest.Plural(c.N, "call"))
 	}
 	if n := len(r.Unused); n > 0 {
-		fmt.Fprintln(w, command.Wrapped(fmt.Sprintf("never used: %s: %s", manifest.Plural(n, "tool"),
-			firstOf(r.Unused, 8)), a.Columns(), "  "))
+		a.Wrap(w, "  ", "never used: %s: %s", manifest.Plural(n, "tool"), firstOf(r.Unused, 8))
 	}
 }
 
@@ -114,7 +113,7 @@ func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
 	for _, f := range t.Fields {
 		text := fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword, f.Expected,
 			manifest.Plural(f.Sessions, "session"))
-		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(text), a.Columns(), "         "))
+		a.Wrap(w, "         ", "%s", manifest.CleanLine(text))
 	}
 	command.PrintIf(w, len(t.Unused) > 0, "  never used: %s\n", firstOf(t.Unused, 8))
 }

@@ -286,7 +286,7 @@ func writePins(path string, pins []pin) error {
 		return host.Errorf(host.ConfigError, "%s pins plugins in a form that cannot be changed here; write each pin "+
 			"as a table [plugins.NAME]", path)
 	}
-	if err := command.WriteFile(path, text); err != nil {
+	if err := command.WriteFile(path, text, 0o644); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write the pins: %v", err)
 	}
 	return nil

@@ -307,13 +307,10 @@ func approveInstall(
 	if len(o.Grants) > 0 {
 		change.Diff = edit.Diff()
 	}
-	yes := o.Yes
 	change.Diff += command.When(takes, command.TakesText(data.Name, prepared.TakesFrom))
 	change.Diff += command.When(data.Moved != "", data.Moved+"\n")
-	if takes || data.Moved != "" {
-		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && command.AllowsYes(app)
-	}
-	if err = app.Approve(ctx, change, yes); err != nil && len(data.Breaks) > 0 {
+	change.ByPolicy = len(o.Grants)+len(data.Breaks) == 0 // a name or a tag is all that there is to approve
+	if err = app.Approve(ctx, change, o.Yes); err != nil && len(data.Breaks) > 0 {
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
 		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}

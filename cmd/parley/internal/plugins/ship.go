@@ -94,10 +94,10 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(data.Out)).
 			WithSteps(host.OperatorStep(host.OpPluginPull, opts.From, "--out", "FILE"))
 	}
-	err = command.WriteFile(data.Out, c.Wasm)
+	err = command.WriteFile(data.Out, c.Wasm, 0o644)
 	if err == nil && fetched.Signature != nil {
 		data.Signature = store.SignatureName(data.Out)
-		err = command.WriteFile(data.Signature, fetched.Signature)
+		err = command.WriteFile(data.Signature, fetched.Signature, 0o644)
 	}
 	if err != nil {
 		return host.Errorf(host.Unavailable, "cannot write the plugin: %v", err)

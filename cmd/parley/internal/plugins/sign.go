@@ -60,7 +60,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 			WithNext("parley plugin sign --new-key my.key")
 	}
 	out := store.SignatureName(c.Path)
-	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
+	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c)), 0o644); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
 	data := &signPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -67,7 +66,10 @@ func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 	ctx.Done()   // handles signals: who reads the address may end the server at once
 	command.PrintIf(app.Err, server.URL != "", "MCP at %s\n", server.URL)
 	command.PrintIf(app.Err, server.Token != "", "Authorization: Bearer %s\n", server.Token)
-	return stopped(server.Serve(ctx, app.In, app.Out))
+	if server.listener == nil {
+		return stopped(server.Stdio(ctx, app.In, app.Out))
+	}
+	return stopped(server.HTTP(ctx, server.listener, server.config))
 }
 
 // stopped returns how a server ended. A signal is an exit code without a message.
@@ -113,7 +115,7 @@ type mcpServer struct {
 	URL   string // "" for stdin and stdout
 	Token string // the generated token; "" if there is none
 
-	server   *mcp.Server
+	*mcp.Server
 	listener net.Listener
 	config   mcp.HTTPConfig
 }
@@ -145,7 +147,7 @@ func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer,
 		return nil, err
 	}
 	s := &mcpServer{}
-	s.server, err = app.Parley().MCP(mcp.Config{
+	s.Server, err = app.Parley().MCP(mcp.Config{
 		Mode: settings.DocMode, Pinned: pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
 		Options: settings.Complete, Session: app.SessionName,
 	})
@@ -225,14 +227,6 @@ func certificate(ctx context.Context, app *command.App, certFile, keyFile string
 			manifest.CleanLine(err.Error())).WithNext("name a certificate and its unencrypted key, both in PEM")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
-}
-
-// Serve serves clients until the context or, without HTTP, the input ends. Over HTTP it uses neither in nor out.
-func (s *mcpServer) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	if s.listener == nil {
-		return s.server.Stdio(ctx, in, out)
-	}
-	return s.server.HTTP(ctx, s.listener, s.config)
 }
 
 // listenAddress completes HOST:PORT, :PORT or PORT. Without a host it is on loopback.

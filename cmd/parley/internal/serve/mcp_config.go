@@ -189,7 +189,7 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 			return "", host.Errorf(host.ConfigError, "cannot write a backup, and %s was left unchanged: %v", path, err)
 		}
 	}
-	if err := command.WriteFileMode(path, after, mode); err != nil {
+	if err := command.WriteFile(path, after, mode); err != nil {
 		return backup, host.Errorf(host.ConfigError, "cannot write %s: %v", path, err)
 	}
 	return backup, nil

@@ -31,7 +31,7 @@ func TestMCPServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, nil, nil) }()
+	go func() { ended <- server.HTTP(ctx, server.listener, server.config) }()
 	cancel()
 	<-ended
 }

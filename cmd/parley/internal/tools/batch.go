@@ -45,36 +45,26 @@ func runBatch(ctx context.Context, app *command.App, opts *batchOptions) error {
 	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) {
 		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs), false)
 	})
-	failed, err := callLines(ctx, app, *opts, func(id json.RawMessage, answer *host.Answer) error {
-		return printReply(app, id, answer)
-	})
-	return exitOf(failed, command.WriteError(err))
+	return callLines(ctx, app, *opts)
 }
 
-// exitOf returns the error with which a batch ends: what could not be done, or else the exit code of the call that
-// failed.
-func exitOf(failed *host.Error, err error) error {
-	if err == nil && failed != nil {
-		err = &command.ExitStatus{Code: failed.ExitCode()}
-	}
-	return err
-}
-
-// printReply prints the answer to one call of a batch as a line of JSON.
-func printReply(a *command.App, id json.RawMessage, answer *host.Answer) error {
-	env := a.Envelope(answer)
-	env.Debug = a.TakeDebug()
+// reply prints the answer to a call as a line of JSON.
+func (b *batch) reply(id json.RawMessage, answer *host.Answer) error {
+	answer.Warnings, b.warnings = append(answer.Warnings, b.warnings...), nil
+	env := b.app.Envelope(answer)
+	b.app.MoveSaid(env)
 	raw, err := manifest.Marshal(newBatchReply(id, env))
 	if err == nil {
-		err = printRecord(a, raw)
+		err = printRecord(b.app, raw)
 	}
 	return err
 }
 
 // batchOptions are the options of a batch.
 type batchOptions struct {
-	Path  string    `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
-	Lines io.Reader // the calls themselves, instead of Path
+	Path     string    `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
+	Lines    io.Reader // the calls themselves, instead of Path
+	Warnings []string  // of the first reply
 
 	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
 	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
@@ -112,11 +102,9 @@ type batchLine struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of
-// the call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if
-// none did. The error is one of reply, or says that the calls could not be read.
-func callLines(ctx context.Context, app *command.App, o batchOptions,
-	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
+// callLines runs calls in order and prints the answer to each before it is recorded: what sends the calls can continue
+// meanwhile. The error says that the calls could not be read, or has the exit code of the first call that failed.
+func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 	input := o.Lines
 	switch {
 	case input != nil:
@@ -125,51 +113,52 @@ func callLines(ctx context.Context, app *command.App, o batchOptions,
 	default:
 		file, err := os.Open(o.Path)
 		if err != nil {
-			return nil, host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
+			return host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
 		}
 		defer file.Close()
 		input = file
 	}
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	earlier := reference.Results{}
 	if o.Path == "-" && o.Params == "-" {
-		return nil, host.Errorf(host.InvalidArgs, "batch: only one of FILE and --params can be -")
+		return host.Errorf(host.InvalidArgs, "batch: only one of FILE and --params can be -")
 	}
 	if o.Params != "" || len(o.Set) > 0 {
 		free := &manifest.Tool{Params: []byte("{}")}
 		params, err := buildParams(ctx, app, free, &CallOptions{Params: o.Params, Set: o.Set})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		earlier[reference.Params] = params
 	}
-	b := &batch{app: app, host: h, principal: principal, reply: reply, earlier: earlier}
+	b := &batch{app: app, host: h, principal: principal, earlier: earlier, warnings: o.Warnings}
+	var status error // of the first call that failed
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
 		if err != nil && !errors.Is(err, io.EOF) {
 			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+				return context.Cause(ctx)
 			}
-			return nil, host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
+			return host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			answer, err := b.call(ctx, text, number)
 			if err != nil {
-				return failed, err
+				return cmp.Or(command.WriteError(err), status)
 			}
-			if answer.Err != nil && failed == nil {
-				failed = answer.Err
+			if answer.Err != nil && status == nil {
+				status = &command.ExitStatus{Code: answer.Err.ExitCode()}
 			}
 			if answer.Err != nil && (!o.ContinueOnError || ctx.Err() != nil) {
-				return failed, nil
+				return status
 			}
 		}
 		if err != nil {
-			return failed, nil
+			return status
 		}
 	}
 }
@@ -179,8 +168,8 @@ type batch struct {
 	app       *command.App
 	host      *call.Host
 	principal host.Principal // of the lines that name no session
-	reply     func(id json.RawMessage, answer *host.Answer) error
 	earlier   reference.Results
+	warnings  []string // of the next reply
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -220,7 +209,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		return nil
 	}
 	e.Message = fmt.Sprintf("line %d: %s", number, describeFault(e.Details))
-	var meant meantLine
+	var meant batchLine
 	var given map[string]json.RawMessage
 	whole := e.Corrected
 	if whole == nil { // fields that no call has are left out of it
@@ -241,16 +230,14 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		return e
 	}
 	meant.take(given, at.Tool, e)
-	var line batchLine
 	e.Corrected, _ = manifest.Marshal(meant)
-	_ = json.Unmarshal(e.Corrected, &line)
 	if slices.ContainsFunc(e.Changes, func(c host.Change) bool { return c.How == schema.Dropped }) {
 		e.Corrected, e.Template = nil, e.Corrected
 		return e
 	}
 	e.Template = nil
-	retry := host.CallStep(at.Name(), line.Params)
-	if options, local, err := option.ParseLocal(line.Options); err == nil {
+	retry := host.CallStep(at.Name(), meant.Params)
+	if options, local, err := option.ParseLocal(meant.Options); err == nil {
 		retry.Options = options.StepOptions()
 		retry.Options.Out, retry.Options.File = local.Out != "", local.Out
 		retry = retry.In(local.Session)
@@ -262,16 +249,8 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	return e
 }
 
-// meantLine is a line as it was probably meant.
-type meantLine struct {
-	ID      json.RawMessage            `json:"id,omitempty"`
-	Tool    string                     `json:"tool"`
-	Params  map[string]json.RawMessage `json:"params,omitzero"`
-	Options map[string]json.RawMessage `json:"options,omitzero"`
-}
-
 // take makes fields that no call has options or parameters of the tool, unless these have one of that name.
-func (m *meantLine) take(given map[string]json.RawMessage, tool *manifest.Tool, e *host.Error) {
+func (m *batchLine) take(given map[string]json.RawMessage, tool *manifest.Tool, e *host.Error) {
 	for i := range e.Changes {
 		c := &e.Changes[i]
 		from := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
@@ -286,13 +265,16 @@ func (m *meantLine) take(given map[string]json.RawMessage, tool *manifest.Tool, 
 				to, pointer = &m.Params, "/params/"
 			}
 		}
-		if _, taken := (*to)[name]; taken {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(*to, &members)
+		if _, taken := members[name]; taken {
 			continue
 		}
-		if *to == nil {
-			*to = map[string]json.RawMessage{}
+		if members == nil {
+			members = map[string]json.RawMessage{}
 		}
-		(*to)[name] = given[from]
+		members[name] = given[from]
+		*to = jsontext.Marshal(members)
 		c.How, c.To = schema.Moved, pointer+jsontext.EscapeToken(name)
 		for j := range e.Details {
 			if e.Details[j].Parameter == c.From {
@@ -361,7 +343,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err != nil {
 		return refuse(err)
 	}
-	call := hostCall(b.app, line.Tool, b.principal, options, local.Out, nil)
+	call := hostCall(b.app, line.Tool, b.principal, options, local.Out)
 	call.Params = params
 	if local.Session != "" {
 		call.Principal.Session = host.Session{Name: local.Session}
@@ -530,12 +512,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		if err := checkPlan(plan); err != nil {
 			return err
 		}
-		failed, err := callLines(ctx, app, batchOptions{Lines: &lines},
-			func(id json.RawMessage, answer *host.Answer) error {
-				answer.Warnings, warnings = append(answer.Warnings, warnings...), nil // the first reply has them
-				return printReply(app, id, answer)
-			})
-		return exitOf(failed, err)
+		return callLines(ctx, app, batchOptions{Lines: &lines, Warnings: warnings})
 	}
 	var next []string
 	switch {

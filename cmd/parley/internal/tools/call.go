@@ -114,8 +114,6 @@ func (o *CallOptions) Options() host.Options {
 	}
 }
 
-type progress func(done, total float64, message string)
-
 // callTool runs a tool. With Out, the data of the answer is a [session.File].
 //
 // If the call was made, the answer says which one it was, also of a call that failed, such as that of a tool that does
@@ -125,8 +123,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	if err != nil {
 		return nil, err
 	}
-	options, progress := o.Options(), app.Progress()
-	call := hostCall(app, o.Tool, principal, options, o.Out, progress)
+	options := o.Options()
+	call := hostCall(app, o.Tool, principal, options, o.Out)
 	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
 	at := o.At
 	if at.Tool == nil {
@@ -136,7 +134,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		}
 	}
 	call.At = at
-	call.Sink.Wants.Progress, call.Sink.Wants.Trace = progress != nil, o.Trace || app.Debug
+	call.Sink.Wants.Progress, call.Sink.Wants.Trace = app.Progress() != nil, o.Trace || app.Debug
 	if err := option.Check(options); err != nil {
 		return nil, err
 	}
@@ -167,8 +165,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 
 // hostCall returns a call of a tool, with the configured values in place of options that are zero. out is the file that
 // the result goes to, "" for none. The app has a host already.
-func hostCall(app *command.App, tool string, principal host.Principal, o host.Options, out string,
-	progress progress) host.Call {
+func hostCall(app *command.App, tool string, principal host.Principal, o host.Options, out string) host.Call {
 	s, _ := app.Settings() // the host depends on them
 	c := host.Call{
 		Name: tool, Principal: principal, Options: s.ForCall(o), Given: o.StepOptions(),
@@ -180,7 +177,7 @@ func hostCall(app *command.App, tool string, principal host.Principal, o host.Op
 	c.Sink.Event = func(e host.JobEvent) error {
 		switch e.Kind {
 		case host.EventProgress:
-			progress(e.Done, e.Total, e.Message)
+			app.Progress()(e.Done, e.Total, e.Message)
 		case host.EventLog:
 			app.Debugf("%s: %s", plugin, e.Message)
 		}

@@ -1,7 +1,9 @@
 package tools
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,18 +82,23 @@ func TestBatch(t *testing.T) {
 {"id":"b","tool":"text.hash","params":{"text":"never"}}
 `
 	for goOn, want := range map[bool]string{false: `"a" 3 4`, true: `"a" 3 4 "b"`} {
+		var out bytes.Buffer
+		app := commandtest.New(t, home, calls)
+		app.Out = &out
+		err := callLines(t.Context(), app, batchOptions{Path: "-", ContinueOnError: goOn})
 		var ids []string
-		reply := func(id json.RawMessage, answer *host.Answer) error {
-			ids = append(ids, string(id))
-			return nil
+		for line := range bytes.Lines(out.Bytes()) {
+			var reply struct{ ID json.RawMessage }
+			_ = json.Unmarshal(line, &reply)
+			ids = append(ids, string(reply.ID))
 		}
-		failed, err := callLines(t.Context(), commandtest.New(t, home, calls), batchOptions{Path: "-", ContinueOnError: goOn},
-			reply)
-		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
-			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
+		status, failed := errors.AsType[*command.ExitStatus](err)
+		code := host.Errorf(host.NotFound, "").ExitCode()
+		if got := strings.Join(ids, " "); !failed || status.Code != code || got != want {
+			t.Errorf("continue %v: failed with %v, replies %s, want %s", goOn, err, got, want)
 		}
 	}
-	_, err := callLines(t.Context(), commandtest.New(t, home, ""), batchOptions{Path: "missing"}, nil)
+	err := callLines(t.Context(), commandtest.New(t, home, ""), batchOptions{Path: "missing"})
 	if host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("a file that does not exist: %v", err)
 	}

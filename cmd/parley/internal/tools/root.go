@@ -47,6 +47,7 @@ type RootOptions struct {
 type RunRootFunc func(ctx context.Context, opts *RootOptions) error
 
 // NewToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
+// A nil run lists, describes, searches, listens or calls, depending on the options.
 func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	root := (&command.Command[*RootOptions]{
 		Use: "parley PLUGIN [TOOL] [WORD...]", Words: command.CompleteNames, AnyWords: true, Finish: command.CompleteCall,
@@ -54,7 +55,9 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 		Example: "parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
 		Run: func(ctx context.Context, app *command.App, opts *RootOptions) error {
-			opts.app = app
+			if opts.app = app; run == nil {
+				return runRoot(ctx, opts)
+			}
 			return run(ctx, opts)
 		},
 	}).New(app)
@@ -82,8 +85,7 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	return root
 }
 
-// RunRoot lists, describes, searches, listens or calls, depending on the options.
-func RunRoot(ctx context.Context, opts *RootOptions) error {
+func runRoot(ctx context.Context, opts *RootOptions) error {
 	app := opts.app
 	if len(opts.Line) > 0 {
 		return runWords(ctx, app, opts)
