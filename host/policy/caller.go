@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -265,11 +266,7 @@ func (l *rules) only() string {
 	if len(l.rules) == 0 {
 		return "nothing"
 	}
-	words := make([]string, len(l.rules))
-	for i, r := range l.rules {
-		words[i] = r.text
-	}
-	return "only " + strings.Join(words, ", ")
+	return "only " + strings.Join(lists.Map(l.rules, func(r rule) string { return r.text }), ", ")
 }
 
 // rulesFor returns the list of the most specific entry that has one: an exact name before a pattern, a longer pattern

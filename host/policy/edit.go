@@ -3,7 +3,9 @@ package policy
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +16,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.
@@ -66,16 +70,16 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	edit.To = to
 	e := s.entry(plugin)
 	if e.manual != nil && e.manual.granted {
-		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s, which takes precedence over %s: change "+
-			"them there", e.manual.pos.file, e.manual.grantsPos.line, plugin, GrantsFile)
+		return edit, host.Errorf(host.ConfigError, "%s sets the grants of %s, which takes precedence over %s: change "+
+			"them there", e.manual.grantsPos.location(), plugin, GrantsFile)
 	}
 	if !isDigest(to) && (!isSigner(to) || strings.HasPrefix(to, "sha256:")) {
 		return edit, host.Errorf(host.InvalidArgs,
 			"grants are bound to a digest (sha256: and 64 digits) or to a signer; %s is neither", quote(to))
 	}
 	if pin := e.manual; pin != nil && !pin.acceptsGrantsTo(to, p.env) {
-		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would have no effect: "+
-			"change that line first", pin.pos.file, pin.boundPos.line, plugin)
+		return edit, host.Errorf(host.ConfigError, "%s binds %s to another build, so the grant would have no effect: "+
+			"change that line first", pin.boundPos.location(), plugin)
 	}
 	var list []Grant
 	if generated := e.generated; generated != nil {
@@ -144,8 +148,8 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	e := s.entry(plugin)
 	if e.generated == nil || len(e.generated.grants) == 0 {
 		if e.manual != nil && len(e.manual.grants) > 0 {
-			return edit, host.Errorf(host.ConfigError, "the grants of %s are set by hand at %s:%d: change them there", plugin,
-				e.manual.pos.file, e.manual.grantsPos.line)
+			return edit, host.Errorf(host.ConfigError, "the grants of %s are set by hand at %s: change them there", plugin,
+				e.manual.grantsPos.location())
 		}
 		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithSteps(host.OperatorStep(host.OpPolicyExplain,
 			plugin))
@@ -153,8 +157,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	edit.To, edit.owners = cmp.Or(e.generated.digest, e.generated.signer), e.generated.owners
 	list, remaining := unlocated(e.generated.grants), []Grant(nil)
 	if e.manual != nil && e.manual.granted {
-		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those remain",
-			e.manual.pos.file, e.manual.grantsPos.line, plugin))
+		edit.Notes = append(edit.Notes, e.manual.grantsRemain(plugin))
 	}
 	if len(grants) == 0 {
 		grants = list
@@ -166,9 +169,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			continue
 		}
 		edit.Removed = append(edit.Removed, has.String())
-		has.Methods = slices.DeleteFunc(slices.Clone(has.Methods), func(m string) bool {
-			return slices.Contains(grants[i].Methods, m)
-		})
+		has.Methods = lists.Filter(has.Methods, func(m string) bool { return !slices.Contains(grants[i].Methods, m) })
 		if has.Kind == HTTP && len(has.Methods) > 0 {
 			remaining, edit.Added = append(remaining, has), append(edit.Added, has.String())
 		}
@@ -206,20 +207,12 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 }
 
 // unlocated returns grants without their positions.
-func unlocated(grants []locatedGrant) (list []Grant) {
-	for _, g := range grants {
-		list = append(list, g.Grant)
-	}
-	return list
+func unlocated(grants []locatedGrant) []Grant {
+	return lists.Map(grants, func(g locatedGrant) Grant { return g.Grant })
 }
 
 // texts returns grants as they are written.
-func texts(grants []Grant) (list []string) {
-	for _, g := range grants {
-		list = append(list, g.String())
-	}
-	return list
-}
+func texts(grants []Grant) []string { return lists.Map(grants, Grant.String) }
 
 // add adds a grant to a list, or replaces the one for the same subject.
 func (e *Edit) add(list []Grant, g Grant) []Grant {
@@ -229,7 +222,7 @@ func (e *Edit) add(list []Grant, g Grant) []Grant {
 		return append(list, g)
 	}
 	if g.Kind == HTTP {
-		g.Methods = union(list[i].Methods, g.Methods)
+		g.Methods = lists.Add(slices.Clone(list[i].Methods), g.Methods...)
 	}
 	if existing := list[i].String(); existing != g.String() {
 		if i := slices.Index(e.Added, existing); i >= 0 {
@@ -318,7 +311,41 @@ type OperatorFile struct{ Path string }
 // Read returns the whole file; exists is false only if nothing has the name. The error is a *host.Error of code
 // config_error if the file cannot be opened, others may write to it, or it is larger than 1 MiB.
 func (f OperatorFile) Read() (data []byte, exists bool, err error) {
-	return readPolicyFile(filepath.Dir(f.Path), f.Path)
+	refuse := func(format string, args ...any) ([]byte, bool, error) {
+		return nil, false, host.Errorf(host.ConfigError, "%s: %s", f.Path, fmt.Sprintf(format,
+			args...)).WithSteps(host.OperatorStep(host.OpPolicyCheck))
+	}
+	// Whoever may write to the folder can remove a policy or add one.
+	dir := filepath.Dir(f.Path)
+	folder, err := os.Stat(dir)
+	switch {
+	case err != nil: // the file is missing or unreadable, too
+	case protect.WritableByAll(folder):
+		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
+			dir)
+	case protect.OwnedByOther(folder):
+		return refuse("its folder %s belongs to another user, so it is not trusted: check it, then chown the folder", dir)
+	}
+	// With Lstat, because a dangling link is a policy that cannot be read.
+	if _, err := os.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	opened, info, err := protect.Open(f.Path, maxFile)
+	if err == nil {
+		defer opened.Close()
+		if protect.WritableByAll(info) {
+			return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
+		}
+		data, err = protect.ReadAll(opened, info, maxFile)
+	}
+	refused, isRefused := errors.AsType[*protect.FileError](err)
+	switch {
+	case isRefused:
+		return refuse("%s", refused.Reason)
+	case err != nil:
+		return refuse("cannot be read: %v", host.WithoutPath(err))
+	}
+	return data, true, nil
 }
 
 // Replace writes a new text atomically, with mode 0600. If the file no longer holds the old text ("" if there was no

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -106,8 +107,8 @@ type evaluator struct {
 // allow adds grants that hold for one call. A guest path can have one folder only, so they replace those of the files.
 func (ev *evaluator) allow(grants []Grant) {
 	for _, g := range grants {
-		ev.grants = slices.DeleteFunc(slices.Clone(ev.grants), func(other locatedGrant) bool {
-			return g.Kind == FS && other.subject() == g.subject()
+		ev.grants = lists.Filter(ev.grants, func(other locatedGrant) bool {
+			return g.Kind != FS || other.subject() != g.subject()
 		})
 		ev.grants = append(ev.grants, locatedGrant{Grant: g})
 	}
@@ -128,7 +129,7 @@ func (ev *evaluator) add(r Right, missing, ungrantable string) {
 }
 
 func (ev *evaluator) ofKind(kind string) []locatedGrant {
-	return slices.DeleteFunc(slices.Clone(ev.grants), func(g locatedGrant) bool { return g.Kind != kind })
+	return lists.Filter(ev.grants, func(g locatedGrant) bool { return g.Kind == kind })
 }
 
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
@@ -202,12 +203,7 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	}
 	missing := slices.Clone(requested)
 	for _, g := range ev.ofKind(HTTP) {
-		var methods []string
-		for _, m := range requested {
-			if slices.Contains(g.Methods, m) {
-				methods = append(methods, m)
-			}
-		}
+		methods := lists.Filter(requested, func(m string) bool { return slices.Contains(g.Methods, m) })
 		granted := to
 		switch {
 		case len(methods) == 0:
@@ -229,17 +225,6 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	ev.add(r, refused, "")
 }
 
-// union returns the elements of a and those of b that a does not have.
-func union(a, b []string) []string {
-	a = slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			a = append(a, s)
-		}
-	}
-	return a
-}
-
 // addHTTP keeps one grant per origin.
 func (ev *evaluator) addHTTP(origin string, methods []string) {
 	i := slices.IndexFunc(ev.grant.HTTP, func(h host.HTTPGrant) bool { return h.URL == origin })
@@ -247,15 +232,15 @@ func (ev *evaluator) addHTTP(origin string, methods []string) {
 		ev.grant.HTTP = append(ev.grant.HTTP, host.HTTPGrant{URL: origin})
 		i = len(ev.grant.HTTP) - 1
 	}
-	ev.grant.HTTP[i].Methods = union(ev.grant.HTTP[i].Methods, methods)
+	ev.grant.HTTP[i].Methods = lists.Add(slices.Clone(ev.grant.HTTP[i].Methods), methods...)
 }
 
 func (ev *evaluator) secret(a manifest.SecretCapability) {
 	by := ev.named(Grant{Kind: Secret, Name: a.Name, Read: a.Read}, a.Why, a.Optional)
 	read := a.Read && slices.ContainsFunc(by, readable)
 	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header}
-	if len(by) > 0 && (read || a.Header != "" || !a.Read) && !slices.Contains(ev.grant.Secrets, grant) {
-		ev.grant.Secrets = append(ev.grant.Secrets, grant)
+	if len(by) > 0 && (read || a.Header != "" || !a.Read) {
+		ev.grant.Secrets = lists.Add(ev.grant.Secrets, grant)
 	}
 }
 
@@ -274,11 +259,9 @@ func readable(g locatedGrant) bool { return g.Read }
 // named evaluates a right that a grant of the same name gives, and returns these grants. Of the kinds that have no name
 // there is one form.
 func (ev *evaluator) named(asked Grant, why string, optional bool) (by []locatedGrant) {
-	for _, g := range ev.ofKind(asked.Kind) {
-		if g.Name == asked.Name || asked.Kind == Browser {
-			by = append(by, g)
-		}
-	}
+	by = lists.Filter(ev.ofKind(asked.Kind), func(g locatedGrant) bool {
+		return g.Name == asked.Name || asked.Kind == Browser
+	})
 	r := Right{Right: asked.String(), Why: why, Optional: optional, grantedBy: by}
 	missing := ""
 	if len(by) == 0 || asked.Read && !slices.ContainsFunc(by, readable) {
@@ -325,9 +308,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 			continue
 		}
 		r.grantedBy = append(r.grantedBy, g)
-		if !slices.Contains(ev.grant.Tools, granted) {
-			ev.grant.Tools = append(ev.grant.Tools, granted)
-		}
+		ev.grant.Tools = lists.Add(ev.grant.Tools, granted)
 	}
 	if ev.add(r, missing, ungrantable); missing != "" && ungrantable == "" && foreign != "" {
 		ev.rights[len(ev.rights)-1].Reason = foreign

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -223,10 +224,7 @@ func (x Explanation) String() string {
 	if x.Tool != "" {
 		name += "." + x.Tool
 	}
-	files := make([]string, len(x.Files))
-	for i, f := range x.Files {
-		files[i] = filepath.Base(f)
-	}
+	files := lists.Map(x.Files, filepath.Base)
 	if len(files) == 0 {
 		files = []string{"no file, so the defaults apply"}
 	}
@@ -340,11 +338,9 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 					to = append(to, plugin)
 				}
 			}
-			for _, of := range slices.Sorted(maps.Keys(f.origins)) {
-				if f.origins[of].login == name {
-					to = append(to, of)
-				}
-			}
+			to = append(to, lists.Filter(slices.Sorted(maps.Keys(f.origins)), func(of string) bool {
+				return f.origins[of].login == name
+			})...)
 			found.add(f.secrets[name].pos, "[secrets."+name+"]", to, "")
 		}
 		for _, of := range slices.Sorted(maps.Keys(f.origins)) {
@@ -403,12 +399,9 @@ func (m *matches) add(pos position, rule string, to []string, typed string) {
 
 func (m *matches) addRules(caller string, v verb, list *rules) {
 	for _, r := range list.rules {
-		var to []string
-		for _, name := range m.names {
-			if r.matches(v, strings.ToLower(name), m.effects[name]) {
-				to = append(to, name)
-			}
-		}
+		to := lists.Filter(m.names, func(name string) bool {
+			return r.matches(v, strings.ToLower(name), m.effects[name])
+		})
 		typed := r.text
 		if r.effect != "" {
 			typed = ""
@@ -439,11 +432,9 @@ func (m *matches) addPlugin(p *plugin) {
 		if g.Kind == Tool {
 			typed = g.Name
 			rule, err := parsePattern(g.Name)
-			for _, tool := range m.names {
-				if err == nil && rule.covers(pattern{name: strings.ToLower(tool)}) {
-					to = append(to, tool)
-				}
-			}
+			to = lists.Filter(m.names, func(tool string) bool {
+				return err == nil && rule.covers(pattern{name: strings.ToLower(tool)})
+			})
 		} else if i >= 0 && g.RequestedBy(m.asks[m.plugins[i]]) {
 			to = own
 		}

@@ -248,12 +248,11 @@ func (p *Policy) current() (*state, error) {
 	if p.dir == "" {
 		return p.state, nil
 	}
-	manualPath, generatedPath := filepath.Join(p.dir, PolicyFile), filepath.Join(p.dir, GrantsFile)
-	stamps := [2]fileStamp{stampOf(manualPath), stampOf(generatedPath)}
+	stamps := [2]fileStamp{stampOf(filepath.Join(p.dir, PolicyFile)), stampOf(filepath.Join(p.dir, GrantsFile))}
 	if p.state != nil && stamps[0].equals(p.stamps[0]) && stamps[1].equals(p.stamps[1]) {
 		return p.state, nil
 	}
-	s, err := readState(p.dir, manualPath, generatedPath)
+	s, err := readState(p.dir)
 	if err != nil {
 		p.state = nil // fail closed until the files are valid again
 		return nil, err
@@ -290,23 +289,22 @@ type state struct {
 	manual, generated *file
 }
 
-func readState(dir, manualPath, generatedPath string) (*state, error) {
+func readState(dir string) (*state, error) {
 	s := &state{}
 	var problems []problem
 	for _, f := range []struct {
-		path string
+		name string
 		into **file
-	}{{manualPath, &s.manual}, {generatedPath, &s.generated}} {
-		data, exists, err := readPolicyFile(dir, f.path)
+	}{{PolicyFile, &s.manual}, {GrantsFile, &s.generated}} {
+		path := filepath.Join(dir, f.name)
+		data, exists, err := OperatorFile{path}.Read()
 		if err != nil {
 			return nil, err
 		}
-		if !exists {
-			continue
+		if exists {
+			parsed, found := parseFile(path, data)
+			*f.into, problems = parsed, append(problems, found...)
 		}
-		parsed, found := parseFile(f.path, data)
-		*f.into = parsed
-		problems = append(problems, found...)
 	}
 	if len(problems) > 0 {
 		return nil, configError(problems)
@@ -325,44 +323,6 @@ func configError(problems []problem) *host.Error {
 		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text)))
 	}
 	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithSteps(host.OperatorStep(host.OpPolicyCheck))
-}
-
-// readPolicyFile reads a whole file; exists is false only if nothing has the name.
-func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
-	refuse := func(format string, args ...any) ([]byte, bool, error) {
-		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format,
-			args...)).WithSteps(host.OperatorStep(host.OpPolicyCheck))
-	}
-	// Whoever may write to the folder can remove a policy or add one.
-	folder, err := os.Stat(dir)
-	switch {
-	case err != nil: // the file is missing or unreadable, too
-	case protect.WritableByAll(folder):
-		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
-			dir)
-	case protect.OwnedByOther(folder):
-		return refuse("its folder %s belongs to another user, so it is not trusted: check it, then chown the folder", dir)
-	}
-	// With Lstat, because a dangling link is a policy that cannot be read.
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	f, info, err := protect.Open(path, maxFile)
-	if err == nil {
-		defer f.Close()
-		if protect.WritableByAll(info) {
-			return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
-		}
-		data, err = protect.ReadAll(f, info, maxFile)
-	}
-	refused, isRefused := errors.AsType[*protect.FileError](err)
-	switch {
-	case isRefused:
-		return refuse("%s", refused.Reason)
-	case err != nil:
-		return refuse("cannot be read: %v", host.WithoutPath(err))
-	}
-	return data, true, nil
 }
 
 // files returns the files that exist, the one with precedence first.
@@ -475,6 +435,9 @@ func (e entry) unboundReason(part *plugin, digest string, env Env) string {
 	}
 	return ""
 }
+
+// location returns FILE:LINE with the folder, for errors.
+func (p position) location() string { return fmt.Sprintf("%s:%d", p.file, p.line) }
 
 // String returns FILE:LINE without the folder, for explanations.
 func (p position) String() string {

@@ -25,9 +25,8 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	pin := s.entry(plugin).manual
 	if pin != nil && pin.digest != "" && pin.digest != digest {
 		return host.Errorf(host.Integrity,
-			"%s:%d approves %s as %s, and this build is %s: install the approved build, or change "+
-				"that line", pin.pos.file, pin.boundPos.line,
-			plugin, pin.digest, digest).
+			"%s approves %s as %s, and this build is %s: install the approved build, or change that line",
+			pin.boundPos.location(), plugin, pin.digest, digest).
 			WithSteps(host.OperatorStep(host.OpPluginShow, plugin))
 	}
 	demand := s.requireSigner()
@@ -42,14 +41,14 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		if by.Key == pin.signer {
 			return nil
 		}
-		return host.Errorf(host.Integrity, "%s:%d requires %s to be signed with the key %s, and %s", pin.pos.file,
-			pin.signerPos.line, plugin, pin.signer, by.describe()).
+		return host.Errorf(host.Integrity, "%s requires %s to be signed with the key %s, and %s",
+			pin.signerPos.location(), plugin, pin.signer, by.describe()).
 			WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
 	case by.Trusted || by.Shipped:
 		return nil
 	}
-	refused := host.Errorf(host.Integrity, "%s:%d requires every plugin to be signed with a trusted key, and %s is "+
-		"not: %s", demand.file, demand.line, plugin, by.describe())
+	refused := host.Errorf(host.Integrity, "%s requires every plugin to be signed with a trusted key, and %s is "+
+		"not: %s", demand.location(), plugin, by.describe())
 	if by.Key != "" {
 		refused.WithSteps(host.OperatorStep(host.OpPluginTrust, by.Key))
 	}
@@ -129,6 +128,11 @@ func (s *state) describeRefusal(err error, plugin, digest string, env Env) error
 	return refused
 }
 
+// grantsRemain notes that the grants of policy.toml are not changed here.
+func (p *plugin) grantsRemain(name string) string {
+	return fmt.Sprintf("%s sets the grants of %s by hand, and those remain", p.grantsPos.location(), name)
+}
+
 // RevokeStale prepares a change that removes the grants of grants.toml for other builds of a plugin than the one with
 // this digest; "" means that the plugin was removed. It returns false if there is nothing to change. Notes say what
 // policy.toml grants, which only the operator can remove.
@@ -145,8 +149,7 @@ func (p *Policy) RevokeStale(plugin, digest string) (Edit, bool, error) {
 	}
 	var edit Edit
 	if e.manual != nil && len(e.manual.grants) > 0 {
-		edit.Notes = []string{fmt.Sprintf("%s:%d sets the grants of %s by hand, and those remain", e.manual.pos.file,
-			e.manual.grantsPos.line, plugin)}
+		edit.Notes = []string{e.manual.grantsRemain(plugin)}
 	}
 	return edit, false, nil
 }

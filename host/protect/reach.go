@@ -64,6 +64,16 @@ func (o *Files) inputs() []string {
 // FileID identifies a file on this machine, whatever its names are. It is zero where the system has no such numbers.
 type FileID struct{ Dev, Ino uint64 }
 
+// Identify returns the identity of what is at a path, zero if there is nothing.
+func Identify(path string) FileID {
+	info, err := os.Stat(path)
+	if err != nil {
+		return FileID{}
+	}
+	id, _ := identify(info)
+	return id
+}
+
 // OutOfReachError says why a folder cannot be granted.
 type OutOfReachError struct {
 	Folder  string
@@ -97,9 +107,9 @@ func (o *Files) Check(folder string, writable bool) error {
 	for _, own := range g.Own {
 		switch {
 		case inFolder(spelled(folder), spelled(own.Path)):
-			return g.liesIn(folder, own)
+			return own.refuse("lies in", folder)
 		case inFolder(spelled(own.Path), spelled(folder)):
-			return g.contains(folder, own)
+			return own.refuse("holds", folder)
 		}
 	}
 	if slices.ContainsFunc(pseudoFolders, func(dir string) bool { return inFolder(folder, dir) }) || pseudoFolder(folder) {
@@ -152,11 +162,7 @@ func folderIDs(folder string) []FileID {
 	}
 	// The kernel resolves "..", so that a symbolic link leads to the folder that contains its target.
 	for at := folder; len(ids) < 1000; at += string(filepath.Separator) + ".." {
-		info, err := os.Stat(at)
-		if err != nil {
-			return ids
-		}
-		id, _ := identify(info)
+		id := Identify(at)
 		if n := len(ids); id == (FileID{}) || n > 0 && ids[n-1] == id { // the root contains itself
 			return ids
 		}
@@ -187,10 +193,7 @@ type GuardedFolder struct {
 
 // Guard returns a guard over what the host has now.
 func (o *Files) Guard() *Guard {
-	g := &Guard{}
-	if info, err := os.Stat("/dev"); err == nil {
-		g.Devices, _ = identify(info)
-	}
+	g := &Guard{Devices: Identify("/dev")}
 	if o == nil {
 		return g
 	}
@@ -212,8 +215,7 @@ func (o *Files) Guard() *Guard {
 	inputs := o.inputs()
 	_, g.Opened = registered(o.Folders)
 	for _, path := range inputs {
-		if info, err := os.Stat(path); err == nil {
-			id, _ := identify(info)
+		if id := Identify(path); id != (FileID{}) {
 			g.Secrets = append(g.Secrets, id)
 		}
 	}
@@ -223,8 +225,7 @@ func (o *Files) Guard() *Guard {
 	}
 	for _, path := range ways {
 		for _, folder := range foldersTo(path) {
-			if info, err := os.Stat(folder); err == nil {
-				id, _ := identify(info)
+			if id := Identify(folder); id != (FileID{}) {
 				g.Ways = append(g.Ways, id)
 			}
 		}
@@ -303,12 +304,12 @@ func (g *Guard) Folder(name string, ids []FileID, writable bool) error {
 	}
 	for _, above := range g.Above {
 		if ids[0] == above.ID {
-			return g.contains(name, above)
+			return above.refuse("holds", name)
 		}
 	}
 	for _, own := range g.Own {
 		if own.ID != (FileID{}) && slices.Contains(ids, own.ID) {
-			return g.liesIn(name, own)
+			return own.refuse("lies in", name)
 		}
 	}
 	if writable && ids[0] != (FileID{}) && slices.Contains(g.Ways, ids[0]) {
@@ -320,12 +321,9 @@ func (g *Guard) Folder(name string, ids []FileID, writable bool) error {
 	return nil
 }
 
-func (*Guard) contains(name string, own GuardedFolder) error {
-	return outOfReach(name, fmt.Sprintf("holds the host's %s folder, %s", own.Name, own.Path))
-}
-
-func (*Guard) liesIn(name string, own GuardedFolder) error {
-	return outOfReach(name, fmt.Sprintf("lies in the host's %s folder, %s", own.Name, own.Path))
+// refuse returns the error of a folder that holds the own one, or lies in it.
+func (own GuardedFolder) refuse(how, name string) error {
+	return outOfReach(name, fmt.Sprintf("%s the host's %s folder, %s", how, own.Name, own.Path))
 }
 
 // Denies reports whether a file of a granted folder is one of the host's own: a file that holds a secret, or a hard

@@ -23,7 +23,6 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
-	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/durable"
@@ -156,11 +155,11 @@ func (s slot) writeChecksums(built *instrument.Module, assets bool) (*checksums,
 	if assets {
 		sums.Assets.Name = world.AssetsName
 	}
-	sums.Module.Exports, sums.Module.Wasm = module.NeededExports(built), stub
+	sums.Module.Wasm = stub
 	if err := s.verify(sums); err != nil {
 		return nil, err
 	}
-	return sums, s.save(sums)
+	return sums, s.write(checksumsName, sums)
 }
 
 // verify hashes the files of a slot, compares them with sums and updates sums.
@@ -189,8 +188,6 @@ func (s slot) verify(sums *checksums) error {
 	}
 	return nil
 }
-
-func (s slot) save(sums *checksums) error { return s.write(checksumsName, sums) }
 
 // write writes a value as JSON, atomically.
 func (s slot) write(name string, value any) error {
@@ -245,7 +242,7 @@ func (s slot) read() (*checksums, error) {
 		if err := s.verify(&sums); err != nil {
 			return nil, err
 		}
-		_ = s.save(&sums) // failing to save it only means hashing again
+		_ = s.write(checksumsName, &sums) // failing to save it only means hashing again
 	}
 	if sums.Module.Wasm, err = os.ReadFile(filepath.Join(s.dir, stubName)); err != nil {
 		return nil, fmt.Errorf("%v", err)

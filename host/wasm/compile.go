@@ -236,8 +236,7 @@ func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string)
 	defer release()
 	if e.cfg.Child == nil {
 		_, err := compileModule(module.Wasm, dir, order)
-		var disk *fs.PathError
-		if errors.As(err, &disk) {
+		if _, disk := errors.AsType[*fs.PathError](err); disk {
 			return err
 		}
 		return e.compileError(name, err)
@@ -317,8 +316,7 @@ func (e *Engine) compileError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name,
-		world.Line(err.Error(), 300))}
+	return world.Failed(host.InvalidPlugin, err, "%s cannot be compiled: %s", name, world.Line(err.Error(), 300))
 }
 
 // prefixWriter keeps the first limit bytes written to it.

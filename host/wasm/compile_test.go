@@ -442,7 +442,7 @@ func TestStubRequiresCode(t *testing.T) {
 	if err != nil {
 		t.Fatal("linked: ", err)
 	}
-	_ = u.close(context.Background())
+	_ = u.code.Close(context.Background())
 	if sums, err = s.read(); err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +469,7 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 	}
 	// Pretend that the files were hashed long after they were written. Then their metadata suffices.
 	sums.Checked = time.Now().Add(time.Hour)
-	if err := s.save(sums); err != nil {
+	if err := s.write(checksumsName, sums); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.read()

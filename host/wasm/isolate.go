@@ -8,6 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Values of [host.Job].Isolate besides "".
@@ -61,10 +62,9 @@ const processMemory = 768 << 20
 // those that the process enforces itself. instances is how many guests have memory at one time: the kernel counts the
 // whole limit of each. cpu bounds the whole life of the process; 0 leaves that to the host.
 func lockDown(l world.Limits, grants []host.FSGrant, code int64, instances int, cpu time.Duration) (missing []string) {
-	r := contain.Rights{Accept: instances > 1}
-	for _, g := range grants {
-		r.Folders = append(r.Folders, contain.Folder{Path: g.Source, Writable: g.Mode == "rw"})
-	}
+	r := contain.Rights{Accept: instances > 1, Folders: lists.Map(grants, func(g host.FSGrant) contain.Folder {
+		return contain.Folder{Path: g.Source, Writable: g.Mode == "rw"}
+	})}
 	return contain.Process(r, contain.Bounds{
 		CPU: cpu, Memory: uint64(instances)*uint64(l.Pages)*world.PageBytes + uint64(2*code) + processMemory,
 		OpenFiles: uint64(instances*l.OpenFiles) + 64,

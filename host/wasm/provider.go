@@ -22,11 +22,9 @@ import (
 // Provider is one plugin as a [host.Provider]. Discovery reads only the manifest. The module is read, validated and
 // compiled at the first call.
 type Provider struct {
-	engine     *Engine
-	info       host.Info
-	openSource func() store.Source
-	partsOnce  sync.Once
-	parts      pluginParts // see pluginParts
+	engine    *Engine
+	info      host.Info
+	loadParts func() *pluginParts
 
 	mu      sync.Mutex
 	loading *loading // the last one, unless it failed
@@ -64,28 +62,29 @@ var _ host.Provider = (*Provider)(nil)
 
 // Provider returns a plugin made of the parts in src.
 func (e *Engine) Provider(src store.Source) *Provider {
-	return &Provider{engine: e, info: src.Info, openSource: func() store.Source { return src }}
+	return e.newProvider(src.Info, func() store.Source { return src })
 }
 
 // Installed returns the plugin of an entry of a store.
 func (e *Engine) Installed(s *store.Store, entry store.Entry) *Provider {
-	return &Provider{engine: e, info: entry.Info(), openSource: func() store.Source { return s.Source(entry) }}
+	return e.newProvider(entry.Info(), func() store.Source { return s.Source(entry) })
 }
 
-func (p *Provider) loadParts() *pluginParts {
-	p.partsOnce.Do(func() {
-		src := p.openSource()
+func (e *Engine) newProvider(info host.Info, open func() store.Source) *Provider {
+	p := &Provider{engine: e, info: info}
+	p.loadParts = sync.OnceValue(func() *pluginParts {
+		src := open()
 		read := func() (*manifest.Manifest, error) {
 			m, err := src.Manifest()
-			if annotate := p.engine.cfg.Annotate; err == nil && annotate != nil {
-				annotate(p.info.Digest, m)
+			if err == nil && e.cfg.Annotate != nil {
+				e.cfg.Annotate(info.Digest, m)
 			}
 			return m, err
 		}
-		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
+		return &pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
 			text: sync.OnceValues(p.readText)}
 	})
-	return &p.parts
+	return p
 }
 
 // Info returns the plugin's info without reading anything.

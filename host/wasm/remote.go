@@ -189,5 +189,5 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 		}
 	}
 	return &host.Result{Data: guest.JSONOr(o.Data, "null"), Content: o.Content,
-		Warnings: guest.CleanWarnings(o.Warnings)}, nil
+		Warnings: world.CleanWarnings(o.Warnings)}, nil
 }

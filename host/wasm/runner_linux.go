@@ -29,6 +29,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -110,14 +111,6 @@ type runnerSpec struct {
 	Folders []protect.FileID // the granted folders as they are now
 	Wire    int              //
 	code    *Provider        // to load the code
-}
-
-func fileID(path string) (id protect.FileID) {
-	var s unix.Stat_t
-	if unix.Stat(path, &s) == nil {
-		id = protect.FileID{Dev: uint64(s.Dev), Ino: s.Ino}
-	}
-	return id
 }
 
 // programID identifies the running binary.
@@ -571,10 +564,7 @@ func (p *Provider) runnerSpec(j *guest.Job) (*runnerSpec, error) {
 			Defaults: e.cfg.Limits, Manifest: j.Manifest, Text: j.Text, Grant: r.Grant, Guard: r.Guard.Load(),
 			CPU: j.Limits.Timeout},
 		Plugin: p.identity(j.Manifest), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
-		code: p,
-	}
-	for _, g := range r.Grant.FS {
-		spec.Folders = append(spec.Folders, fileID(g.Source))
+		Folders: lists.Map(r.Grant.FS, func(g host.FSGrant) protect.FileID { return protect.Identify(g.Source) }), code: p,
 	}
 	return spec, nil
 }

@@ -94,9 +94,6 @@ type Engine struct {
 	closed  bool
 	// refused holds the errors of modules that cannot be compiled, by cache key and bounds.
 	refused map[string]*host.Error
-	// opening has the modules that are being looked up in the cache or compiled into it, by cache key. A channel is
-	// closed when that has ended.
-	opening map[string]chan struct{}
 
 	// Plugins are loaded in the background of all calls, until the engine is closed.
 	background context.Context
@@ -107,7 +104,7 @@ type Engine struct {
 	missing    func(folders bool) []string // MissingIsolation, but for tests
 
 	shared slots.Pool // calls of one plugin and compilations, of all processes
-	own    slots.Pool // calls of all plugins, of this process
+	own    slots.Pool // calls of all plugins, and the modules that are looked up in the cache or compiled into it
 
 	poolOnce sync.Once
 	pool     *runnerPool // see runners
@@ -119,6 +116,7 @@ const (
 	aheadSlots   = "_ahead"
 	callSlots    = "_calls"
 	runnerSlots  = "_runners"
+	moduleSlots  = "_module " // followed by a cache key
 )
 
 // maxConcurrent bounds the calls in progress, and thereby their memory.
@@ -136,8 +134,7 @@ func New(cfg Config) *Engine {
 		cfg.Debug = func(string) {}
 	}
 	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
-		opening: map[string]chan struct{}{}, budget: compileBudget, report: time.Second,
-		missing: MissingIsolation}
+		budget: compileBudget, report: time.Second, missing: MissingIsolation}
 	e.shared.Dir = cfg.SlotDir
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
@@ -169,7 +166,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	defer e.mu.Unlock()
 	var all []error
 	for p := range e.plugins {
-		all = append(all, p.close(ctx))
+		all = append(all, p.code.Close(ctx))
 	}
 	clear(e.plugins)
 	return errors.Join(all...)
@@ -177,20 +174,8 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // compiledPlugin is one compiled plugin.
 type compiledPlugin struct {
-	code  *guest.Code
-	slot  slot // where its compiled code is cached; without a folder if it is not
-	cache wazero.CompilationCache
-}
-
-func (p *compiledPlugin) close(ctx context.Context) error {
-	err := p.code.Runtime.Close(ctx)
-	if p.cache != nil {
-		err = errors.Join(err, p.cache.Close(ctx))
-	}
-	if p.code.Image != nil {
-		err = errors.Join(err, p.code.Image.Close())
-	}
-	return err
+	code *guest.Code
+	slot slot // where its compiled code is cached; without a folder if it is not
 }
 
 // CompileAhead compiles plugins that are not compiled yet, before a call needs them: in the background, after a pause,
@@ -227,7 +212,7 @@ func (e *Engine) load(src store.Source, m *manifest.Manifest, l *loading) (*comp
 	defer e.mu.Unlock()
 	switch {
 	case e.closed && p != nil:
-		return nil, errors.Join(closedError(), p.close(context.Background()))
+		return nil, errors.Join(closedError(), p.code.Close(context.Background()))
 	case e.closed:
 		return nil, closedError()
 	case err != nil:
@@ -253,28 +238,15 @@ func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engin
 // lockModule waits until nobody else looks up or compiles the module of a cache key, and sets compiling if it has to
 // wait. The caller must call unlock.
 func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), err error) {
-	for {
-		e.mu.Lock()
-		busy := e.opening[key]
-		if busy == nil {
-			ended := make(chan struct{})
-			e.opening[key] = ended
-			e.mu.Unlock()
-			return func() {
-				e.mu.Lock()
-				delete(e.opening, key)
-				e.mu.Unlock()
-				close(ended)
-			}, nil
-		}
-		e.mu.Unlock()
-		compiling.Store(true)
-		select {
-		case <-busy:
-		case <-e.background.Done():
-			return nil, closedError()
-		}
+	name := moduleSlots + key
+	if unlock, err = e.own.Acquire(e.background, name, 1, false); err == nil {
+		return unlock, nil
 	}
+	compiling.Store(true)
+	if unlock, err = e.own.Acquire(e.background, name, 1, true); err != nil {
+		return nil, closedError()
+	}
+	return unlock, nil
 }
 
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
@@ -310,11 +282,7 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loadin
 			return nil, err
 		}
 	}
-	built, err := module.ValidateModule(wasm, m, limits)
-	if err != nil {
-		return nil, err
-	}
-	assets, err := module.FindAssets(wasm, m)
+	built, assets, err := module.Read(wasm, m, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -341,10 +309,7 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 		return nil, err
 	}
 	if err == nil {
-		if err := module.CheckModule(&sums.Module, m, nil); err != nil {
-			return nil, err
-		}
-		if err := module.CheckAssets(sums.Assets.Name != "", m); err != nil {
+		if err := module.CheckRead(&sums.Module, sums.Assets.Name != "", m); err != nil {
 			return nil, err
 		}
 		var p *compiledPlugin
@@ -396,8 +361,8 @@ func (e *Engine) compile(j *compileJob, s slot, dir string) (*compiledPlugin, er
 		e.cfg.Debug("cannot cache compiled code: " + manifest.CleanLine(err.Error()))
 		lastErr = err
 	}
-	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", j.manifest.Name, world.Line(lastErr.Error(), 300))}
+	return nil, world.Failed(host.Unavailable, lastErr, "cannot write the compiled code of %s: %s", j.manifest.Name,
+		world.Line(lastErr.Error(), 300)).WithSteps(host.OperatorStep(host.OpDoctor))
 }
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
@@ -436,13 +401,13 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 			return nil, err
 		}
 	}
-	if p.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
+	if p.code.Cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
 		return nil, err
 	}
-	p.code.Runtime = wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(p.cache))
+	p.code.Runtime = wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(p.code.Cache))
 	defer func() {
 		if err != nil {
-			_ = p.close(ctx)
+			_ = p.code.Close(ctx)
 		}
 	}()
 	if p.code.Compiled, err = p.code.Runtime.CompileModule(ctx, sums.Module.Wasm); err != nil {
@@ -452,7 +417,7 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	if !s.isUnchanged(sums) {
 		return nil, errors.New("it changed while it was opened")
 	}
-	if err = guest.InstantiateHostModules(ctx, p.code.Runtime, p.code.Module, nil); err != nil {
+	if err = p.code.Link(ctx, nil); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -83,23 +83,24 @@ var layers = map[string][]string{
 	"internal/lazy":     {},
 	"internal/lists":    {},
 	"internal/slots":    {},
-	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"internal/wire":     {"host", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
 	"host/wasm/internal/instrument": {"manifest"},
 	"host/wasm/internal/world":      {"host", "host/protect", "manifest"},
 	"host/wasm/internal/module":     {"host", "host/wasm/internal/instrument", "host/wasm/internal/world", "manifest"},
 	"host/wasm/internal/guest": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module",
-		"host/wasm/internal/world", "internal/lazy", "manifest",
+		"host/wasm/internal/world", "internal/lazy", "internal/lists", "manifest",
 	},
 	"host/wasm/store": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
-		"internal/durable", "manifest", "manifest/jsontext", "manifest/spelling",
+		"internal/durable", "internal/lists", "manifest", "manifest/jsontext", "manifest/spelling",
 	},
 	"host/wasm": {
 		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument",
 		"host/wasm/internal/module", "host/wasm/internal/world", "host/wasm/store", "internal/contain",
-		"internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "manifest/jsontext",
+		"internal/durable", "internal/lazy", "internal/lists", "internal/slots", "internal/wire", "manifest",
+		"manifest/jsontext",
 	},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/option",
@@ -111,7 +112,7 @@ var layers = map[string][]string{
 	},
 	"host/mcp/frame": {"manifest", "manifest/jsontext"},
 	"host/policy": {
-		"host", "host/origin", "host/protect", "internal/durable", "manifest", "manifest/document",
+		"host", "host/origin", "host/protect", "internal/durable", "internal/lists", "manifest", "manifest/document",
 		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/signature": {"host", "internal/durable", "manifest"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -13,7 +14,7 @@ type Error struct {
 	Code       host.Code           `json:"code"`
 	Exit       int                 `json:"exit,omitempty"`
 	Message    string              `json:"message"`
-	Details    []detail            `json:"details,omitempty"`
+	Details    []host.Detail       `json:"details,omitempty"` // with their suggestions as texts
 	Denied     []host.Denial       `json:"denied,omitempty"`
 	Tool       *host.ToolError     `json:"tool,omitempty"`
 	Protocol   *host.ProtocolError `json:"cdp,omitempty"`
@@ -24,21 +25,6 @@ type Error struct {
 	Trace      *host.Trace         `json:"trace,omitempty"`
 }
 
-// detail is a [host.Detail] whose suggestion is data.
-type detail struct {
-	Parameter  string      `json:"parameter"`
-	Keyword    string      `json:"keyword"`
-	Provided   string      `json:"provided"`
-	Expected   string      `json:"expected"`
-	Suggestion *suggestion `json:"suggestion,omitempty"`
-}
-
-type suggestion struct {
-	Pointer string            `json:"pointer,omitempty"`
-	Op      host.SuggestionOp `json:"op"`
-	Value   string            `json:"value,omitempty"`
-}
-
 // ErrorOf returns an error in the form of the wire.
 func ErrorOf(e *host.Error) *Error {
 	w := &Error{
@@ -46,7 +32,8 @@ func ErrorOf(e *host.Error) *Error {
 		Corrected: e.Corrected, Template: e.Template, DidYouMean: e.DidYouMean, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
-		w.Details = append(w.Details, detail{d.Parameter, d.Keyword, d.Provided, d.Expected, (*suggestion)(d.Suggestion)})
+		d.Suggestion = host.TextSuggestion(d.Suggestion.String()) // as it arrives
+		w.Details = append(w.Details, d)
 	}
 	return w
 }
@@ -70,7 +57,7 @@ func (w *Error) Untrusted() *host.Error {
 	for _, d := range first(w.Details) {
 		e.Details = append(e.Details, host.Detail{Parameter: line(d.Parameter), Keyword: line(d.Keyword),
 			Provided: line(d.Provided), Expected: line(d.Expected),
-			Suggestion: host.TextSuggestion(line((*host.Suggestion)(d.Suggestion).String()))})
+			Suggestion: host.TextSuggestion(line(d.Suggestion.String()))})
 	}
 	for _, d := range first(w.Denied) {
 		e.Denied = append(e.Denied, host.Denial{Right: line(d.Right), Why: line(d.Why)})
@@ -85,15 +72,10 @@ func (w *Error) Untrusted() *host.Error {
 		e.Protocol = &host.ProtocolError{Code: p.Code, Message: line(p.Message), Data: line(p.Data)}
 	}
 	if t := w.Trace; t != nil {
-		e.Trace = &host.Trace{Unnamed: t.Unnamed, Frames: first(t.Frames)}
+		e.Trace = &host.Trace{Unnamed: t.Unnamed, Frames: first(t.Frames), Stderr: lists.Map(first(t.Stderr), line),
+			Log: lists.Map(first(t.Log), line)}
 		for i := range e.Trace.Frames {
 			e.Trace.Frames[i].Name = line(e.Trace.Frames[i].Name)
-		}
-		for _, s := range first(t.Stderr) {
-			e.Trace.Stderr = append(e.Trace.Stderr, line(s))
-		}
-		for _, s := range first(t.Log) {
-			e.Trace.Log = append(e.Trace.Log, line(s))
 		}
 	}
 	for _, s := range first(w.Steps) {

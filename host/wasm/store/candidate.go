@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -96,14 +95,13 @@ func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
 
 // Source returns the parts of the candidate in memory.
 func (c *Candidate) Source() Source {
-	m := c.Manifest
+	e := entryFromManifest(c.Manifest)
+	e.Digest, e.Signer, e.Owner, e.ReplacedOwner = c.Digest, c.Signer, c.Owner, c.ReplacedOwner
 	return Source{
-		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
-			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest,
-			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), ReplacedOwner: c.ReplacedOwner},
-		Manifest: func() (*manifest.Manifest, error) { return m, nil },
+		Info:     e.Info(),
+		Manifest: func() (*manifest.Manifest, error) { return c.Manifest, nil },
 		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
-		Segment:  sync.OnceValues(func() ([]byte, error) { return host.ManifestSegment(m), nil }),
+		Segment:  sync.OnceValues(func() ([]byte, error) { return host.ManifestSegment(c.Manifest), nil }),
 	}
 }
 
@@ -346,17 +344,14 @@ func openError(path string, err error) error {
 // asInvalidPlugin turns err into the error that the file is not a valid plugin, unless err already is a *host.Error
 // or the file cannot be read.
 func asInvalidPlugin(path string, err error) error {
-	var e *host.Error
-	if errors.As(err, &e) {
+	if _, known := errors.AsType[*host.Error](err); known {
 		return err
 	}
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return openError(path, err)
 	}
 	invalid := world.Failed(host.InvalidPlugin, err, "%s: %v", path, err)
-	var format *manifest.FormatError
-	if errors.As(err, &format) && format.Fix == "" {
+	if format, ok := errors.AsType[*manifest.FormatError](err); ok && format.Fix == "" {
 		invalid.Message += "; expected a plugin as a core WebAssembly module"
 	}
 	return invalid
@@ -365,8 +360,7 @@ func asInvalidPlugin(path string, err error) error {
 // manifestError returns one error with the problems of a manifest as details.
 func manifestError(from string, err error) error {
 	invalid := world.Failed(host.InvalidPlugin, err, "the manifest in %s is refused: %v", from, err)
-	var refused *manifest.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*manifest.Error](err); ok {
 		for _, p := range refused.Problems {
 			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest",
 				Expected: p.Message})

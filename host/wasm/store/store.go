@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -535,10 +536,7 @@ func (s *Store) readError(e Entry, err error) error {
 func reinstall(e Entry) host.Step { return host.OperatorStep(host.OpPluginInstall, e.Source) }
 
 func notInstalled(name string, entries []Entry) error {
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name
-	}
+	names := lists.Map(entries, func(e Entry) string { return e.Name })
 	err := host.Errorf(host.NotFound, "no plugin %q is installed",
 		manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpPluginList))
 	err.DidYouMean = spelling.Nearest(name, names, 3)

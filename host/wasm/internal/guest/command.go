@@ -42,7 +42,7 @@ func (c *Call) runCommand() (*host.Result, error) {
 	c.Streams.Stdin.Reset([]byte(cmd.stdin))
 	target, toFile := strings.CutPrefix(cmd.output, "file:")
 	if len(cmd.files) > 0 || toFile {
-		c.Files.Scratch = world.NewMemFS(c.Files, cmd.files, toFile)
+		c.Files.AddScratch(cmd.files, toFile)
 	}
 	config := wazero.NewModuleConfig().WithArgs(append([]string{c.Manifest.Name}, cmd.args...)...)
 	for _, name := range slices.Sorted(maps.Keys(cmd.env)) {

@@ -58,6 +58,16 @@ type Code struct {
 	Compiled wazero.CompiledModule
 	Assets   *world.MemNode // nil if it has none
 	Image    *Image         // nil if its instances begin with _initialize
+	Cache    wazero.CompilationCache
+}
+
+// Close frees the code. No instance of it may be left.
+func (c *Code) Close(ctx context.Context) error {
+	err := errors.Join(c.Runtime.Close(ctx), c.Cache.Close(ctx))
+	if c.Image != nil {
+		err = errors.Join(err, c.Image.file.Close())
+	}
+	return err
 }
 
 // StartPages returns how much memory an instance begins with.
@@ -166,7 +176,7 @@ func (c *Call) instantiate(config wazero.ModuleConfig, start ...string) error {
 			return host.Errorf(host.Internal, "%s has rights for which its manifest does not ask", c.Manifest.Name)
 		}
 		limit := uint64(min(c.plugin.Module.MemoryMax, c.Limits.Pages)) * world.PageBytes
-		if c.memory.Imaged, err = begins.pages(limit); err != nil {
+		if err := begins.load(c.memory, limit); err != nil {
 			return err
 		}
 		config = config.WithStartFunctions() // they have run
@@ -259,8 +269,7 @@ func trapReason(err error) string {
 	if people, ok := traps[inner.Error()]; ok {
 		return people
 	}
-	var fault runtime.Error
-	if errors.As(err, &fault) {
+	if _, isFault := errors.AsType[runtime.Error](err); isFault {
 		return "it called a host function with invalid arguments"
 	}
 	if strings.Contains(err.Error(), "out of bounds") {

@@ -114,7 +114,7 @@ func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 	refused := func(name string) bool {
 		return !slices.Contains(imageFunctions, name) && (o.Assets == "" || !slices.Contains(imageFileFunctions, name))
 	}
-	if err := InstantiateHostModules(ctx, r, p.Module, refused); err != nil {
+	if err := p.Link(ctx, refused); err != nil {
 		return nil, err
 	}
 	if o.Warm != nil {
@@ -241,20 +241,16 @@ func (i *Image) Open(dir string) (err error) {
 	return err
 }
 
-func (i *Image) Close() error { return i.file.Close() }
-
-// pages returns memory that begins with the image. Reading it takes less than mapping the file, where each page that
-// the guest writes is a fault.
-func (i *Image) pages(limit uint64) (world.Pages, error) {
-	p := world.NewPages(limit)
-	memory := p.Resize(uint64(i.Pages) * world.PageBytes)
+// load makes the memory of an instance that begins with the image. Reading the file takes less than mapping it, where
+// each page that the guest writes is a fault.
+func (i *Image) load(m *world.Memory, limit uint64) error {
+	data := m.Prepare(limit, uint64(i.Pages)*world.PageBytes)
 	for _, s := range i.Data {
-		if _, err := i.file.ReadAt(memory[s.At:s.At+s.Size], s.At); err != nil {
-			p.Free()
-			return nil, err
+		if _, err := i.file.ReadAt(data[s.At:s.At+s.Size], s.At); err != nil {
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // WarmingExample returns the example that runs in an instance to warm it, or nil: the first one that succeeds, of a

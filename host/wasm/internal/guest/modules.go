@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
@@ -46,12 +45,11 @@ func imports(m *instrument.Module, name string) bool {
 	return slices.ContainsFunc(m.Imports, func(i instrument.Import) bool { return i.Module == name })
 }
 
-// InstantiateHostModules instantiates the modules that a module may import. If refused is not nil, the functions for
-// which it returns true end the guest that calls them.
-func InstantiateHostModules(ctx context.Context, r wazero.Runtime, m *instrument.Module,
-	refused func(name string) bool) error {
-	for _, h := range hostModulesOf(m) {
-		b := r.NewHostModuleBuilder(h.name)
+// Link instantiates the modules that the code may import. If refused is not nil, the functions for which it returns
+// true end the guest that calls them.
+func (c *Code) Link(ctx context.Context, refused func(name string) bool) error {
+	for _, h := range hostModulesOf(c.Module) {
+		b := c.Runtime.NewHostModuleBuilder(h.name)
 		if h.wasi {
 			wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(b)
 		}
@@ -71,7 +69,7 @@ func InstantiateHostModules(ctx context.Context, r wazero.Runtime, m *instrument
 			return err
 		}
 	}
-	meter := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
+	meter := c.Runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
 	_, err := meter.WithGoFunction(api.GoFunc(yield), nil, nil).Export(instrument.YieldName).Instantiate(ctx)
 	return err
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -54,19 +55,13 @@ type grantedFolder struct {
 }
 
 func summarizeGrant(g host.Grant) grantSummary {
-	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...),
-		Secrets: []string{}, Env: append([]string{}, slices.Sorted(maps.Keys(g.Env))...), Browser: g.Browser,
-		Clock: g.Clock, Random: g.Random}
+	secrets := lists.Map(g.Secrets, func(s host.SecretGrant) string { return s.Name })
+	urls := lists.Map(g.HTTP, func(h host.HTTPGrant) string { return h.URL })
+	out := grantSummary{FS: []grantedFolder{}, HTTP: append([]string{}, urls...), Tools: append([]string{}, g.Tools...),
+		Secrets: lists.Add([]string{}, secrets...), Env: append([]string{}, slices.Sorted(maps.Keys(g.Env))...),
+		Browser: g.Browser, Clock: g.Clock, Random: g.Random}
 	for _, f := range g.FS {
 		out.FS = append(out.FS, grantedFolder{f.Path, f.Mode})
-	}
-	for _, h := range g.HTTP {
-		out.HTTP = append(out.HTTP, h.URL)
-	}
-	for _, s := range g.Secrets {
-		if !slices.Contains(out.Secrets, s.Name) {
-			out.Secrets = append(out.Secrets, s.Name)
-		}
 	}
 	return out
 }
@@ -247,7 +242,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 			return nil, err
 		}
 		return &host.Result{
-			Data: JSONOr(r.Result, "null"), Content: r.Content, Warnings: CleanWarnings(r.Warnings),
+			Data: JSONOr(r.Result, "null"), Content: r.Content, Warnings: world.CleanWarnings(r.Warnings),
 		}, nil
 	case len(r.Invalid) > 0:
 		return nil, c.paramsError(r)
@@ -307,18 +302,6 @@ func readResponse(data []byte) (callResponse, error) {
 		}
 	}
 	return r, nil
-}
-
-// CleanWarnings returns at most [world.MaxWarnings] warnings of a guest, each cleaned and clipped.
-func CleanWarnings(warnings []string) []string {
-	var out []string
-	for i, w := range warnings {
-		if i == world.MaxWarnings {
-			return append(out, fmt.Sprintf("%d more warnings were omitted", len(warnings)-i))
-		}
-		out = append(out, world.Line(w, 500))
-	}
-	return out
 }
 
 // paramsError returns the error that the host itself would return for these violations.

@@ -12,11 +12,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// FindAssets returns the tar with the assets of a plugin, or nil if its wasm file has none.
-func FindAssets(wasm []byte, m *manifest.Manifest) ([]byte, error) {
+// findAssets returns the tar with the assets of a plugin, or nil if its wasm file has none.
+func findAssets(wasm []byte, m *manifest.Manifest) ([]byte, error) {
 	data, err := manifest.ReadAssets(wasm)
 	if err == nil && data == nil {
-		return nil, CheckAssets(false, m)
+		return nil, checkAssets(false, m)
 	}
 	if err == nil {
 		_, err = world.ParseAssets(data)
@@ -27,8 +27,8 @@ func FindAssets(wasm []byte, m *manifest.Manifest) ([]byte, error) {
 	return data, nil
 }
 
-// CheckAssets checks that a wasm file has the assets of its manifest.
-func CheckAssets(has bool, m *manifest.Manifest) error {
+// checkAssets checks that a wasm file has the assets of its manifest.
+func checkAssets(has bool, m *manifest.Manifest) error {
 	if has || m.Assets == nil {
 		return nil
 	}
@@ -52,8 +52,24 @@ func Check(wasm []byte, m *manifest.Manifest) error {
 			return Errorf(m, "%v; build the plugin again", err)
 		}
 	}
-	_, err := FindAssets(wasm, m)
+	_, err := findAssets(wasm, m)
 	return err
+}
+
+// Read validates and instruments a module, and returns it with the tar of its assets, nil if it has none.
+func Read(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (built *instrument.Module, assets []byte, err error) {
+	if built, err = ValidateModule(wasm, m, l); err == nil {
+		assets, err = findAssets(wasm, m)
+	}
+	return built, assets, err
+}
+
+// CheckRead checks a module that [Read] returned before against a manifest, which may be another one.
+func CheckRead(module *instrument.Module, hasAssets bool, m *manifest.Manifest) error {
+	if err := checkModule(module, m, nil); err != nil {
+		return err
+	}
+	return checkAssets(hasAssets, m)
 }
 
 // LargestModule are the largest limits of a module that a policy can set. [Check] applies them, because it knows no
@@ -70,9 +86,10 @@ func ValidateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*in
 		}
 		return nil, refuseModule(wasm, m, err, refused.Rule(), refused.Fix)
 	}
-	if err := CheckModule(module, m, wasm); err != nil {
+	if err := checkModule(module, m, wasm); err != nil {
 		return nil, err
 	}
+	module.Exports = neededExports(module)
 	return module, nil
 }
 
@@ -114,9 +131,9 @@ func raiseLimit(plugin string, e *instrument.Error) string {
 	return fmt.Sprintf("to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
 }
 
-// CheckModule checks a decoded module against its manifest. wasm is the module as it was built, nil if it was accepted
+// checkModule checks a decoded module against its manifest. wasm is the module as it was built, nil if it was accepted
 // before.
-func CheckModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
+func checkModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
 	if err := checkImports(module, m, wasm); err != nil {
 		return err
 	}
@@ -236,8 +253,8 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 	return nil
 }
 
-// NeededExports returns the exports that checkExports looks at for any kind.
-func NeededExports(module *instrument.Module) []instrument.Export {
+// neededExports returns the exports that checkExports looks at for any kind.
+func neededExports(module *instrument.Module) []instrument.Export {
 	var out []instrument.Export
 	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call", "describe",
 		"call_tool", "list_tools", "__wasm_call_ctors", "hs_init"} {

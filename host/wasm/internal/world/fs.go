@@ -295,11 +295,11 @@ func (t *Files) countWritten(n int64) {
 // Lstat describes a file, and a link itself.
 func (f *RootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.Control.Checkpoint()
-	if _, folder := local(name); folder {
+	at, folder := local(name)
+	if folder {
 		return f.Stat(name)
 	}
-	name, _ = local(name)
-	info, err := f.Root.Lstat(name)
+	info, err := f.Root.Lstat(at)
 	if err != nil {
 		return sys.Stat_t{}, errnoOf(err)
 	}

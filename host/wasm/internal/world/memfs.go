@@ -24,13 +24,12 @@ type memFS struct {
 
 const maxMemNodes = 1_000
 
-// NewMemFS returns the files of a call; where two have one name or one is in another, the first one counts.
-func NewMemFS(t *Files, contents map[string]string, writable bool) *memFS {
-	m := &memFS{files: t, tree: newMemTree(maxMemNodes), writable: writable}
+// AddScratch adds the files of a call; where two have one name or one is in another, the first one counts.
+func (t *Files) AddScratch(contents map[string]string, writable bool) {
+	t.Scratch = &memFS{files: t, tree: newMemTree(maxMemNodes), writable: writable}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		m.check(m.tree.addFile(splitPath(name), []byte(contents[name])))
+		t.Scratch.check(t.Scratch.tree.addFile(splitPath(name), []byte(contents[name])))
 	}
-	return m
 }
 
 // check ends the guest if the tree is full.

@@ -13,50 +13,44 @@ const (
 // sees -1 and most guests crash on it.
 type Memory struct {
 	Control *Control
-	all     []*boundedMemory
-	Imaged  Pages // with the image, before the instance has it
+	pages   pages // nil until the instance has memory
+	limit   uint64
 	Denied  bool
 }
 
-// Allocate is what wazero requires of an allocator.
+// Allocate is what wazero requires of an allocator. An instance has one memory.
 func (m *Memory) Allocate(_, limit uint64) experimental.LinearMemory {
-	bound := min(limit, uint64(m.Control.Limits.Pages)*PageBytes)
-	b := &boundedMemory{memory: m, limit: bound, pages: m.Imaged}
-	if m.Imaged = nil; b.pages == nil {
-		b.pages = NewPages(bound)
+	m.limit = min(limit, uint64(m.Control.Limits.Pages)*PageBytes)
+	if m.pages == nil {
+		m.pages = newPages(m.limit)
 	}
-	m.all = append(m.all, b)
-	return b
+	return m
 }
 
-// Free returns the memory of all instances of the call to the system.
-func (m *Memory) Free() {
-	for _, b := range m.all {
-		b.Free()
-	}
-	if m.Imaged != nil {
-		m.Imaged.Free()
-	}
+// Prepare makes the memory before the instance has it, up to a limit, and returns it with a size.
+func (m *Memory) Prepare(limit, size uint64) []byte {
+	m.pages = newPages(limit)
+	return m.pages.Resize(size)
 }
 
-type boundedMemory struct {
-	memory *Memory
-	limit  uint64
-	pages  Pages
-}
-
-func (b *boundedMemory) Reallocate(size uint64) []byte {
-	if size > b.limit {
-		b.memory.Denied = true
+// Reallocate returns the memory with another size, or nil if that is beyond the limit.
+func (m *Memory) Reallocate(size uint64) []byte {
+	if size > m.limit {
+		m.Denied = true
 		return nil
 	}
-	return b.pages.Resize(size)
+	return m.pages.Resize(size)
 }
 
-func (b *boundedMemory) Free() { b.pages.Free() }
+// Free returns the memory to the system.
+func (m *Memory) Free() {
+	if m.pages != nil {
+		m.pages.Free()
+	}
+}
 
-// Pages is memory that can be resized up to the size that it was created for.
-type Pages interface {
+// pages is memory that can be resized up to the size that it was created for.
+type pages interface {
 	Resize(size uint64) []byte
 	Free()
 }

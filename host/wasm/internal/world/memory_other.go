@@ -2,5 +2,5 @@
 
 package world
 
-// NewPages returns memory of up to limit bytes.
-func NewPages(uint64) Pages { return &heapPages{} }
+// newPages returns memory of up to limit bytes.
+func newPages(uint64) pages { return &heapPages{} }

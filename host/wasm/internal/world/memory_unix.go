@@ -14,8 +14,8 @@ type mappedPages struct {
 // slowToUnmap is the size of a memory that takes longer to unmap than a call may take to end.
 const slowToUnmap = 32 << 20
 
-// NewPages reserves memory of up to limit bytes.
-func NewPages(limit uint64) Pages {
+// newPages reserves memory of up to limit bytes.
+func newPages(limit uint64) pages {
 	if limit == 0 {
 		return &heapPages{}
 	}

@@ -27,7 +27,7 @@ const (
 	MaxResponsePart  = 1 << 20  // of each part of a response other than its result
 	MaxMessage       = 2 << 10  // of an error, a log line or a progress report
 	MaxDetails       = 64 << 10 // of a tool's own error details
-	MaxWarnings      = 50
+	maxWarnings      = 50
 	MaxViolations    = 100
 )
 
@@ -234,6 +234,18 @@ const (
 
 // Line returns a text for display as one clean line, as [Truncate] does.
 func Line(s string, n int) string { return Truncate(manifest.CleanLine(s), n) }
+
+// CleanWarnings returns the first warnings of a guest, each cleaned and clipped.
+func CleanWarnings(warnings []string) []string {
+	var out []string
+	for i, w := range warnings {
+		if i == maxWarnings {
+			return append(out, fmt.Sprintf("%d more warnings were omitted", len(warnings)-i))
+		}
+		out = append(out, Line(w, 500))
+	}
+	return out
+}
 
 // Failed returns an error with its cause.
 func Failed(code host.Code, cause error, format string, args ...any) *host.Error {
