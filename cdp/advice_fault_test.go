@@ -32,6 +32,15 @@ func TestNavigationAdvice(t *testing.T) {
 	}
 }
 
+// TestNavigationAdviceIgnoresURL checks that a number in the URL is no reason.
+func TestNavigationAdviceIgnoresURL(t *testing.T) {
+	e := &host.Error{}
+	adviseNavigation(e, "cannot open http://127.0.0.1:4010/: net::ERR_CONNECTION_REFUSED", &host.Request{})
+	if strings.Contains(e.Message, "login") || !strings.Contains(e.Message, "nothing listens") {
+		t.Error(e.Message)
+	}
+}
+
 // TestNavigateWithoutScheme checks that a URL is corrected before a browser starts, and nothing else is changed.
 func TestNavigateWithoutScheme(t *testing.T) {
 	p := New(Config{RunDir: t.TempDir()})

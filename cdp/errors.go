@@ -163,8 +163,6 @@ var navigationFaults = []struct{ reason, advice, describe string }{
 	{"ERR_UNSAFE_PORT", "Chrome blocks this port for every server; serve the page on another port, such as 8080", ""},
 	{"ERR_INVALID_AUTH_CREDENTIALS", "the server requires a login (HTTP 401): send an Authorization header, or answer " +
 		"Fetch.authRequired", "Network.setExtraHTTPHeaders"},
-	{"401", "the server requires a login (HTTP 401): send an Authorization header, or answer Fetch.authRequired",
-		"Network.setExtraHTTPHeaders"},
 	{"ERR_HTTP_RESPONSE_CODE_FAILURE", "the server runs and responded with an error status and no page; with a status " +
 		"of 401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
 	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
@@ -230,25 +228,11 @@ var scriptAdvice = map[string]string{
 }
 
 func scriptError(raw json.RawMessage) *host.Error {
-	var exception struct {
-		Text         string `json:"text"`
-		LineNumber   int    `json:"lineNumber"`
-		ColumnNumber int    `json:"columnNumber"`
-		Exception    struct {
-			Description string          `json:"description"`
-			Value       json.RawMessage `json:"value"`
-		} `json:"exception"`
-	}
-	_ = json.Unmarshal(raw, &exception)
-	text := exception.Text
-	switch {
-	case exception.Exception.Description != "":
-		text, _, _ = strings.Cut(exception.Exception.Description, "\n")
-	case len(exception.Exception.Value) > 0:
-		text += " " + string(exception.Exception.Value)
-	}
+	var thrown api.Exception
+	_ = json.Unmarshal(raw, &thrown)
+	text := thrown.String()
 	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)",
-		manifest.Clip(text, 1000), exception.LineNumber+1, exception.ColumnNumber+1))}
+		manifest.Clip(text, 1000), thrown.Line+1, thrown.Column+1))}
 	for fault, advice := range scriptAdvice {
 		if strings.Contains(text, fault) {
 			e.Message += "; " + advice

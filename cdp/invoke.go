@@ -282,7 +282,8 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := api.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
+	request := api.ScriptRequest{Script: api.PageScript{Plugin: declared.Plugin, Name: q.Script,
+		SHA256: declared.SHA256}}
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
 	request.ClosedRoots = q.ClosedRoots

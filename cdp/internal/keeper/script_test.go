@@ -31,7 +31,8 @@ exports.talk = () => confirm("sure?");`
 
 // scriptRequest returns a request for a function of countScript, with the script's text.
 func scriptRequest(function string, args ...any) api.ScriptRequest {
-	q := api.NewScriptRequest("page", "count", fmt.Sprintf("%x", sha256.Sum256([]byte(countScript))), countScript)
+	q := api.ScriptRequest{Script: api.PageScript{Plugin: "page", Name: "count",
+		SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(countScript))), Text: countScript}}
 	q.Function = function
 	for _, arg := range args {
 		q.Args = append(q.Args, scan.Marshal(arg))
@@ -125,8 +126,8 @@ func testScript(t *testing.T, c *Client) {
 	}
 
 	// Another plugin's script of the same name shares nothing with it.
-	theirs := api.NewScriptRequest("other", "count", fmt.Sprintf("%x", sha256.Sum256([]byte("theirs"))),
-		`exports.count = () => "theirs";`)
+	theirs := api.ScriptRequest{Script: api.PageScript{Plugin: "other", Name: "count",
+		SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("theirs"))), Text: `exports.count = () => "theirs";`}}
 	theirs.Function = "count"
 	if done, err := c.Script(testContext(t), theirs); err != nil || string(done.Value) != `"theirs"` {
 		t.Errorf("another plugin's script: %+v, %v", done, err)

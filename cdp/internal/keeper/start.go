@@ -434,8 +434,6 @@ type Config struct {
 	Idle time.Duration `json:"idle,omitempty"`
 	// Grace is how long what was opened over a connection stays open after the connection has ended. Zero means 30 s.
 	Grace time.Duration `json:"grace,omitempty"`
-	// Forbidden are origins that no session may list, attach to, navigate to or send input to.
-	Forbidden []string `json:"forbidden,omitempty"`
 	// MaxMessage is the largest reply read from the browser, in bytes. Zero means 128 MiB.
 	MaxMessage int `json:"max_message,omitempty"`
 	// RingEvents and RingBytes limit the stored events of all sessions together. Zero means 50,000 and 12 MiB.
@@ -459,7 +457,7 @@ func (c *Config) setDefaults() {
 // rooms returns what the rooms of the keeper need to know.
 func (c *Config) rooms(external bool) verb.Options {
 	return verb.Options{Name: c.Browser, External: external, MaxMessage: c.MaxMessage, RingEvents: c.RingEvents,
-		RingBytes: c.RingBytes, Forbidden: c.Forbidden}
+		RingBytes: c.RingBytes}
 }
 
 // CheckName reports a browser name that is not portable as a file name: it must start with a letter or digit,

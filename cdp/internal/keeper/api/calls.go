@@ -404,12 +404,6 @@ type ScriptRequest struct {
 	OnDialog    string `json:"on_dialog,omitempty"`
 }
 
-// NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if
-// the keeper has it: otherwise the error of the request is [ErrNoScript].
-func NewScriptRequest(plugin, name, sha256, text string) ScriptRequest {
-	return ScriptRequest{Script: PageScript{Plugin: plugin, Name: name, SHA256: sha256, Text: text}}
-}
-
 // ErrNoScript means that the keeper does not have the text of a script.
 var ErrNoScript = errors.New("the keeper does not have the text of the script")
 

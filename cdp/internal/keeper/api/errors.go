@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
@@ -101,6 +102,25 @@ func FromChrome(method string, raw json.RawMessage) *Error {
 	}
 	e.Chrome = &ChromeError{Code: foreign.Code, Message: foreign.Message, Data: data}
 	return e
+}
+
+// Exception is what a script threw, as Chrome reports it.
+type Exception struct {
+	Text      string `json:"text"`
+	Line      int    `json:"lineNumber"` // from 0, as Column
+	Column    int    `json:"columnNumber"`
+	Exception struct {
+		Description string          `json:"description"`
+		Value       json.RawMessage `json:"value"`
+	} `json:"exception"`
+}
+
+// String returns the first line of what was thrown.
+func (e Exception) String() string {
+	if line, _, _ := strings.Cut(e.Exception.Description, "\n"); line != "" {
+		return line
+	}
+	return strings.TrimSpace(e.Text + " " + string(e.Exception.Value))
 }
 
 // RunDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the

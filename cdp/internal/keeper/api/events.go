@@ -10,12 +10,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// GetWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.
-const GetWindowForTarget = "Browser.getWindowForTarget"
-
-// RequiresPage reports whether a command goes to a page unless a target is named.
+// RequiresPage reports whether a command goes to a page unless a target is named. Browser.getWindowForTarget refers to
+// the page that it is sent to.
 func RequiresPage(method string) bool {
-	return !IsBrowserDomain(DomainOf(method)) || method == GetWindowForTarget
+	return !IsBrowserDomain(DomainOf(method)) || method == "Browser.getWindowForTarget"
 }
 
 // IsBrowserDomain reports whether commands of a domain go to the browser unless a target is named.

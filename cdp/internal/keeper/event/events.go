@@ -34,10 +34,10 @@ type Events struct {
 	Downloads  downloads
 }
 
-// New returns the events of the targets of a tracker, and where they are stored.
-func New(tr *target.Tracker, stored *Journals) *Events {
+// New returns the events of the targets of a tracker, of which so many are stored.
+func New(tr *target.Tracker, maxCount, maxBytes int) *Events {
 	return &Events{
-		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Journals: stored,
+		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Journals: newJournals(maxCount, maxBytes),
 		activities: map[*target.Target]*activity{}, listeners: map[*Listener]bool{},
 		Downloads: downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
@@ -98,13 +98,6 @@ func (ev *Events) WantsSession(t *target.Target) bool {
 		}
 	}
 	return false
-}
-
-// IsPrivate reports whether only the person may hear of a target: it belongs to a page of theirs that shows what only
-// they may open.
-func IsPrivate(t *target.Target) bool {
-	top := t.Root()
-	return top != nil && top.Origin.Person && top.Kind == "page" && !api.MayShow(top.URL)
 }
 
 // domainsOf returns the domains to enable for patterns. Target events need none.

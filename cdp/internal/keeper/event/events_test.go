@@ -44,7 +44,7 @@ func withEvents(t *testing.T, test func(ev *Events, f *muxtest.Browser)) {
 		f := muxtest.New()
 		m := mux.New(f, 1<<20)
 		tr := target.NewTracker(m, "test", false)
-		ev := New(tr, NewJournals(3000, 1<<20))
+		ev := New(tr, 3000, 1<<20)
 		tr.Observe(passedOn{ev})
 		go m.Read()
 		f.Event("attached")

@@ -35,7 +35,7 @@ const (
 	kinds
 )
 
-func NewJournals(maxCount, maxBytes int) *Journals {
+func newJournals(maxCount, maxBytes int) *Journals {
 	return &Journals{maxCount: maxCount, maxBytes: maxBytes, bySession: map[string]*journal{}}
 }
 

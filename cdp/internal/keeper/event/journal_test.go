@@ -25,7 +25,7 @@ func storedFor(js *Journals, session string) []*Record {
 }
 
 func TestRingKeepsTheNewest(t *testing.T) {
-	js := NewJournals(3*kinds, 3*10_000)
+	js := newJournals(3*kinds, 3*10_000)
 	for range 5 {
 		js.add(&Record{Owner: "s", Method: "A.b"})
 	}
@@ -49,7 +49,7 @@ func TestRingKeepsTheNewest(t *testing.T) {
 // What one session's pages do neither evicts the events of another nor shows in its numbers. Within a session, noise
 // does not evict requests and console messages.
 func TestNoiseEvictsOnlyItsOwnKind(t *testing.T) {
-	js := NewJournals(1_000, 1<<20)
+	js := newJournals(1_000, 1<<20)
 	for _, session := range []string{"quiet", "noisy"} {
 		js.add(&Record{Owner: session, Method: "Network.requestWillBeSent"})
 		js.add(&Record{Owner: session, Method: "Runtime.exceptionThrown"})
@@ -71,7 +71,7 @@ func TestNoiseEvictsOnlyItsOwnKind(t *testing.T) {
 
 // A further session makes the shares of the others smaller, and its end larger.
 func TestSharesOfSessions(t *testing.T) {
-	js := NewJournals(300, 1<<20)
+	js := newJournals(300, 1<<20)
 	fill := func(session string) int {
 		for range 1_000 {
 			js.add(&Record{Owner: session, Method: "A.b"})
@@ -94,7 +94,7 @@ func TestSharesOfSessions(t *testing.T) {
 }
 
 func TestReassignMovesRecords(t *testing.T) {
-	js := NewJournals(300, 1<<20)
+	js := newJournals(300, 1<<20)
 	js.add(&Record{Method: "A.a", Target: "T"})
 	js.add(&Record{Method: "A.b", Target: "U"})
 	js.add(&Record{Owner: "mine", Method: "A.c", Target: "V"})

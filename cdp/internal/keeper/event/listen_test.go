@@ -51,7 +51,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withEvents(t, func(ev *Events, f *muxtest.Browser) {
-		ev.Journals = NewJournals(30, 100_000)
+		ev.Journals = newJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {
 				ev.Journals.add(&Record{Method: "A.b"})

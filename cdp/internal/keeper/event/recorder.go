@@ -167,12 +167,14 @@ func (a *activity) addFrame(id string, sent bool, params json.RawMessage) {
 }
 
 // Frames returns the last messages of a WebSocket of a target, the oldest first.
-func (ev *Events) Frames(t *target.Target, id string) []Frame {
+func (ev *Events) Frames(targetID, id string) []Frame {
 	ev.mux.Lock()
 	defer ev.mux.Unlock()
-	for _, s := range ev.activityOf(t).sockets {
-		if s.id == id {
-			return slices.Clone(s.frames)
+	if a := ev.activities[ev.Tracker.ByID[targetID]]; a != nil {
+		for _, s := range a.sockets {
+			if s.id == id {
+				return slices.Clone(s.frames)
+			}
 		}
 	}
 	return nil
@@ -301,7 +303,7 @@ func (ev *Events) replay(l *Listener, enabled map[*target.Target][]string) {
 func (ev *Events) RepeatContexts(t *target.Target) {
 	for _, c := range slices.Clone(t.Contexts) {
 		ev.publish(&Record{
-			t: now(), Target: t.ID, Owner: t.Owner, Private: IsPrivate(t), Method: runtime.ExecutionContextCreated.Method,
+			t: now(), Target: t.ID, Owner: t.Owner, Private: t.IsPrivate(), Method: runtime.ExecutionContextCreated.Method,
 			Params: c.Created, replayed: true,
 		}, t)
 	}

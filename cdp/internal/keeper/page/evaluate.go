@@ -38,18 +38,8 @@ func (v *Visit) EvaluateIn(in Frame, params Object) (Remote, *api.Error) {
 
 // thrown returns the error of an exception of the caller's JavaScript.
 func thrown(raw json.RawMessage) *api.Error {
-	var e struct {
-		ExceptionText
-		Line   int `json:"lineNumber"`
-		Column int `json:"columnNumber"`
-	}
+	var e api.Exception
 	_ = json.Unmarshal(raw, &e)
-	text := e.String()
-	if e.Exception.Description == "" {
-		if value := scan.Field(raw, "exception", "value"); value != nil {
-			text += " " + Clip(string(value), 300)
-		}
-	}
-	return Exit("script_error", fmt.Sprintf("the page's script threw: %s (line %d, column %d)", Clip(text, 1000), e.Line+1,
-		e.Column+1), nil)
+	return Exit("script_error", fmt.Sprintf("the page's script threw: %s (line %d, column %d)", Clip(e.String(), 1000),
+		e.Line+1, e.Column+1), nil)
 }

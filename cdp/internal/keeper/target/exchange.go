@@ -93,6 +93,9 @@ func (s *Sender) exchange(
 func (s *Sender) exchangeOnce(
 	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
 ) mux.Reply {
+	if ctx.Err() != nil {
+		return mux.Reply{Err: unsent(ctx, method)}
+	}
 	started := time.Now()
 	s.Mux.Lock()
 	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
@@ -110,6 +113,13 @@ func (s *Sender) exchangeOnce(
 		return mux.Reply{Err: err}
 	}
 	return s.await(ctx, t, p, started)
+}
+
+// unsent returns the error of a command whose caller's time was over before it.
+func unsent(ctx context.Context, method string) *api.Error {
+	err := api.ContextError(ctx, method)
+	err.Message += " before it was sent"
+	return err
 }
 
 // await waits for the reply to a command.
@@ -202,13 +212,15 @@ func (s *Sender) awaitDisconnect(ctx context.Context) {
 }
 
 // ExchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
-// error.
+// error, how many were sent, and how many of these have returned.
 func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pending, params []json.RawMessage) (
-	failed *api.Error,
+	sent, returned int, failed *api.Error,
 ) {
+	if ctx.Err() != nil {
+		return 0, 0, unsent(ctx, "the input")
+	}
 	started := time.Now()
 	s.Mux.Lock()
-	sent := 0
 	for i, p := range commands {
 		p.To = t.At()
 		if failed = s.checkSendable(t, p.Method); failed == nil {
@@ -220,16 +232,18 @@ func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pen
 		sent++
 	}
 	s.Mux.Unlock()
-	for i, p := range commands[:sent] {
-		failed = cmp.Or(failed, s.await(ctx, t, p, started).Err)
-		if ctx.Err() != nil {
+	for _, p := range commands[:sent] {
+		err := s.await(ctx, t, p, started).Err
+		failed = cmp.Or(failed, err)
+		if err != nil && ctx.Err() != nil { // nobody waits for the others
 			s.Mux.Lock()
-			s.Mux.Forget(commands[i:sent]...)
+			s.Mux.Forget(commands[returned:sent]...)
 			s.Mux.Unlock()
 			break
 		}
+		returned++
 	}
-	return failed
+	return sent, returned, failed
 }
 
 // closeTimeout bounds the wait for a browser that a caller has closed.

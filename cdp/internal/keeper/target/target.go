@@ -83,6 +83,13 @@ func (t *Target) Root() *Target {
 	return t
 }
 
+// IsPrivate reports whether only the person may hear of a target: it belongs to a page of theirs that shows what only
+// they may open. t may be nil.
+func (t *Target) IsPrivate() bool {
+	top := t.Root()
+	return top != nil && top.Origin.Person && top.Kind == "page" && !api.MayShow(top.URL)
+}
+
 // Within reports whether t is top or one of its frames or workers.
 func (t *Target) Within(top *Target) bool {
 	for t != nil && t != top {

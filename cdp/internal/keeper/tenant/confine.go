@@ -48,11 +48,10 @@ func followsTargets(method string) bool {
 		cdptarget.CommandSetDiscoverTargets, cdptarget.CommandCreateBrowserContext}, method)
 }
 
-// Disposes reports whether a command disposes of a scope's context.
-func Disposes(q api.CallRequest, s *Scope) bool {
-	var p cdptarget.DisposeBrowserContextParams
-	return q.Method == cdptarget.CommandDisposeBrowserContext && json.Unmarshal(q.Params, &p) == nil &&
-		p.BrowserContextID == s.Context
+// DisposedBy reports whether a command disposes of a scope's context. s may be nil.
+func (s *Scope) DisposedBy(q api.CallRequest) bool {
+	return s != nil && q.Method == cdptarget.CommandDisposeBrowserContext &&
+		scan.Text(q.Params, "browserContextId") == string(s.Context)
 }
 
 // takesContext reports whether a session's command goes to the browser, with the session's context filled in: without
@@ -74,7 +73,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 		// Chrome 148 crashes on some of these, with the pages of all sessions.
 		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
 	}
-	if by.IsPerson() && !ofBrowser && len(tn.owners.forbidden) == 0 {
+	if by.IsPerson() && !ofBrowser {
 		return nil
 	}
 	params := map[string]json.RawMessage{}
@@ -95,12 +94,6 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 	defer tn.mux.Unlock()
 	if err := tn.checkShared(by, q.Method); err != nil {
 		return err
-	}
-	var url string
-	if json.Unmarshal(params["url"], &url) == nil {
-		if err := tn.owners.CheckURL(q.Method, url); err != nil {
-			return err
-		}
 	}
 	if q.Method == cdptarget.CommandCreateTarget && !by.IsCommandLine() {
 		for _, name := range []string{"forTab", "hidden"} {
@@ -154,13 +147,10 @@ func (tn *Tenancy) FilterResult(by api.Caller, s *Scope, method string, result j
 	case cdptarget.CommandGetTargets:
 		list, mayHave = "targetInfos", func(info []byte) bool {
 			id := scan.Text(info, "targetId")
-			if id == "" || tn.owners.isForbidden(scan.Text(info, "url")) {
-				return false
-			}
 			if t := tn.tracker.ByID[id]; t != nil {
 				return tn.owners.CanUse(by, t)
 			}
-			return tn.owners.ownsContext(by, scan.Text(info, "browserContextId"))
+			return id != "" && tn.owners.ownsContext(by, scan.Text(info, "browserContextId"))
 		}
 	case cdptarget.CommandGetBrowserContexts:
 		list, mayHave = "browserContextIds", func(element []byte) bool {

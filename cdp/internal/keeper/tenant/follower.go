@@ -91,7 +91,7 @@ func (f follower) OnEvent(t, of *target.Target, method string, params json.RawMe
 	}
 	r := &event.Record{Target: api.BrowserTarget, Method: method, Params: params,
 		Owner:   f.owners.ownerOf(of, method, params),
-		Private: event.IsPrivate(f.owners.reportedBy(of, method, params))}
+		Private: f.owners.reportedBy(of, method, params).IsPrivate()}
 	if of != nil {
 		r.Target = of.ID
 	}

@@ -533,84 +533,6 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 	})
 }
 
-// No session uses a page of a forbidden origin: none finds it, attaches to it or opens it, and one that goes there is
-// closed.
-func TestForbiddenOrigins(t *testing.T) {
-	const secret = "http://127.0.0.1:9000"
-	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
-	withForbidden := func(t *testing.T, test func(t *testing.T, e *rooms, f *muxtest.Browser)) {
-		withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-			e.Tracker.Started, e.Owners.forbidden = true, []string{"http://other", secret}
-			test(t, e, f)
-		})
-	}
-	t.Run("found", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-			e.Tracker.Started = false // so that nobody's page stays
-			f.Attach("", muxtest.Info{ID: "SECRET", Type: "page", URL: secret + "/x"})
-			f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
-			synctest.Wait()
-			infos := json.RawMessage(`{"targetInfos":[{"targetId":"SECRET"},{"targetId":"FRAME"},
-				{"targetId":"its tab","type":"tab","url":"` + secret + `/x"}]}`)
-			for _, by := range everybody {
-				for _, one := range e.Owners.ListTargets(by, true) {
-					if strings.HasPrefix(one.URL, secret) {
-						t.Errorf("%s is shown %s", by.Name, one.URL)
-					}
-				}
-				for _, id := range []string{"SECRET", "FRAME", secret} {
-					if got := found(e, by, id); !strings.HasPrefix(got, api.CodeNotFound) {
-						t.Errorf("%s finds %s by %s", by.Name, got, id)
-					}
-				}
-				for _, method := range []string{"Target.attachToTarget", "Target.activateTarget", "Target.getTargetInfo"} {
-					for _, params := range []string{`{"targetId":"SECRET"}`, `{"targetId":"FRAME"}`} {
-						q := api.CallRequest{Method: method, Params: json.RawMessage(params)}
-						refused(t, by.Name+" "+method+params, e.Call(t.Context(), by, q).Err, api.CodeNotFound)
-					}
-				}
-				if got := string(e.Tenancy.FilterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
-					t.Errorf("%s gets %s", by.Name, got)
-				}
-			}
-			if wasEvicted(t, e, f, "SECRET") {
-				t.Error("a page that belongs to no session is closed")
-			}
-		})
-	})
-	t.Run("opened", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
-			for _, by := range everybody {
-				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
-					target := map[bool]string{true: "SOME"}[by.IsCommandLine() && method != "Target.createTarget"]
-					err := e.Call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).Err
-					refused(t, by.Name+" "+method, err, api.CodeDenied, "no session may use")
-				}
-			}
-			if len(f.Sent) > 0 {
-				t.Errorf("the browser receives %s", (<-f.Sent).Method)
-			}
-		})
-	})
-	t.Run("shown", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-			ended := make(chan *api.Error, 1)
-			go func() { ended <- e.Call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).Err }()
-			synctest.Wait()
-			show(f, muxtest.Info{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
-			wantResult(t, "a call in a page that goes to a forbidden origin", ended, api.CodeDenied)
-			if !wasEvicted(t, e, f, "SOME") {
-				t.Error("the page stays")
-			}
-			f.Attach("", muxtest.Info{ID: "PERSONS", Type: "page", URL: secret + "/x"})
-			if !wasEvicted(t, e, f, "PERSONS") {
-				t.Error("the person's page stays")
-			}
-		})
-	})
-}
-
 // A caller's list of targets and contexts has only what is the caller's.
 func TestResultsHaveOwnTargets(t *testing.T) {
 	const result = `{"targetInfos":[{"targetId":"T"},{"targetId":"ONE"},{"targetId":"SOME"},{"targetId":"OTHER"},
@@ -663,7 +585,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
 	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-		e.Events.Journals = event.NewJournals(300, 100_000)
+		e.Events.Journals = event.New(e.Tracker, 300, 100_000).Journals
 		cached := muxtest.Info{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
 		f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
 		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})

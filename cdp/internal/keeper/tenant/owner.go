@@ -35,8 +35,6 @@ type Owners struct {
 
 	// HiddenURL is where the keeper's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
 	HiddenURL string
-	// forbidden are origins whose pages no session may use.
-	forbidden []string
 	// contextOwners has the sessions of browser contexts by their ids, createdContexts those that a session created by a
 	// command of its own.
 	contextOwners, createdContexts map[string]string
@@ -48,11 +46,11 @@ type Owners struct {
 	Setups *setups
 }
 
-// NewOwners returns the owners of the targets whose events ev has. No session may use pages of the forbidden origins.
-func NewOwners(ev *event.Events, forbidden []string) *Owners {
+// New returns the owners of the targets whose events ev has, and the scopes of sessions.
+func New(ev *event.Events) (*Owners, *Tenancy) {
 	tr := ev.Tracker
 	ow := &Owners{
-		mux: tr.Mux, sender: tr.Sender, tracker: tr, events: ev, forbidden: forbidden,
+		mux: tr.Mux, sender: tr.Sender, tracker: tr, events: ev,
 		HiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:      map[string]*target.Target{},
@@ -60,7 +58,8 @@ func NewOwners(ev *event.Events, forbidden []string) *Owners {
 		Setups:       newSetups(tr.Mux),
 	}
 	tr.Observe(follower{ow})
-	return ow
+	return ow, &Tenancy{mux: ow.mux, sender: ow.sender, tracker: tr, events: ev, owners: ow,
+		scopes: map[string]*Scope{}, scopeLock: make(chan struct{}, 1)}
 }
 
 // adopt makes a target belong to the session of its context, or of the target that opened it. The mux is locked.
@@ -199,7 +198,7 @@ func (ow *Owners) CurrentOf(by api.Caller) *target.Target {
 // there is closed by OnURL, unless a person opened it in a session that they share. The mux is locked.
 func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 	switch {
-	case !by.CanSee(t.Owner) || ow.isForbidden(t.URL):
+	case !by.CanSee(t.Owner):
 		return false
 	case by.IsCommandLine():
 		return true
@@ -207,19 +206,6 @@ func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 		return !t.Origin.Person || api.MayShow(t.URL)
 	}
 	return api.IsFromWeb(t.URL)
-}
-
-// isForbidden reports whether no session may use a page at a URL.
-func (ow *Owners) isForbidden(url string) bool {
-	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return api.SameOrigin(url, origin) })
-}
-
-// CheckURL rejects a forbidden URL.
-func (ow *Owners) CheckURL(what, url string) *api.Error {
-	if !ow.isForbidden(url) {
-		return nil
-	}
-	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
 }
 
 // newestPage returns the newest page that a caller may use. The mux is locked.
@@ -302,7 +288,7 @@ func (ow *Owners) ListTargets(by api.Caller, all bool) []api.Target {
 	defer ow.mux.Unlock()
 	seen := ow.visibleTo(by)
 	if all {
-		seen = slices.DeleteFunc(slices.Clone(ow.tracker.All), func(t *target.Target) bool { return ow.isForbidden(t.URL) })
+		seen = ow.tracker.All
 	}
 	current := ow.CurrentOf(by)
 	list := make([]api.Target, 0, len(seen))
@@ -348,7 +334,7 @@ func (ow *Owners) Resolve(by api.Caller, selector string) (*target.Target, *api.
 		return nil, e
 	}
 	all := ow.visibleTo(by)
-	if t := ow.tracker.ByID[selector]; t != nil && (ow.CanUse(by, t) || by.IsCommandLine() && !ow.isForbidden(t.URL)) {
+	if t := ow.tracker.ByID[selector]; t != nil && (ow.CanUse(by, t) || by.IsCommandLine()) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
@@ -458,8 +444,8 @@ func (ow *Owners) ownsContext(by api.Caller, id string) bool {
 func (ow *Owners) Locate(by api.Caller, selector string) (t *target.Target, frame string, err *api.Error) {
 	ow.mux.Lock()
 	f := ow.tracker.Frames[selector]
-	inside := f != nil && ow.tracker.ByID[selector] == nil && f.In != nil && !ow.isForbidden(f.URL) &&
-		(ow.CanUse(by, f.In) || by.IsCommandLine() && !ow.isForbidden(f.In.URL))
+	inside := f != nil && ow.tracker.ByID[selector] == nil && f.In != nil &&
+		(ow.CanUse(by, f.In) || by.IsCommandLine())
 	if inside {
 		t = f.In
 	}
@@ -526,20 +512,13 @@ func (ow *Owners) NewPage(ctx context.Context, by api.Caller, in cdp.BrowserCont
 	return ow.tracker.CreatePage(ctx, params, target.CallOptions{By: by}, func(t *target.Target) { ow.assign(t, by) })
 }
 
-// onURL closes a page that the person did not open and that shows a URL reserved for the person, and any page that
-// shows a forbidden origin. No parameter allows such a URL, and Chrome does not let a page navigate to the former; this
-// is the second line of defense. The mux is locked.
+// onURL closes a page that the person did not open and that shows a URL reserved for the person. No parameter allows
+// such a URL, and Chrome does not let a page navigate there; this is the second line of defense. The mux is locked.
 func (ow *Owners) onURL(t *target.Target, url string) {
-	if t.Owner == "" || t.Kind != "page" || t.EvictErr != nil {
+	if t.Owner == "" || t.Kind != "page" || t.EvictErr != nil || t.Origin.Person || api.MayShow(url) {
 		return
 	}
-	switch {
-	case ow.isForbidden(url):
-		ow.evict(t, api.Errorf(api.CodeDenied, "the page was closed because it showed %s, which no session may use",
-			manifest.Clip(url, 100)))
-	case !t.Origin.Person && !api.MayShow(url):
-		ow.evict(t, api.Errorf(api.CodeDenied,
-			"the page was closed because it showed %s: %s may only open http and https pages",
-			manifest.Clip(url, 100), api.DisplayName(t.Owner)))
-	}
+	ow.evict(t, api.Errorf(api.CodeDenied,
+		"the page was closed because it showed %s: %s may only open http and https pages",
+		manifest.Clip(url, 100), api.DisplayName(t.Owner)))
 }

@@ -20,8 +20,7 @@ func withTenants(t *testing.T, test func(tn *Tenancy, ow *Owners, f *muxtest.Bro
 		f := muxtest.New()
 		m := mux.New(f, 1<<20)
 		tr := target.NewTracker(m, "test", false)
-		ow := NewOwners(event.New(tr, event.NewJournals(300, 1<<20)), []string{"http://forbidden"})
-		tn := NewTenancy(ow)
+		ow, tn := New(event.New(tr, 300, 1<<20))
 		go m.Read()
 		for id, by := range map[string]api.Caller{"SOME": someClient, "OTHER": otherClient} {
 			entered := make(chan *api.Error)
@@ -87,7 +86,7 @@ func TestPagesAreEvicted(t *testing.T) {
 		}
 		f.Show(muxtest.Info{ID: "SOME", Type: "page", Context: "C-SOME"}, "file:///etc/passwd")
 		closed("SOME")
-		f.Show(muxtest.Info{ID: "OTHER", Type: "page", Context: "C-OTHER"}, "http://forbidden/x")
+		f.Show(muxtest.Info{ID: "OTHER", Type: "page", Context: "C-OTHER"}, "chrome://version/")
 		closed("OTHER")
 		for i := range maxPages {
 			f.Attach("", muxtest.Info{ID: fmt.Sprint("P", i), Type: "page", URL: "http://p/", Context: "C-SOME"})

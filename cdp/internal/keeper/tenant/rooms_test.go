@@ -32,15 +32,15 @@ type rooms struct {
 func newRooms(f *muxtest.Browser) *rooms {
 	m := mux.New(f, 1<<20)
 	tr := target.NewTracker(m, "test", false)
-	ev := event.New(tr, event.NewJournals(1000, 1<<20))
-	ow := NewOwners(ev, nil)
+	ev := event.New(tr, 1000, 1<<20)
+	ow, tn := New(ev)
 	f.OnSend = func() {
 		if m.TryLock() {
 			panic("a command was sent while the mux was not locked")
 		}
 	}
 	go m.Read()
-	return &rooms{m, tr, ev, ow, NewTenancy(ow)}
+	return &rooms{m, tr, ev, ow, tn}
 }
 
 // Call runs a caller's command as the room above does, without what that knows of documents and domains.
@@ -53,7 +53,7 @@ func (e *rooms) Call(ctx context.Context, by api.Caller, q api.CallRequest) mux.
 	if err := e.Tenancy.Confine(by, s, &q); err != nil {
 		return mux.Reply{Err: err}
 	}
-	if s != nil && Disposes(q, s) {
+	if s.DisposedBy(q) {
 		return mux.Reply{Result: json.RawMessage("{}"), Err: e.Tenancy.Dispose(s)}
 	}
 	var t *target.Target

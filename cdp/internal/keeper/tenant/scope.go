@@ -3,7 +3,6 @@ package tenant
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net"
 	"net/url"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
-	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/host"
 )
@@ -63,13 +61,6 @@ type Tenancy struct {
 	Calls       int64             // begun so far
 	defaultUsed time.Time         // when the last call in the default context began
 	scopeLock   chan struct{}     // holds one while a scope is created: two first calls of a session would create two
-}
-
-// NewTenancy returns the scopes of sessions, of which there are none yet.
-func NewTenancy(ow *Owners) *Tenancy {
-	return &Tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, events: ow.events, owners: ow,
-		scopes:    map[string]*Scope{},
-		scopeLock: make(chan struct{}, 1)}
 }
 
 // CheckCaller rejects invalid callers, and plugins where their access cannot be limited.
@@ -382,9 +373,6 @@ func dialAddress(raw string) string {
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
-
-// NavigationFailed reports whether the result of Page.navigate, a success, contains a failure.
-func NavigationFailed(result json.RawMessage) bool { return scan.Text(result, "errorText") != "" }
 
 // OpenSessions returns the sessions with a context or a page in the browser, sorted by name. The mux is locked.
 func (tn *Tenancy) OpenSessions() []api.SessionInfo {

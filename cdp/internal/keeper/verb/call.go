@@ -41,20 +41,19 @@ type Verbs struct {
 // Options say what the browser is, and how much of it is stored.
 type Options struct {
 	Name                  string
-	External              bool     // Parley did not start it
-	MaxMessage            int      // of a reply, in bytes
-	RingEvents, RingBytes int      // of the stored events
-	Forbidden             []string // origins that no session may use
+	External              bool // Parley did not start it
+	MaxMessage            int  // of a reply, in bytes
+	RingEvents, RingBytes int  // of the stored events
 }
 
 // New returns the verbs of a browser, and the rooms below them. The caller runs the mux.
 func New(conn browser.Conn, o Options) *Verbs {
 	m := mux.New(conn, o.MaxMessage)
 	tr := target.NewTracker(m, o.Name, o.External)
-	ev := event.New(tr, event.NewJournals(o.RingEvents, o.RingBytes))
-	ow := tenant.NewOwners(ev, o.Forbidden)
+	ev := event.New(tr, o.RingEvents, o.RingBytes)
+	ow, tn := tenant.New(ev)
 	return &Verbs{
-		Mux: m, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Events: ev, Owners: ow, Tenancy: tenant.NewTenancy(ow),
+		Mux: m, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Events: ev, Owners: ow, Tenancy: tn,
 		documents: newDocumentNumbers(), scripts: map[string]string{},
 	}
 }
@@ -77,7 +76,7 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, s *tenant.Scope, q api.
 		return mux.Reply{Err: err}
 	}
 	switch {
-	case s != nil && tenant.Disposes(q, s):
+	case s.DisposedBy(q):
 		return mux.Reply{Result: json.RawMessage("{}"), Err: e.Tenancy.Dispose(s)}
 	case s != nil && s.Proxy != nil && q.Target == "":
 		if err := e.Tenancy.FirstPage(ctx, by, s); err != nil {
@@ -88,7 +87,7 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, s *tenant.Scope, q api.
 	r := e.dispatch(ctx, by, q)
 	switch {
 	case r.Err != nil || r.Spool != nil:
-	case s != nil && tenant.NavigationFailed(r.Result):
+	case s != nil && scan.Text(r.Result, "errorText") != "": // of Page.navigate, a success that has a failure
 		if refused := refusals(scan.Text(q.Params, "url")); refused != nil {
 			return mux.Reply{Err: refused}
 		}
@@ -102,7 +101,7 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, s *tenant.Scope, q api.
 func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
 	o := target.CallOptions{By: by, MaxBytes: q.MaxBytes, OnDialog: q.OnDialog, Pieces: q.Pieces}
 	if q.Target == api.BrowserTarget ||
-		q.Target == "" && api.IsBrowserDomain(api.DomainOf(q.Method)) && q.Method != api.GetWindowForTarget {
+		q.Target == "" && !api.RequiresPage(q.Method) {
 		r := e.exchange(ctx, nil, q, o)
 		if r.Err == nil {
 			e.Owners.OnBrowserCommand(by, q, r.Result)

@@ -17,8 +17,7 @@ import (
 func withPage(t *testing.T, test func(t *testing.T, e *Verbs, f *muxtest.Browser)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := muxtest.New()
-		e := New(f, Options{Name: "test", MaxMessage: 1 << 20, RingEvents: 300, RingBytes: 1 << 20,
-			Forbidden: []string{"http://127.0.0.1:1", "http://127.0.0.1:9000"}})
+		e := New(f, Options{Name: "test", MaxMessage: 1 << 20, RingEvents: 300, RingBytes: 1 << 20})
 		f.OnSend = func() {
 			if e.Mux.TryLock() {
 				e.Mux.Unlock()

@@ -200,21 +200,6 @@ func TestCommandLineIsNotConfined(t *testing.T) {
 	})
 }
 
-// No session opens a forbidden origin.
-func TestForbiddenOriginsAreNotOpened(t *testing.T) {
-	withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
-		for _, by := range []api.Caller{api.CommandLine, someClient} {
-			_, err := e.Open(t.Context(), by, entered(e, by), api.OpenRequest{URL: "http://127.0.0.1:9000/x"})
-			if err == nil || err.Code != api.CodeDenied || !strings.Contains(err.Message, "no session may use") {
-				t.Errorf("%s opens it: %v", by.Name, err)
-			}
-		}
-		if len(f.Sent) > 0 {
-			t.Errorf("the browser receives %s", (<-f.Sent).Method)
-		}
-	})
-}
-
 // What a call creates belongs to its caller.
 func TestCreatedPageBelongsToItsCaller(t *testing.T) {
 	withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {

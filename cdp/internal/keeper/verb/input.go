@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,11 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 		if sent.Dragged, err = dragMouse(e, ctx, t, drag, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
 			return api.InputSent{}, err
 		}
-	} else if err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
+	} else if all, returned, err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
+		if err.Code == api.CodeTimeout && all > 0 {
+			err.Message += fmt.Sprintf("; of %d events, %d were sent and %d returned: the page may still act on the others",
+				len(commands), all, returned)
+		}
 		return api.InputSent{}, err
 	}
 	if err := w.after(ctx, input.CommandDispatchMouseEvent, nil); err != nil {

@@ -136,7 +136,8 @@ func TestInputIsSentAtOnce(t *testing.T) {
 // A function of a script runs in a world of its own; where that lacks the script, the script comes first.
 func TestScriptRunsInItsWorld(t *testing.T) {
 	withVerbs(t, func(e *Verbs, f *muxtest.Browser) {
-		q := api.NewScriptRequest("page", "main", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x")
+		q := api.ScriptRequest{Script: api.PageScript{Plugin: "page", Name: "main", Text: "x",
+			SHA256: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}
 		q.Function = "go"
 		done := make(chan string, 1)
 		go func() {

@@ -134,7 +134,7 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 	}
 	if x.isSocket() { // as Chrome exports it, without data
 		messages := []page.Object{}
-		for _, f := range x.frames(v) {
+		for _, f := range v.Keeper.Events.Frames(x.target, x.requestID) {
 			messages = append(messages, page.Object{"type": map[bool]string{true: "send", false: "receive"}[f.Sent],
 				"time": x.wall + f.Time - x.began, "opcode": f.Opcode, "data": ""})
 		}

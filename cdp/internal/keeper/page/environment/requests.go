@@ -40,17 +40,6 @@ func (x *exchange) failed() bool {
 
 func (x *exchange) isSocket() bool { return x.kind == "WebSocket" }
 
-// frames returns the last messages of a WebSocket.
-func (x *exchange) frames(v *page.Visit) []event.Frame {
-	v.Keeper.Mux.Lock()
-	t := v.Keeper.Tracker.ByID[x.target]
-	v.Keeper.Mux.Unlock()
-	if t == nil {
-		return nil
-	}
-	return v.Keeper.Events.Frames(t, x.requestID)
-}
-
 func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
 
 func (x *exchange) milliseconds() int64 {
@@ -303,7 +292,7 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 	d.SentBody, d.Note = page.Clip(sent.text, maxBody), sent.missing
 	if x.isSocket() {
 		var lines []string
-		for _, f := range x.frames(v) {
+		for _, f := range v.Keeper.Events.Frames(x.target, x.requestID) {
 			lines = append(lines, map[bool]string{true: "sent ", false: "received "}[f.Sent]+page.Quote(f.Data))
 		}
 		d.Messages = strings.Join(lines, "\n")
