@@ -85,6 +85,17 @@ func (p *repository) do(
 	}
 }
 
+// send is do for a request whose answer has no content.
+func (p *repository) send(
+	ctx context.Context, method, to string, header map[string]string, body []byte, statuses ...int,
+) (*http.Response, error) {
+	response, err := p.do(ctx, method, to, header, body, statuses...)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return response, err
+}
+
 func sameOrigin(a, b string) bool {
 	x, errX := url.Parse(a)
 	y, errY := url.Parse(b)
@@ -143,12 +154,8 @@ func (p *repository) manifest(ctx context.Context, r Reference) (*image, descrip
 }
 
 func (p *repository) has(ctx context.Context, d descriptor) (bool, error) {
-	response, err := p.do(ctx, http.MethodHead, "blobs/"+d.Digest, nil, nil, http.StatusOK, http.StatusNotFound)
-	if err != nil {
-		return false, err
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK, nil
+	response, err := p.send(ctx, http.MethodHead, "blobs/"+d.Digest, nil, nil, http.StatusOK, http.StatusNotFound)
+	return err == nil && response.StatusCode == http.StatusOK, err
 }
 
 // get returns content from a position on; the error is errRestart where only the whole can be had.
@@ -212,7 +219,7 @@ func (u *upload) begin(ctx context.Context) error {
 	if u.to != nil {
 		return nil
 	}
-	response, err := u.do(ctx, http.MethodPost, "blobs/uploads/", nil, nil, http.StatusAccepted)
+	response, err := u.send(ctx, http.MethodPost, "blobs/uploads/", nil, nil, http.StatusAccepted)
 	if err != nil {
 		return err
 	}
@@ -221,7 +228,6 @@ func (u *upload) begin(ctx context.Context) error {
 
 // follow takes over from a response where the next part goes.
 func (u *upload) follow(response *http.Response) error {
-	_ = response.Body.Close()
 	if response.Header.Get("Location") == "" && u.to != nil {
 		return nil
 	}
@@ -241,7 +247,7 @@ func (u *upload) next(ctx context.Context) error {
 	if len(rest) <= chunkSize || u.whole {
 		return u.end(ctx, rest)
 	}
-	response, err := u.do(ctx, http.MethodPatch, u.to.String(), map[string]string{
+	response, err := u.send(ctx, http.MethodPatch, u.to.String(), map[string]string{
 		"Content-Type": "application/octet-stream", "Content-Range": fmt.Sprintf("%d-%d", u.sent, u.sent+chunkSize-1),
 	}, rest[:chunkSize], http.StatusAccepted)
 	if err != nil {
@@ -259,12 +265,9 @@ func (u *upload) next(ctx context.Context) error {
 func (u *upload) end(ctx context.Context, part []byte) error {
 	to := *u.to
 	to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+u.query, "&")
-	response, err := u.do(ctx, http.MethodPut, to.String(), map[string]string{"Content-Type": "application/octet-stream"},
+	_, err := u.send(ctx, http.MethodPut, to.String(), map[string]string{"Content-Type": "application/octet-stream"},
 		part, http.StatusCreated)
-	if err == nil {
-		u.done = true
-		_ = response.Body.Close()
-	}
+	u.done = err == nil
 	return err
 }
 
@@ -273,7 +276,7 @@ func (u *upload) ask(ctx context.Context) error {
 	if u.to == nil {
 		return nil
 	}
-	response, err := u.do(ctx, http.MethodGet, u.to.String(), nil, nil, http.StatusNoContent)
+	response, err := u.send(ctx, http.MethodGet, u.to.String(), nil, nil, http.StatusNoContent)
 	if err != nil {
 		return err
 	}
@@ -302,12 +305,11 @@ func (p *repository) push(ctx context.Context, m image, tag string, contents ...
 		return descriptor{}, err
 	}
 	d := describe(imageType, data)
-	response, err := p.do(ctx, http.MethodPut, "manifests/"+cmp.Or(tag, d.Digest),
+	response, err := p.send(ctx, http.MethodPut, "manifests/"+cmp.Or(tag, d.Digest),
 		map[string]string{"Content-Type": imageType}, data, http.StatusCreated)
 	if err != nil {
 		return d, err
 	}
-	_ = response.Body.Close()
 	if m.Subject == nil || response.Header.Get("OCI-Subject") != "" {
 		return d, nil
 	}
@@ -328,11 +330,8 @@ func (p *repository) index(ctx context.Context, subject, d descriptor) error {
 	if err != nil {
 		return err
 	}
-	response, err := p.do(ctx, http.MethodPut, "manifests/"+indexTag(subject),
-		map[string]string{"Content-Type": indexType}, data, http.StatusCreated)
-	if err == nil {
-		_ = response.Body.Close()
-	}
+	_, err = p.send(ctx, http.MethodPut, "manifests/"+indexTag(subject), map[string]string{"Content-Type": indexType},
+		data, http.StatusCreated)
 	return err
 }
 

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -49,8 +51,8 @@ var texts = map[string]func(*manifest.Tool) *string{
 	WhenNot:  func(t *manifest.Tool) *string { return &t.WhenNot },
 }
 
-// lists are the fields whose edits add to a list of a tool.
-var lists = map[string]func(*manifest.Tool) *[]string{
+// additions are the fields whose edits add to a list of a tool.
+var additions = map[string]func(*manifest.Tool) *[]string{
 	Alias:   func(t *manifest.Tool) *[]string { return &t.Aliases },
 	Keyword: func(t *manifest.Tool) *[]string { return &t.Keywords },
 	Task:    func(t *manifest.Tool) *[]string { return &t.Tasks },
@@ -114,27 +116,39 @@ type Overlay struct {
 
 // Apply returns a tool with the edits of the overlay, or the tool itself if there are none for it.
 func (o *Overlay) Apply(t *manifest.Tool) *manifest.Tool {
-	if t == nil || !slices.ContainsFunc(o.Edits, func(e Edit) bool { return strings.EqualFold(e.Tool, t.Name) }) {
-		return t
+	if t == nil {
+		return nil
 	}
-	edited := *t
-	for _, list := range lists {
-		*list(&edited) = slices.Clip(*list(&edited))
+	edited := t
+	for e := range o.of(t.Name) {
+		if edited == t {
+			edited = new(*t)
+			for _, list := range additions {
+				*list(edited) = slices.Clip(*list(edited))
+			}
+		}
+		e.apply(edited)
 	}
-	for i := range o.Edits {
-		if e := &o.Edits[i]; strings.EqualFold(e.Tool, t.Name) {
-			e.apply(&edited)
+	return edited
+}
+
+// of yields the edits of a tool.
+func (o *Overlay) of(tool string) iter.Seq[*Edit] {
+	return func(yield func(*Edit) bool) {
+		for i := range o.Edits {
+			if e := &o.Edits[i]; strings.EqualFold(e.Tool, tool) && !yield(e) {
+				return
+			}
 		}
 	}
-	return &edited
 }
 
 func (e *Edit) apply(t *manifest.Tool) {
 	if text := texts[e.Field]; text != nil {
 		*text(t) = e.Value
 	}
-	if list := lists[e.Field]; list != nil {
-		*list(t) = appendNew(*list(t), e.Value)
+	if list := additions[e.Field]; list != nil {
+		*list(t) = lists.Add(*list(t), e.Value)
 	}
 	switch e.Field {
 	case Example:
@@ -150,21 +164,10 @@ func (e *Edit) apply(t *manifest.Tool) {
 	}
 }
 
-// appendNew appends a value unless the list has it.
-func appendNew(list []string, value string) []string {
-	if slices.Contains(list, value) {
-		return list
-	}
-	return append(list, value)
-}
-
 func addTo(value string) func(any) any {
 	return func(before any) any {
 		list, _ := before.([]any)
-		if slices.Contains(list, any(value)) {
-			return list
-		}
-		return append(slices.Clip(list), value)
+		return lists.Add(slices.Clip(list), any(value))
 	}
 }
 
@@ -185,8 +188,8 @@ func annotate(params json.RawMessage, name, keyword string, change func(any) any
 
 // Values returns the values of a field for a tool.
 func (o *Overlay) Values(tool, field string) (values []string) {
-	for _, e := range o.Edits {
-		if e.Field == field && strings.EqualFold(e.Tool, tool) {
+	for e := range o.of(tool) {
+		if e.Field == field {
 			values = append(values, e.Value)
 		}
 	}

@@ -17,14 +17,15 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Wrap returns a plugin with an overlay, which is loaded when documentation is first read.
 func Wrap(p host.Provider, load func() (*Overlay, error), segment func() []byte) host.Provider {
-	o := &overlaid{Provider: p, segment: segment}
-	o.overlay = sync.OnceValues(load)
+	o := &overlaid{Provider: p, segment: segment, overlay: sync.OnceValues(load)}
+	o.manifest = sync.OnceValues(o.edited)
 	return o
 }
 
@@ -34,11 +35,7 @@ type overlaid struct {
 	overlay  func() (*Overlay, error)
 	segment  func() []byte // the segment with the edits; nil, or a nil result, builds it
 	tools    sync.Map      // name -> *manifest.Tool
-	manifest struct {
-		once sync.Once
-		m    *manifest.Manifest
-		err  error
-	}
+	manifest func() (*manifest.Manifest, error)
 }
 
 // Base returns the plugin without the overlay.
@@ -61,26 +58,24 @@ func (p *overlaid) Tool(name string) (*manifest.Tool, error) {
 	return t, nil
 }
 
-func (p *overlaid) Manifest() (*manifest.Manifest, error) {
-	p.manifest.once.Do(func() {
-		base, err := p.Provider.Manifest()
-		if err != nil {
-			p.manifest.err = err
-			return
-		}
-		o, err := p.overlay()
-		if err != nil {
-			p.manifest.err = err
-			return
-		}
-		m := *base
-		m.Tools = slices.Clone(m.Tools)
-		for i := range m.Tools {
-			m.Tools[i] = *o.Apply(&m.Tools[i])
-		}
-		p.manifest.m = &m
-	})
-	return p.manifest.m, p.manifest.err
+func (p *overlaid) Manifest() (*manifest.Manifest, error) { return p.manifest() }
+
+// edited returns the plugin's manifest with the edits.
+func (p *overlaid) edited() (*manifest.Manifest, error) {
+	base, err := p.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	o, err := p.overlay()
+	if err != nil {
+		return nil, err
+	}
+	m := *base
+	m.Tools = slices.Clone(m.Tools)
+	for i := range m.Tools {
+		m.Tools[i] = *o.Apply(&m.Tools[i])
+	}
+	return &m, nil
 }
 
 func (p *overlaid) Lines(group string) ([]host.Line, error) {
@@ -134,11 +129,7 @@ func Segment(p host.Provider, o *Overlay) ([]byte, error) {
 
 // applyToSearch adds the edits of a tool to what search indexes of it.
 func applyToSearch(o *Overlay, d *host.SearchDoc) {
-	for i := range o.Edits {
-		e := &o.Edits[i]
-		if !strings.EqualFold(e.Tool, d.Name) {
-			continue
-		}
+	for e := range o.of(d.Name) {
 		value := manifest.CleanLine(e.Value)
 		switch e.Field {
 		case Brief:
@@ -146,13 +137,13 @@ func applyToSearch(o *Overlay, d *host.SearchDoc) {
 		case Standard, Full, When:
 			d.Text += " " + value
 		case Alias:
-			d.Aliases = appendNew(slices.Clip(d.Aliases), value)
+			d.Aliases = lists.Add(slices.Clip(d.Aliases), value)
 		case Keyword:
-			d.Keywords = appendNew(slices.Clip(d.Keywords), value)
+			d.Keywords = lists.Add(slices.Clip(d.Keywords), value)
 		case Task:
-			d.Tasks = appendNew(slices.Clip(d.Tasks), value)
+			d.Tasks = lists.Add(slices.Clip(d.Tasks), value)
 		case Phrase:
-			d.Phrases = appendNew(d.Phrases, value)
+			d.Phrases = lists.Add(d.Phrases, value)
 		case ParamAlias:
 			d.Params = append(slices.Clip(d.Params), host.SearchParam{Name: value})
 		}
@@ -203,12 +194,12 @@ func (p *overlaid) Features() host.Features {
 // flowOf adds the edits of a tool to what the plugin says about what comes before it.
 func flowOf(o *Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow {
 	added := manifest.Flow{}
-	for _, need := range o.Values(t.Name, Need) {
-		added.Needs = append(added.Needs, manifest.FlowCall{Tool: need})
-	}
-	for _, e := range o.Edits {
+	for e := range o.of(t.Name) {
+		if e.Field == Need {
+			added.Needs = append(added.Needs, manifest.FlowCall{Tool: e.Value})
+		}
 		from, result, ok := manifest.SplitSource(e.Value)
-		if e.Field == From && ok && strings.EqualFold(e.Tool, t.Name) {
+		if e.Field == From && ok {
 			required := slices.ContainsFunc(manifest.Params(t.Params),
 				func(p manifest.Param) bool { return p.Name == e.Param && p.Required })
 			added.Values = append(added.Values, manifest.Value{Pointer: "/" + jsontext.EscapeToken(e.Param), Required: required,
@@ -223,12 +214,9 @@ func flowOf(o *Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow {
 
 // dropRare leaves the parameters that nobody uses to tier 3, except for their names.
 func dropRare(o *Overlay, d *manifest.ToolDocs, tool string) {
-	for _, e := range o.Edits {
-		if e.Field != Rare || !strings.EqualFold(e.Tool, tool) {
-			continue
-		}
+	for e := range o.of(tool) {
 		i := slices.IndexFunc(d.Parameters, func(p manifest.Param) bool { return p.Name == e.Param && !p.Required })
-		if i >= 0 {
+		if i >= 0 && e.Field == Rare {
 			d.Parameters = slices.Delete(slices.Clone(d.Parameters), i, i+1)
 			d.MoreParameters = append(slices.Clip(d.MoreParameters), e.Param)
 		}

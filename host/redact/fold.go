@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -170,13 +171,7 @@ func foldedForms(name, value string) []foldedForm {
 	add(base64.RawStdEncoding.EncodeToString, 3, 6)
 	add(base64.RawURLEncoding.EncodeToString, 3, 6)
 	add(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, 5)
-	var usable []foldedForm
-	for _, f := range forms {
-		if len(f.text) >= minFragment {
-			usable = append(usable, f)
-		}
-	}
-	return usable
+	return lists.Filter(forms, func(f foldedForm) bool { return len(f.text) >= minFragment })
 }
 
 // maxEscapes is how many levels of escapes are decoded.

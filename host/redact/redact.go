@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -220,12 +221,8 @@ func (v *Redactor) RedactError(e *host.Error) {
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.Redact(e.Tool.Name), v.RedactJSON(e.Tool.Details)
 	}
-	if e.Trace != nil {
-		for _, lines := range [][]string{e.Trace.Stderr, e.Trace.Log} {
-			for i := range lines {
-				lines[i] = v.Redact(lines[i])
-			}
-		}
+	if t := e.Trace; t != nil {
+		t.Stderr, t.Log = lists.Map(t.Stderr, v.Redact), lists.Map(t.Log, v.Redact)
 	}
 	for i := range e.Steps {
 		e.Steps[i] = e.Steps[i].Redact(v.Redact, v.RedactJSON)
@@ -261,12 +258,7 @@ func (v *Redactor) RedactEvent(e host.Event) host.Event {
 	e.Tool, e.Query, e.Subject = v.Redact(e.Tool), v.Redact(e.Query), v.Redact(e.Subject)
 	e.Params, e.Result, e.Err = v.RedactJSON(e.Params), v.RedactJSON(e.Result), v.RedactAllError(e.Err)
 	e.Members = v.WithoutSecrets(maps.Clone(e.Members))
-	e.Uses, e.Refused = slices.Clone(e.Uses), slices.Clone(e.Refused)
-	for _, texts := range [][]string{e.Uses, e.Refused} {
-		for i := range texts {
-			texts[i] = v.Redact(texts[i])
-		}
-	}
+	e.Uses, e.Refused = lists.Map(e.Uses, v.Redact), lists.Map(e.Refused, v.Redact)
 	return e
 }
 

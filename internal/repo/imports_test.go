@@ -65,8 +65,8 @@ var layers = map[string][]string{
 	"host/option": {
 		"host", "host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"host/overlay":     {"host", "host/protect", "manifest", "manifest/jsontext"},
-	"host/redact":      {"host", "manifest", "manifest/jsontext"},
+	"host/overlay":     {"host", "host/protect", "internal/lists", "manifest", "manifest/jsontext"},
+	"host/redact":      {"host", "internal/lists", "manifest", "manifest/jsontext"},
 	"host/commandline": {"host", "manifest"},
 	"host/search":      {"host", "manifest"},
 	"host/advice": {

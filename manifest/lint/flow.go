@@ -49,12 +49,11 @@ func checkFlow(l *linter, at string, t *manifest.Tool) {
 func (l *linter) checkBefore(pointer, name, result string) {
 	plugin, local, _ := strings.Cut(name, ".")
 	var returns json.RawMessage
-	if own := l.m.Tool(local); sameName(plugin, l.m.Name) {
-		if own == nil {
-			l.add(pointer, "there is no tool %s", quoted(name))
-			return
+	exists := false
+	if sameName(plugin, l.m.Name) {
+		if t := l.m.Tool(local); t != nil {
+			returns, exists = t.Returns, true
 		}
-		returns = own.Returns
 	} else {
 		named := slices.ContainsFunc(l.m.Capabilities.Tools, func(c manifest.NamedCapability) bool {
 			asked, _, _ := strings.Cut(c.Name, ".")
@@ -68,14 +67,13 @@ func (l *linter) checkBefore(pointer, name, result string) {
 			l.add(pointer, "%s is of a plugin that may be missing; name it in capabilities.tools, or leave it out", quoted(name))
 			return
 		}
-		t := other.tool(local)
-		if t == nil {
-			l.add(pointer, "there is no tool %s", quoted(name))
-			return
+		if t := other.tool(local); t != nil {
+			returns, exists = t.Returns, true
 		}
-		returns = t.Returns
 	}
-	if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(returns), tokens) {
+	if !exists {
+		l.add(pointer, "there is no tool %s", quoted(name))
+	} else if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(returns), tokens) {
 		l.add(pointer, "the result of %s has no %s", quoted(name), quoted(result))
 	}
 }

@@ -428,19 +428,14 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		if _, isTuple := m["items"].([]any); isTuple {
 			n.items = c.schema(v, at)
 		}
-	case "prefixItems":
-		n.prefix = c.schemaList(v, at)
 	case "unevaluatedItems":
 		n.unevalItems, c.uneval = c.schema(v, at), true
 	case "uniqueItems":
 		n.unique, _ = as[bool](c, v, at, "a boolean")
 
-	case "allOf":
-		n.allOf = c.schemaList(v, at)
-	case "anyOf":
-		n.anyOf = c.schemaList(v, at)
-	case "oneOf":
-		n.oneOf = c.schemaList(v, at)
+	case "prefixItems", "allOf", "anyOf", "oneOf":
+		into := map[string]*[]*node{"prefixItems": &n.prefix, "allOf": &n.allOf, "anyOf": &n.anyOf, "oneOf": &n.oneOf}
+		*into[k] = c.schemaList(v, at)
 	case "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else":
 		into := map[string]**node{"additionalProperties": &n.additional, "propertyNames": &n.propertyNames,
 			"contains": &n.contains, "not": &n.not, "if": &n.ifs, "then": &n.then, "else": &n.els}

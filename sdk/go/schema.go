@@ -314,23 +314,20 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 	}
 	for _, n := range []struct {
 		tag   string
+		of    *schema
 		into  *json.Number
 		types string
 	}{
-		{"minimum", &target.Minimum, "integer number"}, {"maximum", &target.Maximum, "integer number"},
-		{"minLength", &target.MinLength, "string"}, {"maxLength", &target.MaxLength, "string"},
-		{"minItems", &s.MinItems, "array"}, {"maxItems", &s.MaxItems, "array"},
+		{"minimum", target, &target.Minimum, "integer number"}, {"maximum", target, &target.Maximum, "integer number"},
+		{"minLength", target, &target.MinLength, "string"}, {"maxLength", target, &target.MaxLength, "string"},
+		{"minItems", s, &s.MinItems, "array"}, {"maxItems", s, &s.MaxItems, "array"},
 	} {
 		value, ok := tag.Lookup(n.tag)
 		if !ok {
 			continue
 		}
-		subject := target
-		if n.types == "array" {
-			subject = s
-		}
-		if subject.Type == "" || !strings.Contains(n.types, subject.Type) {
-			return fmt.Errorf("tag %s applies to %s, but the field has type %q", n.tag, n.types, subject.Type)
+		if n.of.Type == "" || !strings.Contains(n.types, n.of.Type) {
+			return fmt.Errorf("tag %s applies to %s, but the field has type %q", n.tag, n.types, n.of.Type)
 		}
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
 			return fmt.Errorf("tag %s: %w", n.tag, err)

@@ -338,28 +338,24 @@ func (s *search) rescore(c *scored) {
 		c.sure = c.sure || n.how == matchName
 		c.excludes = c.excludes || n.how == matchName && n.score > 0.98
 	}
-	lower := func(how string, by, rely float64) {
-		by *= score * (1 - rely)
-		c.explain(s, Part{How: how, Score: -round(by)})
-		score -= by
-	}
-	if c.cover < 1 {
-		lower("lacks a part", lowerLacking*(1-c.cover)*p.crowd(), rely)
-	}
-	if r.flags&flagDeprecated != 0 {
-		lower("deprecated", 0.22, rely)
-	}
-	if !c.sure && s.spellings.lackUndoing(r.name) {
-		lower("undoes", lowerUndoing, 0)
-	}
-	if r.flags&flagExperimental != 0 {
-		lower("experimental", 0.04, rely)
-	}
-	switch string(p.shared(r.effect())) {
-	case "write":
-		lower("write", lowerWrite, rely)
-	case "destructive":
-		lower("destructive", lowerDestructive, rely)
+	effect := string(p.shared(r.effect()))
+	for _, penalty := range []struct {
+		applies  bool
+		how      string
+		by, rely float64
+	}{
+		{c.cover < 1, "lacks a part", lowerLacking * (1 - c.cover) * p.crowd(), rely},
+		{r.flags&flagDeprecated != 0, "deprecated", 0.22, rely},
+		{!c.sure && s.spellings.lackUndoing(r.name), "undoes", lowerUndoing, 0},
+		{r.flags&flagExperimental != 0, "experimental", 0.04, rely},
+		{effect == "write", "write", lowerWrite, rely},
+		{effect == "destructive", "destructive", lowerDestructive, rely},
+	} {
+		if penalty.applies {
+			by := penalty.by * (score * (1 - penalty.rely))
+			c.explain(s, Part{How: penalty.how, Score: -round(by)})
+			score -= by
+		}
 	}
 	c.score = round(min(1, score))
 }
