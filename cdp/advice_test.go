@@ -13,13 +13,13 @@ import (
 // documentation helps.
 func TestProtocolSteps(t *testing.T) {
 	p := New(Config{})
-	at := host.Options{Browser: "b", Target: "t"}
+	at := host.Place{Browser: "b", Target: "t"}
 	page := func(tool string) *host.Step {
 		step := toolStep(tool, nil).At(at)
 		return &step
 	}
 	browser := func(step host.Step) *host.Step {
-		step = step.At(host.Options{Browser: "b"})
+		step = step.At(host.Place{Browser: "b"})
 		return &step
 	}
 	live := browser(host.ListStep("cdp.Page"))
@@ -46,7 +46,7 @@ func TestProtocolSteps(t *testing.T) {
 			browser(toolStep("targets", nil)), ""},
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil, ""},
 	} {
-		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: at}},
+		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: host.Options{Place: at}}},
 			&api.Error{Chrome: &api.ChromeError{Code: c.code, Message: c.message}})
 		var want []host.Step
 		if c.want != nil {

@@ -146,7 +146,7 @@ func noStreamError(r *host.Request) *host.Error {
 	switch r.Tool {
 	case "Tracing.end":
 		e.Message += "; start tracing with transferMode ReturnAsStream"
-		return e.WithSteps(startTracing.At(r.Options))
+		return e.WithSteps(startTracing.At(r.Options.Place))
 	case "Page.printToPDF":
 		var params map[string]any
 		if json.Unmarshal(r.Params, &params) != nil || params == nil {
@@ -159,7 +159,7 @@ func noStreamError(r *host.Request) *host.Error {
 		return e.WithSteps(host.Step{
 			Op: host.OpListen, Tool: Name, Query: "HeapProfiler.addHeapSnapshotChunk",
 			Options: host.StepOptions{Trigger: r.Tool, Timeout: 30 * time.Second, JQ: ".params.chunk"},
-		}.At(r.Options))
+		}.At(r.Options.Place))
 	}
 	e.Message += "; do not drain it"
 	return e.WithSteps(repeatStep(r, host.StepOptions{Out: true}))

@@ -106,19 +106,19 @@ func toolStep(name string, params map[string]any) host.Step {
 func repeatStep(r *host.Request, options host.StepOptions) host.Step {
 	step := host.CallStep(Name+"."+r.Tool, r.Params)
 	step.Options = options
-	return step.At(r.Options)
+	return step.At(r.Options.Place)
 }
 
-// browserOf and pageOf return the options that direct a step to the browser and context of a call, and to its page.
-func browserOf(r *host.Request) host.Options {
-	return host.Options{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
+// browserOf and pageOf return the browser and context of a call, and with them its page.
+func browserOf(r *host.Request) host.Place {
+	return host.Place{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
 }
 
-func pageOf(r *host.Request) host.Options {
+func pageOf(r *host.Request) host.Place {
 	if r == nil {
-		return host.Options{}
+		return host.Place{}
 	}
-	return r.Options
+	return r.Options.Place
 }
 
 // setDeclaredExit sets the code of an error to one that the plugin declares.
@@ -213,7 +213,7 @@ func adviseEvaluation(result *host.Result, r *host.Request) *host.Result {
 	default:
 		return result
 	}
-	result.Steps = append(result.Steps, toolStep(r.Tool, params).At(r.Options))
+	result.Steps = append(result.Steps, toolStep(r.Tool, params).At(r.Options.Place))
 	return result
 }
 
@@ -317,7 +317,7 @@ func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []host.Step
 			remedies = slices.Insert(slices.Clone(remedies), at, *step)
 		}
 		for _, step := range remedies {
-			next = append(next, step.At(r.Options))
+			next = append(next, step.At(r.Options.Place))
 		}
 	}
 	if _, known := p.protocol.Command(r.Tool); known {

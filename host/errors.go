@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,11 +204,6 @@ func (e *Error) ExitCode() int {
 	return 110
 }
 
-// IsOutcome reports whether a code is in the table of [Outcomes].
-func IsOutcome(code Code) bool {
-	return slices.ContainsFunc(outcomes[:], func(o Outcome) bool { return o.Code == code })
-}
-
 // Errorf returns an error with a code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
@@ -234,11 +228,6 @@ func AsError(err error) *Error {
 		return e
 	}
 	return &Error{Code: Internal, Message: err.Error(), Cause: err}
-}
-
-// PointerName returns a JSON pointer as messages have it: the root is "parameters".
-func PointerName(pointer string) string {
-	return cmp.Or(pointer, "parameters")
 }
 
 // ErrorObject is the JSON form of an [Error]. Fields that do not apply are absent. Command is set by a front end that

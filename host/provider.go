@@ -175,6 +175,14 @@ type Entry struct {
 	Tool manifest.Tool
 }
 
+// Place says where in the browsers a call acts.
+type Place struct {
+	Browser string `json:"browser,omitempty"` // "": the default browser
+	Target  string `json:"target,omitempty"`  // "": the current target
+	// Context is a further browser context of the session, with pages and logins of its own. "" is the first one.
+	Context string `json:"context,omitempty"`
+}
+
 // Options are the options of one call, the same for every kind of caller. The zero value is valid.
 type Options struct {
 	Timeout time.Duration // until the answer; 0: the plugin's, limited by the policy
@@ -186,10 +194,8 @@ type Options struct {
 	// Unlimited means that the caller gave a MaxBytes of 0, which no default of a front end replaces.
 	Unlimited bool
 
-	Browser string // "": the default browser
-	Target  string // "": the current target
-	Context string // further browser context of the session, with pages and logins of its own; "": the first one
-	DryRun  bool
+	Place
+	DryRun bool
 	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool
 	// OnDialog is what to do with a JavaScript dialog: accept, accept=TEXT, which fills a prompt, dismiss or fail. ""
@@ -219,10 +225,9 @@ type Limits struct {
 
 // Bounds of what a policy can set in [ModuleLimits].
 const (
-	MaxModuleMiB        = 256
-	MaxFunctions        = 4_000_000
-	MaxTableEntries     = 4_000_000
-	MaxCompileMemoryMiB = 1 << 16
+	MaxModuleMiB    = 256
+	MaxFunctions    = 4_000_000
+	MaxTableEntries = 4_000_000
 )
 
 // ModuleLimits bound the module of a plugin and its compilation. Zero means the default, which package host/wasm

@@ -81,19 +81,19 @@ const (
 
 // StepOptions are the options of a step. Zero values are omitted.
 type StepOptions struct {
-	Tier, Limit              int           // of an OpDescribe, and of an OpSearch
-	Kind                     string        // of an OpSearch: "event" or "type"
-	Timeout                  time.Duration // of an OpCall or OpListen
-	Browser, Target, Context string
-	JQ                       string
-	Until                    string // of an OpListen
-	Trigger                  string // of an OpListen: the tool to call once listening
-	DryRun                   bool
-	Out                      bool   // write the result to a file
-	File                     string // with Out: the file; "" leaves it to the caller
-	Drain                    bool   // write the byte stream that the result refers to to that file
-	Live                     bool   // use the protocol of the running browser
-	Session                  string // of the user, where the caller named it for this call
+	Tier, Limit int           // of an OpDescribe, and of an OpSearch
+	Kind        string        // of an OpSearch: "event" or "type"
+	Timeout     time.Duration // of an OpCall or OpListen
+	Place
+	JQ      string
+	Until   string // of an OpListen
+	Trigger string // of an OpListen: the tool to call once listening
+	DryRun  bool
+	Out     bool   // write the result to a file
+	File    string // with Out: the file; "" leaves it to the caller
+	Drain   bool   // write the byte stream that the result refers to to that file
+	Live    bool   // use the protocol of the running browser
+	Session string // of the user, where the caller named it for this call
 
 	// The following are as in [Options], and only for a corrected call.
 	MaxBytes   int
@@ -107,10 +107,8 @@ type StepOptions struct {
 // StepOptions returns the options in the form of a step, which repeats a call that has them.
 func (o Options) StepOptions() StepOptions {
 	return StepOptions{
-		Timeout: o.Timeout, Browser: o.Browser, Target: o.Target, Context: o.Context, DryRun: o.DryRun,
-		MaxBytes: o.MaxBytes,
-		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ,
-		Wait: o.Wait, Unlimited: o.Unlimited,
+		Timeout: o.Timeout, Place: o.Place, DryRun: o.DryRun, MaxBytes: o.MaxBytes, OnDialog: o.OnDialog,
+		Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ, Wait: o.Wait, Unlimited: o.Unlimited,
 	}
 }
 
@@ -139,12 +137,12 @@ func SearchStep(query string) Step { return Step{Op: OpSearch, Query: query} }
 // OperatorStep returns a step for the operator.
 func OperatorStep(op Op, args ...string) Step { return Step{Op: op, Args: args} }
 
-// At returns the step with the browser, the context and the target of o.
-func (s Step) At(o Options) Step {
-	s.Options.Target, s.Options.Context = o.Target, o.Context
-	if o.Browser != DefaultBrowser {
-		s.Options.Browser = o.Browser
+// At returns the step at a place. It does not name the default browser.
+func (s Step) At(p Place) Step {
+	if p.Browser == DefaultBrowser {
+		p.Browser = ""
 	}
+	s.Options.Place = p
 	return s
 }
 

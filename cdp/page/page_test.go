@@ -117,7 +117,7 @@ func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	r := &host.Request{Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
-		Options: host.Options{Target: c.target, Wait: c.wait}}}
+		Options: host.Options{Place: host.Place{Target: c.target}, Wait: c.wait}}}
 	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
 		s := host.Script{Plugin: "page", SHA256: fmt.Sprintf("%x", sha256.Sum256(c.script))}
 		if withText {

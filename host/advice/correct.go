@@ -62,7 +62,7 @@ func (p *Params) planMissing(e *host.Error) {
 		step.Params = jsontext.Marshal(given)
 	}
 	step.Options.DryRun = p.At.Tool.Effect == manifest.EffectDestructive
-	e.Steps = append([]host.Step{step.At(p.Options)}, e.Steps...)
+	e.Steps = append([]host.Step{step.At(p.Options.Place)}, e.Steps...)
 }
 
 // takeHoles removes the values with holes from an object, and the objects that are empty then, and returns their names:
@@ -241,7 +241,7 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 // caller gave; those of the correction, such as a timeout that was among the parameters, come first. For a destructive
 // tool it is a dry run, which shows what would happen.
 func (p *Params) Retry(params json.RawMessage, o host.Options) *host.Step {
-	s := host.CallStep(p.Tool, params).At(o)
+	s := host.CallStep(p.Tool, params).At(o.Place)
 	kept := p.GivenOptions
 	kept.Browser, kept.Target = cmp.Or(s.Options.Browser, kept.Browser), cmp.Or(s.Options.Target, kept.Target)
 	kept.Context = cmp.Or(s.Options.Context, kept.Context)

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,8 +125,8 @@ func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
 	}
 	p.Coerced = len(coercions) > 0
 	for _, s := range coercions {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerName(s.Pointer), s.From,
-			s.To))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: took %s as %s", cmp.Or(s.Pointer, "parameters"),
+			s.From, s.To))
 	}
 	p.Value = jsontext.Marshal(paramsSchema.Canonical(coerced))
 	return origin.CheckURLs(p.Value, p.At.Tool.URL)

@@ -56,11 +56,9 @@ type PlanCall struct {
 
 // PlanOptions are the options of a call of a plan.
 type PlanOptions struct {
-	JQ      string `json:"jq,omitempty"`    // filters the result
-	Until   string `json:"until,omitempty"` // the event to wait for
-	Browser string `json:"browser,omitempty"`
-	Target  string `json:"target,omitempty"`
-	Context string `json:"context,omitempty"`
+	JQ    string `json:"jq,omitempty"`    // filters the result
+	Until string `json:"until,omitempty"` // the event to wait for
+	host.Place
 }
 
 // PlanQuery says what to plan, and for whom.
@@ -68,9 +66,7 @@ type PlanQuery struct {
 	Tool      string          // qualified
 	Params    json.RawMessage // those that are known
 	Principal host.Principal
-	Browser   string // of all calls; "" for the default
-	Target    string // of all calls; "" for the current page of the session
-	Context   string // of all calls; "" for the first one
+	Place     host.Place // of all calls
 }
 
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
@@ -92,21 +88,22 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 	p := &planner{catalog: catalog, made: map[string]int{}, own: at.Provider.Info().Name,
 		plan: &Plan{Tool: at.Name(), Given: q.Params, Effect: at.Tool.Effect},
 	}
-	p.options.Context = q.Context
-	if q.Browser != host.DefaultBrowser {
-		p.options.Browser = q.Browser
+	place := q.Place
+	if place.Browser == host.DefaultBrowser {
+		place.Browser = ""
 	}
+	p.options.Browser, p.options.Context = place.Browser, place.Context // what opens a page is in no page
 	if missing := at.Provider.Features().MissingPage; missing != nil {
+		q.Place.Browser = cmp.Or(q.Place.Browser, host.DefaultBrowser)
 		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
-			Options: host.Options{Browser: cmp.Or(q.Browser, host.DefaultBrowser), Target: q.Target,
-				Context: q.Context}})
+			Options: host.Options{Place: q.Place}})
 		if step != nil {
 			if _, err := p.call(manifest.FlowCall{Tool: step.Tool, Params: step.Params}, step.Choose, nil); err != nil {
 				return nil, err
 			}
 		}
 	}
-	p.options.Target = q.Target
+	p.options.Place = place
 	own, err := p.setAside(at, q.Params)
 	if err != nil {
 		return nil, err

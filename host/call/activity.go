@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -168,8 +169,7 @@ func (r *run) repeatKey() string {
 	if r.auth.effect() == manifest.EffectRead {
 		params = withoutNumbers(params)
 	}
-	return strings.Join([]string{r.answer.Tool, r.call.Options.Browser, r.call.Options.Target, r.call.Options.Context,
-		string(params)}, " ")
+	return fmt.Sprintf("%s %q %s", r.answer.Tool, r.call.Options.Place, params)
 }
 
 // withoutNumbers returns a JSON text without the digits of its numbers.

@@ -50,12 +50,8 @@ const maxNamed = 200
 func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*host.Result, error) {
 	switch {
 	case function == host.AskTool:
-		const example = `{"tool":"cdp.Page.navigate","params":{},"options":{}}`
-		in, err := decodeArgument[host.ToolArgument](function, example, argument)
-		if err != nil {
-			return nil, err
-		}
-		return f.callTool(ctx, in)
+		return serve(function, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, argument,
+			func(in host.ToolArgument) (any, error) { return f.callTool(ctx, in) })
 	case function == host.AskTools:
 		type calls struct {
 			Pending []pendingCall `json:"pending"`
@@ -89,17 +85,20 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 	return nil, host.Errorf(host.NotFound, "the host has no function %s", host.Printable(function))
 }
 
-// serve decodes the argument of a function and encodes what run makes of it.
+// serve decodes the argument of a function and encodes what run makes of it, unless that is a result already.
 func serve[T any](
 	function, expected string, argument json.RawMessage, run func(T) (any, error),
 ) (*host.Result, error) {
-	in, err := decodeArgument[T](function, expected, argument)
-	if err != nil {
-		return nil, err
+	var in T
+	if err := json.Unmarshal(argument, &in); err != nil {
+		return nil, badArgument(function, expected, err)
 	}
 	value, err := run(in)
 	if err != nil {
 		return nil, err
+	}
+	if result, ok := value.(*host.Result); ok {
+		return result, nil
 	}
 	return resultOf(value), nil
 }
@@ -107,13 +106,6 @@ func serve[T any](
 func resultOf(v any) *host.Result {
 	data, _ := manifest.Marshal(v)
 	return &host.Result{Data: data}
-}
-
-func decodeArgument[T any](function, expected string, argument json.RawMessage) (in T, err error) {
-	if err = json.Unmarshal(argument, &in); err != nil {
-		return in, badArgument(function, expected, err)
-	}
-	return in, nil
 }
 
 func badArgument(function, expected string, err error) *host.Error {

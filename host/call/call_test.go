@@ -710,14 +710,14 @@ func TestInvalidFilter(t *testing.T) {
 	})
 	h := newHost(t, call.Config{}, f)
 	a, _ := h.Call(t.Context(), host.Call{
-		Name: "shop.echo", Filter: filterFunc(nil), Options: host.Options{JQ: "wrong", Target: "T"},
-		Given: host.StepOptions{JQ: "wrong", Target: "T"},
+		Name: "shop.echo", Filter: filterFunc(nil), Options: host.Options{JQ: "wrong", Place: host.Place{Target: "T"}},
+		Given: host.StepOptions{JQ: "wrong", Place: host.Place{Target: "T"}},
 	})
 	failsWith(t, a, host.InvalidArgs)
 	if ran {
 		t.Error("the tool ran")
 	}
-	want := host.StepOptions{JQ: "right", Target: "T"}
+	want := host.StepOptions{JQ: "right", Place: host.Place{Target: "T"}}
 	if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options != want {
 		t.Errorf("steps: %+v", a.Steps)
 	}

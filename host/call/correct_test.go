@@ -100,8 +100,8 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		`{"account":"a","timeout_seconds":5}`:      {Timeout: 5 * time.Second, DryRun: true},
 		`{"account":"a","timeout_ms":1500}`:        {Timeout: 1500 * time.Millisecond, DryRun: true},
 		`{"account":"a","timeout":30000}`:          {Timeout: 30 * time.Second, DryRun: true},
-		`{"account":"a","target":"ab","dryRun":1}`: {Target: "ab", DryRun: true},
-		`{"account":"a","browser":"work"}`:         {Browser: "work", DryRun: true},
+		`{"account":"a","target":"ab","dryRun":1}`: {Place: host.Place{Target: "ab"}, DryRun: true},
+		`{"account":"a","browser":"work"}`:         {Place: host.Place{Browser: "work"}, DryRun: true},
 	} {
 		e := failsWith(t, makeCall(t, h, "bank.drop", params), host.InvalidArgs)
 		if e.Retry == nil || e.Retry.Options != want || string(e.Corrected) != `{"name":"a"}` {
@@ -114,11 +114,13 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		t.Errorf("%+v, %s, %s", e.Retry, e.Corrected, e.Template)
 	}
 	// The options of the call itself are kept, without those of the front end.
-	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t"}
+	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept",
+		Place: host.Place{Browser: "b", Target: "t"}}
 	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`),
 		Principal: cli,
 		Options:   host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
-	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t",
+	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept",
+		Place:  host.Place{Browser: "b", Target: "t"},
 		DryRun: true}
 	if e := failsWith(t, a, host.InvalidArgs); e.Retry.Options != want || e.Steps[0].Options != want ||
 		a.Steps[0].Options != want {
@@ -144,7 +146,7 @@ func TestInvalidURLLeadsOn(t *testing.T) {
 		} {
 			a, _ := h.Call(t.Context(), host.Call{Name: "web.go", Params: []byte(params),
 				Principal: host.Principal{Name: caller},
-				Given:     host.StepOptions{Target: "T"}})
+				Given:     host.StepOptions{Place: host.Place{Target: "T"}}})
 			e := failsWith(t, a, host.InvalidURL)
 			if len(a.Steps) != 1 || a.Steps[0].String() != want || e.Retry != nil && a.Steps[0].Options.Target != "T" {
 				t.Errorf("%s: %s: %q, want %q", caller, params, a.Steps, want)

@@ -334,7 +334,7 @@ func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *
 		return nil
 	}
 	job := &host.Job{Tool: at.Tool.Name, Caller: p.Name, Session: p.Session,
-		Options: host.Options{Browser: host.DefaultBrowser}}
+		Options: host.Options{Place: host.Place{Browser: host.DefaultBrowser}}}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		return missing(ctx, job)
 	}

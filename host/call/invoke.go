@@ -124,7 +124,7 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 			reported.Message += "; " + cmp.Or(r.timeoutCut(d), fmt.Sprintf("the policy allows at most %s", timeout))
 			reported.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.address.Plugin)}
 		case len(reported.Steps) == 0:
-			again := host.CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
+			again := host.CallStep(r.answer.Tool, r.call.Params).At(r.call.Options.Place)
 			if again.Options.Timeout = 4 * timeout; d.Limits.Timeout > 0 {
 				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
 			}
@@ -175,7 +175,7 @@ func (r *run) adoptInnerError(e *host.Error) {
 	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
 	case inner.Exit != 0 && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
 		r.adoptDeclared(e, inner)
-	case inner.Exit == 0 && e.Code == host.ToolFailed && host.IsOutcome(inner.Code):
+	case inner.Exit == 0 && e.Code == host.ToolFailed && isOutcome(inner.Code):
 		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
 	}
 }

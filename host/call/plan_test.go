@@ -110,7 +110,7 @@ func TestPlanChooses(t *testing.T) {
 		{`{"from":1,"id":2,"text":"rent"}`, ``, ``, "cabinet.read"},
 	} {
 		plan, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "cabinet.read",
-			Params: json.RawMessage(c.params), Target: "T"})
+			Params: json.RawMessage(c.params), Place: host.Place{Target: "T"}})
 		if c.err != "" {
 			if e := host.AsError(err); err == nil || e.Code != host.InvalidArgs || !strings.Contains(e.Message, c.err) {
 				t.Errorf("%s: got %v, want invalid_args of %s", c.params, err, c.err)

@@ -250,12 +250,17 @@ func (r *run) suggest(err error) error {
 	return err
 }
 
+// isOutcome reports whether a code is one of the host's own.
+func isOutcome(code host.Code) bool {
+	return slices.ContainsFunc(host.Outcomes(), func(o host.Outcome) bool { return o.Code == code })
+}
+
 // explain says of the error of a tool that ran whose it is, and what comes next.
 func (r *run) explain(err error) error {
 	e := host.AsError(err)
 	r.redactor.RedactError(e)
 	r.params.AddSuggestions(e)
-	if e.Tool != nil && host.IsOutcome(e.Code) {
+	if e.Tool != nil && isOutcome(e.Code) {
 		e.Code = host.ToolFailed // a plugin must not report one of the host's codes
 	}
 	r.adoptInnerError(e)

@@ -121,7 +121,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
 		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
-		Browser: options.Browser, Target: options.Target, Context: options.Context})
+		Place: options.Place})
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 		step := host.CallStep(call.Tool, call.Params)
 		if call.Options != nil {
 			step.Options.JQ, calls[i].After = call.Options.JQ, call.Options.Until
-			step.Options.Browser, step.Options.Target = call.Options.Browser, call.Options.Target
-			step.Options.Context = call.Options.Context
+			step.Options.Place = call.Options.Place
 		}
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}

@@ -108,7 +108,7 @@ func TestCodeSteps(t *testing.T) {
 		want string
 	}{
 		{tea, `{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"})"}}`},
-		{tea.At(host.Options{Target: "a"}),
+		{tea.At(host.Place{Target: "a"}),
 			`{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"}, {\"target\":\"a\"})"}}`},
 		{host.DescribeStep("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
 		{host.DescribeStep("js.run", 2), ""},

@@ -1003,7 +1003,7 @@ func TestSteps(t *testing.T) {
 		want string
 	}{
 		{tea, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
-		{tea.At(host.Options{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
+		{tea.At(host.Place{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
 			`"arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}}`},
 		{slow,
 			`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
@@ -1024,7 +1024,7 @@ func TestSteps(t *testing.T) {
 	if s, err = newServer(mcp.Progressive, hostcall.Config{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	planned := host.PlanStep("shop.add", nil).At(host.Options{Target: "T"})
+	planned := host.PlanStep("shop.add", nil).At(host.Place{Target: "T"})
 	want := `{"tool":"plan_call","arguments":{"name":"shop.add","options":{"target":"T"}}}`
 	if got, err := s.Next(planned); err != nil || got != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)

@@ -63,9 +63,8 @@ func (w *renderer) step(s host.Step) (nextCall, bool) {
 		if w.mode == Minimal { // which does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
-		place := optionsOf(host.StepOptions{Browser: s.Options.Browser, Target: s.Options.Target,
-			Context: s.Options.Context})
-		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: place}, s.Choose}, true
+		options := optionsOf(host.StepOptions{Place: s.Options.Place})
+		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: options}, s.Choose}, true
 	case host.OpCall:
 		if w.mustChoose(s) {
 			return describeStep(s.Tool, 0), true

@@ -72,7 +72,8 @@ func taking[P any](run func(*modeServer, context.Context, *sdk.CallToolRequest, 
 func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
-			`"options":{"type":"object","description":"timeout (e.g. 2s), max_bytes, browser, target, dry_run, jq, wait"}},` +
+			`"options":{"type":"object",` +
+			`"description":"timeout (e.g. 2s), max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
 		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +

@@ -55,11 +55,9 @@ func ParseLocal(raw json.RawMessage) (host.Options, Local, error) {
 
 func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 	var o struct {
+		host.Place
 		Timeout    string `json:"timeout"`
 		MaxBytes   *int   `json:"max_bytes"`
-		Browser    string `json:"browser"`
-		Target     string `json:"target"`
-		Context    string `json:"context"`
 		DryRun     bool   `json:"dry_run"`
 		SendAnyway bool   `json:"send_anyway"`
 		OnDialog   string `json:"on_dialog"`
@@ -78,8 +76,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 		}
 	}
 	options := host.Options{
-		Browser: o.Browser, Target: o.Target, Context: o.Context, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
-		OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
+		Place: o.Place, DryRun: o.DryRun, SendAnyway: o.SendAnyway, OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
 	}
 	if o.MaxBytes != nil {
 		options.MaxBytes, options.Unlimited = *o.MaxBytes, *o.MaxBytes == 0

@@ -18,7 +18,8 @@ func TestParseOptions(t *testing.T) {
 		{``, host.Options{}},
 		{`{}`, host.Options{}},
 		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
-			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true,
+			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Place: host.Place{Browser: "b", Target: "t"},
+				DryRun: true, SendAnyway: true,
 				OnDialog: "accept"}},
 		{`{"max_bytes":0}`, host.Options{Unlimited: true}},
 		{`{"max_bytes":null}`, host.Options{}},
@@ -70,7 +71,7 @@ func TestLocalOptions(t *testing.T) {
 		}
 	}
 	options, local, err := option.ParseLocal(json.RawMessage(`{"session":"a-1","browser":"b"}`))
-	if err != nil || local.Session != "a-1" || options != (host.Options{Browser: "b"}) {
+	if err != nil || local.Session != "a-1" || options != (host.Options{Place: host.Place{Browser: "b"}}) {
 		t.Errorf("got %+v, %+v, %v", options, local, err)
 	}
 	for in, says := range map[string]string{

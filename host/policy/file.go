@@ -79,8 +79,7 @@ var bounds = []struct {
 	{"module_mib", host.MaxModuleMiB, "module %d MiB", func(l *limits) *int { return &l.FileMiB }},
 	{"functions", host.MaxFunctions, "%d functions", func(l *limits) *int { return &l.Functions }},
 	{"table_entries", host.MaxTableEntries, "%d table entries", func(l *limits) *int { return &l.TableEntries }},
-	{"compile_memory_mib", host.MaxCompileMemoryMiB, "compile memory %d MiB",
-		func(l *limits) *int { return &l.CompileMemoryMiB }},
+	{"compile_memory_mib", 1 << 16, "compile memory %d MiB", func(l *limits) *int { return &l.CompileMemoryMiB }},
 }
 
 // locatedGrant is a grant and its position.

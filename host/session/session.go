@@ -186,7 +186,7 @@ func summary(e *host.Error) []string {
 	}
 	var lines []string
 	for _, d := range e.Details[:min(len(e.Details), maxErrors)] {
-		lines = append(lines, host.Printable(host.PointerName(d.Parameter)+": expected "+d.Expected))
+		lines = append(lines, host.Printable(cmp.Or(d.Parameter, "parameters")+": expected "+d.Expected))
 	}
 	return lines
 }

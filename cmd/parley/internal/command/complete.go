@@ -178,7 +178,7 @@ func targets(a *App, cmd *cobra.Command) []string {
 	defer cancel()
 	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
-		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
+		Options: host.Options{Place: host.Place{Browser: cmp.Or(browser, s.Browser)}},
 	}})
 	if err != nil {
 		return nil

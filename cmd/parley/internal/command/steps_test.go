@@ -39,7 +39,7 @@ func TestCommand(t *testing.T) {
 	a := NewApp(&Streams{Env: func(string) string { return "" }}, nil)
 	call := host.CallStep("text.hash", json.RawMessage("{\n \"text\": \"a b\"\n}"))
 	slow := call
-	slow.Options = host.StepOptions{Timeout: time.Minute, Browser: "b", Target: "a b", DryRun: true}
+	slow.Options = host.StepOptions{Timeout: time.Minute, Place: host.Place{Browser: "b", Target: "a b"}, DryRun: true}
 	for _, c := range []struct {
 		step host.Step
 		want string

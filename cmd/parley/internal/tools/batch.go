@@ -411,7 +411,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
-		host.Options{Browser: call.Options.Browser, Target: call.Options.Target, Context: call.Options.Context})
+		host.Options{Place: call.Options.Place})
 	var ran chan *host.Answer // nil before the stream has begun
 	events.Sink.Last = last.isLast
 	events.Sink.Event = func(e host.JobEvent) error {
@@ -493,7 +493,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		return err
 	}
 	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
-		Browser: opts.Browser, Target: opts.Target, Context: opts.Context})
+		Place: host.Place(opts.place)})
 	if err != nil {
 		return err
 	}

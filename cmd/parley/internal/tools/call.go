@@ -109,8 +109,8 @@ type place struct {
 func (o *CallOptions) Options() host.Options {
 	return host.Options{
 		Timeout: o.Timeout, MaxBytes: o.MaxBytes, Unlimited: o.MaxBytes == 0 && o.Flags.Changed("max-bytes"),
-		Browser: o.Browser, Target: o.Target, Context: o.Context, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog,
-		Wait: o.Wait, Isolate: o.Isolate, SendAnyway: o.SendAnyway,
+		Place: host.Place(o.place), DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, Wait: o.Wait, Isolate: o.Isolate,
+		SendAnyway: o.SendAnyway,
 	}
 }
 
