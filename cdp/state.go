@@ -149,7 +149,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 				strings.Join(saved.Origins, ", "))
 		}
 	}
-	c, notes, err := b.opened(ctx, r, openParams{}) // as open does: what is loaded is for a page that is opened next
+	c, notes, err := b.opened(ctx, r, openParams{}) // a login may be the first that a session needs
 	if err != nil {
 		return nil, err
 	}
@@ -166,15 +166,15 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 		Items: &done.Items}, notes...)
 }
 
-// NeedsConfirmation asks a person where a state is used that another session of the same owner has
-// saved: it is that session's login.
+// NeedsConfirmation asks a person where a state is loaded or deleted that another session of the same owner has saved:
+// it is that session's login. Saving gives nobody a login, and replaces the state.
 func (p *Provider) NeedsConfirmation(j *host.Job) string {
 	r := &host.Request{Job: *j}
 	if r.Tool != "state" {
 		return ""
 	}
 	q, err := readStateParams(r)
-	if err != nil || q.Action == "list" {
+	if err != nil || q.Action == "list" || q.Action == "save" {
 		return ""
 	}
 	store, err := p.browsers.statesOf(r)

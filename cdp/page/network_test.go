@@ -350,6 +350,44 @@ func TestStores(t *testing.T) {
 	}
 }
 
+// TestStateFirst checks that a login can be loaded before anything is open.
+func TestStateFirst(t *testing.T) {
+	others := shared
+	shared = nil
+	c := startChrome(t)
+	shared = others
+	defer c.stop()
+	url := server(t, c)
+	c.show(t, url+"/", `<title>State</title>`)
+	c.evaluate(t, `document.cookie = "one=1; path=/; max-age=1000"; localStorage.k = "v"; 1`)
+	if _, err := run(t, c, State, StateParams{Action: "save", Name: "work"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	if _, err := c.invoke(t.Context(), "close", `{"all":true}`); err != nil {
+		t.Fatal(err)
+	}
+	r, err := run(t, c, State, StateParams{Action: "load", Name: "work"})
+	if err != nil || r.Cookies != 1 || r.Items != 1 {
+		t.Fatalf("%s: %s", effects(r), exit(err))
+	}
+	c.show(t, url+"/", `<title>State</title>`)
+	if got := c.evaluate(t, `document.cookie + localStorage.k`); got != `"one=1v"` {
+		t.Error(got)
+	}
+}
+
+// TestWaitForFrames checks that a wait sees the requests of a frame in a process of its own.
+func TestWaitForFrames(t *testing.T) {
+	c := startChrome(t)
+	url := server(t, c)
+	far := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	c.show(t, url+"/", `<title>Wait</title><body><script>if (location.hostname == "localhost") setTimeout(() => fetch("/data?framed"), 300)
+		else document.body.insertAdjacentHTML("beforeend", '<iframe src="`+far+`/frame"></iframe>')</script>`)
+	if _, err := run(t, c, Wait, WaitParams{Request: "/data?framed", Timeout: 20_000}); err != nil {
+		t.Error(exit(err))
+	}
+}
+
 // TestRoutes checks rules for requests: added one by one, removed, listed.
 func TestRoutes(t *testing.T) {
 	c := startChrome(t)
@@ -398,6 +436,10 @@ func TestRoutes(t *testing.T) {
 	r = route(RouteParams{})
 	if r.Rules[0].Resource != "script" || r.Rules[1].Resource != "image" || r.Rules[1].Requests != 1 {
 		t.Errorf("%+v", r)
+	}
+	route(RouteParams{Action: "mock", Address: "*.png", Body: "picture"})
+	if got := fetched("/chart.png?1"); got != `"200picture"` {
+		t.Errorf("a pattern without a query: %s", got)
 	}
 	if r = route(RouteParams{Action: "remove"}); len(r.Rules) != 0 || !strings.Contains(fetched("/data"), "GET") {
 		t.Errorf("%+v", r)

@@ -136,9 +136,6 @@ func (p *Provider) needsConfirmation(j *host.Job) string {
 	if j.Tool != "state" || json.Unmarshal(j.Params, &q) != nil {
 		return ""
 	}
-	if q.Action != "list" {
-		q.Action = "load" // what asks is the name: the origins that a page has are not known yet
-	}
 	own := *j
 	own.Params, _ = manifest.Marshal(q)
 	return p.chrome.NeedsConfirmation(&own)

@@ -22,7 +22,8 @@ import (
 
 // AttachConfig selects a running browser to attach to. Endpoint must be set.
 type AttachConfig struct {
-	// Endpoint is a port ("9222"), the http:// address of a DevTools server, or the ws:// address of the browser.
+	// Endpoint is a port ("9222"), the http:// address of a DevTools server, the ws:// address of the browser, or the
+	// absolute path of the user data folder of a browser on this machine, or of a profile in it.
 	Endpoint string
 	// Hosts are the remote host names, in lower case, that may be attached to. Local addresses are always allowed.
 	Hosts []string
@@ -36,8 +37,8 @@ type AttachConfig struct {
 type AddressError struct{ Given string }
 
 func (e *AddressError) Error() string {
-	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 "+
-		"or ws://127.0.0.1:9222/devtools/browser/ID", e.Given)
+	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222, "+
+		"ws://127.0.0.1:9222/devtools/browser/ID or the absolute path of the user data folder", e.Given)
 }
 
 // RemoteHostError reports an endpoint outside this machine that AttachConfig.Hosts does not list.
@@ -85,6 +86,9 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
+	if filepath.IsAbs(text) {
+		return activePort(text)
+	}
 	invalid := &AddressError{text}
 	if number, err := strconv.Atoi(text); err == nil {
 		if number < 1 || number > 65535 {
@@ -100,6 +104,20 @@ func parseEndpoint(text string) (*url.URL, error) {
 		return nil, invalid
 	}
 	return u, nil
+}
+
+// activePort returns the address that a running browser has written to its user data folder. The folder may be that of
+// a profile in it.
+func activePort(folder string) (*url.URL, error) {
+	for _, dir := range []string{folder, filepath.Dir(filepath.Clean(folder))} {
+		text, _ := os.ReadFile(filepath.Join(dir, activePortFile))
+		port, path, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+		if number, err := strconv.ParseUint(port, 10, 16); err == nil && number > 0 {
+			return &url.URL{Scheme: "ws", Host: "127.0.0.1:" + port, Path: path}, nil
+		}
+	}
+	return nil, fmt.Errorf("no browser with the user data folder %s allows debugging: allow it at "+
+		"chrome://inspect/#remote-debugging, or start it with --remote-debugging-port=0", folder)
 }
 
 func isLocal(host string) bool {
@@ -168,6 +186,7 @@ const (
 	// maxProtocol limits the document at /json/protocol. Chrome 148 returns 1.6 MB.
 	maxProtocol      = 16 << 20
 	portPollInterval = 10 * time.Millisecond
+	activePortFile   = "DevToolsActivePort"
 )
 
 // FetchProtocol returns the protocol description of the browser at a DevTools address, such as Attach returns.
@@ -210,7 +229,7 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 // profile should be a disposable one.
 func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, error) {
 	cfg.Args = append(cfg.Args, "--remote-debugging-port=0")
-	active := filepath.Join(cfg.Profile, "DevToolsActivePort")
+	active := filepath.Join(cfg.Profile, activePortFile)
 	if err := os.Remove(active); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, Version{}, err
 	}

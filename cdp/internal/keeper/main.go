@@ -193,6 +193,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 			return nil, api.Errorf(api.CodeChromeConnection, "%s accepted the connection but did not respond", endpoint)
 		}
 		k.endpoint = endpoint
+		k.notes = []string{"attached to a running Chrome: this session sees only the tabs that it opens or is given"}
 		return conn, nil
 	}
 	k.profile = k.cfg.UserDataDir

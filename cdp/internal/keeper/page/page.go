@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -443,6 +444,22 @@ func (v *Visit) URL(in Frame) string {
 // Records returns the stored events of the page's session after a number, and the number of the newest one.
 func (v *Visit) Records(since int64, methods ...string) ([]event.Recorded, int64) {
 	return v.Keeper.Events.Records(v.By, v.owner, since, methods)
+}
+
+// historyLimit bounds the records that a call reads.
+const historyLimit = 4000
+
+// History returns the newest records of the page and its frames, the oldest first.
+func History(v *Visit, methods ...string) []event.Recorded {
+	records, _ := v.Records(0, methods...)
+	ours := map[string]bool{}
+	v.Keeper.Mux.Lock()
+	for _, t := range v.Keeper.Tracker.All {
+		ours[t.ID] = t.Within(v.Page)
+	}
+	v.Keeper.Mux.Unlock()
+	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !ours[r.Target] })
+	return records[max(0, len(records)-historyLimit):]
 }
 
 // Dialog returns the dialog that blocks the page, nil if none does.

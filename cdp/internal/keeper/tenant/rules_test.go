@@ -23,3 +23,22 @@ func TestMatchesURL(t *testing.T) {
 		}
 	}
 }
+
+// A pattern without "?" matches whatever query a URL has.
+func TestMatchesRule(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, url string
+		want         bool
+	}{
+		{"*.png", "http://a.test/b.png", true}, {"*.png", "http://a.test/b.png?1", true},
+		{"*.png", "http://a.test/b.svg?c.png", true}, {"*.png", "http://a.test/b.png/c?1", false},
+		{"*/b*", "http://a.test/c?d=/b", true}, {"*.png?1", "http://a.test/b.png?1", true},
+		{"*.png?1", "http://a.test/b.png?2", false}, {"*/b?.png", "http://a.test/b1.png?1", false},
+		{`*.png\?`, "http://a.test/b.png?1", false}, {"http://a.test/", "http://a.test/?", true},
+	} {
+		if got := matchesRule(c.pattern, c.url); got != c.want {
+			t.Errorf("%q matches %q: %t", c.pattern, c.url, got)
+		}
+	}
+}

@@ -189,7 +189,11 @@ type RouteRule struct {
 // patternsOf returns what Chrome pauses for a set-up.
 func patternsOf(s *setup) (all []*fetch.RequestPattern) {
 	for _, r := range s.Rules {
-		all = append(all, &fetch.RequestPattern{URLPattern: r.URL, ResourceType: network.ResourceType(r.Type)})
+		kind := network.ResourceType(r.Type)
+		all = append(all, &fetch.RequestPattern{URLPattern: r.URL, ResourceType: kind})
+		if !strings.Contains(r.URL, "?") {
+			all = append(all, &fetch.RequestPattern{URLPattern: r.URL + `\?*`, ResourceType: kind})
+		}
 	}
 	for _, of := range slices.Concat(slices.Collect(maps.Keys(s.Headers)), s.Trusted) {
 		all = append(all, &fetch.RequestPattern{URLPattern: of + "/*"})
@@ -269,7 +273,13 @@ func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRul
 
 func (r *RouteRule) matches(method, url, resource string) bool {
 	return (r.Method == "" || strings.EqualFold(r.Method, method)) && (r.Type == "" || r.Type == resource) &&
-		matchesURL(r.URL, url)
+		matchesRule(r.URL, url)
+}
+
+// matchesRule reports whether a URL matches the pattern of a rule. One without "?" need not say what query comes after.
+func matchesRule(pattern, url string) bool {
+	path, _, _ := strings.Cut(url, "?")
+	return matchesURL(pattern, url) || !strings.Contains(pattern, "?") && matchesURL(pattern, path)
 }
 
 // matchesURL reports whether a URL matches a pattern, as Chrome decides. It takes at most the product of their lengths.

@@ -169,8 +169,8 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		}
 	}
 	r, found, depth := &messageList{}, []*message{}, 0
-	for _, e := range history(v, []string{"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
-		"Network.responseReceived"}) {
+	for _, e := range page.History(v, "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
+		"Network.responseReceived") {
 		var params consoleParams
 		_ = json.Unmarshal(e.Params, &params)
 		if e.Method == "Network.responseReceived" && params.Type == "Document" && params.FrameID == v.Page.ID && !p.All {

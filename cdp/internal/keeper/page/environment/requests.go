@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/lazy"
@@ -123,22 +122,6 @@ type answer struct {
 	Timing     timing            `json:"timing"`
 }
 
-// historyLimit bounds the records that a call reads.
-const historyLimit = 4000
-
-// history returns the newest records of the page and its frames, the oldest first.
-func history(v *page.Visit, methods []string) []event.Recorded {
-	records, _ := v.Records(0, methods...)
-	ours := map[string]bool{}
-	v.Keeper.Mux.Lock()
-	for _, t := range v.Keeper.Tracker.All {
-		ours[t.ID] = t.Within(v.Page)
-	}
-	v.Keeper.Mux.Unlock()
-	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !ours[r.Target] })
-	return records[max(0, len(records)-historyLimit):]
-}
-
 var networkEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Network.webSocketCreated", "Network.webSocketHandshakeResponseReceived",
 	"Network.webSocketFrameError", "Network.webSocketClosed"}
@@ -147,7 +130,7 @@ var networkEvents = []string{"Network.requestWillBeSent", "Network.responseRecei
 func exchanges(v *page.Visit, all bool) []*exchange {
 	var found []*exchange
 	open := map[string]*exchange{}
-	for _, e := range history(v, networkEvents) {
+	for _, e := range page.History(v, networkEvents...) {
 		var p networkParams
 		_ = json.Unmarshal(e.Params, &p)
 		key := e.Target + " " + p.RequestID

@@ -143,14 +143,14 @@ func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
 	}
 }
 
-// response waits for a response from an address. One that has come since the session began counts.
+// response waits for a response from an address, to the page or a frame of it. One that has come since the session
+// began counts.
 func (w waiting) response(part string) bool {
 	ctx, cancel := context.WithDeadline(w.v.Ctx, w.end)
 	defer cancel()
 	return w.v.Keeper.Events.AwaitRecords(ctx, func() bool {
-		records, _ := w.v.Records(0, "Network.responseReceived")
-		for _, r := range records {
-			if r.Target == w.v.Page.ID && strings.Contains(r.URL, part) {
+		for _, r := range page.History(w.v, "Network.responseReceived") {
+			if strings.Contains(r.URL, part) {
 				return true
 			}
 		}
