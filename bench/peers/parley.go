@@ -82,14 +82,13 @@ return (await tools.text.hash({text})).hex;`
 )
 
 // parleyScripted returns the jobs that differ at the command line and over MCP only by how a call is written.
-func parleyScripted(do func(steps ...string) string, program func(source string) string, wait string) map[string]script {
+func parleyScripted(do func(...string) string, program func(string) string, wait string) map[string]script {
 	return map[string]script{
 		"busy": {do(`["record","start"]`, open, `["record","stop"]`)},
 		"form": {do(open, `["check","Post"]`, `["fill","Day","2026-12-24"]`, `["upload","Label","FILE"]`,
 			`["fill","Card number","4111"]`, `["click","Order"]`)},
 		"stock": {do(open, expression(stockBegin)), do(expression(soldOut))},
-		"watch": {do(open, `["text"]`),
-			wait},
+		"watch": {do(open, `["text"]`), wait},
 		"error": {do(open, `["click","Pay"]`, `["console"]`)},
 		"mock": {do(`{"tool":"route","params":{"action":"block","resource":"image"}}`,
 			`["route","mock","*/api/left","{\"left\":0}"]`, open)},

@@ -46,10 +46,10 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
-	"cdp":                      5991, // what the plugin page uses of it; contexts
-	"cdp/page":                 791,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9288, // names of downloads; certificates, logins and headers of origins
-	"cdp/internal/keeper/page": 6037, // fields and lists that pages make; archives; recordings; source maps; PDFs
+	"cdp":                      6004, // what the plugin page uses of it; contexts; attaching by profile
+	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
+	"cdp/internal/keeper":      9297, // names of downloads; logins and headers of origins; patterns of rules
+	"cdp/internal/keeper/page": 6060, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1784,
 	"cmd":                      13090, // subjects; addresses; imports; signals of servers; texts in files
