@@ -114,6 +114,44 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// TestStrangeDocuments runs verbs on documents that lack what most have, or are no HTML. None ends in an error of the
+// script that looks at them.
+func TestStrangeDocuments(t *testing.T) {
+	c := startChrome(t)
+	const replaced = "data:text/html,<script>document.documentElement.replaceWith("
+	for name, url := range map[string]string{
+		"no root":         "data:text/html,<p>Hi<script>document.documentElement.remove()</script>",
+		"no body":         "data:text/html,<p>Hi<script>document.body.remove()</script>",
+		"no head":         "data:text/html,<p>Hi<script>document.head.remove()</script>",
+		"another root":    replaced + "document.createElementNS('', 'x'))</script>",
+		"a comment":       replaced + "new Comment('x'))</script>",
+		"being written":   "data:text/html,<script>onload = () => document.open()</script>",
+		"frameset":        "data:text/html,<frameset><frame src='data:text/html,Hi'></frameset>",
+		"names":           "data:text/html,<form name=createElement></form><img name=documentElement><form name=body></form>",
+		"drawing":         "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><text y='20'>Hi</text></svg>",
+		"XML":             "data:text/xml,<a><b>Hi</b></a>",
+		"broken XML":      "data:text/xml,<a><b>Hi</a>",
+		"text":            "data:text/plain,Hi",
+		"JSON":            "data:application/json,{%22a%22:1}",
+		"picture":         "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==",
+		"formula as root": "data:application/xhtml+xml,<math xmlns='http://www.w3.org/1998/Math/MathML'><mi>x</mi></math>",
+	} {
+		if _, err := run(t, c, Open, OpenParams{URL: url}); err != nil {
+			t.Fatalf("%s: %s", name, exit(err))
+		}
+		for _, call := range []string{`snapshot {}`, `snapshot {"since":true}`, `text {}`, `text {"main":true}`,
+			`find {"query":"Hi"}`, `get {"element":"css=p","what":"text"}`, `wait {"text":"Hi","timeout":30}`,
+			`expect {"text":"Hi","timeout":30}`, `click {"at":[1,1]}`, `scroll {"to":"bottom"}`,
+			`press {"key":"Tab"}`} {
+			tool, params, _ := strings.Cut(call, " ")
+			if _, err := c.send(t.Context(), c.pages, tool, params); strings.Contains(exit(err), "page.js") ||
+				err != nil && host.AsError(err).Tool == nil {
+				t.Errorf("%s: %s: %s", name, call, exit(err))
+			}
+		}
+	}
+}
+
 // TestSubjects checks what records say of calls: what they acted on, also where they failed, and what they have read.
 func TestSubjects(t *testing.T) {
 	c := startChrome(t)

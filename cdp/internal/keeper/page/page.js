@@ -39,7 +39,10 @@ const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(
 const readyState = getter(Document, "readyState"), contentType = getter(Document, "contentType");
 const dispatch = method(EventTarget, "dispatchEvent");
 const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
-const scrollingElement = getter(Document, "scrollingElement");
+const scrollingElement = getter(Document, "scrollingElement"), createElement = method(Document, "createElement");
+
+// rootElement returns the outermost element of the document. One that has none, as while it is replaced, is empty.
+const rootElement = () => documentElement(document) || createElement(document, "html");
 
 const isElement = (node) => nodeType(node) === 1;
 const isHTML = (el) => el instanceof HTMLElement;
@@ -520,7 +523,7 @@ function elements(from) {
 	}
 	return out;
 }
-const allElements = () => elements(documentElement(document));
+const allElements = () => elements(rootElement());
 
 // isListed reports whether allElements has an element.
 function isListed(el) {
@@ -604,7 +607,7 @@ function locate(locator) {
 	partial = false;
 	if (locator.ref) return byRef(locator.ref);
 	try {
-		if (locator.css !== undefined) matches(documentElement(document), locator.css);
+		if (locator.css !== undefined) matches(rootElement(), locator.css);
 		if (locator.xpath !== undefined) xpathSearch(locator.xpath);
 	} catch {
 		return {failure: {code: "invalid", near: []}};
@@ -1031,7 +1034,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	audit = false, options = false, final = false} = {}) {
 	if (!final && !group && hasHosts(false)) return {hosts: true};
 	if (since) ({roles = "", options = false} = last);
-	let top = documentElement(document), nodes;
+	let top = rootElement(), nodes;
 	if (group) {
 		const run = groups[Number(group.slice(1)) - 1];
 		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot; take one with page.snapshot`, near: []}};
@@ -1092,14 +1095,14 @@ function mainPart() {
 		if (all.length) return all.reduce((a, b) => textContent(b).length > textContent(a).length ? b : a);
 	}
 	// Otherwise it is what holds most of the paragraphs, with the heading.
-	const sums = new Map(), heading = query(documentElement(document), "h1");
+	const sums = new Map(), heading = query(rootElement(), "h1");
 	for (const el of queryDocument(document, "p,pre,blockquote")) {
 		let size = inTree(el) ? textContent(el).length : 0;
 		for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) sums.set(at, (sums.get(at) || 0) + size);
 	}
 	const [best] = [...sums].sort((a, b) => b[1] - a[1]).map(([el]) => el);
 	for (let at = best; at && tag(at) !== "body"; at = parent(at)) if (!heading || contains(at, heading)) return at;
-	return best || documentElement(document);
+	return best || rootElement();
 }
 
 // around names what stands around the main content where no role tells it.
@@ -1139,7 +1142,7 @@ const isLayout = (table) => matches(table, "[role=none],[role=presentation]") ||
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
 // does not fit is not read. main leaves out what stands around the main content: {left}.
 function text({max_tokens = 2000, focus = "", main = false} = {}) {
-	let top = main ? mainPart() : documentElement(document);
+	let top = main ? mainPart() : rootElement();
 	if (focus) {
 		const found = one({ref: focus});
 		if (found.failure) return found;
@@ -1668,7 +1671,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		const {left, right} = boxOf(standIn(el));
 		toward = {to: {x: left > 2 ? left - 2 : right + 2, y: at.y}};
 	} else if (to) { // another element, to which this one is dragged
-		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
+		const end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
 		if (end.failure) return end;
 		other = end.el;
 		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
@@ -1834,7 +1837,7 @@ const parts = (el) => ({parts: segments(el).map((part) => ({...describe(part), h
 	max: Number(part.max || attribute(part, "aria-valuemax"))}))});
 
 // scroller returns the element that scrolls with the document: the body, in a document without a doctype.
-const scroller = () => scrollingElement(document) || documentElement(document);
+const scroller = () => scrollingElement(document) || rootElement();
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
 function scrollEnd(el, end) {
@@ -1983,7 +1986,7 @@ function lineWith(text, part) {
 
 // pageText returns what the page says, in shadow roots, too.
 function pageText() {
-	const parts = [textIn(documentElement(document))];
+	const parts = [textIn(rootElement())];
 	const addRoots = (all) => {
 		for (const el of all) {
 			const root = shadowRoot(el);
