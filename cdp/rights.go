@@ -2,6 +2,7 @@ package cdp
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -96,6 +97,9 @@ func checkOpenParams(caller string, params map[string]any) error {
 		if params[name] != nil {
 			return deny("open: only the command line can set %s, because it selects a program or a folder of this machine", name)
 		}
+	}
+	if to, _ := params["attach"].(string); filepath.IsAbs(to) {
+		return deny("open: only the command line can attach to a folder; give the port or the address of the browser")
 	}
 	if params["attach"] != nil && isPlugin(caller) {
 		return deny("open: plugins cannot use a browser that Parley is attached to: it is a user's own")
