@@ -175,7 +175,7 @@ func (s Step) ForOperator() bool {
 
 // Redact returns the step with text and data applied to its parts.
 func (s Step) Redact(text func(string) string, data func(json.RawMessage) json.RawMessage) Step {
-	s.Tool, s.Query, s.Params = text(s.Tool), text(s.Query), data(s.Params)
+	s.Tool, s.Query, s.Params, s.Options.JQ = text(s.Tool), text(s.Query), data(s.Params), text(s.Options.JQ)
 	s.Args = slices.Clone(s.Args)
 	for i := range s.Args {
 		s.Args[i] = text(s.Args[i])

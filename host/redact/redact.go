@@ -221,8 +221,15 @@ func (v *Redactor) RedactError(e *host.Error) {
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.Redact(e.Tool.Name), v.RedactJSON(e.Tool.Details)
 	}
-	if t := e.Trace; t != nil {
-		t.Stderr, t.Log = lists.Map(t.Stderr, v.Redact), lists.Map(t.Log, v.Redact)
+	if e.Protocol != nil {
+		e.Protocol = &host.ProtocolError{Code: e.Protocol.Code, Message: v.Redact(e.Protocol.Message),
+			Data: v.Redact(e.Protocol.Data)}
+	}
+	e.Earlier, e.Effects = lists.Map(e.Earlier, v.Redact), lists.Map(e.Effects, v.Redact)
+	if e.Trace != nil {
+		trace := *e.Trace // which the error that this one was copied from has, too
+		trace.Stderr, trace.Log = lists.Map(trace.Stderr, v.Redact), lists.Map(trace.Log, v.Redact)
+		e.Trace = &trace
 	}
 	for i := range e.Steps {
 		e.Steps[i] = e.Steps[i].Redact(v.Redact, v.RedactJSON)

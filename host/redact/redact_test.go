@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -138,5 +139,53 @@ func BenchmarkRedact(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		forms.Redact(text)
+	}
+}
+
+// TestRedactAllError checks that the copy of an error has no secret in any field that a text of a tool can reach, and
+// that the error itself stays as it is.
+func TestRedactAllError(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	fill := func() *host.Error {
+		e := &host.Error{}
+		fillStrings(reflect.ValueOf(e).Elem(), secret, 0)
+		e.Code, e.Docs, e.Next, e.Retry = host.ToolFailed, nil, nil, nil
+		// What follows are names of functions, keywords, tools and places, and no texts of a call.
+		e.Trace.Frames, e.DidYouMean, e.Details[0].Keyword, e.Changes[0].How = nil, nil, "", ""
+		e.Steps[0].Choose, e.Steps[0].Options = nil, host.StepOptions{JQ: secret}
+		return e
+	}
+	var v Redactor
+	v.Add("password", secret)
+	e, want := fill(), fill()
+	got := v.RedactAllError(e)
+	if !reflect.DeepEqual(e, want) {
+		t.Errorf("the error was changed: %+v", e)
+	}
+	if text := fmt.Sprintf("%#v %+v %+v %+v", *got, got.Tool, got.Trace, got.Protocol); strings.Contains(text, secret) {
+		t.Errorf("the copy has the secret: %s", text)
+	}
+}
+
+// fillStrings sets the strings in a value, and makes what they are in. Texts of JSON are strings in quotes.
+func fillStrings(v reflect.Value, text string, depth int) {
+	switch {
+	case depth > 6:
+	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillStrings(v.Elem(), text, depth+1)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fillStrings(v.Field(i), text, depth+1)
+			}
+		}
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.SetBytes([]byte(`"` + text + `"`))
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillStrings(v.Index(0), text, depth+1)
+	case v.Type() == reflect.TypeFor[string]():
+		v.SetString(text)
 	}
 }

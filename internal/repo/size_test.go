@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"host/call":                2713, // rules for the parts of a call; files that a tool makes; what marks texts, and back
 	"host/overlay":             530,  // the edits themselves, from host
 	"host/search":              182,
-	"host/redact":              551,  // blocks of content, from host
+	"host/redact":              558,  // blocks of content, from host; all texts of errors
 	"host/session":             466,  // names of sessions and media types of results, from host
 	"host":                     1856, // what a call acted on; a client's roots
 	"host/policy":              3063, // what has no effect on built-in plugins; certificates and logins of origins
@@ -46,7 +46,7 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
-	"cdp":                      6004, // what the plugin page uses of it; contexts; attaching by profile
+	"cdp":                      6008, // what the plugin page uses of it; contexts; attaching by profile
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9297, // names of downloads; logins and headers of origins; patterns of rules
 	"cdp/internal/keeper/page": 6060, // fields and lists that pages make; archives; recordings; source maps; PDFs
