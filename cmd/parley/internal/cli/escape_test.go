@@ -295,12 +295,15 @@ type escapeWorld struct {
 
 func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w := &escapeWorld{t: t, home: testhome.New(t), hits: map[string]bool{}}
-	forbidden := func(w2 http.ResponseWriter, r *http.Request) {
-		w.hit(r.URL.Path)
+	respond := func(w2 http.ResponseWriter) {
 		http.SetCookie(w2, &http.Cookie{Name: "kept", Value: secret})
 		w2.Header().Set("Access-Control-Allow-Origin", "*")
 		w2.Header().Set("Supports-Loading-Mode", "credentialed-prerender")
 		io.WriteString(w2, "<title>"+secret+"</title>"+secret)
+	}
+	forbidden := func(w2 http.ResponseWriter, r *http.Request) {
+		w.hit(r.URL.Path)
+		respond(w2)
 	}
 	closed := w.closed("127.0.0.1:0", forbidden)
 	other := w.closed("127.0.0.2:0", forbidden)
@@ -310,7 +313,7 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 		if person && r.URL.Path != "/favicon.ico" { // the browser requests it for the person's page at any time
 			w.hit(r.URL.Path)
 		}
-		forbidden(w2, r)
+		respond(w2)
 		io.WriteString(w2, personsScript)
 	})
 	home := w.serve("127.0.0.1:0", func(w2 http.ResponseWriter, r *http.Request) {
