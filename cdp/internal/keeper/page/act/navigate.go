@@ -121,7 +121,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 			return nil, err
 		}
 	}
-	if a.Read(v); len(a.Pending) > 0 && loaded(v) { // of most that a script has just sent the response is about to come
+	if a.Read(v); len(a.Pending) > 0 { // of most that a script has just sent the response is about to come
 		v.AwaitRequests(a, time.Now().Add(soonTime))
 	}
 	if login := asksLogin(v, a); login != nil {
