@@ -32,9 +32,9 @@ func server(t *testing.T, c *chrome) string {
 				"Sec-WebSocket-Accept: %s\r\n\r\n", base64.StdEncoding.EncodeToString(sum[:]))
 			_, _ = io.WriteString("\x81\x05hello") // a message of text
 			_ = io.Flush()
-			_, _ = io.ReadByte() // a message, the end of the connection, or that the page closes it
-			if r.URL.RawQuery == "open" {
-				_, _ = io.ReadString(0)
+			_, err = io.ReadByte()                       // a message, the end of the connection, or that the page closes it
+			for err == nil && r.URL.RawQuery == "open" { // any byte may be in a masked message
+				_, err = io.ReadByte()
 			}
 		case "/gone":
 			http.Error(w, "nothing here", http.StatusNotFound)
