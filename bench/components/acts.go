@@ -11,8 +11,9 @@ type act struct {
 
 // The words that a step has in place of those that differ.
 const (
-	stars = "STARS" // the third star of a rating, which each library names in its own way
-	file  = "note.txt"
+	stars  = "STARS"  // the third star of a rating, which each library names in its own way
+	volume = "Volume" // the slider
+	file   = "note.txt"
 )
 
 var acts = []act{
@@ -29,8 +30,8 @@ var acts = []act{
 	{"menu", [][]string{{"click", "Actions"}, {"click", "Archive"}}, "seen.menu === true"},
 	{"dialog", [][]string{{"click", "Delete"}, {"click", "Yes"}}, "seen.dialog === true"},
 	{"tabs", [][]string{{"click", "Two"}}, "seen.tabs === 'Two'"},
-	{"slider", [][]string{{"fill", "Volume", "60"}}, "seen.slider === 60"},
-	{"slider, by a key", [][]string{{"press", "ArrowRight", "Volume"}}, "seen.slider === 31"},
+	{"slider", [][]string{{"fill", volume, "60"}}, "seen.slider === 60"},
+	{"slider, by a key", [][]string{{"press", "ArrowRight", volume}}, "seen.slider === 31"},
 	{"rating", [][]string{{"click", stars}}, "Number(seen.rating) === 3"},
 	{"upload", [][]string{{"upload", "Upload file", file}}, "seen.upload === 1"},
 	{"tooltip", [][]string{{"hover", "Info"}}, "seen.tooltip"},
@@ -43,6 +44,7 @@ type library struct {
 	name    string
 	without string // the reports that its page has no component for
 	stars   string // see stars
+	volume  string // what its slider is called, if it takes no name
 }
 
 // Parley's acts were once improved by what failed on known ones. Nobody looked at fresh ones meanwhile.
@@ -59,11 +61,14 @@ var (
 		{name: "headless.jsx", without: "buttons date slider rating upload tooltip sort"},
 		{name: "aria.jsx", without: "rating"},
 		{name: "mantine.jsx", without: "sort", stars: "css=[type=radio][value='3']"},
-	}
-	fresh = []library{
 		{name: "fluent.js", without: "buttons rating upload sort"},
 		{name: "primereact.jsx", stars: "css=.p-rating-item:nth-child(3)"},
 		{name: "vuetify.js", stars: "Rating 3 of 5"},
+	}
+	fresh = []library{
+		{name: "rsuite.jsx", stars: "css=.rs-rate-character:nth-child(3)"},
+		{name: "naive.js", stars: "css=.n-rate__item:nth-child(3)", volume: "role=slider"},
+		{name: "carbon.jsx", without: "rating"},
 	}
 )
 

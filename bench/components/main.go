@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,8 +184,13 @@ func (b *bench) try(ctx context.Context, l library, a act, r *result) {
 	var isRefused, suggested bool
 	for _, step := range a.steps {
 		words := slices.Clone(step)
-		if at := slices.Index(words, stars); at >= 0 {
-			words[at] = l.stars
+		for i, word := range words {
+			switch word {
+			case stars:
+				words[i] = l.stars
+			case volume:
+				words[i] = cmp.Or(l.volume, volume)
+			}
 		}
 		done := b.page(ctx, words...)
 		r.why = strings.Join(words, " ") + ": " + string(done.Data)
