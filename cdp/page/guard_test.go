@@ -57,6 +57,9 @@ func TestStandIns(t *testing.T) {
 			<input id=f readonly><select tabindex=-1></select></span></span>`, click, "Country"},
 		"a part of a slider, by a selector": {`<div role=slider aria-label=Stars><i class=draw></i><i class=draw
 			onclick="did = 'b'"></i></div>` + box, click, "css=[role=slider] i:nth-child(2)"},
+		"a widget that chooses what the pointer was over": {`<div role=radiogroup><span role=radio tabindex=0 aria-label=Star
+			onmousemove="requestAnimationFrame(() => over = this)" onclick="if (over == this) did = 'b'">*</span></div><script>
+			var over</script>`, click, "Star"},
 		"a pointer that is known to move": {`<p>Text<p><button onmouseenter="if (moved) did = 'b'">Info</button><script>
 			var moved = false; addEventListener("mousemove", () => moved = true)</script>`, hover, "Info"},
 	} {

@@ -78,6 +78,10 @@ func TestFillDates(t *testing.T) {
 		{"a state that sets it", `<label>Day <input id=f type=date value=2026-01-01></label><script>let state = f.value;
 			f.addEventListener("input", () => { state = f.value; setTimeout(() => f.value = state) })</script>`, "Day",
 			"2026-05-06", "state + f.value", "2026-05-062026-05-06", "by value"},
+		{"committed by Tab", `<label>Day <input id=f></label><script>let kept = ""; f.onkeydown = (e) => {
+			if (e.key == "Tab") kept = f.value }</script>`, "Day", "2026-05-06", "kept", "2026-05-06", `"on"`},
+		{"a widget that makes something else of it", `<label>Day <input id=f></label><script>f.oninput = () => setTimeout(() =>
+			f.value = "0004-MM-dd")</script>`, "Day", "2026-05-06", "f.value", "0004-MM-dd", `it now holds "0004-MM-dd"`},
 		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
@@ -125,6 +129,11 @@ func TestFillSliders(t *testing.T) {
 		{"between its steps", slider(to100, arrows), "Size", "42", now, "20", refusedValue},
 		{"not a number", slider(to100, arrows), "Size", "loud", now, "20", refusedValue},
 		{"without keys", slider(to100, ``), "Size", "50", now, "20", refusedValue},
+		{"one behind what is drawn", `<div style="width:200px;height:0;position:relative" onkeydown="if (event.key == 'ArrowRight') f.value = ++n;
+			event.preventDefault()"><input id=f type=range readonly tabindex=-1 aria-label=Size value=20 oninput="value = n"
+			style="position:absolute;height:0;clip:rect(0,0,0,0)"></div><script>let n = 20</script>`, "Size", "23", "String(n)", "23", `"on"`},
+		{"one whose number comes a frame later", slider(to100, arrows+`const s = n; f.setAttribute("aria-valuenow", s - (k == "ArrowRight" ? 5 : 0));
+			requestAnimationFrame(() => f.setAttribute("aria-valuenow", s))`), "Size", "60", "String(n)", "60", `"on"`},
 		{"a spin button", strings.Replace(slider(to100, `if (k == "ArrowUp") set(n + 1); if (k == "ArrowDown") set(n - 1);`),
 			"role=slider", "role=spinbutton", 1), "Size", "31", now, "31", `"on"`},
 	} {
@@ -175,6 +184,8 @@ func TestFillText(t *testing.T) {
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
+		{"a label of no native field", `<label for=f>Name</label><div id=f contenteditable role=textbox>old</div>`, "Name", "Ada",
+			"f.textContent", "Ada", `"on"`},
 		{"a box around a field", `<div id=l><span>Name</span><input id=f></div>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
 		{"a list of the page", `<div id=f role=listbox aria-label=Size><div role=option onclick="did = 'L'">L</div></div><script>did = ""
 			</script>`, "Size", "L", "did", "L", `"on"`},
@@ -218,6 +229,13 @@ func TestSelectOptions(t *testing.T) {
 		{"none of its options", widget(button, options), "Fruit", "Grape", "chosen.join()", "", "no_match: "},
 		{"a list of which nothing says whose it is", widget(strings.Replace(button, "aria-controls=list", "", 1),
 			strings.Replace(options, "Banana", "Kiwi", 1)), "Fruit", "Kiwi", "chosen.join()", "Kiwi", `"on"`},
+		{"by the label of what is not native", widget(`<label for=f>Sort</label>`+strings.Replace(button, "aria-label=Fruit", "", 1),
+			options), "Sort", "Banana", "chosen.join()", "Banana", `"on"`},
+		{"a read-only field that opens it", widget(`<input id=f readonly aria-label=Fruit aria-haspopup=listbox onclick="toggle(l.hidden)">`,
+			options), "Fruit", "Apple", "chosen.join()", "Apple", `"on"`},
+		{"a text that lets the pointer through, beside a label", widget(`<label><span>Fruit</span></label><div id=f style="cursor:pointer"
+			onclick="toggle(l.hidden)"><div style="pointer-events:none">Fruit</div></div>`, `<ul><li>Kiwi<li>Lime</ul>`), "Fruit", "Kiwi",
+			"chosen.join()", "Kiwi", `"on"`},
 		{"several", widget(button, strings.Replace(options, "role=listbox", "role=listbox aria-multiselectable=true", 1)+
 			`<script>several = true</script>`), "Fruit", "Apple,Banana", "chosen.join() + f.ariaExpanded", "Apple,Bananatrue", `"on"`},
 		{"typed to filter", widget(filter, `<div role=listbox id=list></div>`), "Fruit", "Banana", "chosen.join()", "Banana", `"on"`},

@@ -574,6 +574,7 @@ func TestUpload(t *testing.T) {
 	url := site(t, c)
 	c.show(t, url+"/", `<title>Upload</title><label>Photo <input id=photo type=file style="display:none"></label>
 		<form><button type=button>Attach</button><input id=many type=file multiple hidden></form><div><button>Alone</button></div>
+		<p><button>Send</button><label for=sent role=button>Send</label><input id=sent type=file hidden></p>
 		<input id=off type=file disabled aria-label=Off><div id=host></div><a href="/file">File</a><p id=out></p>
 		<iframe title=Frame srcdoc="<input type=file aria-label=Framed
 			onchange='parent.out.textContent = event.isTrusted + this.files[0].name'>"></iframe><script>
@@ -595,6 +596,7 @@ func TestUpload(t *testing.T) {
 	upload(UploadParams{Element: "css=#photo", Files: []string{one}}, "trueone.txt19handed:a1/3/one.txt")
 	upload(UploadParams{Element: "Photo", Files: []string{two}}, "truetwo.txt19")
 	upload(UploadParams{Element: "Attach", Files: []string{one, two}}, "trueone.txt19,two.txt19")
+	upload(UploadParams{Element: "Send", Files: []string{two}}, "truetwo.txt19")
 	upload(UploadParams{Element: "Inner", Files: []string{one}}, "trueone.txt19")
 	upload(UploadParams{Element: "Framed", Files: []string{two}}, "truetwo.txt")
 	if _, err := run(t, c, Click, ClickParams{Element: "File"}); err != nil {

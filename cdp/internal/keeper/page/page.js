@@ -409,7 +409,7 @@ function states(el, own) {
 	when(aria("selected") === "true" || el.selected === true, "selected");
 	when(aria("pressed") === "true", "pressed");
 	when(el.required === true || aria("required") === "true", "required");
-	when(el.readOnly === true || aria("readonly") === "true", "readonly");
+	when(isReadOnly(el), "readonly");
 	when(aria("invalid") === "true", "invalid");
 	when(aria("current") && aria("current") !== "false", "current");
 	when(focused() === el, "focused");
@@ -419,6 +419,13 @@ function states(el, own) {
 function disabled(el) {
 	return matches(el, ":disabled") || closest(el, "[aria-disabled=true]") !== null;
 }
+
+// isReadOnly reports whether a field is read-only, which not every type of input can be. opensList reports whether a
+// field shows what is chosen in a list.
+const neverReadOnly = set("range color checkbox radio file hidden button submit reset image");
+const isReadOnly = (el) => attribute(el, "aria-readonly") === "true" ||
+	el.readOnly === true && !neverReadOnly.has(el.type);
+const opensList = (el) => role(el) === "combobox" || attribute(el, "aria-haspopup") === "listbox";
 
 function focused() {
 	let at = activeIn(document);
@@ -785,7 +792,11 @@ function one(locator) {
 		if (other.length === 1) return {el: other[0]};
 	}
 	const words = (locator.css ?? locator.xpath) === undefined && found.elements.length < 10;
-	const all = words ? withoutWrappers(found.elements) : found.elements;
+	let all = words ? withoutWrappers(found.elements) : found.elements;
+	if (all.length > 1 && locator.word !== undefined && !all.some((el) => interactive.has(role(el)))) {
+		const pressed = all.filter((el) => isPressed(el, [])); // of texts, such as a label and what stands in a list
+		if (pressed.length === 1) all = pressed;
+	}
 	if (all.length > 1) {
 		return {failure: {code: "many", total: all.length, near: all.slice(0, 3)
 			.map((el) => ({...describe(el), in: branch(el, all)}))}};
@@ -835,12 +846,12 @@ function tree(el, depth = 0) {
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
 	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
-	const labelled = controlOf(el); // which has the text as its name
-	if (shown && labelled !== el && excluded(labelled) && isBox(labelled)) {
+	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled); // its name has the text
+	if (shown && labelled !== el && !isSaid && isBox(labelled)) {
 		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
 	}
-	const kids = labelled === el ? treeOf(el, depth) : treeOf(el, depth).filter((kid) =>
-		kid.role !== "text" && !(kid.role === "clickable" && kid.name === name(labelled)));
+	const kids = treeOf(el, depth).filter((kid) =>
+		!isSaid || kid.role !== "text" && !(kid.role === "clickable" && kid.name === name(labelled)));
 	if (shown && interactive.has(own)) return [control(kids)];
 	const plain = own === "generic" || items.has(own) && kids.length < 2 && kids.every((kid) => kid.role === "text");
 	if (shown && plain && clickable(el) && !controls(kids)) {
@@ -1348,10 +1359,12 @@ function pointedAt(x, y) {
 }
 
 // takes reports whether an event at an element reaches the one that is meant: in it, or in what stands in for it. That is
-// a label of it, the control of a label, the host whose text it shows in a slot, and what is drawn for a control.
+// a label of it, the control of a label, the host whose text it shows in a slot, what is drawn for a control, and what is
+// around a text that lets the pointer through.
 const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
 	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
-	drawn.has(role(el)) && within(drawing(el), hit) || isUnseenBox(hit) && within(drawing(hit), el);
+	drawn.has(role(el)) && within(drawing(el), hit) || isUnseenBox(hit) && within(drawing(hit), el) ||
+	!interactive.has(role(el)) && style(el).pointerEvents === "none" && within(hit, el);
 
 // isUnseenBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
 const isUnseenBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
@@ -1404,10 +1417,10 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
 	el = standIn(el);
-	if (edit && (el.readOnly === true || attribute(el, "aria-readonly") === "true")) return {why: "it is read-only"};
+	if (edit && isReadOnly(el) && !opensList(el)) return {why: "it is read-only"};
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
-	if (!box.width || !box.height) return {why: "it has no size"};
+	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
 	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth)) {
 		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
 		still = keys;
@@ -1476,7 +1489,7 @@ function field(locator) {
 		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
 		const inner = el && !editable(el) ? elements(el).filter((x) => fieldRoles.has(role(x))) : [];
 		if (groups.length) [el, other] = groups;
-		else if (el) el = inner.length === 1 ? inner[0] : controlOf(el);
+		else if (el) el = inner.length === 1 ? inner[0] : tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
 	}
 	if (!el || other) return found;
 	if (isSelect(el) && !inUse(el)) {
@@ -1688,8 +1701,12 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	if (focuses) focus(el, all);
 	prepare(el);
 	if (guards) guard(el, other);
-	return {...at, ...toward, checked: isChecked(el), ...how.field && fieldState(el, given), ...here()};
+	return {...at, ...toward, checked: isChecked(el), hovers: isPart(el), ...how.field && fieldState(el, given), ...here()};
 }
+
+// isPart reports whether an element is a part of a widget that the page has made: some choose at a click what the pointer
+// was over before.
+const isPart = (el) => /^(option|menuitem|treeitem|gridcell|radio)/.test(role(el)) && !isBox(el);
 
 // beside returns how many items of a list two elements are apart, and what the first one says of keys that move it.
 function beside(el, other) {
@@ -1712,20 +1729,29 @@ let fileInput = null;
 const chosen = () => fileInput;
 const isFileInput = (el) => tag(el) === "input" && el.type === "file";
 
-// beginFiles begins an action on the file input that a locator means: itself, that of a label, or the only one in what
-// is close around the element. File inputs are often invisible. An element without one may take files that are dropped
-// on it, or open a chooser: {opener}.
-async function beginFiles(locator, {files: count, ...how}) {
-	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
-	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
-	if (found.failure) return found;
-	let el = found.el;
+// inputOf returns the file input that an element means: itself, that of a label, or the only one in what is close around
+// it. It returns an element without one itself.
+function inputOf(el) {
 	el = controlOf(el);
 	for (let up = el, turn = 0; !isFileInput(el) && up && tag(up) !== "body" && turn < 4; turn++, up = parent(up)) {
 		const inside = [...queryAll(up, "input[type=file]")];
-		if (inside.length === 1) el = inside[0];
+		if (inside.length === 1) return inside[0];
 		if (inside.length > 1) break;
 	}
+	return el;
+}
+
+// beginFiles begins an action on the file input that a locator means, which is often invisible. An element without one
+// may take files that are dropped on it, or open a chooser: {opener}.
+async function beginFiles(locator, {files: count, ...how}) {
+	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
+	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
+	if (found.failure?.code === "many") {
+		const inputs = new Set(locate(locator).elements.map(inputOf)), [input] = inputs;
+		if (inputs.size === 1 && isFileInput(input)) [found.el, found.failure] = [input];
+	}
+	if (found.failure) return found;
+	const el = inputOf(found.el);
 	if (!isFileInput(el)) {
 		const at = await ready(found.el, how);
 		if (at.x === undefined) return notReady(found.el, at);
@@ -1807,7 +1833,8 @@ function fieldState(el, given = "") {
 	const probe = tag(el) === "input" && el.cloneNode(), own = probe && inputRoles[el.type];
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
-	return {select: isSelect(el), picker, editable: holdsText(el) && !isBox(el) && role(el) !== "button", held: holds(el),
+	return {select: isSelect(el), picker, editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el),
+		list: opensList(el), input: probe !== false, held: holds(el),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
@@ -1821,11 +1848,9 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, 
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for: many parse a
 // date only then.
-async function held(el, leave) {
-	if (leave) {
-		el.blur();
-		await frame();
-	}
+async function held(el, leave, later) {
+	if (leave) el.blur();
+	if (leave || later || !holdsText(el)) await frame();
 	const is = !el.form?.noValidate && el.validity;
 	return {held: holds(el), open: isOpen(el), invalid: is && (is.patternMismatch || matches(el, ":out-of-range") ||
 		is.stepMismatch && has(el, "step"))};

@@ -193,17 +193,28 @@ func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	case p.Element == "":
 		return nil, page.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
-	e, _, err := pointAt(v, p.Element, h, func(start *begun) *api.Error {
-		return v.Input(clicks(start.X, start.Y, p, modifiers)...)
-	})
+	e, _, err := clickAt(v, p.Element, h, p, modifiers)
 	return e, err
 }
 
 // pressAt clicks an element as a part of another act.
 func pressAt(v *page.Visit, word string, h how) (*Effects, *ended, *api.Error) {
 	h.verb = "click"
+	return clickAt(v, word, h, clickParams{}, 0)
+}
+
+// clickAt clicks an element. All events are sent at once, but to one that counts what the pointer was over before: a
+// page shows that in a frame of its own.
+func clickAt(v *page.Visit, word string, h how, p clickParams, modifiers int) (*Effects, *ended, *api.Error) {
 	return pointAt(v, word, h, func(start *begun) *api.Error {
-		return v.Input(clicks(start.X, start.Y, clickParams{}, 0)...)
+		all := clicks(start.X, start.Y, p, modifiers)
+		if start.Hovers {
+			if err := cmp.Or(v.Input(all[0]), v.Script(start.in, nil, "painted")); err != nil {
+				return err
+			}
+			all = all[1:]
+		}
+		return v.Input(all...)
 	})
 }
 

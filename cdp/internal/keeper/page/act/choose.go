@@ -32,7 +32,7 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if start.Select || slices.Contains(noLists, start.Role) {
+	if start.Select || slices.Contains(noLists, start.Role) && !start.List {
 		if err = put(v, start, "choose", p.Options); err != nil && !page.IsDialog(err) {
 			return nil, err
 		}

@@ -63,6 +63,7 @@ type begun struct {
 	Keys  string // of a drag: what the element says of keys
 	field
 	Checked                 bool
+	Hovers                  bool // what the pointer is over counts for it, before it is clicked
 	Opener                  bool // it is not a file input
 	Hidden                  bool // the page is in the background
 	Resolved, Document, URL string

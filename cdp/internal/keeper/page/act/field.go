@@ -17,6 +17,7 @@ import (
 // field is what page.js says of a field.
 type field struct {
 	Picker, Select, Editable bool
+	List, Input              bool        // it shows what is chosen in a list; it is an input
 	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
 	Held, Would              string      // what it holds, and what the browser would make of the value
 	Takes                    [][2]string // what its attributes say of values
@@ -51,7 +52,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if !start.Editable && !start.Select && (start.Role == "combobox" || start.Role == "listbox") && p.Secret == "" {
+	if !start.Editable && !start.Select && (start.List || start.Role == "listbox") && p.Secret == "" {
 		e, err := start.choose(v, []string{p.Value})
 		if err != nil {
 			return nil, err
@@ -88,7 +89,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	}
 	if !same(*last.Value, p.Value) {
 		if !fits(*last.Value, p.Value, "") { // it took it, and thought better of it
-			return nil, cmp.Or(put(v, start, "assign", start.Held, false), start.refused(p.Value, *last.Value))
+			return nil, start.restore(v, false, p.Value, *last.Value)
 		}
 		r.Value = *last.Value
 		r.addNote("the field has it in another form")
@@ -114,6 +115,12 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	case start.Picker:
 		note = "set by value: this field has a picker of the browser"
 		ways = []func() *api.Error{func() *api.Error { return put(v, start, "assign", value) }}
+		if start.Role == "slider" {
+			ways = append(ways, func() *api.Error {
+				note = ""
+				return start.setParts(v, value)
+			})
+		}
 	case !start.Editable:
 		return "", start.setParts(v, value)
 	case value == "":
@@ -123,7 +130,10 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	}
 	now, before := field{}, start.Held
 	for i := 0; i < len(ways); i++ {
-		if err = ways[i](); err == nil {
+		if err = ways[i](); err == nil && leave && start.Input { // as a person does: some pages see no other way
+			err = v.Input(key("Tab", 0)...)
+		}
+		if err == nil {
 			err = v.Script(start.in, &now, "held", start.Ref, leave)
 		}
 		if err != nil || !now.Invalid && fits(now.Held, typed, before) {
@@ -137,8 +147,26 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			typed, ways = dotted, append(ways, byKeys) // what it has made shows its form
 		}
 	}
-	return "", cmp.Or(put(v, start, "assign", start.Held, leave), start.refused(value, now.Held))
+	return "", start.restore(v, leave, value, now.Held)
 }
+
+// restore gives a field what it held before, and returns the error of one that did not take a value.
+func (start *begun) restore(v *page.Visit, leave bool, value, made string) *api.Error {
+	now, err := field{Held: start.Held}, put(v, start, "assign", start.Held, leave)
+	if err == nil {
+		err = v.Script(start.in, &now, "held", start.Ref, leave, true)
+	}
+	if err == nil {
+		err = start.refused(value, made)
+	}
+	if now.Held != start.Held {
+		err.Message = strings.TrimSuffix(err.Message, leftAlone) + "; it now holds " + page.Quote(page.Clip(now.Held, 40))
+	}
+	return err
+}
+
+// leftAlone ends the error of a field that holds what it held.
+const leftAlone = "; it was left as it is"
 
 // forms are what the types of inputs take.
 var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
@@ -158,7 +186,7 @@ func (start *begun) refused(value, made string) *api.Error {
 			why, sep = why+sep+form, ", "
 		}
 	}
-	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why + "; it was left as it is"}).Exit("")
+	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why + leftAlone}).Exit("")
 }
 
 var (
