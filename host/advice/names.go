@@ -194,8 +194,9 @@ func homeOf(params json.RawMessage, word string) (name string, value any) {
 	return name, value
 }
 
-// Option returns what an option of a command line stands for after such a name: whether a rule or the tool itself has a
-// parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
+// Option returns what an option of a command line, without dashes or as -i, stands for after such a name: whether a
+// rule or the tool itself has a parameter of that name, which for an option of every call has to be its own one, and
+// whether it takes no value.
 func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 	m := n.rules(name)
 	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
@@ -215,8 +216,19 @@ func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 				}
 			}
 		}
+		if !isParam && len(switches(at.Tool.Params, typed)) == 1 {
+			isParam, isSwitch = true, true
+		}
 	}
 	return isParam, isSwitch
+}
+
+// switches returns the switches that begin with the letter of an option such as -i.
+func switches(params json.RawMessage, typed string) []manifest.Param {
+	letter, isLetter := strings.CutPrefix(typed, "-")
+	return slices.DeleteFunc(manifest.Params(params), func(p manifest.Param) bool {
+		return !isLetter || p.Type != "boolean" || !strings.HasPrefix(p.Name, letter)
+	})
 }
 
 // rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.

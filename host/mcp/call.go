@@ -249,7 +249,7 @@ func (m *modeServer) run(
 	case errors.Is(answer.Err, errWrongState):
 		return nil, m.out.protocolError("", answer)
 	}
-	if errors.Is(answer.Err, host.NotFound) && r.Params.Name == callTool {
+	if _, isTool := m.names.Find(c.Name); !isTool && r.Params.Name == callTool {
 		return m.taughtResult(r, answer), nil
 	}
 	return m.out.errorResult(answer), nil

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // How a [Change] came about.
@@ -383,7 +382,7 @@ func (c *corrector) value(f fault) bool {
 				v = object
 			}
 		}
-		if object, ok := v.(map[string]any); ok && f.at != nil && c.hoist(f.at, object) {
+		if object, ok := v.(map[string]any); f.at != nil && (ok && c.hoist(f.at, object) || c.displace(f.at, v)) {
 			return true
 		}
 	case "type":
@@ -490,6 +489,28 @@ func (c *corrector) hoist(at *location, v map[string]any) bool {
 	return true
 }
 
+// displace moves a text that a property does not allow to the only property that is missing, if it fits there.
+func (c *corrector) displace(at *location, v any) bool {
+	text, isText := v.(string)
+	n := c.s.schemaAt(at.up)
+	if !isText || n == nil {
+		return false
+	}
+	object, all := c.objectAt(at.up), n.conjuncts()
+	missing := lists.Filter(required(all), func(name string) bool {
+		return object[name] == nil || c.holes[at.up.key(name).pointer()]
+	})
+	if len(missing) != 1 || !c.accepts(propSchema(all, missing[0]), v) {
+		return false
+	}
+	to := at.up.key(missing[0]).pointer()
+	delete(c.holes, to)
+	delete(object, at.token)
+	object[missing[0]] = text
+	c.move(at.pointer(), to, Moved)
+	return true
+}
+
 // dig puts a hole for a value of a schema into the draft: a text, or an array or object with holes where that is plain.
 func (c *corrector) dig(at *location, n *node, depth int) bool {
 	all := n.conjuncts()
@@ -550,70 +571,4 @@ func repaired(text string, open byte) (any, bool) {
 		return embedded(string(raw), open)
 	}
 	return nil, false
-}
-
-// offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
-// [Schema.Coerce]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
-// that is nearly JSON, and a duration such as 20s where the schema says its unit.
-func (s *Schema) offered(n *node, v any) (any, bool) {
-	want, single := wanted(n.conjuncts())
-	if !single {
-		return nil, false
-	}
-	var meant any
-	switch v := v.(type) {
-	case json.Number:
-		switch {
-		case want == kindString:
-			meant = string(v)
-		case want == kindBoolean && (v == "0" || v == "1"):
-			meant = v == "1"
-		}
-	case bool:
-		if want == kindString {
-			meant = strconv.FormatBool(v)
-		}
-	case string:
-		word := strings.ToLower(strings.TrimSpace(v))
-		switch {
-		case want == kindBoolean && slices.Contains([]string{"yes", "y", "on", "true", "1"}, word):
-			meant = true
-		case want == kindBoolean && slices.Contains([]string{"no", "n", "off", "false", "0"}, word):
-			meant = false
-		case want&(kindNumber|kindInteger) != 0 && word != v && jsontext.ValidNumber(word):
-			meant = json.Number(word)
-		case want&(kindNumber|kindInteger) != 0:
-			meant = inUnit(n, word)
-		case want == kindObject:
-			meant, _ = repaired(v, '{')
-		case want == kindArray:
-			meant, _ = repaired(v, '[')
-		}
-	}
-	if meant == nil || !s.boundedWalker().check(n, meant, nil, nil, nil) {
-		return nil, false
-	}
-	return meant, true
-}
-
-// inUnit returns a duration in the unit of a schema, nil if either has none.
-func inUnit(n *node, text string) any {
-	unit := ""
-	for _, c := range n.conjuncts() {
-		for _, name := range c.aliases {
-			unit = cmp.Or(unit, unitOf(name))
-		}
-		for _, word := range spelling.Words(c.about) {
-			unit = cmp.Or(unit, units[word])
-		}
-	}
-	if number, word, ok := strings.Cut(text, " "); ok && units[word] != "" {
-		text = number + strings.TrimSuffix(units[word], "in")
-	}
-	d, err := time.ParseDuration(text)
-	one, known := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[unit]
-	if err != nil || !known || d%one != 0 {
-		return nil
-	}
-	return json.Number(strconv.FormatInt(int64(d/one), 10))
 }

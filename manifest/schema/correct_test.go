@@ -9,6 +9,11 @@ import (
 )
 
 const (
+	partsSchema = `{"type":"object","additionalProperties":false,"properties":{
+		"kinds":{"type":"string","description":"Kinds, separated by commas."},"source":{"type":"string","description":"The program."},
+		"key":{"type":"string","description":"Key or combination."},"headers":{"type":"object"},"body":{"type":"string","description":"Body to send."},
+		"pairs":{"type":"array","items":{"type":"object","required":["name","value"],"properties":{"name":{"type":"string"},"value":{"type":"string"}}}},
+		"ignore_case":{"type":"boolean"}}}`
 	hashSchema = `{"type":"object","additionalProperties":false,"required":["text"],"properties":{
 		"text":{"type":"string","description":"What to hash."},"algorithm":{"enum":["sha256","sha1","sha512","md5"],"default":"sha256"},
 		"input":{"enum":["utf8","base64","hex"],"default":"utf8"}}}`
@@ -104,6 +109,29 @@ func TestCorrect(t *testing.T) {
 			`/tags dropped`},
 		{"null for a required parameter", hashSchema, `{"text":null}`, `{"text":"<hole text: string, What to hash.>"}`, `/text dropped`},
 		{"null for an optional parameter", hashSchema, `{"txet":"a","algorithm":null}`, `{"text":"a"}`, `/algorithm dropped, /txet>/text renamed`},
+
+		// Lists, and what is in them.
+		{"a list for a text with commas", partsSchema, `{"kinds":["a","b"]}`, `{"kinds":"a,b"}`, `/kinds>/kinds coerced`},
+		{"a list of lines", partsSchema, `{"source":["a","b"]}`, `{"source":"a\nb"}`, `/source>/source coerced`},
+		{"keys that are held together", partsSchema, `{"key":["Control","a"]}`, `{"key":"Control+a"}`, `/key>/key coerced`},
+		{"a list for a text that does not say how", hashSchema, `{"text":["a","b"]}`, `{"text":"<hole text: string, What to hash.>"}`,
+			`/text dropped`},
+		{"names and values for an object", partsSchema, `{"headers":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}`,
+			`{"headers":{"A":"1","B":"2"}}`, `/headers>/headers coerced`},
+		{"lists of two", partsSchema, `{"headers":[["A","1"]]}`, `{"headers":{"A":"1"}}`, `/headers>/headers coerced`},
+		{"lines for an object", partsSchema, `{"headers":"A: 1\nB: 2"}`, `{"headers":{"A":"1","B":"2"}}`, `/headers>/headers coerced`},
+		{"a name twice", partsSchema, `{"headers":["A: 1","A: 2"]}`, `{"headers":"<hole headers: object, >"}`, `/headers dropped`},
+		{"an object for names and values", partsSchema, `{"pairs":{"B":"2","A":"1"}}`,
+			`{"pairs":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}`, `/pairs>/pairs coerced`},
+		{"an object for a text of JSON", partsSchema, `{"body":{"a":1}}`, `{"body":"{\"a\":1}"}`, `/body>/body coerced`},
+
+		// Places.
+		{"the letter of a switch", partsSchema, `{"i":true}`, `{"ignore_case":true}`, `/i>/ignore_case renamed`},
+		{"a letter with a value", partsSchema, `{"i":"a"}`, `{}?`, `/i dropped`},
+		{"a text in the place of a choice", hashSchema, `{"algorithm":"hello"}`, `{"text":"hello"}`, `/algorithm>/text moved`},
+		{"a text in the place of a choice, and two are missing", `{"required":["a","b"],"properties":{"a":{"type":"string"},
+			"b":{"type":"string"},"c":{"enum":["x","y"]}}}`, `{"c":"hello"}`,
+			`{"a":"<hole a: string, >","b":"<hole b: string, >","c":"<hole c: one of \"x\", \"y\", >"}`, `/c dropped`},
 
 		// Placeholders.
 		{"nothing given", hashSchema, `{}`, `{"text":"<hole text: string, What to hash.>"}`, ``},

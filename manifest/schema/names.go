@@ -88,6 +88,9 @@ func (s *strangers) correct() bool {
 	isOnly := len(s.names) == 1
 	s.rename(func(given, name string) bool { return spelling.Fold(given) == spelling.Fold(name) })
 	s.rename(s.isAlias)
+	s.rename(func(given, name string) bool { // the letter of a switch
+		return len(given) == 1 && strings.HasPrefix(name, given) && s.object[given] == true && s.fits(s.prop(name), true)
+	})
 	s.convertAll()
 	if s.hoistAll() {
 		return true // more may be known about the members in the next round
@@ -315,8 +318,7 @@ func (s *strangers) sinkAll() {
 			if child == nil || child.always != nil || taken || !isObject && s.object[name] != nil {
 				continue
 			}
-			known := slices.ContainsFunc(all, func(n *node) bool { return n.props[given] != nil })
-			if known && !slices.Contains(homes, name) {
+			if declares(all, given) && !slices.Contains(homes, name) {
 				homes = append(homes, name)
 			}
 		}

@@ -38,15 +38,20 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			l.own = append(l.own, "--session", session)
 			continue
 		}
-		if letter().MatchString(word) {
-			name, isOption = word[1:], true
-		}
+		isLetter := letter().MatchString(word)
 		name, value, given := strings.Cut(name, "=")
-		option := root.Flag(name)
 		isParam, isSwitch := false, false
+		if isLetter {
+			isOption = true
+			if len(rest) > 0 && pair().MatchString(rest[0]) { // -f KEY=VALUE
+				name = name[1:]
+			}
+		}
 		if isOption {
 			isParam, isSwitch = about(name)
+			name = strings.TrimPrefix(name, "-")
 		}
+		option := root.Flag(name)
 		hasNext := len(rest) > 0 && !strings.HasPrefix(rest[0], "--")
 		isTruth := hasNext && (rest[0] == "true" || rest[0] == "false")
 		switch {
@@ -125,14 +130,7 @@ type retyped struct {
 
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Address, words, rest []string) {
-	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
-	for len(words) > 1 && slices.Contains(lead, words[0]) {
-		_, isPlugin := names.Catalog().Provider(words[1])
-		if !isPlugin && !slices.Contains(lead, words[1]) && !names.Knows(words[1]) {
-			break
-		}
-		words = words[1:]
-	}
+	words = withoutLead(names, takeApart(a, root, func(string) (bool, bool) { return false, true }).words)
 	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
 		return at, nil, nil
 	}
@@ -143,8 +141,24 @@ func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Ad
 	return at, words, rest
 }
 
+// withoutLead returns the words from the name of a tool on.
+func withoutLead(names *advice.Names, words []string) []string {
+	for len(words) > 1 && slices.Contains(lead, words[0]) {
+		_, isPlugin := names.Catalog().Provider(words[1])
+		if !isPlugin && !slices.Contains(lead, words[1]) && !names.Knows(words[1]) {
+			break
+		}
+		words = words[1:]
+	}
+	if len(words) > 2 && slices.Contains(lead, words[1]) && !names.Knows(words[0]+"."+words[1]) {
+		words = slices.Concat(words[:1], words[2:]) // cdp send Page.navigate
+	}
+	return words
+}
+
 // lead are words that stand before the name of a tool elsewhere.
-var lead = []string{"parley", "mcp", "tool", "tools", "call", "call_tool", "tools/call", "run", "exec", "invoke", "use"}
+var lead = []string{"parley", "mcp", "tool", "tools", "call", "call_tool", "tools/call", "run", "exec", "invoke", "use",
+	"send"}
 
 // retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
 // be a parameter of the tool; with foreign, any name can be: the host says what it means.
@@ -210,7 +224,7 @@ func (a *front) meant() *host.Step {
 	var describe *host.Step
 	for _, name := range candidates(h.Names(), at, words, rest) {
 		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Names().Option(name.means, option) })
-		after := l.words[max(0, slices.Index(l.words, words[0])):]
+		after := withoutLead(h.Names(), l.words)
 		if len(after) < name.words || !slices.Equal(after[:name.words], words[:name.words]) {
 			continue // the value of an option
 		}
@@ -272,6 +286,11 @@ func candidates(names *advice.Names, at host.Address, words, rest []string) (all
 		if _, isPlugin := names.Catalog().Provider(name); !isPlugin && names.Knows(name) {
 			all = append(all, candidate{name, len(words) - len(ahead) + n})
 			break
+		}
+	}
+	if p, isPlugin := names.Catalog().Provider(words[0]); isPlugin && len(all) == 0 && at.Tool == nil {
+		if tools, err := p.Names(); err == nil && len(tools) == 1 {
+			return []candidate{{words[0] + "." + tools[0], 1}}
 		}
 	}
 	if at.Tool == nil && len(words) > 1 && identifier().MatchString(words[0]) {

@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
+)
+
+// offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
+// [Schema.Coerce]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
+// that is nearly JSON, a duration such as 20s where the schema says its unit, a list for a text that says how its parts
+// are joined, and an object for a list of names and values, or the other way round.
+func (s *Schema) offered(n *node, v any) (any, bool) {
+	want, single := wanted(n.conjuncts())
+	if !single {
+		return nil, false
+	}
+	var meant any
+	switch v := v.(type) {
+	case json.Number:
+		switch {
+		case want == kindString:
+			meant = string(v)
+		case want == kindBoolean && (v == "0" || v == "1"):
+			meant = v == "1"
+		}
+	case bool:
+		if want == kindString {
+			meant = strconv.FormatBool(v)
+		}
+	case string:
+		word := strings.ToLower(strings.TrimSpace(v))
+		switch {
+		case want == kindBoolean && slices.Contains([]string{"yes", "y", "on", "true", "1"}, word):
+			meant = true
+		case want == kindBoolean && slices.Contains([]string{"no", "n", "off", "false", "0"}, word):
+			meant = false
+		case want&(kindNumber|kindInteger) != 0 && word != v && jsontext.ValidNumber(word):
+			meant = json.Number(word)
+		case want&(kindNumber|kindInteger) != 0:
+			meant = inUnit(n, word)
+		case want == kindObject:
+			if meant, _ = repaired(v, '{'); meant == nil {
+				lines := strings.Split(strings.TrimSpace(v), "\n")
+				meant = membersOf(lists.Map(lines, func(line string) any { return line }))
+			}
+		case want == kindArray:
+			meant, _ = repaired(v, '[')
+		}
+	case []any:
+		switch want {
+		case kindString:
+			meant = joined(n, v)
+		case kindObject:
+			meant = membersOf(v)
+		}
+	case map[string]any:
+		switch {
+		case want == kindArray:
+			meant = pairsOf(itemSchema(n.conjuncts(), 0), v)
+		case want == kindString && slices.ContainsFunc(aboutWords(n), holdsJSON):
+			meant = string(jsontext.Marshal(v))
+		}
+	}
+	if meant == nil || !s.boundedWalker().check(n, meant, nil, nil, nil) {
+		return nil, false
+	}
+	return meant, true
+}
+
+// inUnit returns a duration in the unit of a schema, nil if either has none.
+func inUnit(n *node, text string) any {
+	unit := ""
+	for _, c := range n.conjuncts() {
+		for _, name := range c.aliases {
+			unit = cmp.Or(unit, unitOf(name))
+		}
+	}
+	for _, word := range aboutWords(n) {
+		unit = cmp.Or(unit, units[word])
+	}
+	if number, word, ok := strings.Cut(text, " "); ok && units[word] != "" {
+		text = number + strings.TrimSuffix(units[word], "in")
+	}
+	d, err := time.ParseDuration(text)
+	one, known := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[unit]
+	if err != nil || !known || d%one != 0 {
+		return nil
+	}
+	return json.Number(strconv.FormatInt(int64(d/one), 10))
+}
+
+// separators are what a text is made of parts with, by a word of what its schema says.
+var separators = map[string]string{"comma": ",", "commas": ",", "space": " ", "spaces": " ", "line": "\n",
+	"lines": "\n", "newline": "\n", "newlines": "\n", "program": "\n", "script": "\n", "code": "\n",
+	"expression": "\n", "javascript": "\n", "yaml": "\n", "markdown": "\n", "combination": "+"}
+
+// aboutWords returns the words of the descriptions of a schema.
+func aboutWords(n *node) (all []string) {
+	for _, c := range n.conjuncts() {
+		all = append(all, spelling.Words(c.about)...)
+	}
+	return all
+}
+
+// holdsJSON reports whether a word says of a text that it may be JSON.
+func holdsJSON(word string) bool { return word == "json" || word == "body" }
+
+// joined returns the text that several texts are the parts of, nil if the schema does not say how.
+func joined(n *node, list []any) any {
+	parts := jsontext.Texts(list)
+	for _, word := range aboutWords(n) {
+		if separator := separators[word]; separator != "" && len(parts) == len(list) && len(parts) > 1 {
+			return strings.Join(parts, separator)
+		}
+	}
+	return nil
+}
+
+// membersOf returns the object that a list of names and values is: objects with both, lists of both, or texts such as
+// "Accept: text/html" and a=b. It is nil for another list.
+func membersOf(list []any) any {
+	members := map[string]any{}
+	for _, entry := range list {
+		pair, _ := entry.([]any)
+		switch entry := entry.(type) {
+		case map[string]any:
+			if len(entry) == 2 {
+				pair = []any{cmp.Or(entry["name"], entry["key"]), entry["value"]}
+			}
+		case string:
+			if name, value, ok := strings.Cut(strings.Replace(entry, ":", "=", 1), "="); ok {
+				pair = []any{strings.TrimSpace(name), strings.TrimSpace(value)}
+			}
+		}
+		if len(pair) != 2 {
+			return nil
+		}
+		name, _ := pair[0].(string)
+		if _, twice := members[name]; twice || name == "" || pair[1] == nil {
+			return nil
+		}
+		members[name] = pair[1]
+	}
+	return members
+}
+
+// pairsOf returns the list of names and values that an object is, nil if the schema of an item has no such names.
+func pairsOf(item *node, object map[string]any) any {
+	if item == nil || object["value"] != nil {
+		return nil
+	}
+	for _, key := range []string{"name", "key"} {
+		if all := item.conjuncts(); declares(all, key) && declares(all, "value") {
+			return lists.Map(sortedKeys(object), func(name string) any {
+				return map[string]any{key: name, "value": object[name]}
+			})
+		}
+	}
+	return nil
+}
+
+// declares reports whether schemas have a property of that name.
+func declares(all []*node, name string) bool {
+	return slices.ContainsFunc(all, func(n *node) bool { return n.props[name] != nil })
+}
