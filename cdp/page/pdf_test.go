@@ -92,6 +92,10 @@ func TestPDF(t *testing.T) {
 			r.LeftOut += fmt.Sprintf("%d lines", 1)
 		}
 		check("text", r.Text, test.text, r.LeftOut, err)
+		_, err = run(t, c, Find, FindParams{Element: "Invoice"})
+		if isPDF := !strings.HasPrefix(path, "<"); strings.Contains(exit(err), "page.text reads it") != isPDF {
+			t.Errorf("find in %s: %s", path, exit(err))
+		}
 		shown, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: test.tokens})
 		check("snapshot", shown.Text, test.snapshot, shown.LeftOut, err)
 	}

@@ -628,8 +628,9 @@ function locate(locator) {
 		found = inside(found, locator.in);
 		if (!found.length) return {failure: {code: "no_match", near: [], why: "nothing like it is in what the parameter in names"}};
 	}
-	return found.length ? {elements: found} :
-		{failure: {code: "no_match", near: nearest(locator), ...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
+	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
+		...contentType(document) === "application/pdf" && {why: "a PDF has no elements; page.text reads it"},
+		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
 
 // inside returns those of some elements that are in, or else closest around, what a locator means: a row by the text of

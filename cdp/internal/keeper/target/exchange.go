@@ -84,7 +84,7 @@ func (s *Sender) exchange(
 		}
 		select {
 		case <-ctx.Done():
-			return r
+			return mux.Reply{Err: unsent(ctx, method)}
 		case <-time.After(inactivePause):
 		}
 	}

@@ -119,12 +119,7 @@ func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o t
 	if err := intercept(ctx, true); err != nil {
 		return false, err
 	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		intercept(ending, false)
-	}()
-	mouse := func(kind input.DispatchMouseEventType, part float64, buttons int64) *api.Error {
+	mouse := func(ctx context.Context, kind input.DispatchMouseEventType, part float64, buttons int64) *api.Error {
 		p := input.DispatchMouseEventParams{Type: kind, Buttons: buttons,
 			X: d.X + part*(d.ToX-d.X), Y: d.Y + part*(d.ToY-d.Y)}
 		if kind != moved || buttons != 0 {
@@ -133,11 +128,24 @@ func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o t
 		_, err := target.Execute(ctx, e.sender, t, input.DispatchMouseEvent, p, o)
 		return err
 	}
-	if err := cmp.Or(mouse(moved, 0, 0), mouse(input.DispatchMouseEventTypeMousePressed, 0, 1)); err != nil {
+	isHeld := false
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if isHeld { // the next click would begin with the button down
+			mouse(ending, input.DispatchMouseEventTypeMouseReleased, 1, 0)
+		}
+		intercept(ending, false)
+	}()
+	if err := mouse(ctx, moved, 0, 0); err != nil {
+		return false, err
+	}
+	isHeld = true
+	if err := mouse(ctx, input.DispatchMouseEventTypeMousePressed, 0, 1); err != nil {
 		return false, err
 	}
 	for _, part := range []float64{0.1, 0.5, 0.9, 1} {
-		if err := mouse(moved, part, 1); err != nil {
+		if err := mouse(ctx, moved, part, 1); err != nil {
 			return false, err
 		}
 	}
@@ -151,7 +159,8 @@ func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o t
 		}
 		dragged = true
 	}
-	return dragged, mouse(input.DispatchMouseEventTypeMouseReleased, 1, 0)
+	isHeld = false
+	return dragged, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 }
 
 // interceptedDrag returns what is being dragged in a page, nil if the browser drags nothing.

@@ -17,6 +17,8 @@ import (
 // admitted takes the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
 func admitted(a *App, report *admit.Report) {
 	if a.JSON {
+		a.said.mu.Lock()
+		defer a.said.mu.Unlock()
 		a.said.admissions = append(a.said.admissions, report)
 		return
 	}
