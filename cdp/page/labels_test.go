@@ -56,3 +56,23 @@ func TestLabelsAreShown(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOtherThanTexts checks that a snapshot has what a control shows where that is not in its name.
+func TestNamesOtherThanTexts(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for html, want := range map[string]string{
+		`<button aria-label=Country>Norway</button>`:                      `button "Country" REF [value="Norway"]`,
+		`<span id=l>Plan</span><a href=x aria-labelledby=l>Small</a>`:     "\"Plan\"\nlink \"Plan\" REF [value=\"Small\"]",
+		`<button aria-label="Close the dialog">Close</button>`:            `button "Close the dialog" REF`,
+		`<button aria-label=Menu>☰</button>`:                              `button "Menu" REF`,
+		`<button aria-label=Menu><svg><title>Open</title></svg></button>`: `button "Menu" REF`,
+		`<button>Save</button>`:                                           `button "Save" REF`,
+	} {
+		c.show(t, url+"/", "<title>Names</title>"+html)
+		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+		if got := withoutRefs(s.Text); err != nil || got != want {
+			t.Errorf("%s: %s\n%s", html, exit(err), got)
+		}
+	}
+}

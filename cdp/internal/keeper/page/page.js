@@ -398,6 +398,14 @@ function value(el) {
 	return shows || own === "textbox" && editable(el) ? clean(textIn(shows && query(el, "[aria-selected=true]") || el)) : "";
 }
 
+// shows returns what a control shows in place of its name, as a button does that is named by a label and shows what was
+// chosen.
+function shows(el) {
+	if (!has(el, "aria-label") && !has(el, "aria-labelledby") || fieldRoles.has(role(el))) return "";
+	const text = clean(textIn(el));
+	return /[\p{L}\p{N}]{2}/u.test(text) && !says(name(el), text) ? text : "";
+}
+
 function states(el, own) {
 	const out = [], aria = (word) => attribute(el, "aria-" + word);
 	const when = (holds, word) => holds && out.push(word);
@@ -829,7 +837,7 @@ function tree(el, depth = 0) {
 	if (beyond(depth) || excluded(el)) return [];
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
-	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
+	const control = (kids) => node(kids, {name: undefined, value: value(el) || shows(el), state: states(el, own), el});
 	if (shown && isSelect(el)) {
 		const options = [...el.options];
 		if (withOptions) return [control(options.map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
