@@ -637,7 +637,7 @@ function locate(locator) {
 		if (!found.length) return {failure: {code: "no_match", near: [], why: "nothing like it is in what the parameter in names"}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
-		...contentType(document) === "application/pdf" && {why: "a PDF has no elements; page.text reads it"},
+		...contentType(document) === "application/pdf" && {why: noElements},
 		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
 
@@ -677,6 +677,7 @@ function branch(el, others) {
 	return titled && `${/generic|none/.test(role(at)) ? "" : role(at) + " "}${quoted(clip(clean(titled), 40))}`;
 }
 
+const noElements = "a PDF has no elements; page.text reads it";
 const notAll = "there was no time to look at all of the page: give the call a larger timeout, or name the element by css=";
 
 function byRef(ref) {
