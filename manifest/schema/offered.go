@@ -62,11 +62,8 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 			meant = membersOf(v)
 		}
 	case map[string]any:
-		switch {
-		case want == kindArray:
+		if want == kindArray {
 			meant = pairsOf(itemSchema(n.conjuncts(), 0), v)
-		case want == kindString && slices.ContainsFunc(aboutWords(n), holdsJSON):
-			meant = string(jsontext.Marshal(v))
 		}
 	}
 	if meant == nil || !s.boundedWalker().check(n, meant, nil, nil, nil) {

@@ -216,10 +216,14 @@ func allParams(t *manifest.Tool, words []string) map[string]any {
 			meant[name] = typed(value, kind, item)
 		}
 	}
+	unknown := 0
 	for name := range meant {
-		if known, _, _ := manifest.ParamNamed(t.Params, name); known == "" && len(t.Positional) > 0 {
-			return nil
+		if known, _, _ := manifest.ParamNamed(t.Params, name); known == "" {
+			unknown++
 		}
+	}
+	if unknown > 0 && (len(t.Positional) > 0 || unknown == len(meant)) {
+		return nil
 	}
 	return meant
 }
