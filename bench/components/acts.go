@@ -64,11 +64,15 @@ var (
 		{name: "fluent.js", without: "buttons rating upload sort"},
 		{name: "primereact.jsx", stars: "css=.p-rating-item:nth-child(3)"},
 		{name: "vuetify.js", stars: "Rating 3 of 5"},
-	}
-	fresh = []library{
 		{name: "rsuite.jsx", stars: "css=.rs-rate-character:nth-child(3)"},
 		{name: "naive.js", stars: "css=.n-rate__item:nth-child(3)", volume: "role=slider"},
 		{name: "carbon.jsx", without: "rating"},
+	}
+	fresh = []library{
+		{name: "quasar.js", stars: "css=.q-rating__icon-container:nth-child(3)"},
+		{name: "chakra.jsx", without: "sort", stars: "3 stars"},
+		{name: "blueprint.jsx", without: "rating sort"},
+		{name: "ionic.js", without: "combobox rating upload tooltip sort"},
 	}
 )
 
