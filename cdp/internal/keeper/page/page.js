@@ -628,6 +628,7 @@ function locate(locator) {
 		return {failure: {code: "invalid", near: []}};
 	}
 	let found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
 	if (locator.has !== undefined) {
 		const part = clean(locator.has).toLowerCase();
 		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
@@ -727,7 +728,7 @@ function search(locator) {
 	if (locator.text !== undefined) return textSearch(locator.text);
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
-		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
+		role: (el) => isShownAs(el, locator.role) && (locator.name === undefined || equal(shownName(el), locator.name)),
 		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
 		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
@@ -736,8 +737,12 @@ function search(locator) {
 	const found = by ? fitting(fits[by]) : [];
 	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
 	const part = clean(locator.name).toLowerCase();
-	return fitting((el) => role(el) === locator.role && name(el).toLowerCase().includes(part));
+	return fitting((el) => isShownAs(el, locator.role) && shownName(el).toLowerCase().includes(part));
 }
+
+// isShownAs reports whether a snapshot shows an element with a role, as it does the label of a box that it does not have.
+const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) : roleName(role(el)) === roleName(wanted) ||
+	role(controlOf(el)) === wanted && isBox(controlOf(el)) && !inTree(controlOf(el));
 
 // textSearch returns the innermost elements that show exactly a text, or that show it among others.
 function textSearch(text, fits = equal) {
@@ -771,7 +776,8 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	return pressed.length ? pressed : part;
+	if (pressed.length || part.length) return pressed.length ? pressed : part;
+	return fitting((el) => clickable(el) && equal(shownName(el), word), all); // as a snapshot names it
 }
 
 // ranked returns those of some things that have words in common with a text, those with most of them first.
@@ -1370,11 +1376,11 @@ function pointedAt(x, y) {
 
 // takes reports whether an event at an element reaches the one that is meant: in it, or in what stands in for it. That is
 // a label of it, the control of a label, the host whose text it shows in a slot, what is drawn for a control, and what is
-// around a text that lets the pointer through.
+// around a text, or the host of a control, that lets the pointer through.
 const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
 	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
 	drawn.has(role(el)) && within(drawing(el), hit) || isUnseenBox(hit) && within(drawing(hit), el) ||
-	!interactive.has(role(el)) && style(el).pointerEvents === "none" && within(hit, el);
+	style(el).pointerEvents === "none" && (rootNode(el).host === hit || !interactive.has(role(el)) && within(hit, el));
 
 // isUnseenBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
 const isUnseenBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
