@@ -569,7 +569,8 @@ func TestDrag(t *testing.T) {
 	c.show(t, url+"/", `<title>Busy</title><button onpointerdown="busy = 3000" onpointerup="ups++">Slow</button><button>End</button>
 		<script>let ups = 0, busy = 0; onmousemove = () => { for (const end = Date.now() + busy; Date.now() < end;); busy = 0 }
 		onpointerup = () => ups++</script>`)
-	if _, err = run(t, c.hurried(), Drag, DragParams{Element: "Slow", To: "End"}); !strings.HasPrefix(exit(err), "timeout") {
+	_, err = run(t, c.hurried(), Drag, DragParams{Element: "Slow", To: "End"})
+	if !strings.HasPrefix(exit(err), "timeout") {
 		t.Errorf("a drag that takes too long: %s", exit(err))
 	}
 	if _, err := run(t, c, Wait, WaitParams{Expression: "ups > 0", Timeout: 10_000}); err != nil {

@@ -15,7 +15,7 @@ import (
 // maxMinified is the limit of page.js in bytes, minified.
 // It grew for what is around an element, dropped files, Markdown, the main content, image maps, frames of PDFs, and
 // fields and lists that pages make, of which some are behind what is drawn for them.
-const maxMinified = 49_600
+const maxMinified = 49_900
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        787,  // the plugin page; rules of origins
-	"manifest":                 9971, // names of built-in plugins; lists and objects in each other's place
+	"manifest":                 9974, // names of built-in plugins; lists and objects in each other's place
 	"host/call":                2713, // rules for the parts of a call; files that a tool makes; what marks texts, and back
 	"host/overlay":             530,  // the edits themselves, from host
 	"host/search":              182,
@@ -48,11 +48,11 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6008, // what the plugin page uses of it; contexts; attaching by profile
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9297, // names of downloads; logins and headers of origins; patterns of rules
+	"cdp/internal/keeper":      9306, // names of downloads; logins and headers of origins; patterns of rules
 	"cdp/internal/keeper/page": 6093, // fields and lists that pages make; archives; recordings; source maps; PDFs
 	"plugins":                  1786,
 	"sdk":                      1784,
-	"cmd":                      13107, // subjects; addresses; imports; signals of servers; texts in files
+	"cmd":                      13113, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1194,  // plugins for tests
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -396,10 +396,11 @@ func (c *corrector) value(f fault) bool {
 		if c.unwrap(f, v) {
 			return true
 		}
-		_, isObject := v.(map[string]any)
-		if text := string(jsontext.Marshal(v)); isObject && slices.ContainsFunc(aboutWords(f.node), holdsJSON) && c.accepts(f.node, text) {
-			c.note(at, at, Coerced)
-			return c.set(f.at, text)
+		if _, isObject := v.(map[string]any); isObject && slices.ContainsFunc(aboutWords(f.node), holdsJSON) {
+			if text := string(jsontext.Marshal(v)); c.accepts(f.node, text) {
+				c.note(at, at, Coerced)
+				return c.set(f.at, text)
+			}
 		}
 	case "propertyNames", "false":
 		if f.at == nil || !given {

@@ -590,9 +590,10 @@ function refer(el, own = role(el), named = shownName(el, own)) {
 	return ref;
 }
 
-// shownName returns the name of an element, or the text that stands for it where an element has no name but that.
+// shownName returns the name of an element, or the text that stands for it where an element has no name but that. A
+// label has the name of its box if the tree does not have that.
 const namedByText = set("generic none listitem paragraph article");
-const shownName = (el, own = role(el)) => name(el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
+const shownName = (el, own = role(el)) => name(unseenBox(el) || el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
 
 // ancestors describes where an element is, by the roles around it and the names of those that have one.
 function ancestors(el) {
@@ -741,8 +742,8 @@ function search(locator) {
 }
 
 // isShownAs reports whether a snapshot shows an element with a role, as it does the label of a box that it does not have.
-const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) : roleName(role(el)) === roleName(wanted) ||
-	role(controlOf(el)) === wanted && isBox(controlOf(el)) && !inTree(controlOf(el));
+const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) :
+	roleName(role(unseenBox(el) || el)) === roleName(wanted);
 
 // textSearch returns the innermost elements that show exactly a text, or that show it among others.
 function textSearch(text, fits = equal) {
@@ -777,7 +778,8 @@ function wordSearch(word) {
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
 	if (pressed.length || part.length) return pressed.length ? pressed : part;
-	return fitting((el) => clickable(el) && equal(shownName(el), word), all); // as a snapshot names it
+	const isShown = (el) => clickable(el) || /^(Canvas|Iframe)$/.test(role(el));
+	return fitting((el) => isShown(el) && equal(shownName(el), word), all); // as a snapshot names it
 }
 
 // ranked returns those of some things that have words in common with a text, those with most of them first.
@@ -862,17 +864,15 @@ function tree(el, depth = 0) {
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
 	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
-	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled); // its name has the text
-	if (shown && labelled !== el && !isSaid && isBox(labelled)) {
-		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
-	}
+	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled), box = unseenBox(el); // its name has the text
+	if (shown && box) return [node([], {role: role(box), name: name(box), state: states(box, role(box)), el})];
 	const kids = treeOf(el, depth).filter((kid) =>
 		!isSaid || kid.role !== "text" && !(kid.role === "clickable" && kid.name === name(labelled)));
 	if (shown && interactive.has(own)) return [control(kids)];
 	const plain = own === "generic" || items.has(own) && kids.length < 2 && kids.every((kid) => kid.role === "text");
 	if (shown && plain && clickable(el) && !controls(kids)) {
-		const named = shownName(el, own), box = !named && parent(el) && query(parent(el), "input");
-		if (box && isBox(box) && within(drawing(box), el)) return []; // it is what the box looks like
+		const named = shownName(el, own), input = !named && parent(el) && query(parent(el), "input");
+		if (input && isBox(input) && within(drawing(input), el)) return []; // it is what the box looks like
 		return [node([], {role: "clickable", name: named, el})];
 	}
 	if (containers.has(own)) {
@@ -1393,6 +1393,7 @@ const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)
 	nodeType(node) === 3 && slotOfText(node) && within(el, slotOfText(node)));
 
 const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
+const unseenBox = (el) => controlOf(el) !== el && isBox(controlOf(el)) && !inTree(controlOf(el)) && controlOf(el);
 const isBox = (el) => tag(el) === "input" && ["checkbox", "radio"].includes(el.type);
 const hasSize = (el) => boxOf(el).width > 1 && boxOf(el).height > 1; // one pixel is for assistive technology
 const shown = (el) => rendered(el) && visible(el) && hasSize(el);
