@@ -212,7 +212,7 @@ func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 		for _, r := range slices.Concat(always, []peers.Rule{r}, n.PeersOf(at.Provider).Forms[at.Tool.Name]) {
 			for from, want := range r.From {
 				if spelling.Fold(from) == spelling.Fold(typed) {
-					isParam, isSwitch = true, isSwitch || want == true
+					isParam, isSwitch = true, want == true || kind == "boolean" // a rule knows it better than an enum
 				}
 			}
 		}
