@@ -398,6 +398,22 @@ func rename(params json.RawMessage, name, to string) json.RawMessage {
 		}
 	}
 	params = jsontext.Set(params, nil, "properties", []byte("{"+strings.Join(members, ",")+"}"))
+	var d struct{ DependentRequired map[string][]string }
+	if json.Unmarshal(params, &d) == nil && len(d.DependentRequired) > 0 {
+		renamed := map[string][]string{}
+		for by, needs := range d.DependentRequired {
+			if by == name {
+				by = to
+			}
+			for i := range needs {
+				if needs[i] == name {
+					needs[i] = to
+				}
+			}
+			renamed[by] = needs
+		}
+		params = jsontext.Set(params, nil, "dependentRequired", mustMarshal(renamed))
+	}
 	if len(s.Required) == 0 {
 		return params
 	}
