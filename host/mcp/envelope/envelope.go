@@ -466,10 +466,10 @@ func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 			e.changes = append(e.changes, host.Change{From: "/" + key, To: "/options", How: schema.Renamed})
 		}
 		options = maps.Clone(options)
-		for name, value := range options { // a parameter of the tool
+		for _, name := range slices.Sorted(maps.Keys(options)) { // a parameter of the tool
 			if _, taken := e.arguments[name]; option.Named(name) == "" && has(known, name) && !taken {
 				token := "/" + jsontext.EscapeToken(name)
-				e.arguments[name] = value
+				e.arguments[name] = options[name]
 				e.changes = append(e.changes, host.Change{From: "/" + key + token, To: "/arguments" + token, How: schema.Moved})
 				delete(options, name)
 			}
