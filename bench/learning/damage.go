@@ -392,11 +392,7 @@ func rename(params json.RawMessage, name, to string) json.RawMessage {
 		}
 		members = append(members, string(mustMarshal(key))+":"+string(s.Properties[p.Name]))
 	}
-	for i := range s.Required {
-		if s.Required[i] == name {
-			s.Required[i] = to
-		}
-	}
+	s.Required = renameIn(s.Required, name, to)
 	params = jsontext.Set(params, nil, "properties", []byte("{"+strings.Join(members, ",")+"}"))
 	var d struct{ DependentRequired map[string][]string }
 	if json.Unmarshal(params, &d) == nil && len(d.DependentRequired) > 0 {
@@ -405,12 +401,7 @@ func rename(params json.RawMessage, name, to string) json.RawMessage {
 			if by == name {
 				by = to
 			}
-			for i := range needs {
-				if needs[i] == name {
-					needs[i] = to
-				}
-			}
-			renamed[by] = needs
+			renamed[by] = renameIn(needs, name, to)
 		}
 		params = jsontext.Set(params, nil, "dependentRequired", mustMarshal(renamed))
 	}
@@ -418,6 +409,15 @@ func rename(params json.RawMessage, name, to string) json.RawMessage {
 		return params
 	}
 	return jsontext.Set(params, nil, "required", mustMarshal(s.Required))
+}
+
+// renameIn returns a list in which one name stands for another.
+func renameIn(names []string, name, to string) []string {
+	renamed := slices.Clone(names)
+	if i := slices.Index(renamed, name); i >= 0 {
+		renamed[i] = to
+	}
+	return renamed
 }
 
 // renameMember renames a member of an object, if it has it.

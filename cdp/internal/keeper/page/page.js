@@ -593,7 +593,7 @@ function refer(el, own = role(el), named = shownName(el, own)) {
 // shownName returns the name of an element, or the text that stands for it where an element has no name but that. A
 // label has the name of its box if the tree does not have that.
 const namedByText = set("generic none listitem paragraph article");
-const shownName = (el, own = role(el)) => name(unseenBox(el) || el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
+const shownName = (el, own = role(el)) => name(boxLabelledBy(el) || el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
 
 // ancestors describes where an element is, by the roles around it and the names of those that have one.
 function ancestors(el) {
@@ -743,7 +743,7 @@ function search(locator) {
 
 // isShownAs reports whether a snapshot shows an element with a role, as it does the label of a box that it does not have.
 const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) :
-	roleName(role(unseenBox(el) || el)) === roleName(wanted);
+	roleName(role(boxLabelledBy(el) || el)) === roleName(wanted);
 
 // textSearch returns the innermost elements that show exactly a text, or that show it among others.
 function textSearch(text, fits = equal) {
@@ -864,7 +864,7 @@ function tree(el, depth = 0) {
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
 	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
-	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled), box = unseenBox(el); // its name has the text
+	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled), box = boxLabelledBy(el); // its name has the text
 	if (shown && box) return [node([], {role: role(box), name: name(box), state: states(box, role(box)), el})];
 	const kids = treeOf(el, depth).filter((kid) =>
 		!isSaid || kid.role !== "text" && !(kid.role === "clickable" && kid.name === name(labelled)));
@@ -1379,11 +1379,11 @@ function pointedAt(x, y) {
 // around a text, or the host of a control, that lets the pointer through.
 const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
 	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
-	drawn.has(role(el)) && within(drawing(el), hit) || isUnseenBox(hit) && within(drawing(hit), el) ||
+	drawn.has(role(el)) && within(drawing(el), hit) || isInvisibleBox(hit) && within(drawing(hit), el) ||
 	style(el).pointerEvents === "none" && (rootNode(el).host === hit || !interactive.has(role(el)) && within(hit, el));
 
-// isUnseenBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
-const isUnseenBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
+// isInvisibleBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
+const isInvisibleBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
 
 // controlOf returns the control of a label, and any other element itself.
 const controlOf = (el) => tag(el) === "label" && el.control || el;
@@ -1393,7 +1393,8 @@ const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)
 	nodeType(node) === 3 && slotOfText(node) && within(el, slotOfText(node)));
 
 const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
-const unseenBox = (el) => controlOf(el) !== el && isBox(controlOf(el)) && !inTree(controlOf(el)) && controlOf(el);
+// boxLabelledBy returns the check box or radio button of a label that stands for it, since the tree does not have the box.
+const boxLabelledBy = (el) => controlOf(el) !== el && isBox(controlOf(el)) && !inTree(controlOf(el)) && controlOf(el);
 const isBox = (el) => tag(el) === "input" && ["checkbox", "radio"].includes(el.type);
 const hasSize = (el) => boxOf(el).width > 1 && boxOf(el).height > 1; // one pixel is for assistive technology
 const shown = (el) => rendered(el) && visible(el) && hasSize(el);
