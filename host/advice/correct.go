@@ -224,9 +224,9 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 	if p.At.Provider == nil { // a tool of the MCP server itself
 		return given, nil
 	}
-	forms := p.Names.PeersOf(p.At.Provider).Forms
+	table := p.Names.PeersOf(p.At.Provider)
 	given, changes := p.bareParams(given)
-	given, rewritten, _ := rewrite(forms[p.At.Tool.Name], given, p.At.Tool.Params)
+	given, rewritten, _ := rewrite(table.FormsOf(p.At.Tool.Name), given, p.At.Tool.Params)
 	changes = append(changes, rewritten...)
 	if list := p.listOfSteps(given[p.At.Tool.Steps]); list != nil {
 		given = maps.Clone(given)

@@ -205,11 +205,12 @@ func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 		if at.Tool == nil {
 			continue
 		}
+		table := n.PeersOf(at.Provider)
 		known, kind, own := manifest.ParamNamed(at.Tool.Params, typed)
 		home, _ := homeOf(at.Tool.Params, typed)
 		isParam = isParam || own || known != "" && !option.Is(typed)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
-		for _, r := range slices.Concat(always, []peers.Rule{r}, n.PeersOf(at.Provider).Forms[at.Tool.Name]) {
+		for _, r := range slices.Concat(always, []peers.Rule{r}, table.FormsOf(at.Tool.Name)) {
 			for from, want := range r.From {
 				if spelling.Fold(from) == spelling.Fold(typed) {
 					isParam, isSwitch = true, want == true || kind == "boolean" // a rule knows it better than an enum
@@ -341,6 +342,9 @@ func (n *Names) findRules(m *meaning) {
 			m.all = n.only(inSingular, singular(tail), plugin)
 		}
 	}
+	if p, ok := n.catalog.Provider(within); ok && len(m.all) == 0 && p.Info().Kind != manifest.KindBuiltin {
+		m.all = aliased(p, spelling.Fold(local))
+	}
 	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
 		local = m.name // "browser_resume" is not Debugger.resume
 	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
@@ -350,6 +354,23 @@ func (n *Names) findRules(m *meaning) {
 		m.all = n.only(lastWord, spelling.Fold(local), within)
 		m.isGuess = len(m.all) > 0
 	}
+}
+
+// aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or several
+// have.
+func aliased(p host.Provider, name string) (found []peers.Rule) {
+	names, _ := p.Names()
+	for _, local := range names {
+		tool, err := p.Tool(local)
+		isAlias := func(alias string) bool { return spelling.Fold(alias) == name }
+		if err == nil && slices.ContainsFunc(tool.Aliases, isAlias) {
+			found = append(found, ruleOf(host.Address{Plugin: p.Info().Name, Provider: p, Tool: tool}))
+		}
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found
 }
 
 // singular returns a folded name without the ending of a plural: query and queries are one, as are hash and hashes.

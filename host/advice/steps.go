@@ -37,14 +37,36 @@ func (p *Params) readSteps() error {
 	if len(list) > maxSteps {
 		return host.Errorf(host.LimitExceeded, "%s has %d steps, the limit is %d", p.Tool, len(list), maxSteps)
 	}
-	forms := make([]StepForm, len(list))
-	var wrong []host.Detail
-	known := true // what each step was meant to be
+	forms, wrong, err := p.readList(name, list)
+	if err != nil {
+		return err
+	}
+	object[name] = forms
+	if len(wrong) > 0 {
+		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", p.Tool,
+			manifest.Plural(len(wrong), "violation"))
+		e.Details = wrong
+		if meant, wrong, err := p.readList(name, p.listMeant(list)); err == nil && len(wrong) == 0 && len(meant) > 0 {
+			object[name], forms = meant, meant
+		}
+		if forms != nil {
+			e.Corrected, _ = manifest.Marshal(object)
+		}
+		return e
+	}
+	p.Value, err = manifest.Marshal(object)
+	return err
+}
+
+// readList reads the steps of the parameter with this name. There are no forms if it is not known what each step was
+// meant to be.
+func (p *Params) readList(name string, list []any) (forms []StepForm, wrong []host.Detail, err error) {
+	forms, known := make([]StepForm, len(list)), true
+	p.Steps = nil
 	for i, given := range list {
-		at := fmt.Sprintf("/%s/%d", jsontext.EscapeToken(name), i)
-		step, details, err := p.readStep(at, given)
+		step, details, err := p.readStep(fmt.Sprintf("/%s/%d", jsontext.EscapeToken(name), i), given)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if wrong = append(wrong, details...); step == nil || step.Value == nil {
 			known = false
@@ -53,23 +75,31 @@ func (p *Params) readSteps() error {
 		p.Steps = append(p.Steps, step)
 		forms[i] = StepForm{step.At.Tool.Name, step.Value}
 	}
-	if len(wrong) > 0 {
-		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", p.Tool,
-			manifest.Plural(len(wrong), "violation"))
-		e.Details = wrong
-		if name, _ := list[0].(string); p.isStep(name) { // ["click", "Save"]: a step without the list around it
-			if step, details, err := p.readStep("", list); err == nil && len(details) == 0 {
-				forms, known = []StepForm{{step.At.Tool.Name, step.Value}}, true
-			}
-		}
-		if object[name] = forms; known {
-			e.Corrected, _ = manifest.Marshal(object)
-		}
-		return e
+	if !known {
+		forms = nil
 	}
-	object[name] = forms
-	p.Value, err = manifest.Marshal(object)
-	return err
+	return forms, wrong, nil
+}
+
+// listMeant returns the steps that a list with another level stands for: ["click", "Save"] is one step without the list
+// around it, and a single text may hold the list. It is nil if there is none.
+func (p *Params) listMeant(list []any) []any {
+	if len(list) == 0 {
+		return nil
+	}
+	text, _ := list[0].(string)
+	if p.isStep(text) {
+		return []any{list}
+	}
+	if raw, ok := jsontext.Repair(text); ok && len(list) == 1 && len(text) <= maxRepaired {
+		value, _ := jsontext.Decode(raw, jsontext.Limits{})
+		steps, _ := value.([]any)
+		if one := p.listMeant(steps); one != nil {
+			return one
+		}
+		return steps
+	}
+	return nil
 }
 
 // readStep reads one step, whose pointer is at. Details are what is wrong with it.

@@ -23,7 +23,7 @@ type Table struct {
 	// Names has the calls by name; "a|b" stands for two names, "" for a step that names no tool. The first call that fits
 	// is meant. Those of "*" are rewrites of the parameters of all names.
 	Names map[string][]Rule `json:"names"`
-	// Forms has, by tool, rewrites of other forms of its parameters.
+	// Forms has, by tool, rewrites of other forms of its parameters. Those of "*" are for all tools.
 	Forms map[string][]Rule `json:"forms,omitempty"`
 }
 
@@ -56,6 +56,9 @@ func (t *Table) Named(folded string) []Rule {
 	}
 	return nil
 }
+
+// FormsOf returns the rewrites of other forms of a tool's parameters.
+func (t *Table) FormsOf(tool string) []Rule { return slices.Concat(t.Forms["*"], t.Forms[tool]) }
 
 var (
 	camel     = lazy.Pattern(`([a-z0-9])([A-Z])`)

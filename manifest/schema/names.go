@@ -99,7 +99,11 @@ func (s *strangers) correct() bool {
 	s.rename(func(given, name string) bool {
 		return s.resembles(given, name) && s.fits(s.prop(name), s.object[given])
 	})
-	s.rename(func(given, name string) bool { return synonymous(given, name) && s.fits(s.prop(name), s.object[given]) })
+	s.rename(func(given, name string) bool {
+		value, n := s.object[given], s.prop(name)
+		list, isList := value.([]any)
+		return synonymous(given, name) && (s.fits(n, value) || isList && len(list) == 1 && s.fits(n, list[0]))
+	})
 	s.rename(func(given, name string) bool { return isMember(s.prop(name), s.object[given]) })
 	s.rename(s.resembles)
 	if isOnly && len(s.names) == 1 && len(s.missing) == 1 {
@@ -256,8 +260,12 @@ var wrappers = []string{"params", "parameters", "param", "arguments", "args", "a
 // reports whether there was one.
 func (s *strangers) hoistAll() (hoisted bool) {
 	for _, given := range slices.Clone(s.names) {
-		inner, isObject := s.object[given].(map[string]any)
-		text, _ := s.object[given].(string)
+		value, from := s.object[given], s.at.key(given)
+		if list, isList := value.([]any); isList && len(list) == 1 {
+			value, from = list[0], from.index(0)
+		}
+		inner, isObject := value.(map[string]any)
+		text, _ := value.(string)
 		how := Unwrapped
 		if parsed, ok := repaired(text, '{'); ok {
 			inner, isObject = parsed.(map[string]any)
@@ -267,9 +275,9 @@ func (s *strangers) hoistAll() (hoisted bool) {
 			continue
 		}
 		delete(s.object, given)
-		s.unwrapMembers(s.at.key(given).pointer(), s.at.pointer(), inner, how)
+		s.unwrapMembers(from.pointer(), s.at.pointer(), inner, how)
 		if how == Parsed { // there is no pointer into a text
-			from := s.origin(s.at.key(given).pointer())
+			from := s.origin(from.pointer())
 			for i, x := range s.changes {
 				if x.How == Parsed && isWithin(x.From, from) {
 					s.changes[i].From = from
@@ -289,7 +297,8 @@ func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 		if _, taken := s.object[name]; taken {
 			return false
 		}
-		if slices.Contains(s.free, name) {
+		isOther := func(free string) bool { return s.isAlias(name, free) }
+		if slices.Contains(s.free, name) || slices.ContainsFunc(s.free, isOther) {
 			known++
 		}
 	}

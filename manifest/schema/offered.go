@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -72,7 +73,14 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 	return meant, true
 }
 
-// inUnit returns a duration in the unit of a schema, nil if either has none.
+// lengths are the words for units of lengths and angles, and how they are compared.
+var lengths = map[string]string{"in": "in", "inch": "in", "inches": "in", "px": "px", "pixel": "px", "pixels": "px",
+	"dip": "px", "deg": "deg", "degree": "deg", "degrees": "deg"}
+
+// length matches a number with a unit.
+var length = lazy.Pattern(`^(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?) ?([a-z]+)$`)
+
+// inUnit returns a length or duration in the unit of a schema, nil if either has none or they differ.
 func inUnit(n *node, text string) any {
 	unit := ""
 	for _, c := range n.conjuncts() {
@@ -85,6 +93,13 @@ func inUnit(n *node, text string) any {
 	}
 	if number, word, ok := strings.Cut(text, " "); ok && units[word] != "" {
 		text = number + strings.TrimSuffix(units[word], "in")
+	}
+	if found := length().FindStringSubmatch(text); found != nil && lengths[found[2]] != "" {
+		for _, word := range aboutWords(n) {
+			if lengths[word] == lengths[found[2]] {
+				return json.Number(found[1])
+			}
+		}
 	}
 	d, err := time.ParseDuration(text)
 	one, known := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[unit]

@@ -330,9 +330,9 @@ func change(v any, path []string, do action, value any) (any, bool) {
 // MergeParams are a value and its overrides.
 type MergeParams struct {
 	// JSON to change, e.g. {"a":1,"b":2}.
-	Data json.RawMessage `json:"data" aliases:"document,doc,target,base,original"`
+	Data json.RawMessage `json:"data" aliases:"document,doc,target,base,original,defaults"`
 	// Overrides, e.g. {"b":null,"c":3}.
-	Patch json.RawMessage `json:"patch" aliases:"overrides,changes"`
+	Patch json.RawMessage `json:"patch" aliases:"overrides,override,overlay,changes"`
 }
 
 // Merge applies a JSON Merge Patch (RFC 7396).

@@ -114,9 +114,9 @@ type ReplaceParams struct {
 	// Text to edit.
 	Text string `json:"text"`
 	// RE2, e.g. "a+".
-	Pattern string `json:"pattern" minLength:"1" maxLength:"1000" aliases:"find,search,old,from"`
+	Pattern string `json:"pattern" minLength:"1" maxLength:"1000" aliases:"find,search,old,from,old_text,old_string"`
 	// New text; $1 is a group, $$ a $.
-	Replacement string `json:"replacement" aliases:"replace,replace_with,with,new,to"`
+	Replacement string `json:"replacement" aliases:"replace,replace_with,with,new,to,new_text,new_string"`
 	// No regex, plain text.
 	Literal bool `json:"literal,omitempty"`
 	// Let a match A.

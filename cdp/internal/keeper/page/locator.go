@@ -10,7 +10,10 @@ import (
 type Locator map[string]any
 
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
-	"testid": "test_id", "role": "role", "xpath": "xpath"}
+	"testid": "test_id", "role": "role", "xpath": "xpath", "id": "css"}
+
+// escapedCSS makes a text the inside of a string of CSS.
+var escapedCSS = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
 // of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
@@ -52,6 +55,8 @@ func parseLocator(word string) Locator {
 			return Locator{"role": role, "name": unquote(named)}
 		case kind == "text":
 			rest = unquote(rest)
+		case kind == "id":
+			rest = `[id="` + escapedCSS.Replace(unquote(rest)) + `"]`
 		}
 		return Locator{prefixes[kind]: rest}
 	}

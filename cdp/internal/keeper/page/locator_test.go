@@ -20,6 +20,8 @@ func TestSelectors(t *testing.T) {
 		`:has-text("Go")`:              `{"css":"*","has":"Go"}`,
 		"xpath=//a[1]":                 `{"xpath":"//a[1]"}`,
 		"//a[1]":                       `{"xpath":"//a[1]"}`,
+		"id=sign-in":                   `{"css":"[id=\"sign-in\"]"}`,
+		`id=a"b`:                       `{"css":"[id=\"a\\\"b\"]"}`,
 		"#b":                           `{"word":"#b"}`,
 	} {
 		if got, _ := json.Marshal(parseLocator(word)); string(got) != want {

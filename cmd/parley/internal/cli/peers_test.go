@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -84,7 +85,28 @@ func TestPeers(t *testing.T) {
 			}
 		}
 		for tool, rules := range table.Forms {
-			check(m.Name, tool, "forms of "+tool, rules, false)
+			if tool != "*" {
+				check(m.Name, tool, "forms of "+tool, rules, false)
+			}
+		}
+		names, err := provider.Names()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range table.Forms["*"] { // of parameters that several tools have
+			having := lists.Filter(names, func(name string) bool {
+				tool, err := provider.Tool(name)
+				return err == nil && !slices.ContainsFunc(slices.Collect(maps.Keys(rule.From)), func(param string) bool {
+					own, _ := manifest.TypeAt(tool.Params, param)
+					return own == ""
+				})
+			})
+			if len(having) < 2 {
+				t.Errorf("a form of all tools is of %q only", having)
+			}
+			for _, tool := range having {
+				check(m.Name, tool, "forms of all tools", []peers.Rule{rule}, false)
+			}
 		}
 	}
 	if tried < 150 {
