@@ -393,6 +393,13 @@ func TestWithin(t *testing.T) {
 			<a href="#2" data-n=2` + click + `>More</a></section>`, `link "More"`, `region "New"`, `in region "Old", link "More" `},
 		"a selector": {`<ul><li>A <button data-n=1` + click + `>Del</button><li id=two>B <button data-n=2` + click +
 			`>Del</button></ul>`, "Del", "css=#two", `in listitem "A"`},
+		"two rows of one name": {`<table><tr><td>Bob<td>b@a.test<td><button data-n=1` + click + `>Edit</button><tr><td>Bob<td>b@b.test
+			<td><button data-n=2` + click + `>Edit</button></table>`, "Edit", "b@b.test", `in row "b@a.test", button "Edit" `},
+		"cards in shadow roots": {`<div><template shadowrootmode=open><h3>Basic</h3><button data-n=1>Buy</button></template></div><div>
+			<template shadowrootmode=open><h3>Pro</h3><button data-n=2 onclick="out.textContent = 2">Buy</button></template></div>`,
+			"Buy", "Pro", `in "Basic", button "Buy" `},
+		"text beside a control": {`<div>Spec <button data-n=1` + click + `>Edit</button></div><div>Fix bug <button data-n=2` + click +
+			`>Edit</button></div>`, "Edit", "Fix bug", `in "Spec", button "Edit" `},
 		"a shadow root": {`<div><template shadowrootmode=open><p>One</p><button data-n=1>Go</button></template></div><div>
 			<template shadowrootmode=open><p>Two</p><button data-n=2 onclick="out.textContent = 2">Go</button></template></div>`,
 			"Go", "Two", `matches 2 elements`},
@@ -412,8 +419,51 @@ func TestWithin(t *testing.T) {
 		}
 	}
 	c.deadline = 2 * time.Second
-	if _, err := run(t, c, Click, ClickParams{Element: "Go", In: "Nowhere"}); exit(err) !=
-		"no_match: nothing like it is in what the parameter in names" {
-		t.Error(exit(err))
+	bobs := `<table><tr><td>Bob<td><button>Edit</button><tr><td>Bob<td><button>Edit</button></table>`
+	for _, test := range []struct{ html, element, in, want string }{
+		{bobs, "Edit", "Bob", `ambiguous: "Edit" matches 2 elements: `},
+		{bobs, "Edit", "css=tr", `ambiguous: "Edit" matches 2 elements: `},
+		{bobs, "Edit", "Nowhere", `no_match: nothing matches "Nowhere", which the parameter in names; nearest: button "Edit" `},
+		{bobs, "Delete", "Bob", `no_match: nothing matches "Delete" in "Bob"`},
+	} {
+		c.show(t, url+"/", test.html)
+		if _, err := run(t, c, Click, ClickParams{Element: test.element, In: test.in}); !strings.HasPrefix(exit(err), test.want) {
+			t.Errorf("%s in %s: %s, want %s", test.element, test.in, exit(err), test.want)
+		}
+	}
+}
+
+// TestScrolled acts on what boxes that scroll hide, in the page, in each other, in a fixed dialog, in a shadow root and in
+// a frame.
+func TestScrolled(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	var rows strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&rows, `<p><button onclick="top.document.title = this.textContent">B%d</button><input aria-label=F%[1]d></p>`, i)
+	}
+	box := `<div style="height: 80px; width: 200px; overflow: auto">` + rows.String() + `</div>`
+	for name, html := range map[string]string{
+		"a box":          box,
+		"one axis":       strings.Replace(box, "overflow: auto", "overflow-y: scroll", 1),
+		"a box in a box": `<div style="height: 60px; overflow: auto"><p style="height: 300px"></p>` + box + `</div>`,
+		"a fixed dialog": `<div role=dialog style="position: fixed; inset: 20px">` + box + `</div>`,
+		"a modal dialog": `<dialog id=d>` + box + `</dialog><script>d.showModal()</script>`,
+		"a shadow root":  `<div><template shadowrootmode=open>` + box + `</template></div>`,
+		"around a host": `<div style="height: 60px; overflow: auto"><p style="height: 300px"></p><div><template shadowrootmode=open>` +
+			`<button onclick="document.title = this.textContent">B25</button><input aria-label=F25></template></div></div>`,
+		"a frame":        `<iframe height=90 srcdoc='` + strings.ReplaceAll(box, "'", "") + `'></iframe>`,
+		"below a header": `<div style="position: fixed; top: 0; width: 100%; height: 60px; background: red">Head</div><p style="height: 2000px"></p>` + box,
+	} {
+		c.show(t, url+"/", "<title>None</title>"+html)
+		if _, err := run(t, c, Click, ClickParams{Element: "B25"}); err != nil || c.evaluate(t, "document.title") != `"B25"` {
+			t.Errorf("%s: %s, the title is %s", name, exit(err), c.evaluate(t, "document.title"))
+		}
+		if _, err := run(t, c, Fill, FillParams{Element: "F25", Value: "x"}); err != nil {
+			t.Errorf("%s: %s", name, exit(err))
+		}
+		if _, err := c.raw(t, "hover", `{"element":"B0"}`); err != nil && name != "around a host" {
+			t.Errorf("%s: hover: %s", name, exit(err))
+		}
 	}
 }

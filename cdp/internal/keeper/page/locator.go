@@ -64,6 +64,11 @@ func parseLocator(word string) Locator {
 		(len(fields) == 2 || fields[2][0] == '[') {
 		return Locator{"ref": fields[1]} // of an element without a name
 	}
+	if text, ok := strings.CutPrefix(word, `"`); ok {
+		if text, _, ok := readQuoted(text); ok { // a line of text
+			return Locator{"text": text}
+		}
+	}
 	role, rest, ok := strings.Cut(word, ` "`)
 	if name, ref, quoted := readQuoted(rest); ok && quoted && isWord(role) {
 		if isRef(ref) {

@@ -20,6 +20,7 @@ func TestSelectors(t *testing.T) {
 		`:has-text("Go")`:              `{"css":"*","has":"Go"}`,
 		"xpath=//a[1]":                 `{"xpath":"//a[1]"}`,
 		"//a[1]":                       `{"xpath":"//a[1]"}`,
+		`"Say \"Hi\""`:                 `{"text":"Say \"Hi\""}`,
 		"id=sign-in":                   `{"css":"[id=\"sign-in\"]"}`,
 		`id=a"b`:                       `{"css":"[id=\"a\\\"b\"]"}`,
 		"#b":                           `{"word":"#b"}`,

@@ -635,31 +635,42 @@ function locate(locator) {
 		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
 	}
 	if (locator.in) {
-		found = inside(found, locator.in);
-		if (!found.length) return {failure: {code: "no_match", near: [], why: "nothing like it is in what the parameter in names"}};
+		const outer = outerOf(locator.in), all = found;
+		found = inside(all, outer);
+		if (!found.length) return {failure: {code: "no_match", near: all.slice(0, 2).map(describe),
+			why: outer.length ? `nothing matches ${written({...locator, in: undefined})} in ${written(locator.in)}` :
+				`nothing matches ${written(locator.in)}, which the parameter in names`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
 		...contentType(document) === "application/pdf" && {why: noElements},
 		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
 
-// inside returns those of some elements that are in, or else closest around, what a locator means: a row by the text of
-// one of its cells, a card by its heading, a dialog or region by its name.
-function inside(all, locator) {
+// written returns the words of a locator.
+const written = (locator) => quoted(clip(Object.values(locator).filter((part) => typeof part === "string").join(" "), 60));
+
+// outerOf returns what a locator of the parameter in means: a dialog or region by its name, a heading, a text.
+function outerOf(locator) {
 	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
 		!interactive.has(role(el)) && equal(name(el), word));
-	let outer = named.length ? named : word === undefined ? search(locator) : wordSearch(word);
-	if (!outer.length && word) outer = innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
-	let best = [];
+	const outer = named.length ? named : word === undefined ? search(locator) : wordSearch(word);
+	return outer.length || !word ? outer :
+		innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
+}
+
+// inside returns those of some elements that are in others, or else closest around one: in the row of a cell, in the card
+// of a heading.
+function inside(all, outer) {
+	const sets = [];
 	for (const el of outer) {
 		for (let at = el; at && tag(at) !== "body"; at = parent(at)) {
 			const here = all.filter((inner) => inner !== at && within(at, inner));
-			if (!here.length) continue;
-			if (!best.length || here.length < best.length) best = here;
-			break;
+			if (here.length) sets.push(here);
+			if (here.length) break;
 		}
 	}
-	return best;
+	const closest = sets.filter((here) => !sets.some((less) => less.length < here.length && less.every((el) => here.includes(el))));
+	return all.filter((el) => closest.some((here) => here.includes(el)));
 }
 
 // apart returns the outermost element around one that has none of the others.
@@ -673,9 +684,10 @@ function apart(el, others) {
 function branch(el, others) {
 	const at = apart(el, others);
 	if (at === el) return "";
-	const titled = attribute(at, "aria-label") || [...queryAll(at, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong")]
-		.filter((other) => !contains(other, el)).map((other) => clean(textContent(other))).find(Boolean) ||
-		clean(textContent(at).replace(textContent(el), ""));
+	const titles = elements(at).filter((other) => matches(other, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong") &&
+		!within(other, el)).map((other) => clean(textIn(other))).filter(Boolean);
+	const titled = attribute(at, "aria-label") || titles.find((title) => !others.some((other) => other !== el &&
+		says(textIn(apart(other, others)), title))) || titles[0] || clean(textIn(at).replace(textIn(el), ""));
 	return titled && `${/generic|none/.test(role(at)) ? "" : role(at) + " "}${quoted(clip(clean(titled), 40))}`;
 }
 
@@ -749,8 +761,11 @@ const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) :
 function textSearch(text, fits = equal) {
 	const most = 10_000 + 10 * text.length; // with white space; to compare much longer ones takes long
 	const same = (all) => all.length < most && fits(all, text);
-	return innermost(fitting((el) => same(textContent(el)) && rendered(el)));
+	const found = innermost(fitting((el) => same(textContent(el)) && rendered(el)));
+	return found.length ? found : fitting((el) => same(ownText(el)) && rendered(el)); // beside other elements in it
 }
+
+const ownText = (el) => [...childNodes(el)].map((node) => nodeType(node) === 3 ? data(node) : "").join(" ");
 
 function xpathSearch(path) {
 	const found = evaluateXPath(document, path, document, null, 7, null);
@@ -778,8 +793,8 @@ function wordSearch(word) {
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
 	if (pressed.length || part.length) return pressed.length ? pressed : part;
-	const isShown = (el) => clickable(el) || /^(Canvas|Iframe)$/.test(role(el));
-	return fitting((el) => isShown(el) && equal(shownName(el), word), all); // as a snapshot names it
+	const isNamed = (el) => clickable(el) || !namedByText.has(role(el));
+	return fitting((el) => isNamed(el) && equal(shownName(el), word), all); // as a snapshot names it
 }
 
 // ranked returns those of some things that have words in common with a text, those with most of them first.
@@ -1429,6 +1444,16 @@ const restTime = 50;
 const atRest = () => action && !action.stopped && !action.missed && performance.now() - action.last > restTime &&
 	!animations(document).length;
 
+// clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
+function clipped(el, {left, top, width, height}) {
+	const x = left + width / 2, y = top + height / 2, scrolls = /auto|scroll/;
+	for (let up = parent(el); up && up !== document.body; up = parent(up)) {
+		const r = rectOf(up), outside = x < r.left || x > r.right || y < r.top || y > r.bottom;
+		if (outside && scrolls.test(style(up).overflow)) return true;
+	}
+	return false;
+}
+
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
 async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset} = {}) {
 	readAgain();
@@ -1439,7 +1464,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
-	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth)) {
+	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth || clipped(el, box))) {
 		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
 		still = keys;
 	}
