@@ -323,7 +323,28 @@ func TestDragItems(t *testing.T) {
 			if (e.key == "ArrowDown") x.nextSibling?.after(x); x.focus() }`), "Press Space to lift, the arrow keys to move, Space to drop.",
 			"Alt + arrow keys move it.", 1), "Two", "Three", "names()", "One,Three,Two,Four", "by keys"},
 		{"by keys that do nothing", dragged("", keyed, ``), "One", "Two", "names()", "One,Two,Three,Four", "not_ready: "},
-		{"by nothing", dragged("", "", ``), "One", "Two", "names()", "One,Two,Three,Four", "no change seen"},
+		{"by nothing", dragged("", "", ``), "One", "Two", "names()", "One,Two,Three,Four",
+			"was dragged, and the page did not change: "},
+		{"chosen only", dragged("", "", `l.onpointerdown = (e) => e.target.ariaCurrent = true`), "One", "Two", "names()",
+			"One,Two,Three,Four", "it is where it was before"},
+		{"after a long press", dragged("", "", `let timer; l.onpointerdown = (e) => { timer = setTimeout(() => held = e.target, 250) };
+			onpointermove = () => held || clearTimeout(timer); onpointerup = (e) => { held && move(held, at(e)); held = null }`),
+			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
+		{"by the browser, after a while", dragged("", "draggable=true", `ready = 0; l.ondragstart = (e) => { held = e.target;
+			ready = performance.now() + 400 }; l.ondragover = (e) => { if (performance.now() > ready) e.preventDefault() };
+			l.ondrop = (e) => move(held, e.target)`), "One", "Two", "names()", "Two,One,Three,Four", `"on"`},
+		{"item by item", dragged("", "", `l.onpointerdown = (e) => { held = e.target; l.setPointerCapture(e.pointerId) };
+			l.onpointermove = (e) => { const next = held?.nextSibling, box = next?.getBoundingClientRect();
+			if (box && e.clientY > box.y + box.height / 2 && e.clientY < box.bottom) next.after(held) }; l.onpointerup = () => held = null`),
+			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
+		{"with a place that is smaller", dragged("", "", `l.onpointerdown = (e) => { held = e.target; l.setPointerCapture(e.pointerId) };
+			l.onpointermove = (e) => { if (held) held.style.cssText = "position: absolute; pointer-events: none" };
+			l.onpointerup = (e) => { const to = at(e); held.style.cssText = ""; move(held, to); held = null }`),
+			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
+		{"keys that come late", dragged("", keyed, strings.Replace(byKeys, "if (lifted &&", "if (lifted && !(missed++ < 1) &&", 1)+
+			`; missed = 0`), "One", "Three", "names()", "Two,Three,One,Four", "by keys"},
+		{"to nothing", dragged("", "", byPointer), "One", "Zulu", "names()", "One,Two,Three,Four",
+			`no_match: nothing matches "Zulu", where it is to be dragged`},
 		{"onto what takes it away", dragged("", "", `onpointerdown = (e) => held = e.target; onpointerup = (e) => {
 			if (e.target.textContent == "Bin") held.remove() }`), "Two", "Bin", "names()", "One,Three,Four", `"on"`},
 	} {

@@ -245,6 +245,8 @@ type Typed struct {
 type InputRequest struct {
 	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
 	Events []json.RawMessage `json:"events"`
+	// Aim, if set, returns where a [Drag] ends once it has begun, since lists make place for what is dragged.
+	Aim func(Drag) Drag `json:"-"`
 }
 
 // InputSent is the result of an InputRequest.
@@ -263,6 +265,8 @@ type Drag struct {
 	Y    float64 `json:"y"`
 	ToX  float64 `json:"toX"`
 	ToY  float64 `json:"toY"`
+	// Hold is how long the mouse rests before it moves, and before it is released, in ms.
+	Hold float64 `json:"hold,omitempty"`
 }
 
 // UploadFolder is the result of [Client.UploadFolder].

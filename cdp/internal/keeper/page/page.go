@@ -347,12 +347,13 @@ func (v *Visit) Send(q api.CallRequest, result any) *api.Error {
 
 // Input sends input events to the page.
 func (v *Visit) Input(events ...Object) *api.Error {
-	_, err := v.SendInput(events)
+	_, err := v.SendInput(events, nil)
 	return err
 }
 
-func (v *Visit) SendInput(events []Object) (api.InputSent, *api.Error) {
-	q := api.InputRequest{}
+// SendInput sends input events to the page. aim is that of an [api.InputRequest].
+func (v *Visit) SendInput(events []Object, aim func(api.Drag) api.Drag) (api.InputSent, *api.Error) {
+	q := api.InputRequest{Aim: aim}
 	for _, event := range events {
 		q.Events = append(q.Events, scan.Marshal(event))
 	}

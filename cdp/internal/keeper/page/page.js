@@ -1727,7 +1727,9 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		const {left, right} = boxOf(standIn(el));
 		toward = {to: {x: left > 2 ? left - 2 : right + 2, y: at.y}};
 	} else if (to) { // another element, to which this one is dragged
-		const end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
+		let end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
+		if (end.failure?.code === "no_match" && to.in) end = one({...to, in: undefined});
+		if (end.failure?.code === "no_match") end.failure.why = `nothing matches ${written(to)}, where it is to be dragged`;
 		if (end.failure) return end;
 		other = end.el;
 		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
-		if sent.Dragged, err = dragMouse(e, ctx, t, drag, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
+		if sent.Dragged, err = dragMouse(e, ctx, t, drag, q.Aim, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
 			return api.InputSent{}, err
 		}
 	} else if all, returned, err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
@@ -98,15 +99,18 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 	return sent, nil
 }
 
+// moveLength is how far the mouse moves at once, in pixels, unless the way is long: the page sees each item on it.
+const moveLength = 12.0
+
 // interceptTimeout is how long a drag of the browser may take to begin after the mouse has moved. Chrome reports it at
 // about the time at which the moves return.
 const interceptTimeout = 300 * time.Millisecond
 
 // dragMouse serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
 // (Input.setInterceptDrags) instead of asking the desktop, which a headless browser does not have.
-func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o target.CallOptions) (
-	dragged bool, err *api.Error,
-) {
+func dragMouse(
+	e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, aim func(api.Drag) api.Drag, o target.CallOptions,
+) (dragged bool, err *api.Error) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
 	page := t.Root()
 	e.Mux.Lock()
@@ -144,23 +148,82 @@ func dragMouse(e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, o t
 	if err := mouse(ctx, input.DispatchMouseEventTypeMousePressed, 0, 1); err != nil {
 		return false, err
 	}
-	for _, part := range []float64{0.1, 0.5, 0.9, 1} {
-		if err := mouse(ctx, moved, part, 1); err != nil {
+	move := func() *api.Error { return mouse(ctx, moved, 1, 1) }
+	if err := rest(ctx, d.Hold, func() *api.Error { return nil }); err != nil {
+		return false, err
+	}
+	steps := min(max(4, math.Ceil(math.Hypot(d.ToX-d.X, d.ToY-d.Y)/moveLength)), 25)
+	for step := 1.0; step <= steps; step++ {
+		if err := mouse(ctx, moved, step/steps, 1); err != nil {
 			return false, err
 		}
-	}
-	if data := interceptedDrag(e, ctx, page); data != nil {
-		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
-			input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
-			params := scan.Marshal(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
-			if _, err := e.sender.Do(ctx, t, input.CommandDispatchDragEvent, params, o); err != nil {
-				return true, err
-			}
+		if aim != nil && step == 1 {
+			*d = aim(*d)
 		}
-		dragged = true
+	}
+	data := interceptedDrag(e, ctx, page)
+	if data == nil {
+		err = cmp.Or(move(), rest(ctx, d.Hold, move)) // some pages look again where the pointer is when they have moved an item
+	} else {
+		dragged, err = true, dropData(e, ctx, t, d, data, o)
+	}
+	if err != nil {
+		return dragged, err
 	}
 	isHeld = false
 	return dragged, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
+}
+
+// dropData moves what is dragged over a page and drops it.
+func dropData(
+	e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, data json.RawMessage, o target.CallOptions,
+) *api.Error {
+	send := func(ctx context.Context, kind input.DispatchDragEventType, part float64) *api.Error {
+		params := scan.Marshal(map[string]any{"type": kind, "data": data,
+			"x": d.X + part*(d.ToX-d.X), "y": d.Y + part*(d.ToY-d.Y)})
+		_, err := e.sender.Do(ctx, t, input.CommandDispatchDragEvent, params, o)
+		return err
+	}
+	over := func(part float64) *api.Error {
+		if err := send(ctx, input.DispatchDragEventTypeDragEnter, part); err != nil {
+			return err
+		}
+		return send(ctx, input.DispatchDragEventTypeDragOver, part)
+	}
+	var err *api.Error
+	if d.Hold > 0 {
+		err = over(0.5)
+	}
+	if err == nil {
+		err = over(1)
+	}
+	if err == nil {
+		err = rest(ctx, d.Hold, func() *api.Error { return send(ctx, input.DispatchDragEventTypeDragOver, 1) })
+	}
+	if err == nil {
+		err = send(ctx, input.DispatchDragEventTypeDrop, 1)
+	}
+	if err != nil { // the page would take the next move for one of this drag
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = send(ending, input.DispatchDragEventTypeDragCancel, 1)
+	}
+	return err
+}
+
+// rest repeats an event for some milliseconds, as the mouse does where it is held.
+func rest(ctx context.Context, hold float64, repeat func() *api.Error) *api.Error {
+	for until := time.Now().Add(time.Duration(hold) * time.Millisecond); time.Now().Before(until); {
+		select {
+		case <-ctx.Done():
+			return nil // the next event says so
+		case <-time.After(50 * time.Millisecond):
+		}
+		if err := repeat(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // interceptedDrag returns what is being dragged in a page, nil if the browser drags nothing.

@@ -254,30 +254,75 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	default:
 		return nil, page.Invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
 	}
-	var sent api.InputSent
-	var dragged *begun
-	var was, now spot
-	e, last, err := pointAt(v, p.Element, h, func(start *begun) (err *api.Error) {
-		dragged = start
-		if err = v.Script(start.in, &was, "spot", start.Ref); err != nil {
+	d := dragOnce(v, p.Element, h, 0)
+	byKeys := d.isStill() && d.start.Keys != "" && d.start.Steps > 0
+	if d.isStill() && !byKeys && v.Patience() > 4*longPress*time.Millisecond {
+		d = dragOnce(v, p.Element, h, longPress)
+	}
+	switch {
+	case byKeys:
+		return dragByKeys(v, d.start, d.was)
+	case d.err != nil:
+		return nil, d.err
+	case d.dropped && !d.last.Received && d.was == d.now:
+		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
+	case d.isStill() && p.To != "" && d.start.Role != "Canvas":
+		return nil, page.Exit("not_ready", d.start.Element.String()+" was dragged, and the page did not change: drag its "+
+			"handle if it has one, or try page.press if keys move it", nil)
+	case p.To != "" && !d.dropped && d.was == d.now && d.start.Role != "Canvas":
+		d.e.addNote("it is where it was before")
+	}
+	return d.e, nil
+}
+
+// dragged is what came of a drag by the pointer.
+type dragged struct {
+	start    *begun // nil: it did not begin
+	was, now spot   // of what was dragged
+	dropped  bool   // by the browser
+	e        *Effects
+	last     *ended
+	err      *api.Error
+}
+
+// isStill reports whether a drag was made and changed nothing.
+func (d *dragged) isStill() bool {
+	return d.start != nil && d.was == d.now &&
+		(d.err != nil && d.err.Exit != "" || d.err == nil && !d.last.Changed && d.e.quiet())
+}
+
+// dragOnce drags an element by the pointer, which rests for some milliseconds before it moves and before it drops.
+func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
+	d := &dragged{}
+	d.e, d.last, d.err = pointAt(v, word, h, func(start *begun) *api.Error {
+		d.start, d.now = start, spot{}
+		if err := v.Script(start.in, &d.was, "spot", start.Ref); err != nil {
 			return err
 		}
+		var before, after spot
+		isAt := func(where *spot) bool {
+			return start.To.Ref != "" && v.Script(start.in, where, "spot", start.To.Ref) == nil
+		}
+		known := isAt(&before)
 		toX, toY, _ := aimed(start)
-		sent, err = v.SendInput([]page.Object{{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY}})
-		if err == nil {
-			_ = v.Script(start.in, &now, "spot", start.Ref) // it may have gone
+		sent, err := v.SendInput([]page.Object{
+			{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY, "hold": hold}},
+			func(to api.Drag) api.Drag {
+				if known && isAt(&after) {
+					to.ToX, to.ToY = to.ToX+float64(after.X-before.X), to.ToY+float64(after.Y-before.Y)
+				}
+				return to
+			})
+		if d.dropped = sent.Dragged; err == nil {
+			_ = v.Script(start.in, &d.now, "spot", start.Ref) // it may have gone
 		}
 		return err
 	})
-	still := dragged != nil && was == now && (err != nil && err.Exit != "" || err == nil && !last.Changed && e.quiet())
-	switch {
-	case still && dragged.Keys != "" && dragged.Steps > 0:
-		return dragByKeys(v, dragged, was)
-	case err == nil && sent.Dragged && !last.Received:
-		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
-	}
-	return e, err
+	return d
 }
+
+// longPress is how long the mouse is held, in ms, where a drag has moved nothing without: some lists ask for it.
+const longPress = 600
 
 // spot is what the function spot of page.js returns.
 type spot struct{ X, Y int }
@@ -305,30 +350,53 @@ func aimed(start *begun) (x, y float64, arrow string) {
 // modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.
 var modifierKeys = lazy.Pattern(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
 
+// stepTime is how long an arrow key may take to move an element.
+const stepTime = 500 * time.Millisecond
+
 // dragByKeys moves an element by the keys that it names: arrow keys with a modifier, or after a key that lifts it.
-func dragByKeys(v *page.Visit, dragged *begun, was spot) (*Effects, *api.Error) {
-	_, _, arrow := aimed(dragged)
-	says, now, modifiers := strings.ToLower(dragged.Keys), was, 0
+func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
+	_, _, arrow := aimed(lifted)
+	says, now, modifiers := strings.ToLower(lifted.Keys), was, 0
 	lift := key("Space", 0)
 	if m := modifierKeys().FindStringSubmatch(says); m != nil {
 		lift, modifiers = nil, modifierBit[m[1]]
 	} else if !strings.Contains(says, "space") && strings.Contains(says, "enter") {
 		lift = key("Enter", 0)
 	}
-	e, err := act(v, dragged.Ref, how{Focused: true, Covered: no, verb: "drag"}, func(start *begun) (err *api.Error) {
-		for _, events := range slices.Concat([][]page.Object{lift}, slices.Repeat([][]page.Object{key(arrow, modifiers)},
-			dragged.Steps), [][]page.Object{lift}) {
-			if err = cmp.Or(sendKeys(v, events), v.Script(start.in, &now, "spot", start.Ref)); err != nil {
+	e, err := act(v, lifted.Ref, how{Focused: true, Covered: no, verb: "drag"}, func(start *begun) (err *api.Error) {
+		look := func() *api.Error { return v.Script(start.in, &now, "spot", start.Ref) }
+		if err = cmp.Or(sendKeys(v, lift), look()); err != nil {
+			return err
+		}
+		press := func() (moved bool, err *api.Error) {
+			from := now
+			for range 2 { // some lists miss the first key while they measure themselves
+				if err = sendKeys(v, key(arrow, modifiers)); err != nil {
+					return false, err
+				}
+				for until := time.Now().Add(stepTime); now == from && time.Now().Before(until); {
+					if err = look(); err != nil {
+						return false, err
+					}
+				}
+				if now != from {
+					return true, nil
+				}
+			}
+			return false, nil
+		}
+		for range lifted.Steps {
+			if moved, err := press(); err != nil || !moved {
 				break
 			}
 		}
-		return err
+		return cmp.Or(sendKeys(v, lift), look())
 	})
 	if err != nil {
 		return nil, err
 	}
 	if now == was {
-		return nil, page.Exit("not_ready", dragged.Element.String()+
+		return nil, page.Exit("not_ready", lifted.Element.String()+
 			" was dragged, by the pointer and by keys, and did not move", nil)
 	}
 	e.addNote("by keys, since the pointer did not move it")
