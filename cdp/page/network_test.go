@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -643,6 +644,10 @@ func TestUploadWithoutInput(t *testing.T) {
 	frame := func(html string) string {
 		return `<iframe title=F srcdoc="` + strings.ReplaceAll(html, `"`, "&quot;") + `"></iframe>`
 	}
+	const cover = `<div id=cover style="position:fixed;inset:0;display:none">Drop anywhere</div><script>let over = 0;
+		addEventListener("dragenter", () => { over++; cover.style.display = "block" }); addEventListener("dragover", (e) => e.preventDefault());
+		addEventListener("dragleave", () => --over || (cover.style.display = "none")); addEventListener("drop", (e) => { e.preventDefault();
+		cover.style.display = "none"; out.textContent = "dropped " + e.dataTransfer.files[0].name })</script>`
 	a, both := []string{"one.txt"}, []string{"one.txt", "two.txt"}
 	for name, test := range map[string]struct {
 		html, element string
@@ -657,6 +662,12 @@ func TestUploadWithoutInput(t *testing.T) {
 		"a chooser of one":       {one, "Choose", both, "it takes one file"},
 		"one for persons only":   {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", a, "showOpenFilePicker"},
 		"neither":                {`<button>Nothing</button>`, "Nothing", a, "it takes no files"},
+		"a folder":               {`<input type=file webkitdirectory aria-label=Folder>`, "Folder", a, "it takes a folder"},
+		"a named region":         {strings.Replace(zone, "role=button tabindex=0", "role=region", 1), "Zone", a, "trueone.txt"},
+		"a zone that refuses": {strings.Replace(zone, `event.preventDefault()"`, `event.preventDefault();
+			event.dataTransfer.dropEffect = 'none'"`, 1), "Zone", a, "it takes no files"},
+		"a button on a page that covers itself while files are dragged": {one + cover, "Choose", a, "trueone.txt"},
+		"a page that covers itself while files are dragged":             {"<p>Chat</p>" + cover, "Chat", a, "dropped one.txt"},
 	} {
 		c.show(t, url+"/", "<title>Files</title><p><output id=out></output></p>"+test.html)
 		var files []string
@@ -676,5 +687,19 @@ func TestUploadWithoutInput(t *testing.T) {
 	if e, err := run(t, c, Click, ClickParams{Element: "Choose"}); err != nil || !strings.Contains(effects(e), `"chooser":"one file"`) ||
 		!strings.Contains(e.Note, "page.upload") {
 		t.Errorf("%s, %s", effects(e), exit(err))
+	}
+	c.show(t, url+"/", `<button onclick="showSaveFilePicker()">Save</button><iframe srcdoc="`+strings.ReplaceAll(one, `"`, "&quot;")+
+		`"></iframe><iframe src="`+strings.Replace(url, "127.0.0.1", "localhost", 1)+"/echo?"+neturl.QueryEscape(several)+`"></iframe>`)
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+	refs := regexp.MustCompile(`button "(?:Save|Choose)" (\w+)`).FindAllStringSubmatch(s.Text, -1)
+	if err != nil || len(refs) != 3 {
+		t.Fatalf("%s, %s", s.Text, exit(err))
+	}
+	for i, want := range []string{"by showOpenFilePicker", "one file", "several files"} {
+		e, err := run(t, c, Click, ClickParams{Element: refs[i][1]})
+		if err != nil || e.Caused == nil || !strings.HasPrefix(e.Caused.Chooser, want) ||
+			strings.Contains(e.Note, "page.upload") != (i > 0) {
+			t.Errorf("%s: %s, %s", want, effects(e), exit(err))
+		}
 	}
 }

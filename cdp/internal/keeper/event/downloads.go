@@ -208,6 +208,9 @@ func (ev *Events) ReleaseDownloads(params json.RawMessage) {
 	}
 }
 
+// maxName is the length of a file's name, in bytes, with room for a number.
+const maxName = 240
+
 // rename gives a complete file the name that its page gave it, with a number if there is another one of that name. It
 // returns the path of the file.
 func (d *download) rename(file string) string {
@@ -216,6 +219,10 @@ func (d *download) rename(file string) string {
 		return file
 	}
 	ext := filepath.Ext(name)
+	if len(name) > maxName {
+		ext = strings.ToValidUTF8(ext[:min(len(ext), maxName/4)], "")
+		name = strings.ToValidUTF8(name[:maxName-len(ext)], "") + ext
+	}
 	for i, try := 1, name; i <= maxDownloadFiles; i++ {
 		path := filepath.Join(d.folder.Dir, try)
 		err := os.Link(file, path)

@@ -82,6 +82,7 @@ type actionParams struct {
 	} `json:"frame"` // of a new document
 	Message string `json:"message"` // of a dialog
 	Mode    string `json:"mode"`    // of a chooser
+	Node    int64  `json:"backendNodeId"`
 	GUID    string `json:"guid"`
 	State   string `json:"state"`
 	File    string `json:"filePath"`
@@ -154,7 +155,8 @@ func (a *Activity) Read(v *Visit) {
 		var p actionParams
 		_ = json.Unmarshal(e.Params, &p)
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther(v, e.Target):
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther(v, e.Target),
+			e.Method == ChooserOpened && isFrame(v, e.Target):
 			a.note(e.Method, e.URL, &p)
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
 			a.over(p.RequestID) // the document of a frame in a process of its own
@@ -169,6 +171,14 @@ func isOther(v *Visit, id string) bool {
 	defer v.Keeper.Mux.Unlock()
 	t := v.Keeper.Tracker.ByID[id]
 	return t != nil && t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
+}
+
+// isFrame reports whether a target is a frame of the page that has a process of its own.
+func isFrame(v *Visit, id string) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	t := v.Keeper.Tracker.ByID[id]
+	return t != nil && t.Within(v.Page)
 }
 
 func (a *Activity) over(request string) {
@@ -228,7 +238,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Page.domContentEventFired":
 		a.Parsed = true
 	case ChooserOpened:
-		a.chooser = Chooser{Mode: p.Mode}.Takes()
+		a.chooser = Chooser{Mode: p.Mode, Node: p.Node}.Takes()
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)
 	case "Page.javascriptDialogOpening":

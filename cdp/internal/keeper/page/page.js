@@ -1802,9 +1802,10 @@ async function beginFiles(locator, {files: count, ...how}) {
 		if (at.x === undefined) return notReady(found.el, at);
 		dragged = null;
 		prepare(found.el);
-		return {...describe(found.el), ...at, opener: true, ...here()};
+		return {...describe(found.el), ...at, opener: true, presses: interactive.has(role(found.el)), ...here()};
 	}
-	const why = disabled(el) ? "it is disabled" : count > 1 && !el.multiple ? "it takes one file" : "";
+	const why = disabled(el) ? "it is disabled" : el.webkitdirectory ? "it takes a folder, which only a person can give" :
+		count > 1 && !el.multiple ? "it takes one file" : "";
 	if (why) return notReady(el, {why});
 	fileInput = el;
 	prepare(el);
@@ -1814,7 +1815,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 // takesDrop reports whether the page lets what is dragged over it be dropped.
 let dragged = null;
 listen(window, "dragover", (event) => { if (event.isTrusted) dragged = event; }, {capture: true});
-const takesDrop = () => Boolean(dragged?.defaultPrevented);
+const takesDrop = () => Boolean(dragged?.defaultPrevented) && dragged.dataTransfer?.dropEffect !== "none";
 
 // here returns which document this is, and whether it is in the background; where adds what it is called.
 const here = () => ({document: documentLetters, url: location.href, hidden: document.hidden});

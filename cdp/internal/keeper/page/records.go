@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,16 +28,22 @@ type LogEntry struct{ Source, Level, Text, URL string }
 type Chooser struct {
 	Frame Frame  `json:"frameId"`
 	Mode  string `json:"mode"`
-	Node  int64  `json:"backendNodeId"` // of its input, 0 if it has none
+	Node  int64  `json:"backendNodeId"` // of its input, 0 if it is one of the File System API
 }
 
-// Takes says how many files the chooser takes.
+// Takes says how many files the chooser takes, or who can use it.
 func (c Chooser) Takes() string {
-	if c.Mode == "selectMultiple" {
+	switch {
+	case c.Node == 0:
+		return ByPerson
+	case c.Mode == "selectMultiple":
 		return "several files"
 	}
 	return OneFile
 }
+
+// ByPerson says of a chooser that it is one of showOpenFilePicker, showSaveFilePicker or showDirectoryPicker.
+const ByPerson = "by showOpenFilePicker or its like, in which only a person can choose"
 
 // OneFile is what a chooser takes that takes no more.
 const OneFile = "one file"
@@ -93,10 +100,11 @@ func (v *Visit) DownloadList() (list []Download, done bool) {
 	return list, !slices.ContainsFunc(list, func(d Download) bool { return d.State == "under way" })
 }
 
-// NamedDownload returns the newest of some downloads that is complete and has a name, or any for "".
+// NamedDownload returns the newest of some downloads that is complete and has a name, or any for "". Where several were
+// given one name, their files have numbers.
 func NamedDownload(list []Download, name string) (d Download, err *api.Error) {
 	for _, d := range slices.Backward(list) {
-		if d.State == "done" && (name == "" || name == d.Name || name == d.Path) {
+		if d.State == "done" && (name == "" || name == d.Name || name == d.Path || name == filepath.Base(d.Path)) {
 			return d, nil
 		}
 	}

@@ -483,24 +483,19 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 const chooserTime = 2 * time.Second
 
 // giveToOpener gives files to an element that is not a file input: it drops them on it, or clicks it and gives them to
-// the chooser that it opens.
+// the chooser that it opens. What is there to be clicked is clicked first: some pages cover themselves when files are
+// dragged over them.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
-	dropped, err := drop(v, start, paths)
-	if err != nil || dropped {
-		return err
+	if !start.Presses {
+		if dropped, err := drop(v, start, paths); err != nil || dropped {
+			return err
+		}
 	}
-	since := lastSeq(v)
-	var opened page.Chooser
-	if err = v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err == nil {
-		ctx, cancel := context.WithTimeout(v.Ctx, chooserTime)
-		defer cancel()
-		err = v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
-			records, _ := v.Records(since, page.ChooserOpened)
-			for _, e := range records {
-				found = json.Unmarshal(e.Params, &opened) == nil
-			}
-			return found || v.Dialog() != nil
-		})
+	opened, err := openChooser(v, start)
+	if start.Presses && err != nil && !page.IsDialog(err) && v.Dialog() == nil {
+		if dropped, failed := drop(v, start, paths); failed != nil || dropped {
+			return failed
+		}
 	}
 	const none = "it takes no files: it is not a file input, nothing can be dropped on it, and a click on it "
 	why := ""
@@ -510,7 +505,7 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	case err != nil:
 		why = none + "opens no chooser"
 	case opened.Node == 0:
-		why = "it opens a chooser by showOpenFilePicker, in which only a person can choose"
+		why = "it opens a chooser " + page.ByPerson
 	case len(paths) > 1 && opened.Takes() == page.OneFile:
 		why = "it takes one file"
 	}
@@ -531,6 +526,23 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	return err
 }
 
+// openChooser clicks an element and returns the chooser of files that opens.
+func openChooser(v *page.Visit, start *begun) (opened page.Chooser, err *api.Error) {
+	since := lastSeq(v)
+	if err = v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err != nil {
+		return opened, err
+	}
+	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(chooserTime))
+	defer cancel()
+	return opened, v.Keeper.Events.AwaitRecords(ctx, func() (found bool) {
+		records, _ := v.Records(since, page.ChooserOpened)
+		for _, e := range records {
+			found = json.Unmarshal(e.Params, &opened) == nil
+		}
+		return found || v.Dialog() != nil
+	})
+}
+
 // drop drags files over an element and drops them, if the page takes them there.
 func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.Error) {
 	if paths, err = v.Keeper.FilesFor(v.By, v.Page, paths); err != nil {
@@ -544,6 +556,7 @@ func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.E
 	}
 	drag("dragEnter")
 	drag("dragOver")
+	drag("dragOver") // which what the page has shown for the first may take
 	if err != nil || v.Script(start.in, &dropped, "takesDrop") != nil || !dropped {
 		drag("dragCancel") // Chrome would open the file in place of the page
 		return false, err

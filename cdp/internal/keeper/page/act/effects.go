@@ -65,6 +65,7 @@ type begun struct {
 	Checked                 bool
 	Hovers                  bool // what the pointer is over counts for it, before it is clicked
 	Opener                  bool // it is not a file input
+	Presses                 bool // an opener is a button or the like
 	Hidden                  bool // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure
@@ -212,7 +213,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	for _, opened := range caused.NewPages {
 		e.addNote("page.tabs activate " + opened.Target[:min(len(opened.Target), 8)] + " follows the new page")
 	}
-	if caused.Chooser != "" {
+	if caused.Chooser != "" && caused.Chooser != page.ByPerson && start.verb != "upload" {
 		e.addNote("page.upload gives files to the chooser that was closed")
 	}
 	if last.Now != nil {

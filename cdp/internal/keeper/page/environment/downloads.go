@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,18 +72,29 @@ func downloads(v *page.Visit, p downloadsParams) (*downloadsResult, *api.Error) 
 		return nil, failed
 	}
 	var err error
-	r.Saved, err = save(d.Path, p.Save)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil, page.Invalid("/save", "the path of a new file", filepath.Clean(p.Save)+", which exists", "")
+	r.Saved, err = save(d, p.Save)
+	switch exists := (*fs.PathError)(nil); {
+	case errors.Is(err, fs.ErrExist) && errors.As(err, &exists):
+		folder, _, _ := strings.Cut(p.Save, "//")
+		return nil, page.Invalid("/save", "the path of a new file", filepath.Join(folder, exists.Path)+", which exists", "")
 	case err != nil:
 		return nil, api.Errorf(api.CodeUnavailable, "the download cannot be saved: %v", err)
 	}
 	return r, nil
 }
 
-// save copies a file to a new one, FOLDER//REST, or into it if it is a folder. No link leads out of FOLDER.
-func save(file, to string) (*savedFile, error) {
+// isNumbered reports whether the name of a file is another one with a number, as that of a second file of a name.
+func isNumbered(name, given string) bool {
+	ext := filepath.Ext(given)
+	number, ok := strings.CutPrefix(name, strings.TrimSuffix(given, ext)+" (")
+	number, isExt := strings.CutSuffix(number, ")"+ext)
+	_, err := strconv.Atoi(number)
+	return ok && isExt && err == nil
+}
+
+// save copies a download to a new file, FOLDER//REST, or into it by its name if it is a folder. No link leads out of
+// FOLDER.
+func save(d page.Download, to string) (*savedFile, error) {
 	at := strings.LastIndex(to, "//")
 	if at < 0 {
 		return nil, errors.New("the host has not said where")
@@ -96,9 +108,14 @@ func save(file, to string) (*savedFile, error) {
 	info, err := root.Stat(rest)
 	inFolder := err == nil && info.IsDir()
 	if inFolder {
-		rest = filepath.Join(rest, filepath.Base(file))
+		name := filepath.Base(d.Path)
+		_, err := root.Stat(filepath.Join(rest, d.Name))
+		if isNumbered(name, d.Name) && errors.Is(err, fs.ErrNotExist) {
+			name = d.Name
+		}
+		rest = filepath.Join(rest, name)
 	}
-	from, err := os.Open(file)
+	from, err := os.Open(d.Path)
 	if err != nil {
 		return nil, err
 	}
