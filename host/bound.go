@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -44,10 +45,13 @@ func (e *Error) Bounded() *Error {
 // clip shortens the texts to a part of what they may have.
 func (e *Error) clip(part int) {
 	short := func(s string, bytes int) string { return manifest.Clip(s, bytes/part) }
-	if len(e.Details) > 0 {
+	switch {
+	case len(e.Details) > 0:
 		e.Message = short(e.Message, 400)
-	} else {
+	case strings.Contains(e.Message, "\n"):
 		e.Message = short(e.Message, 1100) // a report of several lines
+	default:
+		e.Message = short(e.Message, 600)
 	}
 	for i, d := range e.Details {
 		if s := d.Suggestion; s != nil {
@@ -155,10 +159,9 @@ func SizeOf(bytes int) string {
 func BoundedSteps(steps []Step) []Step {
 	short := []Step{}
 	for _, s := range steps {
-		size := len(s.Params) + len(s.Query) + len(s.Options.JQ)
-		for _, a := range s.Args {
-			size += len(a)
-		}
+		o := s.Options
+		size := len(s.Params) + len(s.Query) + len(o.JQ) + len(o.Browser+o.Target+o.Context+o.Session) +
+			len(o.Until+o.Trigger+o.File+o.OnDialog+o.Wait+o.Isolate) + len(strings.Join(s.Args, ""))
 		if size <= maxStepSize && len(short) < maxErrorStep {
 			short = append(short, s)
 		}

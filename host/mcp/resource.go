@@ -44,10 +44,13 @@ func (l *lists) addResource(plugin host.Info) {
 // replaced. The other documents are too many to watch.
 func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
 	if m.lists.Load().resources[r.Params.URI] == nil {
-		return sdk.ResourceNotFoundError(r.Params.URI)
+		return notFound(r.Params.URI)
 	}
 	return nil
 }
+
+// notFound is the error of a document that is not there.
+func notFound(uri string) error { return sdk.ResourceNotFoundError(manifest.Clip(uri, 400)) }
 
 func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	uri := r.Params.URI
@@ -59,7 +62,7 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	} else if path, ok := strings.CutPrefix(uri, docsURI); ok {
 		raw, err = m.docsDocument(ctx, c, path)
 	} else {
-		return nil, sdk.ResourceNotFoundError(uri)
+		return nil, notFound(uri)
 	}
 	if err != nil {
 		return nil, m.out.readError(uri, host.AsError(err))

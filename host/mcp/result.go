@@ -59,8 +59,9 @@ func (m *modeServer) taughtResult(r *sdk.CallToolRequest, a *host.Answer) *sdk.C
 	if len(a.Err.Steps) > known {
 		a.Steps = a.Err.Steps
 	}
+	a.Err = a.Err.Bounded()
 	f := m.out.failure(a)
-	if meta != "" {
+	if meta != "" && a.Err.Corrected != nil {
 		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0,
 			nextCall{Tool: meta, Arguments: corrected})
 	}

@@ -39,7 +39,7 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider
 			return nil, false, err
 		}
 	}
-	data = &host.SearchData{Query: text, Total: found.Total, Results: []host.SearchResult{}, NearestGroups: found.Groups,
+	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{}, NearestGroups: found.Groups,
 		Foreign: found.Foreign}
 	for _, hit := range found.Hits {
 		r := host.SearchResult{
@@ -56,6 +56,9 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider
 	data.Total = max(data.Total, len(data.Results))
 	return data, found.Weak, nil
 }
+
+// maxQuery is how much of a query the result repeats, in bytes.
+const maxQuery = 400
 
 // demoteDeprecated puts each deprecated tool behind the one of its plugin that replaces it, which need not be a hit. A
 // query that spells the name of the deprecated tool still finds it first, and a query with filters only what passes

@@ -134,7 +134,7 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 	}
 	command.PrintIf(w, len(data.LeftOut) > 0, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
 	switch more := data.Total - len(data.Results); {
-	case more > 0 && len(data.Results) < maxHits:
+	case more > 0 && strings.HasPrefix(next[len(next)-1], "parley search "):
 		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
 	case more > 0:
 		fmt.Fprintf(w, "(%d more: describe more exactly what you want)\n", more)
@@ -182,7 +182,8 @@ func searchNext(a *command.App, o *searchOptions, data *search.Answer) []string 
 	default:
 		next = append(next, "parley --list")
 	}
-	if data.Total > len(data.Results) && len(data.Results) < maxHits {
+	isWhole := data.Query == manifest.Strip(o.query().Text) // a long one is not repeated
+	if data.Total > len(data.Results) && len(data.Results) < maxHits && isWhole {
 		more := "parley search " + command.QuoteWord(o.query().Text)
 		for _, w := range o.words() {
 			more += command.When(w[1] != "" && w[1] != searchDefaults[w[0]], " --"+w[0]+" "+command.QuoteWord(w[1]))
