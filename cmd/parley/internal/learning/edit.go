@@ -123,7 +123,7 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	data, err := applyEdits(ctx, app, proposals, opts.DryRun, opts.Yes)
+	data, err := applyEdits(ctx, app, proposals, opts.DryRun, opts.Yes, opts.From != "")
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,7 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 		editText(a, w, e, "")
 	}
 	for _, r := range data.Refused {
-		what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
-		a.Wrap(w, "  ", "%s", manifest.CleanLine("refused: "+what+": "+r.Why))
+		a.Wrap(w, "  ", "%s", refusalText(r))
 	}
 	editsText(w, len(data.Applied), data.DryRun, fmt.Sprintf(", %d refused", len(data.Refused)))
 }
@@ -406,8 +405,10 @@ func (p *proposed) add(plugin string, edit suggest.Proposal) {
 	*p = append(*p, proposed{{plugin, []suggest.Proposal{edit}}}...)
 }
 
-// applyEdits applies edits of plugins.
-func applyEdits(ctx context.Context, app *command.App, proposals proposed, dryRun, yes bool) (*applyData, error) {
+// applyEdits applies edits of plugins, those that the gate lets pass or, if whole, all or none.
+func applyEdits(
+	ctx context.Context, app *command.App, proposals proposed, dryRun, yes, whole bool,
+) (*applyData, error) {
 	edits, err := newEdits(app, dryRun)
 	for _, of := range proposals {
 		if err == nil {
@@ -417,7 +418,21 @@ func applyEdits(ctx context.Context, app *command.App, proposals proposed, dryRu
 	if err != nil {
 		return nil, err
 	}
+	if data := edits.data; whole && !dryRun && len(data.Refused) > 0 {
+		var b strings.Builder
+		fmt.Fprintf(&b, "no edit is applied: %d of %d are refused", len(data.Refused), len(data.Refused)+len(data.Applied))
+		for _, r := range data.Refused {
+			b.WriteString("\n" + refusalText(r))
+		}
+		return nil, host.Errorf(host.InvalidArgs, "%s", b.String()).WithNext("parley docs list")
+	}
 	return edits.data, edits.write(ctx, yes)
+}
+
+// refusalText says in a line which edit the gate refused, and why.
+func refusalText(r suggest.Refusal) string {
+	what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
+	return manifest.CleanLine("refused: " + what + ": " + r.Why)
 }
 
 // edits are edits of several plugins. First all are checked, then the operator is asked once, then all are written or

@@ -231,7 +231,7 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *
 			}
 		}
 	}
-	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o.DryRun, o.Yes)
+	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o.DryRun, o.Yes, false)
 	if err != nil {
 		return nil, err
 	}
