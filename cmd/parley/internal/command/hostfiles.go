@@ -24,7 +24,7 @@ const (
 	CertificateOption HostFile = "mcp --tls-cert"
 	TLSKeyOption      HostFile = "mcp --tls-key"
 	KeyOption         HostFile = "plugin sign --key"
-	newKeyOption      HostFile = "plugin sign --new-key"
+	NewKeyOption      HostFile = "plugin sign --new-key"
 	PasswordOption    HostFile = "plugin sign --password-file"
 	PublicKeyOption   HostFile = "plugin verify --key"
 	RecordOption      HostFile = "--record, --replay"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -111,6 +112,9 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	key, err := signature.NewSecretKey()
 	if err != nil {
 		return err
+	}
+	if _, err := os.Lstat(opts.NewKey); errors.Is(err, fs.ErrNotExist) { // what is there is no key, and stays
+		command.Remember(app, command.NewKeyOption, opts.NewKey) // before a plugin could read it
 	}
 	if err := key.WritePair(opts.NewKey, password); err != nil {
 		return err
