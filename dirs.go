@@ -72,7 +72,7 @@ func (d Dirs) Check() error {
 			"user %d has no home folder in the data base of users", os.Geteuid()).
 			WithNext("set PARLEY_HOME to a folder for all files of parley")
 	}
-	for _, own := range d.own()[:baseFolders] {
+	for _, own := range d.own() {
 		if info, err := os.Stat(own.Path); err != nil || !info.IsDir() {
 			continue // nothing is read from it
 		}
@@ -88,16 +88,25 @@ func dirsUnder(base string) Dirs {
 	return Dirs{Config: in("config"), Data: in("data"), State: in("state"), Cache: in("cache"), Run: in("run")}
 }
 
-// baseFolders is the number of folders of [Dirs], the first ones of [Dirs.own].
-const baseFolders = 5
-
-// own returns the folders, and those in them whose files decide what runs.
+// own returns the folders, and those in them that have code, records or secrets: a link or a mount can put one of these
+// elsewhere.
 func (d Dirs) own() []protect.Folder {
-	return []protect.Folder{
+	folders := []protect.Folder{
 		{Name: "config", Path: d.Config, Links: true}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},
 		{Name: "cache", Path: d.Cache}, {Name: "run", Path: d.Run},
-		{Name: "secrets", Path: filepath.Join(d.Data, "secrets"), Links: true},
-		{Name: "plugins", Path: filepath.Join(d.Data, "plugins")},
-		{Name: "audit", Path: filepath.Join(d.State, "audit")},
 	}
+	for _, in := range []struct {
+		folder string
+		names  []string
+	}{
+		{d.Data, []string{"plugins", "secrets", "admissions", "docs", "sdk"}},
+		{d.State, []string{"audit", "traces", "sessions", "browser", "model", "slots"}},
+		{d.Cache, []string{"wasm", "search", "protocol", "downloads"}},
+	} {
+		for _, name := range in.names {
+			folders = append(folders, protect.Folder{Name: name, Path: filepath.Join(in.folder, name),
+				Links: name == "secrets"})
+		}
+	}
+	return folders
 }

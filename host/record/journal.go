@@ -100,6 +100,9 @@ type End struct {
 // Append appends the lines that it gets from lines, given the end of the file, in one write. With flush they are on the
 // disk when it returns. A write that fails leaves nothing behind.
 func (j *Journal) Append(name string, flush bool, lines func(End) ([]byte, error)) (err error) {
+	if err := protect.CheckFolder(j.Dir); err != nil { // it may have changed since the host was opened
+		return err
+	}
 	release, err := j.lock()
 	if errors.Is(err, fs.ErrNotExist) && os.MkdirAll(j.Dir, 0o700) == nil {
 		release, err = j.lock()

@@ -72,7 +72,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		ContinueOnError:     os.Getenv("SCRIPT_CONTINUE") != "",
-		Setup:               setUpScript,
+		Setup: func(e *testscript.Env) error {
+			e.Defer(func() { checkFoldersIn(t, filepath.Join(e.WorkDir, "home")) })
+			return setUpScript(e)
+		},
 		Condition:           scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"bytes":    scriptBytes,
@@ -119,6 +122,27 @@ func setUpScript(e *testscript.Env) error {
 		}
 	}
 	return testhome.Fill(home)
+}
+
+// checkFoldersIn checks that each folder that a script has left in its home is refused once everybody can write to it.
+func checkFoldersIn(t *testing.T, home string) {
+	dirs := parley.FindDirs(home, os.Getenv)
+	for _, base := range []string{dirs.Data, dirs.State, dirs.Cache} {
+		entries, _ := os.ReadDir(base)
+		for _, e := range entries {
+			path := filepath.Join(base, e.Name())
+			if !e.IsDir() || runtime.GOOS == "windows" || dirs.Check() != nil { // the script was about that
+				continue
+			}
+			if err := os.Chmod(path, 0o777); err != nil {
+				t.Error(err)
+			}
+			if dirs.Check() == nil {
+				t.Errorf("%s may be for everybody; add it to the folders of the host in dirs.go", path)
+			}
+			_ = os.Chmod(path, 0o700)
+		}
+	}
 }
 
 // goEnv returns the settings that let the go command in a script use the caches of the user.
