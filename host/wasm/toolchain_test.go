@@ -76,7 +76,39 @@ var shown = []struct{ file, name, lines string }{
 	{"threads", "a toolchain for threads (wasm32-wasip1-threads)",
 		"import env.memory shared memory\nimport wasi.thread-spawn " +
 			"i32->i32\nexport _start\nexport wasi_thread_start"},
-	{"undefined", "a linker that leaves functions undefined", "import env.abort ->\nexport _start"},
+	{"undefined", "a toolchain that leaves functions undefined", "import env.abort ->\nexport _start"},
+	{"", "a toolchain that leaves functions undefined", "import env.host_print i32->\nexport go\nexport memory"},
+	{"", "Emscripten, for JavaScript",
+		"import env.a i32->\nimport env.b i32,i32->i32\nimport env.memory memory\nexport c\nexport d"},
+	{"", "a dynamic linker (a side module, or the main module of some)",
+		"import env.__indirect_function_table table\nimport GOT.func.foo global\nexport _start"},
+	{"", "a dynamic linker (a side module, or the main module of some)", "import GOT.mem.errno global\nexport _start"},
+	{"", "AssemblyScript, for JavaScript", "import env.performance.now ->f64\nexport t\nexport memory"},
+}
+
+// TestImportsOfOtherKinds checks that a module that imports something other than functions is not taken for one with
+// undefined functions, whether it has some or not, and that the fix for what it imports is not lost.
+func TestImportsOfOtherKinds(t *testing.T) {
+	for kind, says := range map[string]string{
+		"memory": "; link it without --import-memory (asc: --importMemory)",
+		"table":  "; link it without --import-table (asc: --importTable)",
+		"global": "only functions can be imported",
+		"tag":    "; build it without them: clang -fno-exceptions, rustc -C panic=abort",
+	} {
+		for _, name := range []string{"x", "memory", "__indirect_function_table", "__cpp_exception", "__stack_pointer"} {
+			for _, more := range []string{"", "import env.write i32->\n"} {
+				wasm := showing(t, "import env."+name+" "+kind+"\n"+more+"export _start")
+				if tc := module.ToolchainOf(wasm); more == "" && tc != nil {
+					t.Errorf("%s %s: %s", name, kind, tc.Name)
+				}
+				err := module.Check(wasm, &manifest.Manifest{Name: "m", Kind: manifest.KindWASI})
+				if err == nil || more == "" && strings.Contains(err.Error(), "built by") ||
+					kind != "global" && !strings.HasSuffix(err.Error(), says) || kind == "global" && !strings.Contains(err.Error(), says) {
+					t.Errorf("%s %s: %v, want %q", name, kind, err, says)
+				}
+			}
+		}
+	}
 }
 
 // TestToolchains checks that every toolchain is recognized by what its modules show, and that a module is refused with
@@ -233,6 +265,8 @@ func showing(t *testing.T, lines string) []byte {
 				i = append(i, 2, 3, 1, 1)
 			case "global":
 				i = append(i, 3, 0x7f, 0)
+			case "tag":
+				i = append(i, 4, 0, 0)
 			default:
 				params, results, _ := strings.Cut(kind, "->")
 				i = append(append(i, 0), unsignedLEB(len(types))...)

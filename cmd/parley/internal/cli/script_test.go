@@ -76,7 +76,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { checkFoldersIn(t, filepath.Join(e.WorkDir, "home")) })
 			return setUpScript(e)
 		},
-		Condition:           scriptCondition,
+		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"bytes":    scriptBytes,
 			"columns":  scriptColumns,

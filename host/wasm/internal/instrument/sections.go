@@ -259,8 +259,11 @@ func (d *decoder) readImports() {
 			}
 			d.fail(at, "the module imports a %s, %s.%s, but only functions can be imported", kind, shortName(module),
 				shortName(name))
-			if kind == "memory" {
-				d.err.Fix = "link it without --import-memory"
+			switch kind {
+			case "memory":
+				d.err.Fix = "link it without --import-memory (asc: --importMemory)"
+			case "table":
+				d.err.Fix = "link it without --import-table (asc: --importTable)"
 			}
 			return
 		}

@@ -99,7 +99,7 @@ var ErrForeign = errors.New("built by a toolchain whose modules are not plugins"
 // refuseModule returns the error of a module that breaks a rule. If it is known which toolchain built the module, the
 // error says so, and what to build instead, which counts more than the fix for the rule.
 func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix string) *host.Error {
-	if t := ToolchainOf(wasm); t != nil {
+	if t := ToolchainOf(wasm); t != nil && (fix == "" || t.Name != undefinedFunctions) {
 		rule, fix, cause = "built by "+t.Name+"; "+rule, t.Advice, ErrForeign
 	}
 	e := Errorf(m, "%s", strings.TrimSuffix(rule+"; "+fix, "; "))

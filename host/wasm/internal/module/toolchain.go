@@ -13,6 +13,9 @@ type Toolchain struct {
 	Advice string // what to build instead
 }
 
+// undefinedFunctions names what many toolchains do. It counts less than the fix for the rule that a module breaks.
+const undefinedFunctions = "a toolchain that leaves functions undefined"
+
 // Toolchains are the toolchains that people try modules of. The first row that matches a module counts, so a toolchain
 // comes before the ones that it builds on.
 var Toolchains = []Toolchain{
@@ -32,14 +35,19 @@ var Toolchains = []Toolchain{
 		"build it without wasm-bindgen: cargo build --target wasm32-wasip1"},
 	{`^import (env|napi|emnapi)\.(napi|emnapi)_`, "napi-rs, for Node.js",
 		"build a program on the same library: cargo build --target wasm32-wasip1"},
-	{`^section dylink|^import env\.__(memory|table)_base `, "a dynamic linker (a side module, or the main module of some)",
+	{`^section dylink|^import (env\.__(memory|table)_base |GOT\.(func|mem)\.)`,
+		"a dynamic linker (a side module, or the main module of some)",
 		"link the whole program into one module: emcc -sSTANDALONE_WASM without -sSIDE_MODULE and -sMAIN_MODULE, or " +
 			"clang --target=wasm32-wasi without -shared"},
-	{`^import a\.[a-zA-Z_$]{1,2} |^import env\.(_?emscripten_|_?embind_|__syscall_|__cxa_|invoke_|_\w+_js )|` +
-		`^import \w+\.emscripten_`, "Emscripten, for JavaScript",
+	{`^import a\.[a-zA-Z_$]{1,2} |^import env\.a \S*->(.*\n)+export [a-zA-Z_$]{1,2}$|` +
+		`^import env\.(_?emscripten_|_?embind_|__syscall_|__cxa_|invoke_|_\w+_js )|^import \w+\.emscripten_`,
+		"Emscripten, for JavaScript",
 		"link it with emcc -sSTANDALONE_WASM, without -pthread and EM_JS, or build it with clang --target=wasm32-wasi"},
-	{`^import env\.abort i32,i32,i32,i32->$|^import env\.(seed ->f64|trace i32,i32,|console\.|Date\.)|` +
-		`^export __rtti_base$`, "AssemblyScript, for JavaScript",
+	{`^import env\.(seed ->f64|trace i32,i32,|(console|Date|performance|process|crypto)\.)`,
+		"AssemblyScript, for JavaScript",
+		"build it with asc --config node_modules/@assemblyscript/wasi-shim/asconfig.json, which replaces abort, seed, " +
+			"trace, console, Date, performance, process and crypto; a plugin also takes --exportStart _initialize"},
+	{`^import env\.abort i32,i32,i32,i32->$|^export __rtti_base$`, "AssemblyScript, for JavaScript",
 		"build it with asc --use abort= for a plugin, or with the asconfig.json of @assemblyscript/wasi-shim for a command"},
 	{`^import (wasi:|\[export\]|__main_module__\.|canonical_abi\.)|^export (cm32p2|canonical_abi_)|` +
 		`^section component-type|^producer wit-`, "a toolchain for components",
@@ -47,8 +55,9 @@ var Toolchains = []Toolchain{
 			"tinygo build -target=wasip1, or clang --target=wasm32-wasi"},
 	{`^import wasi\.thread-spawn |^import \S+ shared memory$`, "a toolchain for threads (wasm32-wasip1-threads)",
 		"build it without them: Rust for wasm32-wasip1, C for wasm32-wasi without -pthread"},
-	{`^import env\.`, "a linker that leaves functions undefined",
-		"define them, or link for wasm32-wasi without --allow-undefined (Rust: for wasm32-wasip1)"},
+	{`^import env\..* \S*->\S*$`, undefinedFunctions,
+		"define them, or link for wasm32-wasi without --allow-undefined (Rust: for wasm32-wasip1; AssemblyScript: without " +
+			"@external)"},
 }
 
 // ToolchainOf returns the toolchain that built a module, nil if it is not known.
