@@ -64,10 +64,13 @@ func FindDirs(home string, env func(string) string) Dirs {
 // nowhere are folders that do not exist and cannot be made.
 var nowhere = dirsUnder(filepath.Join(os.DevNull, "parley"))
 
+// Known reports whether there are such folders: without a home folder and PARLEY_HOME there are none.
+func (d Dirs) Known() bool { return d != nowhere }
+
 // Check returns a config_error if the folders are not known, or if other users could have put files into one: it
 // belongs to one of them, or everybody can write to it.
 func (d Dirs) Check() error {
-	if d == nowhere {
+	if !d.Known() {
 		return host.Errorf(host.ConfigError, "the folders of parley are not known: HOME is not an absolute path, and the "+
 			"user %d has no home folder in the data base of users", os.Geteuid()).
 			WithNext("set PARLEY_HOME to a folder for all files of parley")

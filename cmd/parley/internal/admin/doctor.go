@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley"
@@ -91,9 +92,12 @@ type doctorOptions struct {
 // checks checks everything that parley depends on, and for authors what building plugins depends on. A check that fails
 // is data, not an error.
 func checks(ctx context.Context, app *command.App, authors bool) []check {
-	checks := append([]check{checkPlatform(), checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app),
-		checkChrome(app)}, checkFolders(app)...)
-	checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
+	checks := append([]check{checkPlatform()}, checkFolders(app)...)
+	if app.Dirs().Known() { // otherwise nothing can be said of what they hold
+		checks = slices.Insert(checks, 1, checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app),
+			checkChrome(app))
+		checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
+	}
 	if authors {
 		for _, t := range []struct{ name, version, fix string }{
 			{"go", "version", "install Go 1.26 to build Go plugins"},
