@@ -165,22 +165,27 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 				continue
 			}
 			root, err := filepath.EvalSymlinks(g.Source)
-			if err != nil {
-				return "", "", refused(mode)
+			source := ""
+			if err == nil {
+				source, err = filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
 			}
-			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
 			if err != nil {
 				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", a.params.Tool, manifest.CleanLine(name))
-			}
-			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
-				return "", "", refused(mode)
 			}
 			info, err := os.Stat(source)
 			own, folder := a.host.cfg.Own, filepath.Dir(source)
 			if saves {
 				folder = source
 			}
-			if err == nil && own.Guard().Denies(info) || own.Check(folder, saves) != nil {
+			isOwn := err == nil && own.Guard().Denies(info)
+			switch _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); {
+			case isOwn && info.Mode().IsRegular():
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is a file that Parley reads or writes itself, "+
+					"which no grant and no folder in the policy reaches; name another file")
+			case !within:
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is a link out of the folder that was granted; "+
+					"name the file that it leads to")
+			case isOwn || own.Check(folder, saves) != nil:
 				return "", "", refused(mode)
 			}
 			if err == nil && info.Mode().IsRegular() && !saves || err == nil && info.IsDir() && g.Mode == "rw" {

@@ -3,6 +3,7 @@ package call_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // browser is a plugin whose tools declare which of their parameters hold URLs and files.
@@ -39,7 +41,7 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			return callTool(ctx, r, inner.tool, json.RawMessage(inner.params), "")
 		}})
-	h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
+	h := newHost(t, call.Config{Own: &protect.Files{}, Policy: policy(func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow}
 		if a.Plugin == "one" {
 			d.Grant = grant
@@ -242,6 +244,58 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 	} {
 		if _, err := call("mcp:some", "upload", `{"files":["`+name+`"]}`); !strings.Contains(err.Message, says) {
 			t.Errorf("%s: %s", name, err.Message)
+		}
+	}
+}
+
+// TestRefusalsOfListedFolders names everything that a folder can hold to a client for which the policy lists the folder.
+// What is refused is refused for its own reason: a refusal never advises to list a folder that is listed.
+func TestRefusalsOfListedFolders(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	for _, name := range []string{"up", "up/sub", "other"} {
+		if err := os.Mkdir(in(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"up/own", "up/file", "other/own", "other/file"} {
+		if err := os.WriteFile(in(name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(name) == "own" {
+			if _, err := protect.Read(in(name), 10); err != nil { // from now on Parley reads it
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(os.Symlink("own", in("up/soft")), os.Link(in("up/own"), in("up/hard")),
+		os.Symlink(in("other/own"), in("up/out-own")), os.Link(in("other/own"), in("up/hard-out")),
+		os.Symlink(in("other/file"), in("up/out")), os.Symlink("file", in("up/inside")),
+		os.Symlink(in("other"), in("up/out-folder")), os.Symlink("nowhere", in("up/dangling"))); err != nil {
+		t.Skip("links cannot be made here: ", err)
+	}
+	fs := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: in("up"), Mode: "ro"}}}
+	call := confined(t, fs, []string{in("up"), in("gone")})
+	const own, link, missing = "is a file that Parley reads or writes itself", "is a link out of the folder",
+		"does not exist"
+	wants := map[string]string{
+		"up/file": "", "up/inside": "", "up/own": own, "up/soft": own, "up/hard": own, "up/hard-out": own, "up/out-own": own,
+		"up/out": link, "up/out-folder/file": link, "up/dangling": missing, "up/none": missing,
+		"up/sub": "clients can name files, not folders", "gone/x": missing,
+	}
+	for name, says := range wants {
+		for _, by := range []string{"mcp:some", "plugin:one"} {
+			_, err := call(by, "upload", `{"files":["`+in(name)+`"]}`)
+			switch {
+			case by == "plugin:one" && (name == "gone/x" || name == "up/sub"): // the plugin has no such grant
+			case (err == nil) != (says == "") || err != nil && !strings.Contains(err.Message, says):
+				t.Errorf("%s: %s: %v, want %q", by, name, err, says)
+			case err != nil && (strings.Contains(err.Message, "can add") || strings.Contains(err.Message, "requires a grant")):
+				t.Errorf("%s: %s: %v", by, name, err)
+			}
 		}
 	}
 }

@@ -285,7 +285,7 @@ func TestGrantOutOfReach(t *testing.T) {
 	if len(d.Missing) != 1 || !strings.Contains(d.Missing[0].Why, "config folder") || len(d.Grant.FS) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if err := p.CheckReach(); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
+	if _, err := p.CheckReach(); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
 		t.Errorf("%v", err)
 	}
 }

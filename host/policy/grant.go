@@ -161,34 +161,42 @@ func (e Env) checkReach(g Grant) error {
 }
 
 // CheckReach returns a config_error with the position of each grant, and of each list of files for a caller, that has
-// no effect because a folder is out of reach: calls that need it are denied.
-func (p *Policy) CheckReach() error {
+// no effect because a folder is out of reach: calls that need it are denied. The warnings are about files in a folder
+// that the rule does not reach.
+func (p *Policy) CheckReach() (warnings []string, err error) {
 	s, err := p.current()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var problems []problem
+	check := func(pos position, rule, folder string, writable bool) {
+		if err := p.env.Own.Check(folder, writable); err != nil {
+			problems = append(problems, problem{pos, rule + " has no effect: " + err.Error()})
+			return
+		}
+		for _, file := range p.env.Own.Holds(folder) {
+			warnings = append(warnings, fmt.Sprintf("%s: %s does not reach %s, which Parley reads itself, and nothing can be "+
+				"saved in its folder; name a folder without it, such as %s", pos, rule, file, filepath.Join(folder, "work")))
+		}
+	}
 	for _, f := range s.files() {
 		for _, c := range f.callers {
 			for _, folder := range c.files {
-				if err := p.env.Own.Check(folder, false); err != nil {
-					problems = append(problems, problem{c.pos, "files of caller " + quote(c.pattern) + " has no effect: " +
-						err.Error()})
-				}
+				check(c.pos, "files of caller "+quote(c.pattern), folder, false)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.plugins)) {
 			for _, g := range f.plugins[name].grants {
-				if err := p.env.checkReach(g.Grant); err != nil {
-					problems = append(problems, problem{g.pos, "grant " + quote(g.String()) + " has no effect: " + err.Error()})
+				if g.Kind == FS {
+					check(g.pos, "grant "+quote(g.String()), g.Source, g.Mode == "rw")
 				}
 			}
 		}
 	}
 	if len(problems) > 0 {
-		return configError(problems)
+		return warnings, configError(problems)
 	}
-	return nil
+	return warnings, nil
 }
 
 // SecretFiles returns the files from which secrets are read, the programs that print secrets, and the files that their

@@ -145,6 +145,24 @@ func inFolder(path, folder string) bool {
 	return err == nil && filepath.IsLocal(rest)
 }
 
+// Holds returns the files that the host reads whose paths lead through a folder, by a link of any name too. Nobody gets to
+// them by a grant of the folder.
+func (o *Files) Holds(folder string) (files []string) {
+	id := Identify(folder)
+	if o == nil || id == (FileID{}) {
+		return nil
+	}
+	for _, path := range o.inputs() {
+		if Identify(path) != (FileID{}) && slices.ContainsFunc(foldersTo(path), func(to string) bool {
+			return Identify(to) == id
+		}) {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
 // folderIDs returns the identities of a folder and of all folders that contain it. Zero stands for a folder that does
 // not exist.
 func folderIDs(folder string) []FileID {

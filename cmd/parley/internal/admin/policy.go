@@ -27,7 +27,8 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	if err != nil {
 		return err
 	}
-	if err := rules.CheckReach(); err != nil {
+	warnings, err := rules.CheckReach()
+	if err != nil {
 		return err
 	}
 	catalog, err := app.Catalog()
@@ -39,7 +40,6 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 		return err
 	}
 	data := checkPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
-	var warnings []string
 	for _, m := range matches {
 		switch {
 		case m.NoEffect != "":
