@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/internal/lists"
@@ -368,22 +369,27 @@ func (c *visit) markAll() {
 	}
 }
 
+// An option is a branch of a union that does not accept a value.
+type option struct {
+	branch                     *node
+	faults                     []fault
+	wrongKind, wrongTag, known int // known: how many of the properties that were given are of the branch
+}
+
 // likeliest returns the faults to report when no branch of a union accepts the value; all holds those of each branch.
+// The branch of the right type and tag that has the most of the given properties was meant. The number of its faults
+// only decides between branches that have some.
 func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fault {
-	type option struct {
-		branch                     *node
-		faults                     []fault
-		wrongKind, wrongTag, count int
-	}
 	var options []option
 	isChoice := true // each branch only requires another type or value, so that the union works like an enum
 	for i, faults := range all {
-		o := option{branch: branches[i], faults: faults, count: len(faults)}
+		o := option{branch: branches[i], faults: faults}
 		for _, f := range faults {
 			switch {
 			case f.at == c.at && (f.keyword == "type" || f.keyword == "false"):
 				o.wrongKind = 1
-			case f.choices() != nil && (f.at == c.at || f.at != nil && f.at.up == c.at):
+			case f.choices() == nil:
+			case f.at == c.at, f.at != nil && f.at.up == c.at && isTag(branches, f.at.token):
 				o.wrongTag = 1
 			}
 		}
@@ -394,21 +400,94 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 	if isChoice {
 		return []fault{c.mergeChoices(all)}
 	}
+	countKnown(options, c.v)
 	better := func(a, b option) int {
-		return cmp.Or(a.wrongKind-b.wrongKind, a.wrongTag-b.wrongTag, a.count-b.count)
+		return cmp.Or(a.wrongKind-b.wrongKind, a.wrongTag-b.wrongTag, b.known-a.known)
 	}
-	slices.SortStableFunc(options, better)
-	best := options[0]
-	if len(options) == 1 || better(best, options[1]) < 0 {
-		return best.faults
-	}
+	best := slices.MinFunc(options, better)
+	faultsOf := func(o option) []fault { return o.faults }
 	// Each branch has a value for the same property, and the given one is not among them: list these values.
-	if tag := commonTag(all, c.at); tag != nil && best.wrongKind == 0 {
-		return []fault{*tag}
+	if best.wrongTag != 0 && best.wrongKind == 0 {
+		right := lists.Filter(options, func(o option) bool { return o.wrongKind == 0 })
+		if tag := commonTag(lists.Map(right, faultsOf), c.at); tag != nil {
+			return []fault{*tag}
+		}
 	}
-	equal := lists.Filter(options, func(o option) bool { return better(best, o) == 0 })
-	tied := lists.Map(equal, func(o option) *node { return o.branch })
-	return []fault{{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: describeUnion(tied), ambiguous: true}}
+	tied := lists.Filter(options, func(o option) bool { return better(best, o) == 0 })
+	if _, isObject := c.v.(map[string]any); best.known > 0 || !isObject {
+		fewest := len(slices.MinFunc(tied, func(a, b option) int { return len(a.faults) - len(b.faults) }).faults)
+		tied = lists.Filter(tied, func(o option) bool { return len(o.faults) == fewest })
+	}
+	if len(tied) == 1 {
+		return tied[0].faults
+	}
+	expected := describeUnion(lists.Map(tied, func(o option) *node { return o.branch }))
+	isWhole := func(o option) bool { return o.faults[0].at == c.at || o.faults[0].absent }
+	if !slices.ContainsFunc(tied, isWhole) { // the value is what the sentence would expect
+		expected = strings.Join(lists.Map(tied, func(o option) string { return o.faults[0].within(c.at) }), " or ")
+	}
+	return []fault{{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: expected, ambiguous: true}}
+}
+
+// within says what a fault of a part of a value expects there.
+func (f fault) within(at *location) string {
+	text := cmp.Or(f.expected, "another value")
+	if choices := f.choices(); choices != nil {
+		text = oneOf(choices)
+	} else if f.node != nil && f.expected == "" {
+		text = expectation(f)
+	}
+	return "in " + strings.TrimPrefix(f.at.pointer(), at.pointer()) + " " + text
+}
+
+// describes reports whether a schema, or a branch of its unions, says anything about a property of that name.
+func (n *node) describes(name string, depth int) bool {
+	return slices.ContainsFunc(n.conjuncts(), func(n *node) bool {
+		within := func(branch *node) bool { return branch.describes(name, depth-1) }
+		isOwn := func(s *node) bool { return s != n.additional || s.always == nil }
+		return slices.ContainsFunc(n.propSchemas(name), isOwn) || slices.Contains(n.required, name) ||
+			depth > 0 && (slices.ContainsFunc(n.anyOf, within) || slices.ContainsFunc(n.oneOf, within))
+	})
+}
+
+// isTag reports whether a property distinguishes the branches of a union: several of them have it.
+func isTag(branches []*node, name string) bool {
+	return len(lists.Filter(branches, func(n *node) bool { return n.describes(name, 2) })) > 1
+}
+
+// maxResembled bounds the comparisons of names in one union.
+const maxResembled = 1000
+
+// countKnown counts the properties of a value that are of each branch. If none is, names that resemble them count.
+func countKnown(options []option, v any) {
+	object, _ := v.(map[string]any)
+	compared := 0
+	for i, o := range options {
+		for name := range object {
+			if o.branch.describes(name, 2) {
+				options[i].known++
+			}
+		}
+		compared += len(object) * len(o.branch.names())
+	}
+	if compared > maxResembled || slices.ContainsFunc(options, func(o option) bool { return o.known > 0 }) {
+		return
+	}
+	for i, o := range options {
+		for name := range object {
+			if len(nearestNames(name, o.branch.names())) > 0 {
+				options[i].known++
+			}
+		}
+	}
+}
+
+// names returns the names of the properties of a schema.
+func (n *node) names() (all []string) {
+	for _, part := range n.conjuncts() {
+		all = append(all, part.propNames...)
+	}
+	return all
 }
 
 // mergeChoices makes one fault of those of branches that each require another type or value.

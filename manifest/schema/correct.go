@@ -412,7 +412,7 @@ func (c *corrector) value(f fault) bool {
 		return false
 	}
 	c.drop(at)
-	return c.dig(f.at, cmp.Or(c.s.schemaAt(f.at), f.node, &node{}), 3)
+	return c.dig(f.at, cmp.Or(c.s.schemaAt(f.at), f.node, &node{enum: f.allowed}), 3)
 }
 
 // accepts reports whether a value is valid by the schema of a fault, which may be nil.

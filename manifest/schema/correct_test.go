@@ -2,6 +2,10 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,5 +194,42 @@ func TestChangeAsJSON(t *testing.T) {
 		`{"from":"","to":"/text","how":"moved"}]`
 	if err != nil || string(raw) != want {
 		t.Errorf("got %s, %v", raw, err)
+	}
+}
+
+// A correction adds no property of a branch that nothing of the value is of.
+func TestCorrectStaysInTheBranchThatWasMeant(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var branches []any
+		for b := range 2 + rnd.IntN(3) {
+			properties, required := map[string]any{}, []any{}
+			for p := range 1 + rnd.IntN(3) {
+				name := fmt.Sprintf("%c%cx%d", 'a'+b, 'k'+5*b, p)
+				properties[name] = []any{map[string]any{"type": "integer", "maximum": 5}, map[string]any{"enum": []any{"on", "off"}},
+					map[string]any{"type": "string"}}[rnd.IntN(3)]
+				if rnd.IntN(2) == 0 {
+					required = append(required, name)
+				}
+			}
+			branch := map[string]any{"type": "object", "properties": properties, "required": required}
+			if rnd.IntN(2) == 0 {
+				branch["additionalProperties"] = false
+			}
+			branches = append(branches, branch)
+		}
+		union := map[string]any{[]string{"anyOf", "oneOf"}[rnd.IntN(2)]: branches}
+		properties := branches[rnd.IntN(len(branches))].(map[string]any)["properties"].(map[string]any)
+		name := slices.Sorted(maps.Keys(properties))[0]
+		value := []any{map[string]any{name: []any{9, "none", true, nil}[rnd.IntN(4)]}}
+		s := compile(t, CompileTrusted, string(jsontext.Marshal(map[string]any{"items": union})))
+		c := s.Correct(value, func(_, name, _, _ string) string { return "<" + name + ">" })
+		list, _ := c.Value.([]any)
+		object, _ := list[0].(map[string]any)
+		for added := range object {
+			if properties[added] == nil {
+				t.Fatalf("%s of %s became %s", jsontext.Marshal(value), jsontext.Marshal(union), jsontext.Marshal(c.Value))
+			}
+		}
 	}
 }

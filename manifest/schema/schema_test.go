@@ -129,6 +129,19 @@ func TestValidate(t *testing.T) {
 			`{"kind":"a","x":1}`, []string{`/x | type | number 1 | string`}, ""},
 		{"oneOf unknown tag", `{"oneOf":[{"properties":{"kind":{"const":"left"}},"required":["kind"]},{"properties":{"kind":{"const":"right"}},"required":["kind"]}]}`,
 			`{"kind":"rihgt"}`, []string{`/kind | enum | string "rihgt" | one of "left", "right" | near [right]`}, ""},
+		{"oneOf unknown tag beside a property of one branch", `{"oneOf":[{"properties":{"kind":{"const":"left"},"l":{}},"required":["kind","l"]},{"properties":{"kind":{"const":"right"},"r":{}},"required":["kind","r"]}]}`,
+			`{"kind":"up","l":1}`, []string{`/kind | enum | string "up" | one of "left", "right"`}, ""},
+		{"anyOf, the branch with the property that was given", steps, `{"ride":"car"}`,
+			[]string{`/line | required | nothing | string`, `/ride | enum | string "car" | one of "bus", "tram"`}, ""},
+		{"anyOf, the branch with the most properties", steps, `{"walk":900,"pace":"run"}`,
+			[]string{`/pace | enum | string "run" | one of "slow", "fast"`, `/walk | maximum | number 900 | integer <= 500`}, ""},
+		{"anyOf, a name that resembles", steps, `{"wlak":9}`, []string{`/walk | required | nothing | integer <= 500`}, ""},
+		{"anyOf, nothing of any branch", steps, `{}`, []string{` | anyOf | object | object with "walk" or object with "ride", "line"`}, ""},
+		{"anyOf, something of each", steps, `{"walk":900,"ride":"car","line":1}`,
+			[]string{`/line | type | number 1 | string`, `/ride | enum | string "car" | one of "bus", "tram"`}, ""},
+		{"anyOf, as much of each", steps, `{"walk":900,"ride":"car"}`, []string{`/walk | maximum | number 900 | integer <= 500`}, ""},
+		{"anyOf, as much and as wrong of each", `{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"type":"null"}}}]}`, `{"a":1,"b":1}`,
+			[]string{` | anyOf | object | in /a string or in /b null`}, ""},
 		{"oneOf, two match", `{"oneOf":[{"type":"integer"},{"minimum":2}]}`, `3`,
 			[]string{` | oneOf | number 3 | a value that matches exactly one of the alternatives, this one matches 2: integer or number >= 2`}, ""},
 		{"not", `{"not":{"type":"string"}}`, `"x"`, []string{` | not | string "x" | anything but string`}, ""},
@@ -179,6 +192,12 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// steps is a union of two objects and a text.
+const steps = `{"anyOf":[
+	{"type":"object","properties":{"walk":{"type":"integer","maximum":500},"pace":{"enum":["slow","fast"]}},"required":["walk"]},
+	{"type":"object","properties":{"ride":{"enum":["bus","tram"]},"line":{"type":"string"}},"required":["ride","line"]},
+	{"type":"string"}]}`
 
 func TestKnownNamesAreCut(t *testing.T) {
 	props := map[string]any{}
