@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Bounds of an error in bytes of JSON, without documentation. The error object leaves space for what a front end adds:
@@ -19,7 +20,17 @@ const (
 	maxOffered   = 400 // the corrected parameters
 	maxErrorStep = 3   // steps
 	longValue    = 100 // a value from this size on is named
+
+	// maxAlone is maxErrorSize of an error without steps that have parameters.
+	maxAlone = 1480
+	// Of many violations, as many as fit are listed: at least mostDetails as long as anything else can be shorter, and
+	// fewDetails as long as there are corrected parameters.
+	mostDetails, fewDetails = 10, 6
+	maxDetails              = 40
 )
+
+// moreDetails is the keyword of the last detail where violations are left out. It counts them.
+const moreDetails = "more"
 
 // Bounded returns a copy of the error as it may leave the host: at most 900 bytes for one violation, and 2 KB in any
 // case, with the next steps and without documentation. A long value of the caller is named, not repeated.
@@ -32,7 +43,7 @@ func (e *Error) Bounded() *Error {
 		b.Corrected, b.Retry, b.Template = nil, nil, b.Corrected
 	}
 	if len(b.Template) > maxStepSize {
-		b.Template = nameLong(b.Template)
+		b.Template = b.nameLong(b.Template)
 	}
 	b.Steps = BoundedSteps(b.Steps)
 	if b.Retry != nil && len(BoundedSteps([]Step{*b.Retry})) == 0 {
@@ -79,9 +90,13 @@ func (e *Error) clip(part int) {
 // fit removes what counts least until the error has its size.
 func (e *Error) fit() {
 	limit := maxErrorSize
-	if len(e.Details) == 1 {
+	switch {
+	case len(e.Details) == 1:
 		limit = maxOneFault
+	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
+		limit = maxAlone
 	}
+	e.cutDetails(maxDetails)
 	for _, less := range []func(){
 		func() { e.Earlier = e.Earlier[max(0, len(e.Earlier)-1):] },
 		func() { e.DidYouMean = e.DidYouMean[:min(len(e.DidYouMean), 3)] },
@@ -93,17 +108,29 @@ func (e *Error) fit() {
 				}
 			}
 		},
-		func() { e.Details = e.Details[:min(len(e.Details), 6)] },
 		func() { e.Changes = e.Changes[:min(len(e.Changes), 6)] },
+		func() {
+			if e.Corrected == nil { // details say what is wrong
+				e.Changes = slices.DeleteFunc(e.Changes, func(c Change) bool { return c.How == schema.Dropped })
+			}
+		},
+		func() { e.fitDetails(limit, mostDetails) },
 		func() { e.Earlier = nil },
+		func() { e.Changes = e.Changes[:min(len(e.Changes), 3)] },
+		func() { e.fitDetails(limit, fewDetails) },
 		func() {
 			if e.Tool != nil && len(e.Tool.Details) > longValue {
 				e.Tool = &ToolError{e.Tool.Exit, e.Tool.Name, named("details", e.Tool.Details)}
 			}
 		},
+		func() {
+			if e.Corrected == nil {
+				e.Changes = nil
+			}
+		},
 		func() { e.Template, e.Changes = nil, nil },
 		func() { e.Corrected, e.Retry = nil, nil },
-		func() { e.Details = e.Details[:min(len(e.Details), 3)] },
+		func() { e.fitDetails(limit, 3) },
 		func() { e.DidYouMean, e.Effects = nil, e.Effects[:min(len(e.Effects), 1)] },
 		func() { e.Denied = e.Denied[:min(len(e.Denied), 1)] },
 		func() { e.clip(2) },
@@ -116,6 +143,28 @@ func (e *Error) fit() {
 	}
 }
 
+// fitDetails leaves out violations, the last ones first, until the error has its size or only so many are listed.
+func (e *Error) fitDetails(limit, least int) {
+	for n := len(e.Details) - 1; n >= least && e.size() > limit; n-- {
+		e.cutDetails(n)
+	}
+}
+
+// cutDetails lists n violations and counts the others in a last detail.
+func (e *Error) cutDetails(n int) {
+	more := 0
+	listed := slices.DeleteFunc(slices.Clone(e.Details), func(d Detail) bool {
+		if d.Keyword == moreDetails {
+			_, _ = fmt.Sscanf(d.Expected, "%d", &more)
+		}
+		return d.Keyword == moreDetails
+	})
+	if len(listed) > n {
+		more += len(listed) - n
+		e.Details = append(listed[:n], Detail{Keyword: moreDetails, Expected: manifest.Plural(more, "more violation")})
+	}
+}
+
 func (e *Error) size() int {
 	raw, _ := manifest.Marshal(e.object())
 	return len(raw)
@@ -123,20 +172,32 @@ func (e *Error) size() int {
 
 // nameLong returns an object with its long values named. It returns nil for a text that is not an object or stays too
 // long.
-func nameLong(object json.RawMessage) json.RawMessage {
+func (e *Error) nameLong(object json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {
 		return nil
 	}
 	for name, value := range members {
-		if len(value) > longValue {
-			members[name] = named(manifest.Clip(name, 40), value)
+		if len(value) <= longValue {
+			continue
+		}
+		if members[name] = named(manifest.Clip(name, 40), value); e.concerns(name) {
+			text := fmt.Sprintf("<%s: %s, with what is wrong in it corrected>", manifest.Clip(name, 40), SizeOf(len(value)))
+			members[name] = jsontext.Marshal(text)
 		}
 	}
 	if raw := jsontext.Marshal(members); len(raw) <= 2*maxStepSize {
 		return raw
 	}
 	return nil
+}
+
+// concerns reports whether a violation or a change is of the parameter of that name, or of a part of it.
+func (e *Error) concerns(name string) bool {
+	at := jsontext.Pointer([]string{name})
+	isOf := func(pointer string) bool { return pointer == at || strings.HasPrefix(pointer, at+"/") }
+	return slices.ContainsFunc(e.Details, func(d Detail) bool { return isOf(d.Parameter) }) ||
+		slices.ContainsFunc(e.Changes, func(c Change) bool { return isOf(c.From) || isOf(c.To) })
 }
 
 // named returns the text that stands for a long value: "<params: 5.3 MB, as given>".

@@ -85,7 +85,7 @@ func eachParam(root *node, describe func(name string, n *node) Param) []Param {
 	target, _ := root.resolve(root)
 	names := target.at("properties").names()
 	if len(names) == 0 {
-		if t := target.typeName(root); t != "object" && t != "any" || target.others() != nil ||
+		if t := target.typeName(root); t != "object" && t != "any" || len(target.others()) > 0 ||
 			target.has("description") && t != "object" {
 			p := describe("result", root)
 			p.Required = true
@@ -119,7 +119,8 @@ type walker struct {
 
 func (w *walker) describe(path string, n *node) Param {
 	p := describeParam(path, n, w.root)
-	all := &printer{root: w.root, limits: limits{values: maxListing}, left: w.left, steps: typeSteps, shown: w.seen}
+	all := &printer{root: w.root, limits: limits{values: maxListing}, left: w.left, steps: typeSteps, shown: w.seen,
+		whole: true}
 	p.shape = all.typeOf(n)
 	p.short, _ = fit(n, w.root, returnBytes, false)
 	w.left = all.left
@@ -146,8 +147,11 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 		}
 	}
 	w.seen[t] = path
-	if !t.has("properties") {
-		for _, branch := range t.branches() {
+	isChoice := t.isChoice(w.root)
+	for i, branch := range t.branches() {
+		if isChoice {
+			part(fmt.Sprintf("%s(case %d)", path, i+1), branch)
+		} else {
 			part(path, branch)
 		}
 	}
@@ -160,8 +164,13 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 	for _, name := range t.ordered() {
 		add(path+"."+CleanLine(name), t.at("properties").at(name), t.required()[name])
 	}
-	if others := t.others(); others != nil {
-		part(path+".*", others)
+	others := t.others()
+	for _, o := range others {
+		if len(others) == 1 {
+			part(path+".*", o.node)
+		} else {
+			part(path+"."+o.key(false), o.node)
+		}
 	}
 	return all
 }
@@ -247,6 +256,7 @@ type facts struct {
 	tuple    []*node           // the schemas of the first items of an array
 	required map[string]bool   // names of properties
 	values   []json.RawMessage // of const or enum
+	isChoice *bool             // nil before it is asked
 }
 
 // read reads the facts of a schema. A node that does not exist has none.
@@ -360,16 +370,49 @@ func partition[T any](list []T, first func(T) bool) []T {
 	return append(lists.Filter(list, first), lists.Filter(list, func(item T) bool { return !first(item) })...)
 }
 
-// others returns the schema of additional properties, or nil without one.
-func (n *node) others() *node {
+// rest describes the properties of an object that have no schema of their own: those whose names match a pattern, or,
+// without one, all others.
+type rest struct {
+	pattern string
+	node    *node
+}
+
+// key returns what stands for the names of the properties in a type.
+func (r rest) key(program bool) string {
+	switch {
+	case r.pattern == "":
+		return "[key: string]"
+	case program:
+		return "[key: string /* " + strings.ReplaceAll(CleanLine(r.pattern), "*/", "* /") + " */]"
+	}
+	return "[/" + CleanLine(r.pattern) + "/]"
+}
+
+// others returns the schemas of the properties that have none of their own.
+func (n *node) others() (all []rest) {
 	if more := n.at("additionalProperties"); more.isObject() {
-		return more
+		all = append(all, rest{"", more})
 	}
 	patterns := n.at("patternProperties")
-	if names := patterns.names(); len(names) > 0 {
-		return patterns.at(names[0])
+	for _, name := range patterns.names() {
+		all = append(all, rest{name, patterns.at(name)})
 	}
-	return nil
+	return all
+}
+
+// isChoice reports whether a schema is a union of several types that have fields, so that each is a case of its own.
+func (n *node) isChoice(root *node) bool {
+	f := n.read()
+	if f.isChoice == nil {
+		cases := lists.Filter(f.branches, func(branch *node) bool {
+			t, _ := branch.resolve(root)
+			isList := strings.Contains(t.typeName(root), "array") && t.at("items").isObject()
+			return len(t.enum()) == 0 && (t.has("properties") || isList)
+		})
+		isChoice := len(cases) > 1
+		f.isChoice = &isChoice
+	}
+	return *f.isChoice
 }
 
 // withAllOf returns a schema with what the schemas of its allOf say, as far as they are about different things.
@@ -486,7 +529,7 @@ func (n *node) findType(root *node) string {
 		return "object"
 	case len(names) > 0:
 		return strings.Join(names, "|")
-	case n.others() != nil:
+	case len(n.others()) > 0:
 		return "object"
 	case n.has("items"), n.has("prefixItems"):
 		return "array"
@@ -561,8 +604,8 @@ func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 		} else if err == nil && next == nil {
 			next = at.at("items")
 		}
-		if next == nil && i > 0 {
-			next = at.others()
+		if others := at.others(); next == nil && i > 0 && len(others) > 0 {
+			next = others[0].node
 		}
 		if next == nil {
 			return nil, root

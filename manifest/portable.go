@@ -3,7 +3,6 @@ package manifest
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 func Portable(params json.RawMessage) json.RawMessage {
 	out := map[string]any{}
 	if _, err := jsontext.Decode(params, jsontext.Limits{}); err == nil {
-		c := &schemaConverter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes}
+		c := &schemaConverter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes, left: maxListing}
 		out = c.schema(readNode(params), 0)
 	}
 	if out["type"] != "object" { // MCP and all APIs want an object of parameters
@@ -48,6 +47,7 @@ type schemaConverter struct {
 	root   *node
 	active map[*node]bool // the schemas that this one is a part of
 	nodes  int            // schemas that the result may still have
+	left   int            // bytes of types in descriptions
 }
 
 // schema returns the portable form of a schema.
@@ -74,6 +74,9 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 	if values := t.enum(); len(values) > 0 {
 		setEnum(out, values)
 		return out
+	}
+	if slices.Contains(strings.Split(t.typeName(c.root), "|"), "null") {
+		say(out, "Or null.")
 	}
 	var cases []map[string]any
 	if branches := t.branches(); len(branches) > 0 && !t.has("properties") {
@@ -115,6 +118,10 @@ func (c *schemaConverter) setType(out map[string]any, t *node, kind string, dept
 			out[key] = v.raw
 		}
 	}
+	isSaid := kind == "array" && len(t.tuple()) > 0 || kind == "object" && len(t.others()) > 0
+	if words := boundWords(t, kind, true); len(words) > 0 && !isSaid {
+		say(out, "Bounds: "+strings.Join(words, ", ")+".")
+	}
 	switch kind {
 	case "string":
 		if t.text("format") == "date-time" {
@@ -141,22 +148,30 @@ func (c *schemaConverter) setType(out map[string]any, t *node, kind string, dept
 		if len(required) > 0 {
 			out["required"] = required
 		}
-		if more := t.at("additionalProperties"); more != nil && string(more.raw) == "false" && t.others() == nil {
+		if more := t.at("additionalProperties"); more != nil && string(more.raw) == "false" && len(t.others()) == 0 {
 			out["additionalProperties"] = false
 		}
-		if len(t.others().names()) > 0 {
+		if len(t.others()) > 0 {
 			c.sayType(out, t)
 		}
 	}
 }
 
-// sayType adds a type to a description where the portable form cannot say it.
+// sayType adds a type and the descriptions of its fields to a description where the portable form cannot say them.
 func (c *schemaConverter) sayType(out map[string]any, t *node) {
-	text, more := fit(t, c.root, paramBytes, false)
-	if more > 0 {
-		text += fmt.Sprintf(" (… %d more about fields: tier 3)", more)
+	text, _ := fit(t, c.root, maxListing, false)
+	text = "Type: " + text + "."
+	w := &walker{root: c.root, seen: map[*node]string{}, left: maxListing}
+	for _, f := range w.fields("", t) {
+		if f.Description != "" {
+			text += " " + strings.TrimPrefix(f.Name, ".") + ": " + strings.TrimSuffix(f.Description, ".") + "."
+		}
 	}
-	say(out, "Type: "+text+".")
+	if c.left -= len(text); c.left < 0 {
+		text, _ = fit(t, c.root, paramBytes, false)
+		text = "Type: " + text + "."
+	}
+	say(out, text)
 }
 
 // say adds a sentence to the description of a schema.

@@ -29,10 +29,10 @@ func TestPortable(t *testing.T) {
 			`{"description":"Mine.","type":"integer"}`},
 		{"a type in itself", `{"$ref":"#/$defs/list"}`,
 			`{"properties":{"next":{ANY "description":"The same type again: list."}},"type":"object"}`},
-		{"a type and null", `{"type":["string","null"]}`, `{"type":"string"}`},
-		{"null in a union", `{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"type":"string"}`},
+		{"a type and null", `{"type":["string","null"]}`, `{"description":"Or null.","type":"string"}`},
+		{"null in a union", `{"anyOf":[{"type":"null"},{"type":"string"}]}`, `{"description":"Or null.","type":"string"}`},
 		{"null behind a reference", `{"oneOf":[{"$ref":"#/$defs/none"},{"type":"string"}],"description":"D."}`,
-			`{"description":"D.","type":"string"}`},
+			`{"description":"D. Or null.","type":"string"}`},
 		{"types", `{"type":["string","integer"],"minimum":3}`,
 			`{"anyOf":[{"type":"string"},{"minimum":3,"type":"integer"}]}`},
 		{"a union", `{"oneOf":[{"type":"string"},{"$ref":"#/$defs/id"}]}`,
@@ -60,7 +60,12 @@ func TestPortable(t *testing.T) {
 			`{"description":"Type: Record\u003cstring, integer\u003e.","type":"object"}`},
 		{"fields by a pattern, and no others",
 			`{"type":"object","patternProperties":{"^x-":{"type":"integer"}},"additionalProperties":false}`,
-			`{"description":"Type: Record\u003cstring, integer\u003e.","type":"object"}`},
+			`{"description":"Type: {[/^x-/]: integer}.","type":"object"}`},
+		{"bounds that the form cannot say", `{"type":"array","items":{"type":"integer","exclusiveMinimum":1,"maximum":9},"uniqueItems":true}`,
+			`{"description":"Bounds: no duplicates.","items":{"description":"Bounds: \u003e 1.","maximum":9,"type":"integer"},"type":"array"}`},
+		{"other fields with descriptions",
+			`{"type":"object","additionalProperties":{"type":"object","properties":{"w":{"type":"number","minimum":0,"description":"Weight."}}}}`,
+			`{"description":"Type: Record\u003cstring, {w?: number (\u003e= 0)}\u003e. *.w: Weight.","type":"object"}`},
 		{"no type", `{"description":"D."}`, `{ANY "description":"D."}`},
 		{"anything", `true`, `{ANY}`},
 	} {
@@ -162,7 +167,7 @@ func TestPortableKeepsEveryFact(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range 200 {
-		schemas[fmt.Sprint("random ", i)] = schemafacts.Random(r)
+		schemas[fmt.Sprint("random ", i)] = schemafacts.Bounded(r)
 	}
 	for name, schema := range schemas {
 		listed := string(manifest.Portable(schema))

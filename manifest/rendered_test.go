@@ -13,7 +13,7 @@ import (
 )
 
 // TestEveryFactIsShown checks for the tools of all manifests here and for random schemas that the second tier shows or
-// counts each property, value of an enum, format and description, and that the third tier shows it.
+// counts each property, value of an enum, format and description, and that the third tier shows it, and each bound.
 func TestEveryFactIsShown(t *testing.T) {
 	files, err := filepath.Glob("../plugins/*/manifest.json")
 	if err != nil || len(files) < 3 {
@@ -38,7 +38,7 @@ func TestEveryFactIsShown(t *testing.T) {
 		rounds = 30
 	}
 	for seed := range uint64(rounds) {
-		schema := schemafacts.Random(rand.New(rand.NewPCG(seed, 1)))
+		schema := schemafacts.Bounded(rand.New(rand.NewPCG(seed, 1)))
 		m := &manifest.Manifest{Name: "random"}
 		check(t, m, &manifest.Tool{Name: "tool", Params: schema, Returns: schema, Effect: "read"})
 		if t.Failed() {

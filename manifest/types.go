@@ -40,6 +40,8 @@ type printer struct {
 	steps  int
 	more   int            // what was left out, and the descriptions of fields: what the third tier says besides
 	active map[*node]bool // the types that this one is a part of
+	whole  bool           // with bounds
+	branch int            // the number of the case that is printed, of a union of several types with fields
 
 	// shown has the paths of the types whose fields other lines have. If it is set, fields are `{…}`.
 	shown map[*node]string
@@ -55,7 +57,7 @@ func fit(n, root *node, bytes int, program bool) (text string, more int) {
 		} else if program { // the type of all parameters
 			l.depth, l.optional = l.depth+1, min(l.optional, optionalShown)
 		}
-		p := &printer{root: root, program: program, limits: l, left: bytes, steps: steps}
+		p := &printer{root: root, program: program, limits: l, left: bytes, steps: steps, whole: bytes == maxListing}
 		isLast := i == len(narrower)-1
 		if isLast {
 			p.left = bytes / 2
@@ -121,11 +123,15 @@ func (p *printer) cases(n *node) (types []string) {
 		case i >= p.values || i > 0 && p.left < 0:
 			return append(types, p.cut(total-i))
 		case isUnion:
+			if p.branch = 0; p.shown != nil && t.isChoice(p.root) {
+				p.branch = i + 1
+			}
 			more = p.cases(branches[i])
+			p.branch = 0
 		case kinds[i] == "object":
-			more = []string{p.object(t)}
+			more = []string{p.object(t) + p.bounds(t, kinds[i])}
 		case kinds[i] == "array":
-			more = []string{p.array(t)}
+			more = []string{p.array(t) + p.bounds(t, kinds[i])}
 		default:
 			more = []string{p.scalar(t, kinds[i])}
 		}
@@ -156,11 +162,12 @@ func (p *printer) scalar(t *node, kind string) string {
 	if kind != "string" && kind != "integer" && kind != "number" || len(format) > maxValue {
 		format = ""
 	}
+	bounds := p.bounds(t, kind)
 	if !p.program {
 		if format != "" {
 			kind += "<" + format + ">"
 		}
-		return p.print(kind)
+		return p.print(kind) + bounds
 	}
 	switch kind {
 	case "integer":
@@ -172,7 +179,7 @@ func (p *printer) scalar(t *node, kind string) string {
 	if format != "" {
 		kind += " /*" + strings.ReplaceAll(format, "*/", "") + "*/"
 	}
-	return p.print(kind)
+	return p.print(kind) + bounds
 }
 
 func (p *printer) array(t *node) string {
@@ -223,15 +230,20 @@ func isGroup(text string) bool {
 
 // object returns the fields of an object, required ones first, and at most so many optional ones.
 func (p *printer) object(t *node) string {
-	names, others := t.ordered(), t.others()
+	names, others, branch := t.ordered(), t.others(), p.branch
+	p.branch = 0
 	switch {
-	case len(names) == 0 && others == nil:
+	case len(names) == 0 && len(others) == 0:
 		return p.print("object")
+	case len(names) == 0 && len(others) == 1 && (!p.whole || others[0].pattern == ""):
+		return "Record<string, " + p.typeOf(others[0].node) + ">"
 	case len(names) == 0:
-		return "Record<string, " + p.typeOf(others) + ">"
 	case p.shown != nil:
 		if path, ok := p.shown[t]; ok {
 			return p.print("{… as " + path + "}")
+		}
+		if branch > 0 {
+			return p.print(fmt.Sprintf("{… case %d}", branch))
 		}
 		return p.print("{…}")
 	case p.depth == 0:
@@ -252,8 +264,12 @@ func (p *printer) object(t *node) string {
 		}
 		fields = append(fields, p.field(name, isRequired, t.at("properties").at(name)))
 	}
-	if others != nil {
-		fields = append(fields, "[key: string]: "+p.typeOf(others))
+	for i, o := range others {
+		if i >= p.values || i > 0 && p.left < 0 {
+			fields = append(fields, p.cut(len(others)-i))
+			break
+		}
+		fields = append(fields, p.print(o.key(p.program)+": ")+p.typeOf(o.node))
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
 }

@@ -143,9 +143,37 @@ func TestWhatCountsLeastGoesFirst(t *testing.T) {
 		b := e.Bounded()
 		left := map[string]int{"names": len(b.DidYouMean), "details": len(b.Details), "rights": len(b.Denied),
 			"effects": len(b.Effects), "changes": len(b.Changes), "earlier": len(b.Earlier)}[part]
-		most := map[string]int{"names": 3, "details": 6, "rights": 3, "effects": 3, "changes": 6, "earlier": 1}[part]
+		most := map[string]int{"names": 3, "details": 11, "rights": 3, "effects": 3, "changes": 6, "earlier": 1}[part]
 		if left == 0 && part != "earlier" || left > most || string(b.Corrected) != string(params) || b.Retry == nil {
 			t.Errorf("of 100 %s %d remain, with %s and %v", part, left, b.Corrected, b.Retry)
+		}
+	}
+}
+
+// TestViolationsAreCounted checks that as many violations as fit are listed and the others counted, also where the error
+// is bounded twice, and that no value with a violation in it is said to be as given.
+func TestViolationsAreCounted(t *testing.T) {
+	long := strings.Repeat("x", 3000)
+	for n := 2; n <= 60; n++ {
+		e := &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("Tool 'a.b' failed: %d violations", n),
+			Template: jsontext.Marshal(map[string]string{"steps": long, "note": long})}
+		for i := range n {
+			at := fmt.Sprintf("/steps/%d/ride", i)
+			e.Details = append(e.Details, host.Detail{Parameter: at, Keyword: "enum", Provided: `string "car"`,
+				Expected: `one of "bus", "tram"`})
+			e.Changes = append(e.Changes, host.Change{From: at, How: "dropped"})
+		}
+		b := e.Bounded().Bounded()
+		listed, more := len(b.Details), 0
+		if last := b.Details[listed-1]; last.Keyword == "more" {
+			listed--
+			_, _ = fmt.Sscanf(last.Expected, "%d more violation", &more)
+		}
+		if listed+more != n || listed < min(n, 8) {
+			t.Errorf("of %d violations %d are listed and %d counted", n, listed, more)
+		}
+		if got := string(b.Template); got != `{"note":"<note: 3.0 kB, as given>","steps":"<steps: 3.0 kB, with what is wrong in it corrected>"}` {
+			t.Errorf("%d violations: the template is %s", n, got)
 		}
 	}
 }

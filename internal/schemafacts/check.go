@@ -2,6 +2,7 @@ package schemafacts
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,6 +54,7 @@ func CheckTiers(t testing.TB, tool *manifest.Tool, two, three *manifest.ToolDocs
 				if !isShown || again.Parameters[i].Description != p.Description {
 					t.Errorf("%s: %s is not described", two.Name, f.Path)
 				}
+			case f.Kind == "bound":
 			case f.Kind == "description":
 				if strings.Contains(shown, f.Name) {
 					descriptions++
@@ -68,7 +70,7 @@ func CheckTiers(t testing.TB, tool *manifest.Tool, two, three *manifest.ToolDocs
 	}
 	signature := manifest.TypedSignature(two.Name, tool)
 	for _, f := range Missing(signature, facts, false) {
-		if f.Kind != "description" {
+		if f.Kind != "description" && f.Kind != "bound" {
 			t.Errorf("%s: the signature neither shows nor counts %s %s: %s", two.Name, f.Kind, f.Path, signature)
 		}
 	}
@@ -92,7 +94,7 @@ func checkWhole(t testing.TB, d *manifest.ToolDocs, params []manifest.Param, fac
 	}
 	text := d.Text()
 	for _, f := range facts {
-		if part := lines[strings.TrimRight(f.Path, "[]*.0123456789")]; strings.Contains(part, f.Value) && f.Kind != "name" {
+		if part := lines[partOf(f.Path)]; strings.Contains(part, f.Value) && f.Kind != "name" {
 			continue // part of a type in one line
 		}
 		path := f.Path
@@ -104,13 +106,19 @@ func checkWhole(t testing.TB, d *manifest.ToolDocs, params []manifest.Param, fac
 		}
 		line, ok := lines[path]
 		if !ok {
-			line, ok = lines[strings.TrimRight(path, "[]*.0123456789")]
+			line, ok = lines[partOf(path)]
 		}
 		if !ok || !strings.Contains(line, f.Value) || !strings.Contains(text, line[:strings.IndexByte(line, '\n')]) {
 			t.Errorf("%s: tier 3 does not show %s %s of %s (%s): %s", d.Name, f.Kind, f.Value, f.Path, path, line)
 		}
 	}
 }
+
+// nameless matches the end of a path to a part of a type that has no name.
+var nameless = regexp.MustCompile(`(\[\d*\]|\.\*|\(case \d+\))+$`)
+
+// partOf returns the path of the property that a value is a part of.
+func partOf(path string) string { return nameless.ReplaceAllString(path, "") }
 
 // elsewhere returns the path of the same field where its type is described: "b.x" is "a.x" if b is {… as a}.
 func elsewhere(path string, types map[string]string) string {

@@ -14,7 +14,7 @@ import (
 type Fact struct {
 	Path  string // "where[].op"
 	Name  string // "op"
-	Kind  string // "name", "value", "format" or "description"
+	Kind  string // "name", "value", "format", "description" or "bound"
 	Value string
 }
 
@@ -112,11 +112,22 @@ func (r *reader) parts(path string, v any, depth int) {
 	if format, ok := s["format"].(string); ok && path != "" {
 		r.add(path, "format", format)
 	}
+	for _, key := range bounds {
+		if raw, err := json.Marshal(s[key]); s[key] != nil && err == nil && path != "" {
+			r.add(path, "bound", strings.Trim(string(raw), `"`))
+		}
+	}
 	props, _ := s["properties"].(map[string]any)
 	if props == nil {
 		for _, key := range []string{"anyOf", "oneOf"} {
-			for _, branch := range list(s[key]) {
-				r.parts(path, branch, depth)
+			branches := list(s[key])
+			objects := slices.DeleteFunc(slices.Clone(branches), func(v any) bool { return r.resolve(v)["type"] != "object" })
+			for i, branch := range branches {
+				if at := path; len(objects) > 1 {
+					r.parts(fmt.Sprintf("%s(case %d)", at, i+1), branch, depth)
+				} else {
+					r.parts(at, branch, depth)
+				}
 			}
 		}
 	}
@@ -137,14 +148,32 @@ func (r *reader) parts(path string, v any, depth int) {
 	if items, ok := s["items"].(map[string]any); ok {
 		r.parts(path+"[]", items, depth)
 	}
+	patterns, _ := s["patternProperties"].(map[string]any)
+	for pattern, of := range patterns {
+		if path != "" {
+			r.add(path, "bound", pattern)
+			r.parts(path+".*", of, depth)
+		}
+	}
+	if names, ok := s["propertyNames"].(map[string]any); ok && path != "" {
+		r.add(path, "bound", names["pattern"].(string))
+	}
 	if others, ok := s["additionalProperties"].(map[string]any); ok && path != "" {
 		r.parts(path+".*", others, depth)
 	}
 }
 
+// bounds are the keywords that bound values, as far as [Random] writes them.
+var bounds = []string{"minimum", "maximum", "exclusiveMinimum", "multipleOf", "minLength", "maxLength", "pattern",
+	"minItems", "maxItems", "minProperties"}
+
 // Random returns a schema of parameters with objects, lists, maps, tuples, unions, references and long enums.
-func Random(r *rand.Rand) json.RawMessage {
-	g := &generator{r: r}
+func Random(r *rand.Rand) json.RawMessage { return random(&generator{r: r}) }
+
+// Bounded returns a schema as [Random] does, with bounds of values, counts and names besides. Few values are valid.
+func Bounded(r *rand.Rand) json.RawMessage { return random(&generator{r: r, isBounded: true}) }
+
+func random(g *generator) json.RawMessage {
 	root := g.object(4)
 	children := map[string]any{"type": "array", "items": map[string]any{"$ref": "#/$defs/tree"}}
 	root["$defs"] = map[string]any{"kind": g.schema(0), "tree": map[string]any{
@@ -157,6 +186,8 @@ func Random(r *rand.Rand) json.RawMessage {
 type generator struct {
 	r *rand.Rand
 	n int // names are unique, so that a text is searched for them
+
+	isBounded bool
 }
 
 func (g *generator) name() string { g.n++; return fmt.Sprintf("n%dx", g.n) }
@@ -176,7 +207,10 @@ func (g *generator) object(depth int) map[string]any {
 
 func (g *generator) schema(depth int) map[string]any {
 	s := map[string]any{}
-	kind := g.r.IntN(11)
+	kind := g.r.IntN(13)
+	if g.isBounded {
+		kind = g.r.IntN(15)
+	}
 	if depth <= 0 {
 		kind = g.r.IntN(4)
 	}
@@ -205,9 +239,41 @@ func (g *generator) schema(depth int) map[string]any {
 		s["$ref"] = []string{"#/$defs/kind", "#/$defs/tree"}[g.r.IntN(2)]
 	case 10:
 		s = g.object(depth)
+	case 13, 14:
+		s["type"], s["additionalProperties"] = "object", g.schema(0)
+		s["propertyNames"] = map[string]any{"pattern": "^" + g.name()}
+		if kind == 14 {
+			s = map[string]any{"type": "object", "minProperties": g.number(),
+				"patternProperties": map[string]any{"^" + g.name(): g.schema(depth - 1)}}
+		}
+	case 11:
+		s["type"], s["items"] = "array", map[string]any{"anyOf": []any{g.object(1), g.schema(0), g.object(1)}}
+	case 12:
+		s["oneOf"] = []any{g.object(1), g.object(1)}
 	}
+	g.bound(s)
 	if g.r.IntN(2) == 0 {
 		s["description"] = "About " + g.name() + "."
 	}
 	return s
+}
+
+// number returns a number that no other part of the schema has.
+func (g *generator) number() int { g.n++; return 7000 + g.n }
+
+// bound adds bounds to some schemas of numbers, texts and lists.
+func (g *generator) bound(s map[string]any) {
+	if !g.isBounded || g.r.IntN(2) == 0 || s["enum"] != nil || s["default"] != nil {
+		return
+	}
+	switch s["type"] {
+	case "integer", "number":
+		s[[]string{"minimum", "exclusiveMinimum", "multipleOf"}[g.r.IntN(3)]], s["maximum"] = g.number(), g.number()
+	case "string":
+		if s["minLength"], s["pattern"] = g.number(), "^"+g.name(); g.r.IntN(2) == 0 {
+			s["maxLength"] = g.number()
+		}
+	case "array":
+		s["minItems"], s["maxItems"] = g.number(), g.number()
+	}
 }

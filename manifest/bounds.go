@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest/spelling"
+)
+
+// boundKeywords are the keywords that bound values of a type, in the order in which their words are shown.
+var boundKeywords = []struct{ kinds, key, words string }{
+	{"integer number", "minimum", ">= %s"},
+	{"integer number", "exclusiveMinimum", "> %s"},
+	{"integer number", "maximum", "<= %s"},
+	{"integer number", "exclusiveMaximum", "< %s"},
+	{"integer number", "multipleOf", "a multiple of %s"},
+	{"string", "pattern", "matching %s"},
+}
+
+// countKeywords are the keywords that bound how many parts the values of a type have.
+var countKeywords = map[string][3]string{
+	"string": {"minLength", "maxLength", "character"}, "array": {"minItems", "maxItems", "item"},
+	"object": {"minProperties", "maxProperties", "property"},
+}
+
+// bounds returns what a schema says of the values of one type beside their parts, as " (>= 1, <= 9)", where the type is
+// shown whole; else "".
+func (p *printer) bounds(t *node, kind string) string {
+	if !p.whole {
+		return ""
+	}
+	switch text := strings.Join(boundWords(t, kind, false), ", "); {
+	case text == "":
+		return ""
+	case p.program:
+		return p.print(" /* " + strings.ReplaceAll(text, "*/", "* /") + " */")
+	default:
+		return p.print(" (" + text + ")")
+	}
+}
+
+// boundWords returns what a schema says of the values of one type beside their parts; for the portable form without what
+// that can say.
+func boundWords(t *node, kind string, isPortable bool) (words []string) {
+	keys := countKeywords[kind]
+	if !isPortable || portableKeywords[keys[0]] == "" {
+		words = countWords(t, keys)
+	}
+	for _, k := range boundKeywords {
+		isSaid := isPortable && portableKeywords[k.key] != ""
+		if v := t.at(k.key); v != nil && !isSaid && strings.Contains(k.kinds, kind) {
+			text := string(shownJSON(v.raw))
+			if k.key == "pattern" {
+				text = CleanLine(t.text(k.key))
+			}
+			words = append(words, fmt.Sprintf(k.words, text))
+		}
+	}
+	switch kind {
+	case "array":
+		if string(t.value("uniqueItems")) == "true" {
+			words = append(words, "no duplicates")
+		}
+	case "object":
+		names := t.at("propertyNames")
+		of := boundWords(names, "string", false)
+		if values := names.enum(); len(values) > 0 {
+			of = []string{join(values, len(values))}
+		}
+		if len(of) > 0 {
+			words = append(words, "names "+strings.Join(of, ", "))
+		}
+		for _, name := range t.at("dependentRequired").names() {
+			needed := strings.Join(t.at("dependentRequired").strings(name), ", ")
+			words = append(words, CleanLine(name+" needs "+needed))
+		}
+		words = append(words, alternatives(t)...)
+	}
+	return words
+}
+
+// countWords says how many parts a value has: "1 to 5 items".
+func countWords(t *node, keys [3]string) []string {
+	number := func(key string) (n int, ok bool) { return memberOf[int](t, key), t.has(key) }
+	least, hasLeast := number(keys[0])
+	most, hasMost := number(keys[1])
+	switch {
+	case hasLeast && hasMost && least == most:
+		return []string{"exactly " + spelling.Plural(least, keys[2])}
+	case hasLeast && hasMost:
+		return []string{fmt.Sprintf("%d to %s", least, spelling.Plural(most, keys[2]))}
+	case hasLeast:
+		return []string{"at least " + spelling.Plural(least, keys[2])}
+	case hasMost:
+		return []string{"at most " + spelling.Plural(most, keys[2])}
+	}
+	return nil
+}
+
+// alternatives says which properties an object needs one or several of: "needs id or name".
+func alternatives(t *node) []string {
+	needed := lists.Map(t.branches(), func(branch *node) string {
+		return strings.Join(branch.strings("required"), " and ")
+	})
+	if !t.has("properties") || strings.Join(needed, "") == "" {
+		return nil
+	}
+	return []string{"needs " + CleanLine(strings.Join(lists.Filter(needed, func(s string) bool { return s != "" }), " or "))}
+}
