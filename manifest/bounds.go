@@ -40,8 +40,8 @@ func (p *printer) bounds(t *node, kind string) string {
 	}
 }
 
-// boundWords returns what a schema says of the values of one type beside their parts; for the portable form without what
-// that can say.
+// boundWords returns what a schema says of the values of one type beside their parts; for the portable form without
+// what that can say.
 func boundWords(t *node, kind string, isPortable bool) (words []string) {
 	keys := countKeywords[kind]
 	if !isPortable || portableKeywords[keys[0]] == "" {
@@ -106,5 +106,6 @@ func alternatives(t *node) []string {
 	if !t.has("properties") || strings.Join(needed, "") == "" {
 		return nil
 	}
-	return []string{"needs " + CleanLine(strings.Join(lists.Filter(needed, func(s string) bool { return s != "" }), " or "))}
+	needed = lists.Filter(needed, func(s string) bool { return s != "" })
+	return []string{"needs " + CleanLine(strings.Join(needed, " or "))}
 }

@@ -433,20 +433,36 @@ func setAt(object map[string]any, steps []string, value any) {
 // maxAbout bounds the description of a value in a template, in bytes.
 const maxAbout = 80
 
+// aboutEnds are what a description of a value ends before: a sentence, a remark or an example follows.
+var aboutEnds = []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", ", for example", " for example",
+	", for instance"}
+
 // holeOf returns what a template of a tool has in the place of a missing value: "<url: string, the page to open>". It
 // leaves out examples in the description, so that none is taken for the value. The tool may be nil.
 func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	return func(at, name, words, about string) string {
 		text := "<" + name + ": " + expected(t, at, words)
 		about = manifest.CleanLine(about)
-		for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
+		for _, end := range aboutEnds {
 			about, _, _ = strings.Cut(about, end)
 		}
-		if about = strings.TrimSuffix(manifest.Clip(about, maxAbout), "."); about != "" {
+		if about = strings.TrimRight(wholeClause(about), " .,;:"); about != "" {
 			text += ", " + about
 		}
 		return manifest.CleanLine(text) + ">"
 	}
+}
+
+// wholeClause cuts a text of more than maxAbout bytes at the end of a clause, or of a word if it has none.
+func wholeClause(text string) string {
+	if len(text) <= maxAbout {
+		return text
+	}
+	short := manifest.Clip(text, maxAbout)
+	if end := strings.LastIndexAny(short, ",;"); end > 0 {
+		return short[:end]
+	}
+	return short
 }
 
 // expected returns what a tool expects at a pointer into its parameters: in words, or as documentation shows it if it

@@ -78,12 +78,13 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 		if len(p.Queries) > 1 {
 			fmt.Fprintf(&b, "// %s\n", query)
 		}
-		if at, ok := m.named(query); ok {
+		if at, tier, ok := m.named(query); ok {
 			asCode := host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(at.Tool)) })
-			d, err := m.host.Describe(asCode, c, at.Name(), manifest.Tier2)
+			d, err := m.host.Describe(asCode, c, at.Name(), tier)
 			if err != nil {
 				return nil, err
 			}
+			d.Deeper = searchTools + ` "` + at.Name() + wholeDocs + `"`
 			b.WriteString(d.TypeScript(at.Tool) + "\n")
 			continue
 		}
@@ -119,14 +120,21 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 	return textResult(b.String(), slices.Compact(warnings)), nil
 }
 
-// named returns the tool whose whole name a query is, as a program or a list spells it.
-func (m *modeServer) named(query string) (host.Address, bool) {
+// wholeDocs after the name of a tool asks for all of its documentation.
+const wholeDocs = " tier 3"
+
+// named returns the tool whose whole name a query is, as a program or a list spells it, and the tier that it asks for.
+func (m *modeServer) named(query string) (at host.Address, tier int, ok bool) {
+	tier = manifest.Tier2
+	if whole, found := strings.CutSuffix(query, wholeDocs); found {
+		query, tier = whole, manifest.Tier3
+	}
 	name := m.names.Qualified(strings.TrimPrefix(strings.TrimSuffix(query, "()"), "tools."))
 	if !strings.ContainsAny(name, "._") {
-		return host.Address{}, false
+		return at, tier, false
 	}
-	at, ok := m.names.Find(name)
-	return at, ok && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
+	at, ok = m.names.Find(name)
+	return at, tier, ok && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
 }
 
 // unusual says what speaks against a hit.
@@ -158,7 +166,11 @@ func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
 	case host.OpList:
 		return search(strings.ReplaceAll(s.Tool, ".", " ")), s.Tool != ""
 	case host.OpDescribe, host.OpPlan:
-		return search(s.Tool), s.Tool != codeTool // a failed program is no reason to read how programs are run
+		query := s.Tool
+		if s.Options.Tier == manifest.Tier3 {
+			query += wholeDocs
+		}
+		return search(query), s.Tool != codeTool // a failed program is no reason to read how programs are run
 	case host.OpCall:
 		if w.mustChoose(s) {
 			return search(s.Tool), true

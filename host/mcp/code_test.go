@@ -69,6 +69,7 @@ func TestCodeMode(t *testing.T) {
 			[]string{"/**\n * ", "@param p.title", "@example await tools.shop.add({", " */\ntools.shop.add("},
 			"//"},
 		{[]string{"tools.shop.add"}, []string{"/**"}, "//"},
+		{[]string{"shop.add tier 3"}, []string{"/**", "@param p.title", " */\ntools.shop.add("}, "tier 3"},
 		{[]string{"shop__add"}, []string{"/**"}, "//"},
 	} {
 		arguments, _ := json.Marshal(map[string][]string{"queries": c.queries})
@@ -88,6 +89,9 @@ func TestCodeMode(t *testing.T) {
 	r, text := call(t, s, "search_tools", `{"query":"add an item"}`)
 	if !r.IsError || !strings.Contains(text, `"next":[{"tool":"search_tools","arguments":{"queries":["add an item"]}}]`) {
 		t.Errorf("another name: %s", text)
+	}
+	if r, text = call(t, s, "describe_tool", `{"name":"shop.add","again":true}`); r.IsError {
+		t.Errorf("again: %s", text)
 	}
 	if r, text = call(t, s, "run_code", `{"source":"return 1","options":{"timeout":"soon"}}`); !r.IsError ||
 		!strings.Contains(text, "invalid_args") {
@@ -110,7 +114,8 @@ func TestCodeSteps(t *testing.T) {
 		{tea, `{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"})"}}`},
 		{tea.At(host.Place{Target: "a"}),
 			`{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"}, {\"target\":\"a\"})"}}`},
-		{host.DescribeStep("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
+		{host.DescribeStep("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add tier 3"]}}`},
+		{host.DescribeStep("shop.add", 2), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
 		{host.DescribeStep("js.run", 2), ""},
 		{host.Step{Op: host.OpCall, Tool: "js.run", Params: json.RawMessage(`{"source":"return 1"}`),
 			Options: host.StepOptions{Timeout: 8 * time.Second}},

@@ -79,7 +79,7 @@ func metaTools() []metaTool {
 			`"x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
-			`"max_tokens":{"type":"integer","minimum":1}},` +
+			`"max_tokens":{"type":"integer","minimum":1},"again":{"type":"boolean"}},` +
 			`"required":["name"],"additionalProperties":false}`, true, taking((*modeServer).describeTool)},
 		{planCall, "List the calls that come before a call",
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
@@ -96,10 +96,12 @@ func metaTools() []metaTool {
 	}
 }
 
-// listedSchema returns a meta-tool's schema without what a model need not read.
+// listedSchema returns a meta-tool's schema without what a model need not read: documentation is sent whole each time,
+// so that again changes nothing.
 func (t metaTool) listedSchema() json.RawMessage {
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
-		return pointer == "/additionalProperties" || strings.HasSuffix(pointer, "/x-aliases") ||
+		return pointer == "/additionalProperties" || pointer == "/properties/again" ||
+			strings.HasSuffix(pointer, "/x-aliases") ||
 			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
 	})
 }

@@ -2,10 +2,10 @@ package schemafacts
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -115,10 +115,10 @@ func checkWhole(t testing.TB, d *manifest.ToolDocs, params []manifest.Param, fac
 }
 
 // nameless matches the end of a path to a part of a type that has no name.
-var nameless = regexp.MustCompile(`(\[\d*\]|\.\*|\(case \d+\))+$`)
+var nameless = lazy.Pattern(`(\[\d*\]|\.\*|\(case \d+\))+$`)
 
 // partOf returns the path of the property that a value is a part of.
-func partOf(path string) string { return nameless.ReplaceAllString(path, "") }
+func partOf(path string) string { return nameless().ReplaceAllString(path, "") }
 
 // elsewhere returns the path of the same field where its type is described: "b.x" is "a.x" if b is {… as a}.
 func elsewhere(path string, types map[string]string) string {

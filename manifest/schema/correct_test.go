@@ -206,8 +206,8 @@ func TestCorrectStaysInTheBranchThatWasMeant(t *testing.T) {
 			properties, required := map[string]any{}, []any{}
 			for p := range 1 + rnd.IntN(3) {
 				name := fmt.Sprintf("%c%cx%d", 'a'+b, 'k'+5*b, p)
-				properties[name] = []any{map[string]any{"type": "integer", "maximum": 5}, map[string]any{"enum": []any{"on", "off"}},
-					map[string]any{"type": "string"}}[rnd.IntN(3)]
+				properties[name] = []any{map[string]any{"type": "integer", "maximum": 5}, map[string]any{"type": "string"},
+					map[string]any{"enum": []any{"on", "off"}}}[rnd.IntN(3)]
 				if rnd.IntN(2) == 0 {
 					required = append(required, name)
 				}
