@@ -10,7 +10,7 @@ func TestHolesEndAtAClause(t *testing.T) {
 		"What it is. And more":         "<f: string, What it is>",
 		"":                             "<f: string>",
 		"The name of the column that is read, which the table must have, and which no other row of it names": "<f: string, " +
-			"The name of the column that is read>",
+			"The name of the column that is read, which the table must have>",
 	} {
 		if got := holeOf(nil)("/f", "f", "string", about); got != want {
 			t.Errorf("%s: %s", about, got)

@@ -172,7 +172,8 @@ func TestViolationsAreCounted(t *testing.T) {
 		if listed+more != n || listed < min(n, 8) {
 			t.Errorf("of %d violations %d are listed and %d counted", n, listed, more)
 		}
-		want := `{"note":"<note: 3.0 kB, as given>","steps":"<steps: 3.0 kB, with what is wrong in it corrected>"}`
+		want := `{"note":"<note: 3.0 kB, as given>",` +
+			`"steps":"<steps: 3.0 kB, with what is wrong in it corrected>"}`
 		if got := string(b.Template); got != want {
 			t.Errorf("%d violations: the template is %s", n, got)
 		}

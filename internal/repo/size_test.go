@@ -21,27 +21,27 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                        787,  // the plugin page; rules of origins
-	"manifest":                 9974, // names of built-in plugins; lists and objects in each other's place
-	"host/call":                2713, // rules for the parts of a call; files that a tool makes; what marks texts, and back
-	"host/overlay":             530,  // the edits themselves, from host
+	".":                        787,   // the plugin page; rules of origins
+	"manifest":                 10220, // lists and objects in each other's place; bounds in tier 3; branches of unions
+	"host/call":                2713,  // rules for the parts of a call; files that a tool makes; what marks texts, and back
+	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              182,
 	"host/redact":              558,  // blocks of content, from host; all texts of errors
 	"host/session":             466,  // names of sessions and media types of results, from host
-	"host":                     1856, // what a call acted on; a client's roots
+	"host":                     1906, // what a call acted on; a client's roots; violations that are left out are counted
 	"host/policy":              3063, // what has no effect on built-in plugins; certificates and logins of origins
 	"host/egress":              817,
 	"host/protect":             768,   // times of files, from host
 	"host/internal/index":      3332,  // the file of merged segments, which host had
 	"host/record":              1822,  // what a call acted on
-	"host/mcp":                 4296,  // as the package below; the prepared list; options; roots of clients
+	"host/mcp":                 4307,  // as the package below; the prepared list; roots of clients; tier 3 in mode code
 	"host/wasm":                10169, // compilations ahead of calls; four packages more, each with its imports
 	"host/learn":               4073,  // the evaluation of searches; imports host/overlay, host/commandline
 	"host/docs":                923,
 	"host/signature":           350,
 	"host/oci":                 1013,
 	"host/jq":                  306,  // the filter that runs in the sandbox
-	"host/advice":              1697, // corrections; documentation and its limit, from host; contexts; letters
+	"host/advice":              1751, // corrections; documentation and its limit, from host; contexts; holes
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"plugins":                  1786,
 	"sdk":                      1784,
 	"cmd":                      13113, // subjects; addresses; imports; signals of servers; texts in files
-	"internal":                 1194,  // plugins for tests
+	"internal":                 1253,  // plugins for tests; schemas with bounds
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            8,     // a pattern compiled on first use, which four rooms had
@@ -81,6 +81,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
+	"manifest/schema": {3082, 11}, // which branch of a union was meant
 }
 
 // longest has the functions with more lines than maxFunction.
