@@ -150,8 +150,8 @@ func TestWhatCountsLeastGoesFirst(t *testing.T) {
 	}
 }
 
-// TestViolationsAreCounted checks that as many violations as fit are listed and the others counted, also where the error
-// is bounded twice, and that no value with a violation in it is said to be as given.
+// TestViolationsAreCounted checks that as many violations as fit are listed and the others counted, also where it is
+// bounded twice, and that no value with a violation in it is said to be as given.
 func TestViolationsAreCounted(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	for n := 2; n <= 60; n++ {
