@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        787,   // the plugin page; rules of origins
 	"manifest":                 10220, // lists and objects in each other's place; bounds in tier 3; branches of unions
-	"host/call":                2713,  // lists and objects in each other's place; tier 3; branches of unions
+	"host/call":                2713,  // rules for the parts of a call; files that a tool makes; what marks texts, back
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              182,
 	"host/redact":              558,  // blocks of content, from host; all texts of errors
