@@ -1130,21 +1130,61 @@ const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "
 const gaps = ["", " ", "\n", "\n\n"];
 const boilerplate = set("navigation banner contentinfo complementary search");
 
-// mainPart returns what holds the main content of the document.
+// weigh returns how many characters of text each element has: [all, in links to other pages, what is not aside]. Aside is
+// what stands around the main content: by its role, or because it consists of links.
+function weigh(withLinks) {
+	const sums = new Map(), here = location.href.split("#")[0];
+	const isAside = (el, [all, linked]) => boilerplate.has(role(el)) || withLinks && linked > all * 0.6 &&
+		/^(ul|ol|dl|table|div|p|section)$/.test(tag(el)) && queryAll(el, "a[href]").length > 2;
+	for (const el of allElements().reverse()) { // what is in an element comes before it
+		const own = sums.get(el) || [0, 0, 0], up = parent(el), around = sums.get(up) || [0, 0, 0];
+		for (const node of shownChildren(el)) {
+			const size = nodeType(node) === 3 && visible(el) ? clean(data(node)).length : 0;
+			own[0] += size;
+			own[2] += size;
+		}
+		if (tag(el) === "a" && isHTML(el) && el.href && el.href.split("#")[0] !== here) own[1] = own[0];
+		own.aside = isAside(el, own);
+		sums.set(el, own);
+		sums.set(up, [around[0] + own[0], around[1] + own[1], around[2] + (own.aside ? 0 : own[2])]);
+	}
+	return sums;
+}
+
+// mainPart returns what holds the main content of the document, what weigh says of it, and what is left out: {top, sums,
+// left}.
 function mainPart() {
-	for (const css of ["main,[role=main]", "article"]) {
-		const all = [...queryDocument(document, css)].filter(inTree);
-		if (all.length) return all.reduce((a, b) => textContent(b).length > textContent(a).length ? b : a);
+	const longest = (css) => [...queryDocument(document, css)].filter(inTree)
+		.reduce((a, b) => !a || textContent(b).length > textContent(a).length ? b : a, null);
+	const declared = longest("main,[role=main]"), root = rootElement();
+	let sums = weigh(!declared);
+	const weight = (el) => sums.get(el) || [0, 0, 0], said = (el) => weight(el)[2];
+	if (said(root) < weight(root)[1]) sums = weigh(false); // links are what the page is about
+	const article = longest("article"), least = article ? 0.5 : 0.75, heading = query(root, "h1");
+	let top = declared || article;
+	if (!top) { // what holds most of the paragraphs, with the heading
+		const paragraphs = new Map();
+		for (const el of queryDocument(document, "p,pre,blockquote")) {
+			let size = inTree(el) ? textContent(el).length : 0;
+			for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) paragraphs.set(at, (paragraphs.get(at) || 0) + size);
+		}
+		const [best] = [...paragraphs].sort((a, b) => b[1] - a[1]).map(([el]) => el);
+		top = best || root;
+		for (let at = best; at && tag(at) !== "body"; at = parent(at)) if (!heading || contains(at, heading)) { top = at; break; }
 	}
-	// Otherwise it is what holds most of the paragraphs, with the heading.
-	const sums = new Map(), heading = query(rootElement(), "h1");
-	for (const el of queryDocument(document, "p,pre,blockquote")) {
-		let size = inTree(el) ? textContent(el).length : 0;
-		for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) sums.set(at, (sums.get(at) || 0) + size);
+	if (!declared) { // content may be in several places: the main part has most of it, and the heading beside it
+		while (parent(top) && said(top) < said(root) * least) top = parent(top);
+		let beside = top;
+		while (heading && beside && !contains(beside, heading)) beside = parent(beside);
+		if (beside && said(beside) < said(top) * 1.1) top = beside;
 	}
-	const [best] = [...sums].sort((a, b) => b[1] - a[1]).map(([el]) => el);
-	for (let at = best; at && tag(at) !== "body"; at = parent(at)) if (!heading || contains(at, heading)) return at;
-	return best || rootElement();
+	const left = [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
+		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
+	if (!declared && top !== article) left.push(...around(top));
+	if ([...sums].some(([el, own]) => own.aside && !boilerplate.has(role(el)) && within(top, el))) left.push("lists of links");
+	const [all] = weight(root), share = all && Math.round(100 - 100 * said(top) / all);
+	if (left.length || share) left.push(`in all ${share || "less than 1"} % of the text (without main)`);
+	return {top, sums, left: [...new Set(left)]};
 }
 
 // around names what stands around the main content where no role tells it.
@@ -1184,7 +1224,8 @@ const isLayout = (table) => matches(table, "[role=none],[role=presentation]") ||
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
 // does not fit is not read. main leaves out what stands around the main content: {left}.
 function text({max_tokens = 2000, focus = "", main = false} = {}) {
-	let top = main ? mainPart() : rootElement();
+	const aside = main ? mainPart() : {left: []};
+	let top = aside.top || rootElement();
 	if (focus) {
 		const found = one({ref: focus});
 		if (found.failure) return found;
@@ -1292,7 +1333,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			const all = mark + edge + words + edge + mark;
 			return words && put(link && clean(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
 		}
-		if (main && el !== top && boilerplate.has(role(el))) return;
+		if (main && el !== top && aside.sums.get(el)?.aside) return;
 		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (attribute(el, "aria-level") || 2);
 		const block = level || /^(block|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
 			s.position !== "absolute";
@@ -1319,11 +1360,8 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 	let size = budget, end = out.length;
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
 	const all = full ? Math.max(out.length + 1, textIn(top).length) : out.length;
-	const left = !main ? [] : [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
-		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
-	if (main && !matches(top, "main,[role=main],article")) left.push(...around(top));
 	return {type: contentType(document), text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top),
-		left: [...new Set(left)]};
+		left: aside.left};
 }
 
 // ---- What a locator finds
