@@ -23,13 +23,19 @@ console.log(JSON.stringify(har.log.entries));`
 type harEntry struct {
 	Time    float64
 	Frame   string `json:"_frame"`
+	Error   string `json:"_error"`
 	Request struct {
 		URL      string
-		PostData struct{ MimeType, Text string }
+		PostData struct {
+			MimeType, Text, Comment string
+			Encoding                string `json:"_encoding"`
+		}
 	}
 	Response struct {
 		Status      int
 		RedirectURL string
+		HeadersSize int
+		BodySize    int
 		Content     struct {
 			Size                    int
 			Text, Encoding, Comment string
@@ -53,12 +59,20 @@ func TestHAR(t *testing.T) {
 			_, _ = w.Write([]byte{0x89, 'P', 'N', 'G', 0, 1, 2})
 		case "/moved":
 			http.Redirect(w, r, "/echo?token=hidden", http.StatusFound)
+		case "/gone.js", "/gone.css":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "nothing here\n")
 		case "/missing":
 			http.Error(w, "nothing here", http.StatusNotFound)
 		case "/empty":
 			w.WriteHeader(http.StatusNoContent)
 		case "/cut":
 			panic(http.ErrAbortHandler)
+		case "/events":
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: 1\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		case "/large":
 			_, _ = io.WriteString(w, strings.Repeat("0123456789abcdef", 5<<16))
 		case "/near", "/far":
@@ -66,10 +80,12 @@ func TestHAR(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `<script>fetch("/echo?from=%s")</script>`, r.URL.Path[1:])
 		default:
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = fmt.Fprintf(w, `<title>HAR</title><iframe src=/near></iframe><iframe src="%s/far"></iframe><script>(async () => {
+			_, _ = fmt.Fprintf(w, `<title>HAR</title><script src=/gone.js></script><link rel=stylesheet href=/gone.css><iframe src=/near></iframe><iframe src="%s/far"></iframe><script>(async () => {
 				const get = (...a) => fetch(...a).then(r => r.text()).catch(() => 0);
 				await get("/echo?text", {method: "POST", body: "sent ü", headers: {"Content-Type": "text/x-own"}});
 				await get("/echo?form", {method: "POST", body: new URLSearchParams({a: "1 2"})});
+				await get("/echo?binary", {method: "POST", body: new Uint8Array([0, 255, 254])});
+				new EventSource("/events").onmessage = (e) => e.target.close();
 				for (const path of ["/bytes", "/moved", "/missing", "/empty", "/cut", "/large"]) await get(path);
 				await (await fetch("/echo?blob")).blob();
 				document.title = "Done"; })()</script>`, far)
@@ -90,7 +106,7 @@ func TestHAR(t *testing.T) {
 	if err != nil {
 		t.Fatal(exit(err))
 	}
-	if r.LeftOut != "bodies of 2 requests: the comments in their entries say why" {
+	if r.LeftOut != "bodies of 5 requests: the comments in their entries say why" {
 		t.Errorf("left out: %q", r.LeftOut)
 	}
 	var entries []harEntry
@@ -104,11 +120,15 @@ func TestHAR(t *testing.T) {
 	}{
 		{"/echo?text", `200 [text/x-own: sent ü] [got sent ü]`, 11},
 		{"/echo?form", `200 [application/x-www-form-urlencoded;charset=UTF-8: a=1+2] [got a=1+2]`, 9},
+		{"/echo?binary", `200 [: base64 AP/+] [base64 ` + base64.StdEncoding.EncodeToString([]byte("got \x00\xff\xfe")) + `]`, 7},
 		{"/bytes", `200 [base64 ` + png + `]`, 7},
 		{"/moved", `302 to /echo?token=[redacted]`, -1},
 		{"/echo?token=[redacted]", `200 [got ]`, 4},
 		{"/missing", "404 [nothing here\n]", 13},
-		{"/empty", `204`, -1},
+		{"/gone.js", "404 the page cancelled the request before all of the body had come", 13},
+		{"/gone.css", "404 the page cancelled the request before all of the body had come", 13},
+		{"/events", "200 the page cancelled the request before all of the body had come", -1},
+		{"/empty", `204`, 0},
 		{"/cut", `0`, 0},
 		{"/large", `200 the browser no longer has the body of the response`, -1},
 		{"/echo?blob", `200 the browser has not kept the body: the page took it as a file`, -1},
@@ -125,7 +145,7 @@ func TestHAR(t *testing.T) {
 			content := e.Response.Content
 			got, size = fmt.Sprint(e.Response.Status), content.Size
 			if sent := e.Request.PostData; sent.Text != "" {
-				got += " [" + sent.MimeType + ": " + sent.Text + "]"
+				got += " [" + sent.MimeType + ": " + strings.TrimLeft(sent.Encoding+" ", " ") + sent.Text + "]"
 			}
 			if content.Text != "" {
 				got += " [" + strings.TrimLeft(content.Encoding+" ", " ") + content.Text + "]"
@@ -138,6 +158,10 @@ func TestHAR(t *testing.T) {
 			}
 			if e.Frame != "" {
 				got += " in " + e.Frame
+			}
+			if at := e.Response; at.Status != 0 && (e.Error != "" || at.HeadersSize < 50 || content.Text != "" &&
+				content.Encoding == "" && at.BodySize != content.Size) {
+				t.Errorf("%s: error %q, %d bytes of headers, %d of the body", test.url, e.Error, at.HeadersSize, at.BodySize)
 			}
 			p := e.Timings
 			sum := max(p.Blocked, 0) + max(p.DNS, 0) + max(p.Connect, 0) + p.Send + p.Wait + p.Receive

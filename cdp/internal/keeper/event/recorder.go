@@ -137,11 +137,11 @@ type Frame struct {
 	Sent   bool
 	Time   float64 // in seconds, on the browser's clock
 	Opcode int     // 1 for text; other data is in Base64
-	Data   string  // at most maxFrame bytes
+	Data   string  // at most MaxFrame bytes
 }
 
-// Of each of the newest sockets of a target the last messages are kept.
-const maxSockets, maxFrames, maxFrame = 20, 20, 1024
+// MaxFrames is how many messages of each of the newest sockets of a target are kept, MaxFrame how many bytes of one.
+const maxSockets, MaxFrames, MaxFrame = 20, 20, 1024
 
 // addFrame keeps a message of a WebSocket.
 func (a *activity) addFrame(id string, sent bool, params json.RawMessage) {
@@ -159,10 +159,10 @@ func (a *activity) addFrame(id string, sent bool, params json.RawMessage) {
 	}
 	_ = json.Unmarshal(params, &p)
 	s, data := a.sockets[at], p.Response.Data
-	if len(data) > maxFrame {
-		data = strings.ToValidUTF8(data[:maxFrame], "") + "…"
+	if len(data) > MaxFrame {
+		data = strings.ToValidUTF8(data[:MaxFrame], "") + "…"
 	}
-	s.frames = append(s.frames[max(0, len(s.frames)-maxFrames+1):], Frame{sent, p.Timestamp, p.Response.Opcode,
+	s.frames = append(s.frames[max(0, len(s.frames)-MaxFrames+1):], Frame{sent, p.Timestamp, p.Response.Opcode,
 		strings.Clone(data)})
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
@@ -82,7 +84,7 @@ func queryOf(address string) []pair {
 // harOf returns exchanges in the format HAR 1.2, without cookies and what else opens something. Bodies are as they are;
 // the browser keeps a few MiB of them. leftOut says how many it has not kept.
 func harOf(v *page.Visit, all []*exchange, bodies bool) (har any, leftOut string) {
-	entries, missing := []page.Object{}, 0
+	entries, missing, cut := []page.Object{}, 0, false
 	for _, x := range all {
 		var sent, received body
 		if bodies {
@@ -91,10 +93,21 @@ func harOf(v *page.Visit, all []*exchange, bodies bool) (har any, leftOut string
 		if sent.missing+received.missing != "" {
 			missing++
 		}
-		entries = append(entries, x.harEntry(v, sent, received))
+		entry := x.harEntry(v, sent, received)
+		if x.isSocket() {
+			frames := v.Keeper.Events.Frames(x.target, x.requestID)
+			entry["_webSocketMessages"] = x.messages(frames, bodies)
+			cut = cut || len(frames) >= event.MaxFrames ||
+				slices.ContainsFunc(frames, func(f event.Frame) bool { return strings.HasSuffix(f.Data, "…") })
+		}
+		entries = append(entries, entry)
 	}
 	if missing > 0 {
 		leftOut = fmt.Sprintf("bodies of %d requests: the comments in their entries say why", missing)
+	}
+	if cut {
+		leftOut = strings.TrimPrefix(leftOut+fmt.Sprintf("; messages of WebSockets before the last %d, and what of one is "+
+			"beyond %d bytes", event.MaxFrames, event.MaxFrame), "; ")
 	}
 	return page.Object{"log": page.Object{"version": "1.2", "creator": page.Object{"name": "parley page", "version": "1"},
 		"entries": entries}}, leftOut
@@ -106,11 +119,15 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 	request := page.Object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
 		"headers": pairsOf(x.sent.Headers), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1}
 	if sent != (body{}) {
-		request["postData"] = page.Object{"mimeType": headerOf(x.sent.Headers, "content-type"), "text": sent.text,
-			"comment": sent.missing}
+		post := page.Object{"mimeType": headerOf(x.sent.Headers, "content-type"), "text": sent.text,
+			"comment": sent.note("text")}
+		if sent.base64 {
+			post["_encoding"] = "base64" // the format has no field of its own for it
+		}
+		request["postData"] = post
 	}
-	content := page.Object{"size": int64(x.Length), "mimeType": x.MimeType, "text": received.text,
-		"comment": received.missing}
+	headers, transferred, size := x.sizes()
+	content := page.Object{"size": size, "mimeType": x.MimeType, "text": received.text, "comment": received.missing}
 	if received.base64 {
 		content["encoding"] = "base64"
 		content["size"] = base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(received.text, "=")))
@@ -123,7 +140,7 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 		"request": request,
 		"response": page.Object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
 			"headers": pairsOf(x.Headers), "content": content, "redirectURL": redactURL(headerOf(x.Headers, "location")),
-			"headersSize": -1, "bodySize": int64(x.Length)},
+			"headersSize": headers, "bodySize": transferred},
 		"cache": page.Object{}, "timings": timings, "_resourceType": strings.ToLower(x.kind),
 	}
 	if x.err != "" {
@@ -132,15 +149,45 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 	if in := x.in(v); in != "" {
 		entry["_frame"] = in
 	}
-	if x.isSocket() { // as Chrome exports it, without data
-		messages := []page.Object{}
-		for _, f := range v.Keeper.Events.Frames(x.target, x.requestID) {
-			messages = append(messages, page.Object{"type": map[bool]string{true: "send", false: "receive"}[f.Sent],
-				"time": x.wall + f.Time - x.began, "opcode": f.Opcode, "data": ""})
-		}
-		entry["_webSocketMessages"] = messages
-	}
 	return entry
+}
+
+// messages returns those of a WebSocket as Chrome exports them, without data if bodies are not asked for.
+func (x *exchange) messages(frames []event.Frame, bodies bool) []page.Object {
+	all := []page.Object{}
+	for _, f := range frames {
+		if !bodies {
+			f.Data = ""
+		}
+		all = append(all, page.Object{"type": map[bool]string{true: "send", false: "receive"}[f.Sent],
+			"time": x.wall + f.Time - x.began, "opcode": f.Opcode, "data": f.Data})
+	}
+	return all
+}
+
+// sizes returns the bytes of the headers and the body that came over the network, and of the body itself; -1 for what is
+// not known. Chrome tells the sum of both, for some requests that of the body alone.
+func (x *exchange) sizes() (headers, transferred, size int64) {
+	headers, transferred, size = -1, -1, -1
+	if x.head > 0 {
+		headers = int64(x.head)
+	}
+	length, err := strconv.ParseInt(headerOf(x.Headers, "content-length"), 10, 64)
+	switch {
+	case x.Status == 0 || x.Status == 204 || x.sent.Method == "HEAD" || err != nil && isRedirect(x.Status):
+		return headers, 0, 0
+	case err == nil && (length == int64(x.Length) || length+int64(x.head) <= int64(x.Length)):
+		transferred = length
+	case x.over && !x.cancelled && !isRedirect(x.Status): // without a length, or from the cache
+		transferred = max(int64(x.Length-x.head), 0)
+	}
+	if headerOf(x.Headers, "content-encoding") == "" {
+		size = transferred
+		if err == nil {
+			size = length
+		}
+	}
+	return headers, transferred, size
 }
 
 // headerOf returns the value of a header by its name in lower case, "" if there is none.

@@ -28,6 +28,7 @@ type exchange struct {
 	began, ended    float64 // seconds, on the browser's clock
 	wall            float64 // when it began, in seconds since the Unix epoch
 	answer                  // so far
+	head            float64 // the bytes of its headers, as they came; 0: not known
 	err             string
 	cancelled, over bool
 }
@@ -137,11 +138,12 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 		x := open[key]
 		if e.Method == "Network.requestWillBeSent" {
 			if x != nil && p.Redirect != nil {
-				x.answer, x.ended, x.over = *p.Redirect, p.Timestamp, true
+				x.answer, x.head, x.ended, x.over = *p.Redirect, p.Redirect.Length, p.Timestamp, true
 			}
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
 				began: p.Timestamp, wall: p.WallTime, frame: p.FrameID, document: p.Type == "Document" && p.FrameID == v.Page.ID}
-			if open[key], found = x, append(found, x); p.Type == "Document" {
+			open[key], found = x, append(found, x)
+			if !strings.Contains(p.RequestID, ".") { // a document or a worker's script ends in a target of its own
 				open[p.RequestID] = x
 			}
 		} else if e.Method == "Network.webSocketCreated" {
@@ -149,7 +151,7 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 				sent: request{Method: "GET", URL: p.URL}, wall: float64(e.Time) / 1000}
 			open[key], found = x, append(found, x)
 		} else if x = cmp.Or(x, open[p.RequestID]); x != nil { // otherwise its beginning is no longer known
-			x.target = e.Target // the document of a frame in a process of its own ends there
+			x.target = e.Target
 			x.follow(e.Method, &p)
 		}
 	}
@@ -174,7 +176,7 @@ func (x *exchange) follow(method string, p *networkParams) {
 	x.began, x.ended = cmp.Or(x.began, p.Timestamp), p.Timestamp // the event of a new WebSocket has no time
 	switch method {
 	case "Network.responseReceived":
-		x.answer, x.kind = p.Response, cmp.Or(p.Type, x.kind)
+		x.answer, x.head, x.kind = p.Response, p.Response.Length, cmp.Or(p.Type, x.kind)
 	case "Network.loadingFinished":
 		x.over, x.Length = true, p.Length
 	case "Network.webSocketHandshakeResponseReceived":
@@ -184,8 +186,10 @@ func (x *exchange) follow(method string, p *networkParams) {
 	case "Network.webSocketClosed":
 		x.over = true
 	case "Network.loadingFailed":
-		x.over, x.err, x.cancelled = true, cmp.Or(p.ErrorText, p.Blocked, "failed"), p.Canceled
-		if p.Canceled {
+		x.over, x.cancelled = true, p.Canceled
+		if !p.Canceled {
+			x.err = cmp.Or(p.ErrorText, p.Blocked, "failed")
+		} else if x.Status == 0 { // otherwise the answer was there: a script that is an error, or without a body
 			x.err = "cancelled"
 		}
 	}
@@ -272,11 +276,15 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 	d := &requestDetails{Request: x.sent.Method + " " + x.sent.URL, Outcome: x.outcome(x.StatusText), Sent: x.sent.Headers,
 		Received: x.Headers, Frame: x.in(v)}
 	sent, received := x.bodies(v)
-	d.SentBody, d.Note = page.Clip(sent.text, maxBody), sent.missing
+	d.SentBody, d.Note = page.Clip(sent.text, maxBody), sent.note("sent_body")
 	if x.isSocket() {
 		var lines []string
 		for _, f := range v.Keeper.Events.Frames(x.target, x.requestID) {
-			lines = append(lines, map[bool]string{true: "sent ", false: "received "}[f.Sent]+page.Quote(f.Data))
+			kind := ""
+			if f.Opcode != textFrame {
+				kind = "Base64 "
+			}
+			lines = append(lines, map[bool]string{true: "sent ", false: "received "}[f.Sent]+kind+page.Quote(f.Data))
 		}
 		d.Messages = strings.Join(lines, "\n")
 		return d
@@ -285,7 +293,7 @@ func details(v *page.Visit, x *exchange) *requestDetails {
 		received.missing = fmt.Sprintf("the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} returns all",
 			len(received.text), x.requestID)
 	}
-	d.Note = strings.Trim(d.Note+"; "+received.missing, "; ")
+	d.Note = strings.Trim(d.Note+"; "+received.note("body"), "; ")
 	return d
 }
 
@@ -295,6 +303,17 @@ type body struct {
 	base64  bool
 	missing string // why it is not there
 }
+
+// note says what is missing, or that the body in a field of an answer is not as it was sent.
+func (b body) note(field string) string {
+	if b.base64 && b.missing == "" {
+		return field + " is in Base64"
+	}
+	return b.missing
+}
+
+// textFrame is the opcode of a message of a WebSocket that is text; others are in Base64.
+const textFrame = 1
 
 // bodies returns what was sent and received, as far as the browser still has it.
 func (x *exchange) bodies(v *page.Visit) (sent, received body) {
@@ -313,10 +332,13 @@ func (x *exchange) bodies(v *page.Visit) (sent, received body) {
 	if x.sent.HasPostData {
 		sent = ask("Network.getRequestPostData", "the body that was sent")
 	}
-	if x.isSocket() || !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
+	if x.isSocket() || !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) || x.Status == 204 {
 		return sent, received
 	}
 	received = ask("Network.getResponseBody", "the body of the response")
+	if x.cancelled {
+		received.missing = "the page cancelled the request before all of the body had come"
+	}
 	if length := headerOf(x.Headers, "content-length"); received.text == "" && length != "" && length != "0" {
 		received.missing = cmp.Or(received.missing, "the browser has not kept the body: the page took it as a file")
 	}
