@@ -86,6 +86,10 @@ func TestWebSockets(t *testing.T) {
 		strings.Count(har, `"startedDateTime":"20`) != 3 {
 		t.Errorf("%s, %s", har, exit(err))
 	}
+	r, err = run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Bodies: true})
+	if har := effects(r.HAR); err != nil || !strings.Contains(har, `"data":"hello"`) || r.LeftOut != "" {
+		t.Errorf("%s, %s, %s", har, r.LeftOut, exit(err))
+	}
 	c.show(t, url+"/", "<title>Left</title>")
 }
 
@@ -180,7 +184,15 @@ func TestConsoleShowsValues(t *testing.T) {
 		{`console.assert(false, 'no %s', 'way'); console.assert(false)`,
 			"error Assertion failed: no way (main /:1:51)\nerror Assertion failed (main /:1:90)"},
 		{`setTimeout(function later() { (function inner() { throw new TypeError('deep') })() })`,
-			"error TypeError: deep (inner /:1:99 < later /:1:123 < async setTimeout main /:1:43)"},
+			"error Uncaught TypeError: deep (inner /:1:99 < later /:1:123 < async setTimeout main /:1:43)"},
+		{`Promise.reject('plain')`, "error Uncaught (in promise) plain (main /:1:51)"},
+		{`Promise.reject({code: 5})`, "error Uncaught (in promise) {code: 5} (main /:1:51)"},
+		{`Promise.reject()`, "error Uncaught (in promise) undefined (main /:1:51)"},
+		{`Promise.reject(404)`, "error Uncaught (in promise) 404 (main /:1:51)"},
+		{`Promise.reject(new RangeError('far'))`, "error Uncaught (in promise) RangeError: far (main /:1:58)"},
+		{`throw 'thrown'`, "error Uncaught thrown (main /:1:43)"},
+		{`throw [1, 'two']`, "error Uncaught (2) [1, 'two'] (main /:1:43)"},
+		{`throw null`, "error Uncaught null (main /:1:43)"},
 	} {
 		c.show(t, url+"/", "<title>L</title><script>function main() { "+test.script+" }\nmain()</script>")
 		r, err := run(t, c, Console, ConsoleParams{Limit: 10})
@@ -221,7 +233,7 @@ setTimeout(fails);
 		t.Fatal(exit(err))
 	}
 	for _, want := range []string{"error x2 twice true {a: 1} (/app:2:37)", "error twice false {a: 1} (/app:2:37)",
-		"debug quiet (/app:3:9)", "error TypeError: no such thing (fails /app:4:26", "warning framed ("} {
+		"debug quiet (/app:3:9)", "error Uncaught TypeError: no such thing (fails /app:4:26", "warning framed ("} {
 		if !strings.Contains("\n"+r.Text+"\n", "\n"+want) {
 			t.Errorf("%s is not in\n%s", want, r.Text)
 		}
@@ -232,6 +244,43 @@ setTimeout(fails);
 	if r, err := run(t, c, Console, ConsoleParams{Level: "warning", Limit: 1,
 		Contains: "framed"}); err != nil || r.Total != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestWorkers checks that messages of workers are shown once, as they are, and that their scripts end.
+func TestWorkers(t *testing.T) {
+	c := startChrome(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".js") {
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = w.Write([]byte("console.log('of', {a: 1}); setTimeout(() => { throw new Error('late') })"))
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte(`<title>W</title><script>
+			new Worker("/classic.js"); new Worker("/module.js", {type: "module"})</script>`))
+	}))
+	t.Cleanup(s.Close)
+	c.show(t, s.URL+"/", "")
+	var r *ConsoleResult
+	waitUntil(t, "the messages", func() bool {
+		var err error
+		r, err = run(t, c, Console, ConsoleParams{Limit: 30})
+		return err == nil && r.Errors >= 2
+	})
+	for _, script := range []string{"classic.js", "module.js"} {
+		for _, want := range []string{"info of {a: 1} (/" + script, "error Uncaught Error: late (/" + script} {
+			if strings.Count(r.Text, want) != 1 {
+				t.Errorf("%s is not once in\n%s", want, r.Text)
+			}
+		}
+	}
+	if r.Total != 4 || r.Errors != 2 {
+		t.Errorf("%d messages, %d errors", r.Total, r.Errors)
+	}
+	if r, err := run(t, c, Requests, RequestsParams{Limit: 30, Address: ".js"}); err != nil ||
+		strings.Count(r.Text, " 200 GET ") != 2 {
+		t.Errorf("%s, %s", r.Text, exit(err))
 	}
 }
 

@@ -92,7 +92,7 @@ func TestSourceMaps(t *testing.T) {
 			r, err = run(t, c, Console, ConsoleParams{Limit: 10, Level: "error"})
 			return err == nil && r.Errors == 1
 		})
-		want := regexp.MustCompile(`^error TypeError: deep 1 \(` + test.want + `\)$`)
+		want := regexp.MustCompile(`^error Uncaught TypeError: deep 1 \(` + test.want + `\)$`)
 		if !want.MatchString(r.Text) || strings.TrimPrefix(r.LeftOut, "source map of /assets/app.js: ") != test.left {
 			t.Errorf("%s: %s, left out: %s\nwant %s, %s", name, r.Text, r.LeftOut, want, test.left)
 		}

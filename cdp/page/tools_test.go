@@ -80,7 +80,7 @@ func TestEffects(t *testing.T) {
 		{"Change", []string{`"on":"button \"Change\"`}},
 		{"Slow", []string{`"on":"button \"Slow\"`}},
 		{"Broken", []string{`"failed":["500 GET ` + url + `/broken"]`}},
-		{"Throw", []string{`"errors":["\"Error: oops\""]`}},
+		{"Throw", []string{`"errors":["\"Uncaught Error: oops\""]`}},
 		{"Log", []string{`"errors":["\"bad 7\""]`}},
 		{"Push", []string{`#there","title":"Start"}`}},
 		{"Tab", []string{`"new_pages":[{"target":"`, `/next"}]`}},

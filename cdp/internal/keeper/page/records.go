@@ -1,28 +1,30 @@
 package page
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
+// ExceptionText is what was thrown, of any type. The text says where it was not caught.
 type ExceptionText struct {
 	Text      string
-	Exception struct{ Description string }
+	Exception logged
 }
 
-// String returns the first line of an exception.
+// String returns an exception as Chrome's console prints it, of an error its first line.
 func (e ExceptionText) String() string {
-	text, _, _ := strings.Cut(e.Exception.Description, "\n")
-	return cmp.Or(text, e.Text)
+	if e.Exception.Type == "" { // the text has it
+		return e.Text
+	}
+	return e.Text + " " + e.Exception.String()
 }
 
-type LogEntry struct{ Source, Level, Text, URL string }
+// LogEntry is a message of the browser, or the copy of a worker's.
+type LogEntry struct{ Source, Level, Text, URL, WorkerID string }
 
 // Chooser is a chooser of files that a page has opened. No person sees it.
 type Chooser struct {

@@ -90,7 +90,8 @@ type consoleParams struct {
 	} `json:"exceptionDetails"`
 	Entry struct {
 		page.LogEntry
-		Line int `json:"lineNumber"`
+		Line  int   `json:"lineNumber"`
+		Stack stack `json:"stackTrace"`
 	} `json:"entry"`
 }
 
@@ -127,7 +128,9 @@ func (p *consoleParams) message(method string) *message {
 		if p.Entry.Source == "network" && p.Entry.Level == "error" {
 			return nil
 		}
-		m.text, at.Frames = p.Entry.Text, []callFrame{{URL: p.Entry.URL, Line: p.Entry.Line}}
+		if m.text, at = p.Entry.Text, p.Entry.Stack; len(at.Frames) == 0 {
+			at.Frames = []callFrame{{URL: p.Entry.URL, Line: p.Entry.Line}}
+		}
 		if m.level = p.Entry.Level; m.level == "verbose" {
 			m.level = "debug"
 		}
@@ -169,8 +172,12 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		}
 	}
 	r, found, depth := &messageList{}, []*message{}, 0
-	for _, e := range page.History(v, "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
-		"Network.responseReceived") {
+	records, logs := page.History(v, "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
+		"Network.responseReceived"), map[string]bool{} // logs are the targets whose own messages are known
+	for _, e := range records {
+		logs[e.Target] = logs[e.Target] || strings.HasPrefix(e.Method, "Runtime.")
+	}
+	for _, e := range records {
 		var params consoleParams
 		_ = json.Unmarshal(e.Params, &params)
 		if e.Method == "Network.responseReceived" && params.Type == "Document" && params.FrameID == v.Page.ID && !p.All {
@@ -179,6 +186,9 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		}
 		if params.Type == "endGroup" {
 			depth = max(depth-1, 0)
+			continue
+		}
+		if logs[params.Entry.WorkerID] {
 			continue
 		}
 		m := params.message(e.Method)

@@ -23,12 +23,12 @@ const (
 	maxBytes = 16 << 20
 )
 
-// findSources moves the calls of errors to where they are in the sources of their scripts. It says of which scripts it
-// could not read the map.
+// findSources moves the calls of messages to where they are in the sources of their scripts. It says of which scripts
+// it could not read the map.
 func findSources(v *page.Visit, messages []*message) (leftOut string) {
 	calls := map[string][]*callFrame{}
 	for _, m := range messages {
-		for at := &m.at; at != nil && m.level == "error"; at = at.Parent {
+		for at := &m.at; at != nil; at = at.Parent {
 			for i := range at.Frames {
 				calls[at.Frames[i].URL] = append(calls[at.Frames[i].URL], &at.Frames[i])
 			}
