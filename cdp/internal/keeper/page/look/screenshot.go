@@ -26,7 +26,7 @@ type screenshotParams struct {
 	Full    bool   `json:"full"`
 	Refs    bool   `json:"refs"`
 	Tile    int    `json:"tile"`
-	Compare bool   `json:"compare"` // also return the last picture of the page, whose part is that of this one
+	Compare string `json:"compare"` // with a file, or with lastPicture, which is returned and whose part is taken
 }
 
 // picture is a PNG file in Base64.
@@ -72,17 +72,20 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 	return strings.TrimPrefix(leftOut, ", "), nil
 }
 
-// screenshot takes a picture, which is the last one of the page then.
+const lastPicture = "last"
+
+// screenshot takes a picture, which is the last one of the page then, if it is not for a comparison.
 func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	last, earlier := picture{}, ""
-	if p.Compare {
+	if p.Compare == lastPicture {
 		if last, _ = v.Ledger().Picture.Load().(picture); last.Data == "" {
 			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
 		}
 		p, v.In, earlier = last.of, last.in, last.Data
+		p.Compare = lastPicture
 	}
 	taken, err := take(v, p)
-	if err == nil {
+	if err == nil && p.Compare == "" {
 		v.Ledger().Picture.Store(picture{Data: taken.Data, of: p, in: v.In})
 	}
 	taken.Earlier = earlier
