@@ -32,7 +32,14 @@ func TestOptions(t *testing.T) {
 				"  option \"c\" [selected]", ""},
 		{"a group that is disabled", `<select aria-label=G><optgroup disabled label=Old><option>x</optgroup><option>y</select>`,
 			SnapshotParams{Options: true}, "combobox \"G\" REF [value=\"y\"]\n" +
-				"  option \"x\" [disabled]\n  option \"y\" [selected]", ""},
+				"  group \"Old\" [disabled]\n    option \"x\" [disabled]\n  option \"y\" [selected]", ""},
+		{"groups", `<select aria-label=G><option>x<optgroup label=Big><option>L<option>XL</optgroup></select>`,
+			SnapshotParams{Options: true}, "combobox \"G\" REF [value=\"x\"]\n  option \"x\" [selected]\n" +
+				"  group \"Big\"\n    option \"L\"\n    option \"XL\"", ""},
+		{"suggestions", `<input list=l aria-label=City><datalist id=l><option>Rome<option value=OSL label=Oslo></datalist>`,
+			SnapshotParams{Options: true}, "combobox \"City\" REF\n  option \"Rome\"\n  option \"Oslo\" [value=\"OSL\"]", ""},
+		{"suggestions, not asked for", `<input list=l aria-label=City><datalist id=l><option>Rome</datalist>`,
+			SnapshotParams{}, `combobox "City" REF`, "1 options of lists (options true)"},
 		{"no options", `<select aria-label=None></select>`, SnapshotParams{}, `combobox "None" REF`, ""},
 		{"label instead of text", `<select aria-label=L><option label=Shown>text</select>`, SnapshotParams{Options: true},
 			"combobox \"L\" REF [value=\"Shown\"]\n  option \"Shown\" [selected]", ""},

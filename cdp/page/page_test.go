@@ -682,7 +682,7 @@ func TestText(t *testing.T) {
 		Cut  int
 	}
 	c.call(t, &got, "text")
-	const want = "# Head **line**\n\nOne paragraph\ntwo lines\n\n- First\n- Second\n\n| A | B |\n| --- | --- |\n" +
+	const want = "# Head **line**\n\nOne paragraph  \ntwo lines\n\n- First\n- Second\n\n| A | B |\n| --- | --- |\n" +
 		"| 1 | 2 |\n\n```\n  code\n  more\n```\n\n" +
 		"[image: Picture]L typed"
 	if got.Text != want || got.Cut != 0 {
@@ -716,7 +716,21 @@ b</pre></ol>`, "9. Nine\n   - In\n   - it\n\n10. Ten\n\n    ```\n    a\n    b\n 
 		{`<table><tr><td>a<td>b<br>c</table>`, "|  |  |\n| --- | --- |\n| a | b c |"},
 		{`<table><tr><td><h2>Left</h2>x<td><table><tr><th>In</table></table>`, "## Left\n\nx\n\n| In |\n| --- |"},
 		{`<div style="white-space:pre-wrap">one
-two</div>`, "one\ntwo"},
+two</div>`, "one  \ntwo"},
+		{`<p># not heading<p>1. not list<p>2) nor this<p>- not item<p>&gt; no quote<p>---<p>` + "```",
+			"\\# not heading\n\n1\\. not list\n\n2\\) nor this\n\n\\- not item\n\n\\> no quote\n\n\\---\n\n\\```"},
+		{`<p>a &lt;tag&gt; &lt;/b&gt; 1 &lt; 2 &amp;lt; R&amp;D<p>one<br># two<br><b># three</b>`,
+			"a \\<tag> \\</b> 1 < 2 \\&lt; R&D\n\none  \n\\# two  \n**# three**"},
+		{`<h2>1. Part #2 - x</h2><p>3.5 and #4 -5 *6 _7_ [8]<p>see <b>- this</b>`,
+			"## 1. Part #2 - x\n\n3.5 and #4 -5 *6 _7_ [8]\n\nsee **- this**"},
+		{`<ul><li># a<li>1. b<li><a href=x>1. c</a></ul><blockquote>- d</blockquote><table><tr><th># e<tr><td>- f</table>`,
+			"- \\# a\n- 1\\. b\n- [1. c](x)\n\n> \\- d\n\n| # e |\n| --- |\n| - f |"},
+		{`<a href=x>one<br>two</a><blockquote>a<br>b</blockquote><table><tr><th>c<br>d</table><h2>e<br>f</h2>`,
+			"[one](x)  \ntwo\n\n> a  \n> b\n\n| c d |\n| --- |\n\n## e f"},
+		{`<dl><dt>Term<dd>Means<dt>Two<dt>words<dd><p>First<p>Then<ul><li>x</ul></dl>`,
+			"Term\n: Means\n\nTwo\n\nwords\n: First\n\n  Then\n\n  - x"},
+		{`<p>So <math><mi>x</mi><mo>=</mo><mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><msup><mi>b</mi><mn>2</mn></msup></mfrac></math> is`,
+			"So x=(a+1)/(b^2) is"},
 		{`<blockquote><p>One<blockquote>Two</blockquote><ul><li>x</ul></blockquote>`, "> One\n>\n> > Two\n>\n> - x"},
 		{`a<span style="position:absolute">b</span><button>c</button><button>d</button>`, "ab c d"},
 		{`<ul><li><input type=checkbox checked> done<li><input type=checkbox> open</ul>`, "- [x] done\n- [ ] open"},

@@ -862,10 +862,10 @@ function tree(el, depth = 0) {
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
 	const control = (kids) => node(kids, {name: undefined, value: value(el) || shows(el), state: states(el, own), el});
-	if (shown && isSelect(el)) {
-		const options = [...el.options];
-		if (withOptions) return [control(options.map((o) => node([], {role: "option", name: o.label, state: states(o, "option")})))];
-		optionsLeft += options.length;
+	const list = shown && (isSelect(el) ? el : tag(el) === "input" && el.list);
+	if (list) {
+		if (withOptions) return [control(optionNodes(list))];
+		optionsLeft += list.options.length;
 		return [control([])];
 	}
 	if (shown && leaves.has(own)) {
@@ -898,6 +898,21 @@ function tree(el, depth = 0) {
 	}
 	const inline = style(el).display === "inline" || style(el).display === "contents";
 	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
+}
+
+// optionNodes returns the nodes of the options of a list, those of a group in it.
+function optionNodes(list) {
+	const top = [], groups = new Map(), node = (role, name, more) => ({role, name, value: "", state: "", kids: [], ...more});
+	for (const o of list.options) {
+		const group = closest(o, "optgroup");
+		if (group && !groups.has(group)) {
+			groups.set(group, node("group", group.label, {state: group.disabled ? "disabled" : ""}));
+			top.push(groups.get(group));
+		}
+		(groups.get(group)?.kids || top).push(node("option", o.label,
+			{state: states(o, "option"), value: isSelect(list) || o.value === o.label ? "" : o.value}));
+	}
+	return top;
 }
 
 // controlsIn returns the controls among nodes and in boxes without a meaning.
@@ -1127,7 +1142,16 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 // ---- Text
 
 const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "_"], ["del", "~~"], ["s", "~~"], ["q", '"']]);
-const gaps = ["", " ", "\n", "\n\n"];
+// What stands between two parts of a text; a line that the page breaks ends with two spaces.
+const gaps = new Map([[0, ""], [1, " "], [2, "\n"], [2.5, "  \n"], [3, "\n\n"]]);
+const mathMarks = {mfrac: "/", msup: "^", msub: "_"};
+
+// escaped returns text that is none of the marks of Markdown which would change the structure around it: tags, references
+// of characters and, where a line starts, headings, lists, quotes, rules and fences.
+function escaped(words, starts) {
+	const inLine = words.replace(/<(?=\/?[a-z][^<>]*>|!--)|&(?=#?\w+;)/gi, "\\$&");
+	return starts ? inLine.replace(/^(#{1,6}|[-+*])(?=\s|$)|^(>|```|~~~)|^([-=_*])(?=\3{2,}$)/, "\\$&").replace(/^(\d{1,9})([.)])(?=\s|$)/, "$1\\$2") : inLine;
+}
 const boilerplate = set("navigation banner contentinfo complementary search");
 
 // weigh returns how many characters of text each element has: [all, in links to other pages, what is not aside]. Aside is
@@ -1201,8 +1225,8 @@ function around(top) {
 }
 
 // linked returns the text of a link in Markdown: with blocks in it, its heading or first line is the link.
-const linked = (inner, href) => inner.replace(/^#/m.test(inner) ? /^(#+ )(.*)$/m : /^()(.*)$/m,
-	(all, mark, words) => `${mark}[${words}](${href.trim().replace(/\s/g, "%20")})`);
+const linked = (inner, href) => inner.replace(/^#/m.test(inner) ? /^(#+ )(.*?)( *)$/m : /^()(.*?)( *)$/m,
+	(all, mark, words, end) => `${mark}[${words}](${href.trim().replace(/\s/g, "%20")})${end}`);
 
 // ticks encloses code, which may have such marks itself.
 const ticks = (code, least) => "`".repeat(Math.max(least, ...(code.match(/`+/g) || []).map((run) => run.length + 1)));
@@ -1232,25 +1256,27 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		top = found.el;
 	}
 	const budget = max_tokens * bytesPerToken, rows = new Map(), numbers = new Map();
-	let out = "", gap = 0, lead = 0, spent = 0, full = false; // a gap comes before what is written next, lead before out
+	// A gap comes before what is written next, lead before out, which starts a line or is a part of one.
+	let out = "", gap = 0, lead = 0, starts = true, spent = 0, full = false;
 	const put = (words) => {
-		if (out) out += gaps[gap];
+		if (out) out += gaps.get(gap);
 		else lead = gap;
 		out += words;
 		gap = 0;
 	};
 	const widen = (least) => { gap = Math.max(gap, least); };
-	const newLine = () => { gap = gap < 2 ? 2 : 3; };
-	// enclose writes something on its own, and then what finish makes of it.
-	const enclose = (fill, finish) => {
-		const before = [out, gap, lead], size = out.length;
+	const newLine = () => { gap = gap < 2 ? 2.5 : 3; };
+	// enclose writes something on its own, which starts a line or does not, and then what finish makes of it.
+	const enclose = (fill, finish, isLine = false) => {
+		const before = [out, gap, lead, starts], size = out.length;
 		spent += size;
 		out = "";
 		gap = lead = 0;
+		starts = isLine;
 		fill();
 		const [inner, first, last] = [out, lead, gap];
 		spent -= size;
-		[out, gap, lead] = before;
+		[out, gap, lead, starts] = before;
 		widen(first);
 		const words = inner && finish(inner);
 		if (words) put(words);
@@ -1262,7 +1288,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			const words = part.replace(/\s+/g, " "), inner = words.trim();
 			if (i) newLine();
 			if (words[0] === " ") widen(1);
-			if (inner) put(inner);
+			if (inner) put(escaped(inner, out ? gap >= 2 : starts));
 			if (inner && words.at(-1) === " ") widen(1);
 		}
 	};
@@ -1321,6 +1347,13 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		}
 		const formula = kind === "math" && query(el, "annotation[encoding*=tex]");
 		if (formula) return put(`$${clean(textContent(formula))}$`);
+		if (mathMarks[kind]) {
+			const parts = [];
+			for (const part of children(el)) {
+				if (isElement(part)) enclose(() => write(part, depth + 1), (inner) => void parts.push(inner.length > 1 ? `(${inner})` : inner));
+			}
+			return put(parts.join(mathMarks[kind]));
+		}
 		if (kind === "pre") {
 			const words = textIn(query(el, "button") && query(el, "code") || el).trimEnd();
 			if (!words) return;
@@ -1335,21 +1368,22 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		}
 		if (main && el !== top && aside.sums.get(el)?.aside) return;
 		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (attribute(el, "aria-level") || 2);
-		const block = level || /^(block|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
+		const block = level || /^(block(?! math)|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
 			s.position !== "absolute";
 		const mark = inlineMarks.get(kind), href = kind === "a" && attribute(el, "href");
-		const wide = kind === "li" || kind === "tr" || /^[ou]l$/.test(kind) && up && tag(up) === "li" ? 2 : block ? 3 :
+		const wide = kind === "li" || kind === "tr" || kind === "dt" || kind === "dd" || /^[ou]l$/.test(kind) && up && tag(up) === "li" ? 2 : block ? 3 :
 			kind === "button" || interactive.has(own) ? 1 : 0;
-		widen(wide);
+		widen(kind === "dt" ? 3 : wide);
 		if (kind === "li") {
 			let bullet = "- ";
 			if (up && tag(up) === "ol") {
 				numbers.set(up, has(el, "value") ? el.value : numbers.has(up) ? numbers.get(up) + 1 : up.start);
 				bullet = `${numbers.get(up)}. `;
 			}
-			enclose(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)));
-		} else if (kind === "hr") put("---");
-		else if (kind === "blockquote") enclose(inside, (inner) => inner.replace(/^.*$/gm, (line) => `> ${line}`.trimEnd()));
+			enclose(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)), true);
+		} else if (kind === "dd") enclose(() => { inside(); lead = 0; }, (inner) => ": " + inner.replace(/\n(?!\n)/g, "\n  "), true);
+		else if (kind === "hr") put("---");
+		else if (kind === "blockquote") enclose(inside, (inner) => inner.replace(/^.*$/gm, (line) => line ? `> ${line}` : ">"), true);
 		else if (level) enclose(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/\s*\n\s*/g, " ")}`);
 		else if (mark) enclose(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
 		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) enclose(inside, (inner) => linked(inner, href));

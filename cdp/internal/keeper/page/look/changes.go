@@ -21,17 +21,18 @@ func (s *snapshotText) keep(lines []string, size int) {
 	s.Text, s.Left["cut"] = strings.Join(lines[:end], "\n"), len(lines)-end
 }
 
-// changes returns the lines that are gone, with "-", those that are new, with "+", and those that have moved, with ">".
-// As few as possible have moved: the others are in the same order as before.
+// changes returns the lines that are gone, with "-", those that are new, with "+", those that have moved, with ">", and
+// one that is only focused now, with "*". As few as possible have moved: the others are in the same order as before.
 func changes(before, now []string) (shown []string) {
 	before, now = append(telling(before, now), ""), append(telling(now, before), "") // the last line stays where it is
 	places := map[string][]int{}
 	for i, line := range before {
+		line = unfocused(line)
 		places[line] = append(places[line], i)
 	}
 	from, stayed := make([]int, len(now)), map[int]bool{} // from is where a line was, -1 for a new one
 	for j, line := range now {
-		from[j] = -1
+		from[j], line = -1, unfocused(line)
 		if at := places[line]; len(at) > 0 {
 			from[j], places[line] = at[0], at[1:]
 			stayed[at[0]] = true
@@ -53,8 +54,30 @@ func changes(before, now []string) (shown []string) {
 			}
 		}
 		shown, j = append(append(shown, replaced(minus, plus)...), moved...), fixed+1
+		if line := now[fixed]; line != before[from[fixed]] && line != unfocused(line) {
+			shown = append(shown, "* "+line)
+		}
 	}
 	return shown
+}
+
+// unfocused returns a line without the state "focused".
+func unfocused(line string) string {
+	const state = "focused"
+	bare := quoted().ReplaceAllStringFunc(line, func(text string) string { return strings.Repeat("-", len(text)) })
+	states := strings.LastIndex(bare, "[")
+	at := strings.LastIndex(bare, state)
+	if states < 0 || at < states {
+		return line
+	}
+	before, after := line[:at], line[at+len(state):]
+	switch first := strings.HasSuffix(before, "["); {
+	case first && strings.HasPrefix(after, "]"):
+		return strings.TrimSuffix(before, " [") + after[1:]
+	case first:
+		return before + strings.TrimPrefix(after, " ")
+	}
+	return strings.TrimSuffix(before, " ") + after
 }
 
 // telling returns the lines of a snapshot without their places, and without those that have only a role if other has
