@@ -129,6 +129,10 @@ func TestRequests(t *testing.T) {
 	if r := list(RequestsParams{Address: "/data", All: true}); r.Total < 1 {
 		t.Errorf("by address: %+v", r)
 	}
+	if r, err := run(t, c, Console, ConsoleParams{Limit: 9}); err != nil ||
+		r.LeftOut != "2 failed loads (page.requests failed true)" || r.Text != "" {
+		t.Errorf("%+v, %s", r, exit(err))
+	}
 	id := regexp.MustCompile(`r\d+ 200 POST`).FindString(r.Text)
 	one := list(RequestsParams{ID: strings.Fields(id)[0]}).Request
 	if one.Outcome != "200 OK" || one.SentBody != "sent text" || !strings.HasPrefix(one.Body, `{"method":"POST"`) ||
@@ -174,7 +178,13 @@ func TestConsoleShowsValues(t *testing.T) {
 		{`console.log(null, undefined, true, -0, 12n, NaN, '')`, "info null undefined true -0 12n NaN"},
 		{`console.log({a: 1, b: 'x\'y', c: null, d: [1, 2], e: {f: 1}, g() {}})`,
 			`info {a: 1, b: 'x\'y', c: null, d: Array(2), e: {…}, …}`},
-		{`console.log([1, 'two', null, {}], [])`, "info (4) [1, 'two', null, {…}] (0) []"},
+		{`console.log([1, 'two', null, {}], [])`, "info (4) [1, 'two', null, {…}] []"},
+		{`console.log([1, , 3], [{a: 1}], [, , 2, , ], new Array(3), [[1]])`,
+			"info (3) [1, empty, 3] [{…}] (4) [empty × 2, 2, empty] (3) [empty × 3] [Array(1)]"},
+		{`console.table([{name: 'ada', n: 1}, {name: 'bob', n: 2}])`, "info (2) [{name: 'ada', n: 1}, {name: 'bob', n: 2}]"},
+		{`console.table([{a: 1, b: 2}], ['b'])`, "info [{b: 2}]"},
+		{`console.error(new Error('outer', {cause: new TypeError('root')}))`,
+			"error Error: outer Caused by: TypeError: root (main /:1:51)"},
 		{`console.log(new Map([['k', 1]]), new Set([1, 2]))`, "info Map(1) {'k' => 1} Set(2) {1, 2}"},
 		{`console.log(new (class Cart { n = 2 }), new Date(0).getTime(), /re/g)`, "info Cart {n: 2} 0 /re/g"},
 		{`console.log(document.documentElement, Symbol('s'))`, "info html Symbol(s)"},

@@ -13,9 +13,9 @@ import (
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
-// It grew for what is around an element, dropped files, Markdown, the main content, image maps, frames of PDFs, and
-// fields and lists that pages make, of which some are behind what is drawn for them, main content in several places, escapes and
-// definitions in Markdown, and groups and suggestions of lists.
+// It grew for what is around an element, dropped files, Markdown, the main content, image maps, frames of PDFs, fields
+// and lists that pages make, of which some are behind what is drawn for them, main content in several places, escapes
+// and definitions in Markdown, and groups and suggestions of lists.
 const maxMinified = 51_900
 
 // minify prints how long the script that it reads is, minified.

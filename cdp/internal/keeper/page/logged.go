@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -27,12 +28,16 @@ type preview struct {
 
 type previewProperty struct {
 	Name, Type, Subtype, Value string
+	ValuePreview               *preview // in a table
 }
 
 // Logged returns what was logged, as Chrome's console prints it: the directives of a format in the first value are
 // filled in, objects are shown by their properties.
 func (p *EventParams) Logged() string {
 	args := p.Args
+	if p.Type == "table" { // what follows are names of its columns
+		args = args[:min(len(args), 1)]
+	}
 	var words []string
 	if len(args) > 1 {
 		if format, ok := args[0].Value.(string); ok && strings.Contains(format, "%") {
@@ -101,14 +106,27 @@ func (l logged) String() string {
 		case l.Preview != nil && l.Preview.isOpen():
 			return l.Preview.String()
 		}
-		text, _, _ := strings.Cut(l.Description, "\n")
-		return text
+		return l.headline()
 	}
 	if l.Description != "" {
 		return l.Description
 	}
 	text, _ := json.Marshal(l.Value)
 	return string(text)
+}
+
+// headline returns the first line of a description, and of an error the first line of its cause.
+func (l logged) headline() string {
+	text, _, _ := strings.Cut(l.Description, "\n")
+	if l.Preview != nil && l.Subtype == "error" {
+		for _, of := range l.Preview.Properties {
+			if of.Name == "cause" {
+				cause, _, _ := strings.Cut(of.Value, "\n")
+				text += " Caused by: " + cause
+			}
+		}
+	}
+	return text
 }
 
 // isOpen reports whether Chrome prints the properties of an object. Of others, such as errors, elements, dates and
@@ -132,6 +150,13 @@ func (p *preview) String() string {
 	}
 	list := p.Subtype == "array" || p.Subtype == "typedarray"
 	var parts []string
+	next := 0
+	holes := func(end int) { // of an array: elements that it does not have
+		if missing := end - next; p.Subtype == "array" && missing > 0 {
+			parts = append(parts, strings.TrimSuffix(fmt.Sprintf("empty × %d", missing), " × 1"))
+		}
+		next = end + 1
+	}
 	for _, e := range p.Entries {
 		part := e.Value.String()
 		if e.Key != nil {
@@ -140,9 +165,10 @@ func (p *preview) String() string {
 		parts = append(parts, part)
 	}
 	for _, of := range p.Properties {
-		switch _, err := strconv.Atoi(of.Name); {
+		switch index, err := strconv.Atoi(of.Name); {
 		case len(p.Entries) > 0 && of.Name == "size" || p.Subtype == "typedarray" && err != nil:
 		case list && err == nil:
+			holes(index)
 			parts = append(parts, of.text())
 		default:
 			parts = append(parts, of.Name+": "+of.text())
@@ -150,9 +176,16 @@ func (p *preview) String() string {
 	}
 	if p.Overflow {
 		parts = append(parts, "…")
+	} else if _, size, ok := strings.Cut(p.Description, "("); ok && len(p.Entries) == 0 {
+		length, _ := strconv.Atoi(strings.TrimSuffix(size, ")"))
+		holes(length)
 	}
 	inner, name := strings.Join(parts, ", "), p.Description
 	if list {
+		switch name {
+		case "Array(0)", "Array(1)":
+			return "[" + inner + "]"
+		}
 		return strings.TrimPrefix(name, "Array") + " [" + inner + "]"
 	}
 	if name == "Object" {
@@ -169,6 +202,9 @@ func (p previewProperty) text() string {
 	case "function":
 		return "ƒ"
 	case "object":
+		if p.ValuePreview != nil {
+			return p.ValuePreview.String()
+		}
 		if p.Value == "Object" {
 			return "{…}"
 		}

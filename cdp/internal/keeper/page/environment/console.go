@@ -25,7 +25,7 @@ type messageList struct {
 	Total  int    `json:"total"` // with repeated ones
 	Errors int    `json:"errors,omitempty"`
 	Text   string `json:"text,omitempty"` // the newest is last
-	// LeftOut says which positions are those of the script as it was served.
+	// LeftOut says how many failed loads are not shown, and which positions are those of the script as it was served.
 	LeftOut string `json:"left_out,omitempty"`
 }
 
@@ -88,12 +88,17 @@ type consoleParams struct {
 		page.ExceptionText
 		Stack stack `json:"stackTrace"`
 	} `json:"exceptionDetails"`
-	Entry struct {
-		page.LogEntry
-		Line  int   `json:"lineNumber"`
-		Stack stack `json:"stackTrace"`
-	} `json:"entry"`
+	Entry logEntry `json:"entry"`
 }
+
+type logEntry struct {
+	page.LogEntry
+	Line  int   `json:"lineNumber"`
+	Stack stack `json:"stackTrace"`
+}
+
+// isLoad reports whether an entry says that a load has failed, which requests shows.
+func (e logEntry) isLoad() bool { return e.Source == "network" && e.Level == "error" }
 
 // levels are the levels of messages, the worst first.
 var levels = []string{"error", "warning", "info", "debug"}
@@ -125,7 +130,7 @@ func (p *consoleParams) message(method string) *message {
 			}
 		}
 	case "Log.entryAdded":
-		if p.Entry.Source == "network" && p.Entry.Level == "error" {
+		if p.Entry.isLoad() {
 			return nil
 		}
 		if m.text, at = p.Entry.Text, p.Entry.Stack; len(at.Frames) == 0 {
@@ -171,7 +176,7 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 			return nil, err
 		}
 	}
-	r, found, depth := &messageList{}, []*message{}, 0
+	r, found, depth, loads := &messageList{}, []*message{}, 0, 0
 	records, logs := page.History(v, "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
 		"Network.responseReceived"), map[string]bool{} // logs are the targets whose own messages are known
 	for _, e := range records {
@@ -181,7 +186,7 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		var params consoleParams
 		_ = json.Unmarshal(e.Params, &params)
 		if e.Method == "Network.responseReceived" && params.Type == "Document" && params.FrameID == v.Page.ID && !p.All {
-			r, found, depth = &messageList{}, nil, 0
+			r, found, depth, loads = &messageList{}, nil, 0, 0
 			continue
 		}
 		if params.Type == "endGroup" {
@@ -190,6 +195,9 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 		}
 		if logs[params.Entry.WorkerID] {
 			continue
+		}
+		if entry := params.Entry; entry.isLoad() && !strings.HasSuffix(entry.URL, page.OwnIcon) {
+			loads++
 		}
 		m := params.message(e.Method)
 		if m != nil {
@@ -215,7 +223,9 @@ func console(v *page.Visit, p consoleFilter) (*messageList, *api.Error) {
 	}
 	var lines []string
 	found = found[max(0, len(found)-p.Limit):]
-	r.LeftOut = findSources(v, found)
+	if r.LeftOut = findSources(v, found); loads > 0 {
+		r.LeftOut = strings.TrimPrefix(fmt.Sprintf("%s; %d failed loads (page.requests failed true)", r.LeftOut, loads), "; ")
+	}
 	for _, m := range found {
 		lines = append(lines, m.line())
 	}
