@@ -67,10 +67,8 @@ func (c *invocation) compare(ctx context.Context, _ string, params json.RawMessa
 		verb := "screenshot"
 		if isText {
 			verb, params = "snapshot", json.RawMessage(`{"max_tokens":1500}`)
-		} else if q.Baseline == "" {
-			params = prepend("compare", json.RawMessage(`"last"`), params)
 		} else {
-			params = prepend("compare", json.RawMessage(`"file"`), params)
+			params = prepend("compare", json.RawMessage("true"), params)
 		}
 		if done, err = c.send(ctx, verb, params, 0); err == nil {
 			err = json.Unmarshal(done.Data, &now)

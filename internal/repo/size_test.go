@@ -49,7 +49,8 @@ var maxLines = map[string]int{
 	"cdp":                      6008, // what the plugin page uses of it; contexts; attaching by profile
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9306, // names of downloads; logins and headers of origins; patterns of rules
-	"cdp/internal/keeper/page": 6093, // fields and lists that pages make; archives; recordings; source maps; PDFs
+	// Fields and lists that pages make; archives and their sizes; recordings; source maps; PDFs; what was thrown; Markdown.
+	"cdp/internal/keeper/page": 6229,
 	"plugins":                  1786,
 	"sdk":                      1784,
 	"cmd":                      13113, // subjects; addresses; imports; signals of servers; texts in files

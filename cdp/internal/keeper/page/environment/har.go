@@ -165,8 +165,8 @@ func (x *exchange) messages(frames []event.Frame, bodies bool) []page.Object {
 	return all
 }
 
-// sizes returns the bytes of the headers and the body that came over the network, and of the body itself; -1 for what is
-// not known. Chrome tells the sum of both, for some requests that of the body alone.
+// sizes returns the bytes of the headers and of the body that came over the network, and of the body itself; -1 for
+// what is not known. Chrome tells the sum of both, for some requests that of the body alone.
 func (x *exchange) sizes() (headers, transferred, size int64) {
 	headers, transferred, size = -1, -1, -1
 	if x.head > 0 {

@@ -26,7 +26,8 @@ type screenshotParams struct {
 	Full    bool   `json:"full"`
 	Refs    bool   `json:"refs"`
 	Tile    int    `json:"tile"`
-	Compare string `json:"compare"` // with a file, or with lastPicture, which is returned and whose part is taken
+	Compare  bool   `json:"compare"`  // the picture is for a comparison
+	Baseline string `json:"baseline"` // of it; "": the last picture, which is returned and whose part is taken
 }
 
 // picture is a PNG file in Base64.
@@ -72,20 +73,17 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 	return strings.TrimPrefix(leftOut, ", "), nil
 }
 
-const lastPicture = "last"
-
 // screenshot takes a picture, which is the last one of the page then, if it is not for a comparison.
 func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
-	last, earlier := picture{}, ""
-	if p.Compare == lastPicture {
+	last, earlier, compares := picture{}, "", p.Compare
+	if p.Compare && p.Baseline == "" {
 		if last, _ = v.Ledger().Picture.Load().(picture); last.Data == "" {
 			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
 		}
 		p, v.In, earlier = last.of, last.in, last.Data
-		p.Compare = lastPicture
 	}
 	taken, err := take(v, p)
-	if err == nil && p.Compare == "" {
+	if err == nil && !compares {
 		v.Ledger().Picture.Store(picture{Data: taken.Data, of: p, in: v.In})
 	}
 	taken.Earlier = earlier
