@@ -49,8 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      6008, // what the plugin page uses of it; contexts; attaching by profile
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9306, // names of downloads; logins and headers of origins; patterns of rules
-	// Fields and lists that pages make; archives and their sizes; recordings; source maps; PDFs; what was thrown; Markdown.
-	"cdp/internal/keeper/page": 6229,
+	"cdp/internal/keeper/page": 6229, // fields and lists; archives; source maps; PDFs; what is thrown; Markdown's marks
 	"plugins":                  1786,
 	"sdk":                      1784,
 	"cmd":                      13113, // subjects; addresses; imports; signals of servers; texts in files

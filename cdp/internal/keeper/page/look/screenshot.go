@@ -22,10 +22,10 @@ import (
 )
 
 type screenshotParams struct {
-	Element string `json:"element"`
-	Full    bool   `json:"full"`
-	Refs    bool   `json:"refs"`
-	Tile    int    `json:"tile"`
+	Element  string `json:"element"`
+	Full     bool   `json:"full"`
+	Refs     bool   `json:"refs"`
+	Tile     int    `json:"tile"`
 	Compare  bool   `json:"compare"`  // the picture is for a comparison
 	Baseline string `json:"baseline"` // of it; "": the last picture, which is returned and whose part is taken
 }
