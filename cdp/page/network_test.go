@@ -58,7 +58,7 @@ func TestWebSockets(t *testing.T) {
 	c.show(t, url+"/", `<title>Sockets</title><script>const at = location.origin.replace("http", "ws");
 		const open = new WebSocket(at + "/chat?open"), closed = new WebSocket(at + "/chat?closed"), refused = new WebSocket(at + "/gone");
 		closed.onopen = () => closed.close(); let done = 0;
-		open.onmessage = () => { open.send("bye"); if (++done == 3) document.title = "Done" };
+		open.onmessage = () => { open.send("bye"); open.send(new Uint8Array([1, 2, 255])); if (++done == 3) document.title = "Done" };
 		closed.onclose = refused.onclose = () => { if (++done == 3) document.title = "Done" }</script>`)
 	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
 		t.Fatal(exit(err))
@@ -75,9 +75,9 @@ func TestWebSockets(t *testing.T) {
 	id, _, _ := strings.Cut(r.Text, " ")
 	waitUntil(t, "the messages", func() bool {
 		r, err = run(t, c, Requests, RequestsParams{ID: id, Limit: 1})
-		return err == nil && strings.Contains(r.Request.Messages, "\n")
+		return err == nil && strings.Contains(r.Request.Messages, "AQL")
 	})
-	if r.Request.Messages != "received \"hello\"\nsent \"bye\"" || r.Request.Note != "" {
+	if r.Request.Messages != "received \"hello\"\nsent \"bye\"\nsent Base64 \"AQL/\"" || r.Request.Note != "" {
 		t.Errorf("%+v", r.Request)
 	}
 	r, err = run(t, c, Requests, RequestsParams{Limit: 20, Address: at, Format: "har"})

@@ -128,7 +128,7 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 	}
 	headers, transferred, size := x.sizes()
 	content := page.Object{"size": size, "mimeType": x.MimeType, "text": received.text, "comment": received.missing}
-	if received.base64 {
+	if received.base64 && received.text != "" {
 		content["encoding"] = "base64"
 		content["size"] = base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(received.text, "=")))
 	} else if received.text != "" {
