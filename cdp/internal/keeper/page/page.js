@@ -1152,18 +1152,18 @@ function escaped(words, starts) {
 	const inLine = words.replace(/<(?=\/?[a-z][^<>]*>|!--)|&(?=#?\w+;)/gi, "\\$&");
 	return starts ? inLine.replace(/^(#{1,6}|[-+*])(?=\s|$)|^(>|```|~~~)|^([-=_*])(?=\3{2,}$)/, "\\$&").replace(/^(\d{1,9})([.)])(?=\s|$)/, "$1\\$2") : inLine;
 }
-const boilerplate = set("navigation banner contentinfo complementary search");
+const boilerplate = set("navigation banner contentinfo complementary search"), asideTags = "nav,header,footer,aside,search,[role]";
 
 // weigh returns how many characters of text each element has: [all, in links to other pages, what is not aside]. Aside is
 // what stands around the main content: by its role, or because it consists of links.
 function weigh(withLinks) {
 	const sums = new Map(), here = location.href.split("#")[0];
-	const isAside = (el, [all, linked]) => boilerplate.has(role(el)) || withLinks && linked > all * 0.6 &&
+	const isAside = (el, [all, linked]) => matches(el, asideTags) && boilerplate.has(role(el)) || withLinks && linked > all * 0.6 &&
 		/^(ul|ol|dl|table|div|p|section)$/.test(tag(el)) && queryAll(el, "a[href]").length > 2;
 	for (const el of allElements().reverse()) { // what is in an element comes before it
 		const own = sums.get(el) || [0, 0, 0], up = parent(el), around = sums.get(up) || [0, 0, 0];
 		for (const node of shownChildren(el)) {
-			const size = nodeType(node) === 3 && visible(el) ? clean(data(node)).length : 0;
+			const text = nodeType(node) === 3 ? clean(data(node)) : "", size = text && visible(el) ? text.length : 0;
 			own[0] += size;
 			own[2] += size;
 		}
@@ -1202,7 +1202,7 @@ function mainPart() {
 		while (heading && beside && !contains(beside, heading)) beside = parent(beside);
 		if (beside && said(beside) < said(top) * 1.1) top = beside;
 	}
-	const left = [...queryDocument(document, "nav,header,footer,aside,[role]")].filter((el) =>
+	const left = [...queryDocument(document, asideTags)].filter((el) =>
 		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
 	if (!declared && top !== article) left.push(...around(top));
 	if ([...sums].some(([el, own]) => own.aside && !boilerplate.has(role(el)) && within(top, el))) left.push("lists of links");
