@@ -59,7 +59,7 @@ func TestFillDates(t *testing.T) {
 	for _, h := range []handled{
 		{"a form of its own, read when it is left", parseOnBlur, "Day", "2026-05-06", "kept", "06.05.2026", "another form"},
 		{"in that form", parseOnBlur, "Day", "06.05.2026", "kept", "06.05.2026", `"on"`},
-		{"what it cannot read", parseOnBlur, "Day", "soon", "f.value + kept", "soon01.02.2026", `"on"`},
+		{"what it cannot read", parseOnBlur, "Day", "soon", "f.value + kept", "01.02.202601.02.2026", refusedValue},
 		{"no such day", `<label>Day <input id=f value="" placeholder="DD/MM/YYYY"></label><script>f.onblur = () => {
 			if (!/^([012]\d|3[01])[/]/.test(f.value)) f.value = "" }</script>`, "Day", "99/05/2026", "f.value", "",
 			refusedValue + `textbox "Day" `},
@@ -95,6 +95,76 @@ func TestFillDates(t *testing.T) {
 	}
 }
 
+// TestFillCommits fills in fields that a page reads at some event: it has the value then, or the answer says what is
+// left to do. What the page does not take leaves the field, and what the page has read, as they were.
+func TestFillCommits(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	// read returns a field whose page reads it at an event, by an expression that is null for what it cannot read.
+	read := func(attributes, events, by string) string {
+		return `<label>Field <input id=f ` + attributes + `></label><script>let kept = "none"; for (const type of "` + events +
+			`".split(" ")) f.addEventListener(type, (e) => { if (e.key && e.key != "Enter") return; const v = f.value, r = ` + by + `;
+			if (r !== null) { kept = r; f.value = r } else f.value = kept == "none" ? "" : kept })</script>`
+	}
+	const any, word = "v", `/^(Rome|Oslo)$/.test(v) ? v : null`
+	const uk = `/^\d\d? [A-Z][a-z][a-z] \d{4}$/.test(v) ? v : null`
+	for _, h := range []handled{
+		{"a text, at change", read("", "change", any), "Field", "Ada", "kept", "Ada", `"on"`},
+		{"a text, at blur", read("", "blur", any), "Field", "Ada", "kept", "Ada", `"on"`},
+		{"a text, at focusout", read("", "focusout", any), "Field", "Ada", "kept", "Ada", `"on"`},
+		{"a number, at change", read("type=number", "change", any), "Field", "4", "kept", "4", `"on"`},
+		{"a form of money, at blur", read("value=$0.00", "blur", `isNaN(v) ? null : "$" + (+v).toFixed(2)`), "Field", "1234.5", "kept",
+			"$1234.50", "another form"},
+		{"no number, at blur", read("", "blur", `isNaN(v) || !v ? null : v`), "Field", "lots", "f.value + kept", "none", refusedValue},
+		{"no such word, at change", read("", "change", word), "Field", "Atlantis", "f.value + kept", "none", refusedValue},
+		{"a date in words, at change", read("", "change", uk), "Field", "10 Apr 2026", "kept", "10 Apr 2026", `"on"`},
+		{"a date for a form with words", read(`placeholder="dd mmm yyyy"`, "change", uk), "Field", "2026-04-10", "kept",
+			"10 Apr 2026", "another form"},
+		{"a date for a form in German", read("placeholder=TT.MM.JJJJ", "blur", `/^\d\d\.\d\d\.\d{4}$/.test(v) ? v : null`), "Field",
+			"2026-04-09", "kept", "09.04.2026", "another form"},
+		{"no date, where one was, at blur", read("placeholder=MM/DD/YYYY", "blur", `/^\d/.test(v) ? v : null`), "Field", "someday",
+			"f.value + kept", "none", refusedValue},
+		{"another month than was given", read("", "change", `"April 9, 2026"`), "Field", "2026-03-09", "f.value", "April 9, 2026",
+			refusedValue},
+		{"a date and a time in words", read("", "change", `"March 9, 2026 2:30 PM"`), "Field", "2026-03-09T14:30", "kept",
+			"March 9, 2026 2:30 PM", "another form"},
+		{"a field that has the focus afterwards", read("", "change", any), "Field", "Ada", "document.activeElement.id", "f", `"on"`},
+		{"one whose text shows a list", `<label>Field <input id=f onblur="l.hidden = true" oninput="l.hidden = false; l.textContent = 'Ada'"></label>
+			<p id=l hidden></p>`, "Field", "A", "l.textContent + l.hidden", "Adafalse", "page.press Tab"},
+		{"one that completes", read("autocomplete=off", "blur", `(kept = "left", v)`), "Field", "A", "kept", "none", `"on"`},
+		{"one that goes when it is left", `<label>Field <input id=f onblur="did = f.value; f.remove()"></label><script>did = ""</script>`,
+			"Field", "Ada", "did", "Ada", "went away"},
+		{"no address", `<label>Field <input id=f type=email value=a@b.c></label>`, "Field", "nonsense", "f.value", "a@b.c",
+			"an e-mail address"},
+		{"no address of a page", `<label>Field <input id=f type=url></label>`, "Field", "example", "f.value", "", "https://example.com"},
+		{"too short", `<label>Field <input id=f minlength=8 value=></label>`, "Field", "abc", "f.value", "", "minlength 8"},
+		{"a mask that keeps a part", `<label>Field <input id=f value="__.20__"></label><script>f.oninput = () => { const d =
+			f.value.replace("20", "").replace(/[^0-9]/g, "").slice(0, 4); f.value = d.slice(0, 2).padEnd(2, "_") + ".20" + d.slice(2).padEnd(2, "_") }
+			</script>`, "Field", "abcd", "f.value", "__.20__", refusedValue},
+		{"a code of four fields", codeFields, "Digit 1", "4711", "read()", "4711", `"on"`},
+		{"a code, by the name of the group", codeFields, "Code", "4711", "read()", "4711", `"on"`},
+		{"a code that is too long", codeFields, "Digit 1", "47110", "read()", "", "one character in each of 4 fields"},
+		{"a code of figures", codeFields, "Code", "47x1", "read()", "", refusedValue},
+		{"a group of other fields", `<fieldset><legend>Stars</legend><input type=radio aria-label=One><input type=radio aria-label=Two></fieldset>
+			<p id=f></p>`, "Stars", "2", "f.textContent", "", `it has radio "One"`},
+		{"an editor in place of a hidden field", `<label for=f>Field</label><textarea id=f style="display:none">old</textarea><div contenteditable
+			oninput="f.value = innerText">old</div>`, "Field", "new", "f.value", "new", `"on"`},
+		{"an editor that closes brackets", `<div id=f contenteditable role=textbox aria-label=Field>old</div><script>let model = "old";
+			f.addEventListener("beforeinput", (e) => { e.preventDefault(); const given = e.data === "(" ? "()" : e.data || "";
+			setTimeout(() => f.textContent = model = given, 50) })</script>`, "Field", "f(x)", "model", "f(x)", `"on"`},
+	} {
+		c.show(t, url+"/", h.html)
+		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
+		h.check(t, c, e, err)
+	}
+}
+
+// codeFields are fields of one figure each, which hand on the focus.
+const codeFields = `<fieldset><legend>Code</legend><input aria-label="Digit 1" maxlength=1><input aria-label="Digit 2" maxlength=1><input
+	aria-label="Digit 3" maxlength=1><input aria-label="Digit 4" maxlength=1></fieldset><script>const all = [...document.querySelectorAll("input")];
+	const read = () => all.map((x) => x.value).join(""); all.forEach((x, i) => x.oninput = () => { if (/\D/.test(x.value)) x.value = "";
+	if (x.value) all[i + 1]?.focus() })</script>`
+
 // slider returns a slider with what it does on a key; n is its number, and set gives it another one.
 func slider(attributes, onkey string) string {
 	return `<div id=f role=slider tabindex=0 aria-label=Size style="width:200px;height:20px" ` + attributes + `></div><script>
@@ -110,6 +180,12 @@ func TestFillSliders(t *testing.T) {
 	const to100 = `aria-valuemin=0 aria-valuemax=100 aria-valuenow=20`
 	const arrows = `if (k == "ArrowRight") set(n + 5); if (k == "ArrowLeft") set(n - 5);`
 	const now = `f.getAttribute("aria-valuenow")`
+	const byScale = `const all = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]; set(all[all.indexOf(n) + (k == "ArrowRight" ? 1 :
+		k == "ArrowLeft" ? -1 : 0)] ?? n)`
+	const mouseHandle = `<div id=t style="position:relative;width:200px;height:6px;margin:20px"><div id=h role=slider aria-label=Size
+		aria-valuemin=0 aria-valuemax=100 aria-valuenow=20 style="position:absolute;top:-7px;left:40px;width:20px;height:20px;margin-left:-10px">
+		</div></div><script>h.onmousedown = () => { onmousemove = (e) => { const n = Math.round(Math.max(0, Math.min(100, (e.clientX -
+		t.getBoundingClientRect().left) / 2))); h.ariaValueNow = n; h.style.left = n * 2 + "px" } }; onmouseup = () => onmousemove = null</script>`
 	for _, h := range []handled{
 		{"one of the browser", `<label>Size <input id=f type=range step=10></label>`, "Size", "70", "f.value", "70", "by value"},
 		{"one of the browser, between its steps", `<label>Size <input id=f type=range step=10></label>`, "Size", "72", "f.value",
@@ -129,6 +205,11 @@ func TestFillSliders(t *testing.T) {
 		{"between its steps", slider(to100, arrows), "Size", "42", now, "20", refusedValue},
 		{"not a number", slider(to100, arrows), "Size", "loud", now, "20", refusedValue},
 		{"without keys", slider(to100, ``), "Size", "50", now, "20", refusedValue},
+		{"unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "200", now, "200", `"on"`},
+		{"between unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "300", now, "1",
+			"beside it are 200 and 500"},
+		{"a handle without keys", mouseHandle, "Size", "65", "h.ariaValueNow", "65", `"on"`},
+		{"past the end of its track", mouseHandle, "Size", "150", "h.ariaValueNow", "20", refusedValue},
 		{"one behind what is drawn", `<div style="width:200px;height:0;position:relative" onkeydown="if (event.key == 'ArrowRight') f.value = ++n;
 			event.preventDefault()"><input id=f type=range readonly tabindex=-1 aria-label=Size value=20 oninput="value = n"
 			style="position:absolute;height:0;clip:rect(0,0,0,0)"></div><script>let n = 20</script>`, "Size", "23", "String(n)", "23", `"on"`},

@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      6008, // what the plugin page uses of it; contexts; attaching by profile
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9306, // names of downloads; logins and headers of origins; patterns of rules
-	"cdp/internal/keeper/page": 6229, // fields and lists; archives; source maps; PDFs; what is thrown; Markdown's marks
+	"cdp/internal/keeper/page": 6600, // how a filled field is left and read again; lists; source maps; PDFs; marks
 	"plugins":                  1786,
 	"sdk":                      1784,
 	"cmd":                      13113, // subjects; addresses; imports; signals of servers; texts in files

@@ -1604,16 +1604,34 @@ function field(locator) {
 		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
 		const inner = el && !editable(el) ? elements(el).filter((x) => fieldRoles.has(role(x))) : [];
 		if (groups.length) [el, other] = groups;
+		else if (el && tag(el) === "legend") el = parent(el);
 		else if (el) el = inner.length === 1 ? inner[0] : tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
 	}
 	if (!el || other) return found;
+	if (role(el) === "textbox" && !shown(el) || tag(el) === "label") el = editorBeside(el) || el;
 	if (isSelect(el) && !inUse(el)) {
 		el = closest(el, lists) || [...queryAll(parent(el), lists)].find(rendered) || el;
 	}
 	return {el, resolved: found.resolved};
 }
 
+// editorBeside returns the only editor before or after an element: libraries show it in place of the field that they hide.
+function editorBeside(el) {
+	const all = [el.previousElementSibling, el.nextElementSibling].filter(Boolean).flatMap((x) => [x, ...queryAll(x, "*")])
+		.filter((x) => editable(x) && !editable(parent(x)) && shown(x));
+	return all.length === 1 && all[0];
+}
+
 const segments = (el) => elements(el).filter((inner) => role(inner) === "spinbutton");
+
+// boxes returns the fields of one character that an element has, or begins.
+function boxes(el) {
+	let all = [], up = el;
+	for (let turn = 0; up && all.length < 2 && turn < 4; turn++, up = parent(up)) {
+		all = [...queryAll(up, "input[maxlength='1']")].filter(shown);
+	}
+	return all.slice(Math.max(all.indexOf(el), 0));
+}
 
 // guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
 // the page and the event, anything can move under the pointer.
@@ -1725,7 +1743,11 @@ function prepare(el) {
 		else if (now.effects++ === now.effectsTold) now.wake?.();
 	};
 	const isOwn = (node) => own.some((x) => within(x, node));
-	const stop = watch((changes) => note(changes.every((change) => isOwn(change.target))));
+	const stop = watch((changes) => {
+		const all = changes.every((change) => isOwn(change.target));
+		now.around ||= !all;
+		note(all);
+	});
 	const onEvent = (event) => {
 		const at = event.composedPath()[0], own = isElement(at) && isOwn(at);
 		if (!own || event.type !== "focusin") note(own && event.type === "scroll"); // a click focuses its element
@@ -1951,33 +1973,81 @@ function fieldState(el, given = "") {
 	const probe = tag(el) === "input" && el.cloneNode(), own = probe && inputRoles[el.type];
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
-	return {select: isSelect(el), picker, editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el),
-		list: opensList(el), input: probe !== false, held: holds(el),
+	return {select: isSelect(el), picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
+		calendars: queryDocument(document, calendars).length > 0, completes: attribute(el, "autocomplete") === "off" || el.type === "search" || ["list", "aria-autocomplete", "aria-controls",
+			"aria-owns", "aria-haspopup"].some((name) => has(el, name)), editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el),
+		list: opensList(el), input: probe !== false || tag(el) === "textarea", held: holds(el),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
 
-const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "maxlength", "pattern", "title",
+const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "minlength", "maxlength", "pattern", "title",
 	"placeholder", "data-date-format"];
 
 // holds returns exactly what a field holds.
 const holdsText = (el) => ["input", "textarea"].includes(tag(el)) || editable(el) && role(el) !== "spinbutton";
 const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, "aria-valuenow") || "";
 
-// held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for: many parse a
-// date only then.
-async function held(el, leave, later) {
-	if (leave) el.blur();
+// held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
+// parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
+// text has changed the page, which may show a list for it. An editor may still be busy with what it is to hold.
+async function held(el, leave, later, wanted) {
+	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around);
+	if (leave && !stayed) el.blur();
+	if (leave === "back" && !stayed) focus(el, false);
 	if (leave || later || !holdsText(el)) await frame();
+	const flat = (text) => text.replace(/\s/g, "");
+	for (let turn = 0; wanted && el.value === undefined && turn < 6 && flat(holds(el)) !== flat(wanted); turn++) {
+		await pause(30);
+	}
 	const is = !el.form?.noValidate && el.validity;
-	return {held: holds(el), open: isOpen(el), invalid: is && (is.patternMismatch || matches(el, ":out-of-range") ||
-		is.stepMismatch && has(el, "step"))};
+	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
+		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
 }
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
 
-// parts returns the segments of a group.
-const parts = (el) => ({parts: segments(el).map((part) => ({...describe(part), held: holds(part),
-	max: Number(part.max || attribute(part, "aria-valuemax"))}))});
+// months returns the month that a calendar shows, as in: March 2026.
+const calendars = "[class*=picker],[class*=calendar]";
+const monthOf = /(January|February|March|April|May|June|July|August|September|October|November|December),?\s*(\d{4})(?!\d)/;
+function months() {
+	readAgain();
+	const all = [...queryDocument(document, calendars)].filter((el) =>
+		hasSize(el) && boxOf(el).x > -1000 && style(el).visibility !== "hidden" && !query(el, "select,input"));
+	return all.map((el) => monthOf.exec(textContent(el))).filter(Boolean).map((m) => `${m[1]} ${m[2]}`)[0] || "";
+}
+
+
+// calendar focuses a field again and returns the month of the calendar that comes with that, if one does.
+async function calendar(el) {
+	for (let turn = 0; turn < 8 && months(); turn++) await pause(60); // it may still fade out
+	if (months()) return {};
+	focus(el);
+	for (let turn = 0; turn < 5 && !months(); turn++) await pause(50);
+	return {months: months()};
+}
+
+// parts returns the segments of a group, or its fields of one character.
+function parts(el) {
+	const all = segments(el), inner = all.length ? all : boxes(el);
+	return {parts: inner.map((part) => ({...describe(part), held: holds(part),
+		max: Number(part.max || attribute(part, "aria-valuemax"))})), near: elements(el).filter((x) =>
+		fieldRoles.has(role(x)) || isBox(x)).slice(0, 10).map(describe)};
+}
+
+// track returns where a slider can be set by the pointer: the box of its track, and the point of its handle, if it has
+// one; null if the pointer does not reach it.
+function track(el) {
+	const own = boxOf(el), x = own.x + own.width / 2, y = own.y + own.height / 2, hit = pointedAt(x, y);
+	if (!hit || !within(el, hit)) return null;
+	const long = (box) => Math.max(box.width, box.height) > 3 * Math.min(own.width, own.height);
+	let up = el;
+	while (parent(up) && tag(parent(up)) !== "body" && !long(boxOf(up))) up = parent(up);
+	const box = boxOf(up);
+	if (!long(box)) return null;
+	return {x, y, handle: up !== el, left: box.x, top: box.y, width: box.width, height: box.height,
+		upright: attribute(el, "aria-orientation") === "vertical" || box.height > box.width, low:
+		Number(attribute(el, "aria-valuemin") || 0), high: Number(attribute(el, "aria-valuemax") || 100)};
+}
 
 // scroller returns the element that scrolls with the document: the body, in a document without a doctype.
 const scroller = () => scrollingElement(document) || rootElement();
@@ -2213,7 +2283,7 @@ function nodes() {
 }
 
 // ofElement are functions of an element, which their callers give by its reference.
-const ofElement = {focusOn, choose, assign, held, parts, option, spot, guard, scrollEnd, area};
+const ofElement = {focusOn, choose, assign, held, calendar, parts, track, option, spot, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};

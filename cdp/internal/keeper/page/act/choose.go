@@ -102,5 +102,5 @@ func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) 
 // closeList closes a list if it is open.
 func (start *begun) closeList(v *page.Visit) (closed bool) {
 	var now field
-	return v.Script(start.in, &now, "held", start.Ref, false) == nil && now.Open && v.Input(key("Escape", 0)...) == nil
+	return v.Script(start.in, &now, "held", start.Ref, stays) == nil && now.Open && v.Input(key("Escape", 0)...) == nil
 }

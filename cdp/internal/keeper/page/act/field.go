@@ -19,7 +19,12 @@ type field struct {
 	Picker, Select, Editable bool
 	List, Input              bool        // it shows what is chosen in a list; it is an input
 	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
+	Gone, Stayed             bool        // it went away when it was left; it was not left
+	Boxes                    bool        // it takes the first character of the value, and fields after it the others
+	Completes                bool        // it may list what completes a text, until it is left
 	Held, Would              string      // what it holds, and what the browser would make of the value
+	Calendars                bool        // the page has what may be a calendar
+	Months                   string      // the month that a calendar shows, as in: March 2026
 	Takes                    [][2]string // what its attributes say of values
 }
 
@@ -84,12 +89,12 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	}
 	e.addNote(note)
 	r := &filled{Effects: *e}
-	if last.Value == nil || p.Secret != "" || p.Submit || !start.Editable && !start.Picker {
+	if last.Value == nil || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
 		if !fits(*last.Value, p.Value, "") { // it took it, and thought better of it
-			return nil, start.restore(v, false, p.Value, *last.Value)
+			return nil, start.restore(v, stays, p.Value, *last.Value)
 		}
 		r.Value = *last.Value
 		r.addNote("the field has it in another form")
@@ -100,12 +105,41 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	return r, nil
 }
 
-// set gives a field a value in the ways that its kind has, one after the other, until it holds it. A field with a date
-// or a number is left then, since many read it only now, unless it is to stay.
+// leaving is how a field is left after it was filled, so that the page reads what it holds.
+type leaving string
+
+const (
+	stays   leaving = ""     // what follows, such as Enter, is for it
+	tabbed  leaving = "blur" // as a person does
+	andBack leaving = "back" // it has the focus again
+)
+
+// leave returns how a field is left: one with a date or a number by Tab, since many read it only then, and another one
+// unless it is to stay, or might list what completes the text.
+func (start *begun) leave(value string, stay bool) leaving {
+	number := slices.Contains(start.Takes, [2]string{"type", "number"})
+	switch {
+	case !start.Editable || stay:
+		return stays
+	case isDate().MatchString(value) || isDate().MatchString(start.Held) || len(readings(value)) > 0 ||
+		dateForm().MatchString(inEnglish.Replace(hintOf(start.Takes))) || start.Role == "spinbutton" && !number:
+		return tabbed
+	}
+	plain := slices.ContainsFunc(start.Takes, func(says [2]string) bool {
+		return says[0] == "type" && slices.Contains([]string{"number", "password", "email", "tel", "url"}, says[1])
+	})
+	switch {
+	case !start.Input || start.List:
+		return stays
+	case start.Completes && !plain:
+		return stays
+	}
+	return andBack
+}
+
+// set gives a field a value in the ways that its kind has, one after the other, until it holds it.
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
-	typed := inForm(value, fmt.Sprint(start.Takes))
-	leave := start.Editable && !stay && (isDate().MatchString(value) ||
-		start.Role == "spinbutton" && !slices.Contains(start.Takes, [2]string{"type", "number"}))
+	typed := inForm(value, hintOf(start.Takes))
 	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
 	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
 	ways := []func() *api.Error{insert, byKeys}
@@ -121,38 +155,88 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 				return start.setParts(v, value)
 			})
 		}
-	case !start.Editable:
+	case !start.Editable || start.Boxes:
 		return "", start.setParts(v, value)
 	case value == "":
 		ways[0] = func() *api.Error { return v.Input(key("Delete", 0)...) }
-	case leave:
+	}
+	leave := stays
+	if !start.Picker {
+		leave = start.leave(value, stay)
+	}
+	if leave == tabbed {
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
 	}
-	now, before := field{}, start.Held
+	now, before, others, asked := field{}, start.Held, []string(nil), false
 	for i := 0; i < len(ways); i++ {
-		if err = ways[i](); err == nil && leave && start.Input { // as a person does: some pages see no other way
+		if err = ways[i](); err == nil && leave == tabbed && start.Input { // as a person does: some pages see no other way
 			err = v.Input(key("Tab", 0)...)
 		}
 		if err == nil {
-			err = v.Script(start.in, &now, "held", start.Ref, leave)
+			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed)
 		}
-		if err != nil || !now.Invalid && fits(now.Held, typed, before) {
+		if err == nil && now.Gone {
+			return "it went away when it was left", nil
+		}
+		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) &&
+			(start.Input || i == 0 || alike(now.Held, typed))
+		if taken && leave == tabbed {
+			taken, err = start.inCalendar(v, value)
+		}
+		if taken && now.Stayed {
+			note = "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
+		}
+		if taken || err != nil {
 			return note, err
 		}
 		before = "" // what is left after it was deleted belongs to the field
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
-		if dotted := inForm(value, "dd.mm.yyyy"); typed != dotted && strings.Count(cmp.Or(now.Held, start.Held), ".") == 2 {
-			typed, ways = dotted, append(ways, byKeys) // what it has made shows its form
+		last := i == len(ways)-1
+		if !asked && leave == tabbed { // what it has made shows its form
+			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, start.Calendars)
+			asked = len(others) == 1 || last
+		}
+		if len(others) > 0 && (len(others) == 1 || last) {
+			typed, others = others[0], others[1:]
+			ways, i = ways[:2], -1
 		}
 	}
 	return "", start.restore(v, leave, value, now.Held)
 }
 
-// restore gives a field what it held before, and returns the error of one that did not take a value.
-func (start *begun) restore(v *page.Visit, leave bool, value, made string) *api.Error {
-	now, err := field{Held: start.Held}, put(v, start, "assign", start.Held, leave)
+// inCalendar reports whether the calendar that a field shows while it has the focus, if it does, shows the month of a
+// date: some pages keep a text that they cannot read.
+func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *api.Error) {
+	all := readings(value)
+	if !start.Calendars || len(all) == 0 {
+		return true, nil
+	}
+	var now field
+	if err = v.Script(start.in, &now, "calendar", start.Ref); err == nil {
+		err = v.Input(key("Tab", 0)...)
+	}
+	return now.Months == "" || slices.ContainsFunc(all, func(t time.Time) bool {
+		return t.Format("January 2006") == now.Months
+	}), err
+}
+
+// restore gives a field what it held before, and returns the error of one that did not take a value. To delete what it
+// holds is enough for many, and a mask takes it better.
+func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *api.Error {
+	var now field
+	look := func() *api.Error { return v.Script(start.in, &now, "held", start.Ref, stays, true) }
+	err := look()
+	if err == nil && now.Held != start.Held && start.Editable && !start.Picker {
+		err = cmp.Or(v.Script(start.in, nil, "focusOn", start.Ref), v.Input(key("Delete", 0)...), look())
+	}
+	if err == nil && now.Held != start.Held {
+		err = put(v, start, "assign", start.Held, stays)
+	}
+	if err == nil && leave == tabbed && start.Input {
+		err = v.Input(key("Tab", 0)...)
+	}
 	if err == nil {
 		err = v.Script(start.in, &now, "held", start.Ref, leave, true)
 	}
@@ -171,7 +255,11 @@ const leftAlone = "; it was left as it is"
 // forms are what the types of inputs take.
 var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
 	"date": "a date such as 2026-01-31", "month": "a month such as 2026-01", "week": "a week such as 2026-W05",
-	"time": "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45"}
+	"time": "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45",
+	"email": "an e-mail address", "url": "an address such as https://example.com"}
+
+// hintOf returns what a field says of values, in lower case.
+func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)) }
 
 // refused returns the error of a field that does not take a value: what it takes, as far as it says so, and what it
 // made of the value.
@@ -193,19 +281,62 @@ var (
 	// isDate matches dates and times in figures, which text fields read when they are left.
 	isDate = lazy.Pattern(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
 	// dateForm and hourForm match the forms of a date, and of a time with the hours of half a day, that a field asks for.
-	dateForm = lazy.Pattern(`\b(dd?|mm?|yy(yy)?)[-./ ]+(dd?|mm?)[-./ ]+(dd?|mm?|yy(yy)?)\b`)
+	dateForm = lazy.Pattern(`\b(dd?|m{1,4}|yy(yy)?)[-./, ]+(dd?|m{1,4})[-./, ]+(dd?|mm?|yy(yy)?)\b`)
 	hourForm = lazy.Pattern(`\bhh?:mm ?(aa?|am|pm)\b`)
-	layout   = strings.NewReplacer("yyyy", "2006", "yy", "06", "mm", "01", "m", "1", "dd", "02", "d", "2")
+	layout   = strings.NewReplacer("yyyy", "2006", "yy", "06", "mmmm", "January", "mmm", "Jan", "mm", "01", "m", "1",
+		"dd", "02", "d", "2")
+	// inEnglish turns the letters of forms in German, French, Spanish and Dutch into those of English ones.
+	inEnglish = strings.NewReplacer("tt", "dd", "jjjj", "yyyy", "aaaa", "yyyy", "jj", "dd")
+	// dateLayouts are those in which people write a date.
+	dateLayouts = strings.Split("2006-1-2|2006-01-02T15:04|2006-01-02 15:04|2.1.2006|1/2/2006|2/1/2006|1-2-2006|2-1-2006|"+
+		"2 Jan 2006|2 January 2006|Jan 2 2006|January 2 2006|Mon Jan 2 2006|Monday January 2 2006|Mon 2 Jan 2006|"+
+		"Monday 2 January 2006", "|")
+	dateParts = lazy.Pattern(`^\D*(\d{1,2})([-./])(\d{1,2})[-./]\d+`)
 )
+
+// readings returns the dates that a text can mean.
+func readings(text string) (all []time.Time) {
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, strings.ReplaceAll(text, ",", "")); err == nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// otherForms returns the forms of a date that a field may take, by the form of what it shows. Which of two numbers is
+// the day can be seen from a number past 12. Otherwise both are tried if the wrong one cannot be taken, or is seen.
+func otherForms(value, shown, typed string, seen bool) (forms []string) {
+	date, err := time.Parse(time.DateOnly, value)
+	m := dateParts().FindStringSubmatch(shown)
+	if err != nil || m == nil {
+		return nil
+	}
+	first, _ := strconv.Atoi(m[1])
+	second, _ := strconv.Atoi(m[3])
+	dayFirst := strings.Join([]string{"02", "01", "2006"}, m[2])
+	monthFirst := strings.Join([]string{"01", "02", "2006"}, m[2])
+	switch {
+	case first > 12 || m[2] == ".":
+		forms = []string{dayFirst}
+	case second > 12:
+		forms = []string{monthFirst}
+	case date.Day() > 12 || seen:
+		forms = []string{monthFirst, dayFirst}
+	}
+	for i, form := range forms {
+		forms[i] = date.Format(form)
+	}
+	return slices.DeleteFunc(forms, func(form string) bool { return form == typed })
+}
 
 // inForm returns a date or a time in the form that a field asks for, and any other text as it is.
 func inForm(text, hint string) string {
-	hint = strings.ToLower(hint)
 	if clock, err := time.Parse("15:04", text); err == nil && hourForm().MatchString(hint) {
 		return clock.Format("03:04 PM")
 	}
 	date, err := time.Parse(time.DateOnly, text)
-	if form := dateForm().FindString(hint); form != "" && err == nil {
+	if form := dateForm().FindString(inEnglish.Replace(hint)); form != "" && err == nil {
 		return date.Format(layout.Replace(form))
 	}
 	return text
@@ -235,7 +366,16 @@ func fits(now, wanted, before string) bool {
 	return true
 }
 
-var noLetter, figure = lazy.Pattern(`[^\pL\pN]+`), lazy.Pattern(`\d+`)
+var (
+	noLetter, figure = lazy.Pattern(`[^\pL\pN]+`), lazy.Pattern(`\d+`)
+	monthNames       = lazy.Pattern(`(?i)\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|` +
+		`oct(ober)?|nov(ember)?|dec(ember)?)\b`)
+)
+
+// alike reports whether two texts differ at most in white space.
+func alike(a, b string) bool {
+	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
+}
 
 // letters returns the letters and digits of a text, in lower case.
 func letters(text string) string { return noLetter().ReplaceAllString(strings.ToLower(text), "") }
@@ -243,8 +383,16 @@ func letters(text string) string { return noLetter().ReplaceAllString(strings.To
 // sameFigures reports whether a text has the numbers of a date or a time, in another form: the month may be a word, the
 // year have two digits, and the hour be one of twelve.
 func sameFigures(text, date string) bool {
-	if clock, err := time.Parse("15:04", date); err == nil {
-		date += clock.Format(" 3")
+	months, days := monthNames().FindAllString(text, -1), readings(date)
+	if len(months) > 0 && len(days) > 0 && !slices.ContainsFunc(days, func(t time.Time) bool {
+		return slices.ContainsFunc(months, func(m string) bool { return strings.EqualFold(m[:3], t.Format("Jan")) })
+	}) {
+		return false
+	}
+	for _, layout := range []string{"15:04", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if clock, err := time.Parse(layout, date); err == nil {
+			date = strings.Replace(date, "T", " ", 1) + clock.Format(" 3")
+		}
 	}
 	found := figure().FindAllString(text, -1)
 	return len(found) > 1 && !slices.ContainsFunc(found, func(n string) bool {

@@ -2,6 +2,7 @@ package act
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -22,65 +23,180 @@ type part struct {
 	keys []page.Object // for it, in the place of a number
 }
 
-// setParts gives a number, a date or a time to a slider or spin button, or to a group of spin buttons. It leaves them
-// as they were if one of them does not take its number.
+// setParts gives a number, a date or a time to a slider or spin button, or to a group of spin buttons, and a text to
+// fields of one character. It leaves them as they were if one of them does not take its part.
 func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	all := []part{{Element: start.Element, Held: start.Held}}
 	var wrong error
 	if start.Role == "slider" || start.Role == "spinbutton" {
 		all[0].want, wrong = strconv.ParseFloat(value, 64)
 	} else {
-		var found struct{ Parts []part }
+		var found struct {
+			Parts []part
+			Near  []page.Element
+		}
 		if err := v.Script(start.in, &found, "parts", start.Ref); err != nil {
 			return err
 		}
-		if all = found.Parts; len(all) == 0 {
-			return page.Exit("not_ready", start.Element.String()+" is not a field; page.click presses it", nil)
+		switch all = found.Parts; {
+		case len(all) == 0 && len(found.Near) > 0:
+			return (&page.Failure{Code: "not_ready", Element: start.Element, Near: found.Near,
+				Why: "it is not a field itself"}).Exit("")
+		case len(all) == 0:
+			return page.Exit("not_ready", start.Element.String()+" is not a field; page.click presses it, page.drag moves it",
+				nil)
+		case all[0].Role != "spinbutton":
+			return start.setBoxes(v, all, value)
 		}
 		wrong = setWants(all, value)
 	}
 	if wrong != nil {
 		return start.refused(value, "")
 	}
-	taken, err := setAll(v, start.in, all)
+	taken, between, err := setAll(v, start.in, all)
 	if taken || err != nil {
 		return err
+	}
+	if len(all) == 1 && between == nil && start.Role == "slider" && start.Held != "" {
+		if taken, err = start.setByPointer(v, all[0].want); taken || err != nil {
+			return err
+		}
 	}
 	for i, p := range all {
 		if all[i].want, wrong = strconv.ParseFloat(p.Held, 64); wrong != nil { // it was empty
 			all[i].want, all[i].keys = math.NaN(), slices.Repeat(key("Backspace", 0), 4)
 		}
 	}
-	_, err = setAll(v, start.in, all)
-	return cmp.Or(err, start.refused(value, ""))
+	back, _, err := setAll(v, start.in, all)
+	if err != nil {
+		return err
+	}
+	err = start.refused(value, "")
+	if len(between) > 0 && len(all) == 1 {
+		err.Message = strings.Replace(err.Message, leftAlone, "; beside it are "+strings.Join(between, " and ")+leftAlone, 1)
+	}
+	if !back {
+		err.Message = strings.Replace(err.Message, leftAlone, "; it could not be set back", 1)
+	}
+	return err
 }
 
-// setAll gives parts their numbers, until one does not take its.
-func setAll(v *page.Visit, in page.Frame, all []part) (taken bool, err *api.Error) {
+// setBoxes gives each of some fields one character of a text.
+func (start *begun) setBoxes(v *page.Visit, all []part, value string) *api.Error {
+	given, typed := strings.Split(value, ""), 0
+	look := func(p part) (now field, err *api.Error) {
+		err = v.Script(start.in, &now, "held", p.Ref, stays, true)
+		return now, err
+	}
+	if len(given) == len(all) {
+		for i, p := range all {
+			err := cmp.Or(v.Script(start.in, nil, "focusOn", p.Ref), sendKeys(v, keysOf(given[i])))
+			now, failed := look(p)
+			if err = cmp.Or(err, failed); err != nil {
+				return err
+			}
+			if now.Held == given[i] {
+				typed++
+			}
+		}
+	}
+	if typed == len(all) {
+		return nil
+	}
+	err, last := start.refused(value, ""), ""
+	err.Message = strings.TrimSuffix(err.Message, leftAlone) +
+		fmt.Sprintf(", one character in each of %d fields", len(all))
 	for _, p := range all {
-		if taken, err = p.set(v, in); !taken || err != nil {
+		if failed := v.Script(start.in, nil, "assign", p.Ref, p.Held, stays); failed != nil {
+			return failed
+		}
+		now, failed := look(p)
+		if failed != nil {
+			return failed
+		}
+		if now.Held != p.Held {
+			last = "; " + p.Element.String() + " now holds " + page.Quote(page.Clip(now.Held, 40))
+		}
+	}
+	err.Message += cmp.Or(last, leftAlone)
+	return err
+}
+
+// setByPointer sets a slider that no key moves: it drags its handle, or presses on its track, where the number should
+// be, and goes on from what that has made.
+func (start *begun) setByPointer(v *page.Visit, want float64) (taken bool, err *api.Error) {
+	var at *struct {
+		X, Y, Left, Top, Width, Height, Low, High float64
+		Handle, Upright                           bool
+	}
+	now, aim := field{}, want
+	for range 6 {
+		if start.in != "" {
+			break
+		}
+		if err = v.Script("", &at, "track", start.Ref); err != nil || at == nil || at.High <= at.Low ||
+			want < at.Low || want > at.High {
+			break
+		}
+		part := (aim - at.Low) / (at.High - at.Low)
+		x, y := at.Left+part*at.Width, at.Top+at.Height/2
+		if at.Upright {
+			x, y = at.Left+at.Width/2, at.Top+(1-part)*at.Height
+		}
+		if at.Handle {
+			err = v.Input(page.Object{"type": "drag", "x": at.X, "y": at.Y, "toX": x, "toY": y})
+		} else {
+			err = v.Input(clicks(min(max(x, at.Left+1), at.Left+at.Width-1), min(max(y, at.Top+1), at.Top+at.Height-1),
+				clickParams{}, 0)...)
+		}
+		if err = cmp.Or(err, v.Script("", &now, "held", start.Ref, stays, true)); err != nil {
+			break
+		}
+		is, wrong := strconv.ParseFloat(now.Held, 64)
+		if wrong != nil || math.Abs(is-want) < 1e-9 {
+			return wrong == nil, nil
+		}
+		aim = min(max(aim+(want-is)*.6, at.Low), at.High)
+	}
+	if now.Held != "" && now.Held != start.Held {
+		if was, wrong := strconv.ParseFloat(start.Held, 64); wrong == nil && was != want {
+			_, err = start.setByPointer(v, was)
+		}
+	}
+	return false, err
+}
+
+// setAll gives parts their numbers, until one does not take its. It returns the numbers beside one that was passed; nil
+// if nothing has moved.
+func setAll(v *page.Visit, in page.Frame, all []part) (taken bool, between []string, err *api.Error) {
+	for _, p := range all {
+		if taken, between, err = p.set(v, in); !taken || err != nil {
 			break
 		}
 	}
-	return taken, err
+	return taken, between, err
 }
 
 // set gives a slider or spin button its number: it types it, or presses arrow keys as often as what one press does
-// says. It reports whether the number was taken.
-func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
+// says. It reports whether the number was taken, and the numbers beside it that were.
+func (p part) set(v *page.Visit, in page.Frame) (taken bool, between []string, err *api.Error) {
 	if math.IsNaN(p.want) && p.keys == nil {
-		return true, nil
+		return true, nil, nil
 	}
 	if err = v.Script(in, nil, "focusOn", p.Ref); err == nil && p.keys != nil {
-		return true, sendKeys(v, p.keys)
+		return true, nil, sendKeys(v, p.keys)
 	}
-	now := 0.0
+	now, below, above := 0.0, math.Inf(-1), math.Inf(1)
 	press := func(events []page.Object) (moved float64) {
 		before, shown := now, field{}
 		if err == nil {
-			err = cmp.Or(sendKeys(v, events), v.Script(in, &shown, "held", p.Ref, false))
+			err = cmp.Or(sendKeys(v, events), v.Script(in, &shown, "held", p.Ref, stays))
 		}
-		now, _ = strconv.ParseFloat(shown.Held, 64)
+		if now, _ = strconv.ParseFloat(shown.Held, 64); now < p.want {
+			below = max(below, now)
+		} else {
+			above = min(above, now)
+		}
 		return now - before
 	}
 	var digits []page.Object
@@ -88,13 +204,19 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
 		digits = keysOf(strings.Repeat("0", max(len(strconv.Itoa(int(p.Max)))-len(text), 0)) + text)
 	}
 	press(digits)
+	first, still := now, true
 	for range 20 { // what a press does can differ from place to place
 		was := now
 		for _, arrow := range []string{"ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"} {
-			if err != nil || math.Abs(now-p.want) < 1e-9 {
-				return true, err
-			}
-			if one := press(key(arrow, 0)); one*(p.want-now) > 0 {
+			for range 200 {
+				if err != nil || math.Abs(now-p.want) < 1e-9 {
+					return true, nil, err
+				}
+				one := press(key(arrow, 0))
+				still = still && now == first
+				if one*(p.want-now) <= 0 {
+					break
+				}
 				press(slices.Repeat(key(arrow, 0), min(int((p.want-now)/one+1e-6), 5000)))
 			}
 		}
@@ -102,7 +224,16 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, err *api.Error) {
 			break
 		}
 	}
-	return false, err
+	if still {
+		return false, nil, err
+	}
+	between = []string{}
+	for _, n := range []float64{below, above} {
+		if !math.IsInf(n, 0) {
+			between = append(between, strconv.FormatFloat(n, 'f', -1, 64))
+		}
+	}
+	return false, between, err
 }
 
 // segmentNames finds in the name of a segment what it is. The layouts are those of what segments take, and their parts.
