@@ -37,7 +37,9 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 		}
 	case api.CodeNavigationFailed:
 		setDeclaredExit(e, exitNavigationFailed, "navigation_failed", nil)
-		adviseNavigation(e, k.Message, r)
+		if adviseNavigation(e, k.Message, r); k.Remedy != "" {
+			e.Message += "; " + manifest.Clean(k.Remedy)
+		}
 	case api.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
@@ -133,7 +135,10 @@ func navigationError(text string, r *host.Request) *host.Error {
 	}
 	_ = json.Unmarshal(r.Params, &q)
 	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text))}
-	adviseNavigation(e, text, r)
+	if adviseNavigation(e, text, r); strings.Contains(text, "ERR_CERT_") {
+		e.Message += "; page.open names the lines of [origins] in policy.toml with which the operator can accept it"
+		e.Steps = []host.Step{host.CallStep("page.open", nil).With(map[string]any{"url": q.URL}).At(pageOf(r))}
+	}
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
 	setDeclaredExit(e, exitNavigationFailed, "navigation_failed", details)
 	return e
@@ -167,7 +172,7 @@ var navigationFaults = []struct{ reason, advice, describe string }{
 		"of 401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
 	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
 	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
-	{"ERR_CERT_", "the server's certificate is not valid for this URL", "Security.setIgnoreCertificateErrors"},
+	{"ERR_CERT_", "the server's certificate is not valid for this URL", ""},
 	{"ERR_SSL_PROTOCOL_ERROR", "the server does not speak TLS on this port; the URL may have to begin with http://", ""},
 	{"ERR_EMPTY_RESPONSE", "the server closed the connection without a response; it may expect https://", ""},
 	{"ERR_TOO_MANY_REDIRECTS", "the server redirects in a circle, often because of a cookie", ""},

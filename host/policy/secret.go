@@ -63,6 +63,22 @@ func (p *Policy) OriginTLS(of string) (string, error) {
 	return ask(p, func(s *state) string { return s.origin(of).tls })
 }
 
+// NamesTLS reports whether [origins] says something of the certificate of any origin.
+func (p *Policy) NamesTLS() bool {
+	names, err := ask(p, func(s *state) bool {
+		return slices.ContainsFunc(s.files(), func(f *file) bool {
+			return slices.ContainsFunc(slices.Collect(maps.Values(f.origins)), func(r originRule) bool { return r.tls != "" })
+		})
+	})
+	return names && err == nil
+}
+
+// NamesOrigin reports whether [origins] names an origin.
+func (p *Policy) NamesOrigin(of string) bool {
+	names, err := ask(p, func(s *state) bool { return s.origin(of) != originRule{} })
+	return names && err == nil
+}
+
 // OriginLogin returns USER:PASSWORD for a server that asks for a login, "" if [origins] has none for its origin.
 func (p *Policy) OriginLogin(ctx context.Context, of string) (string, error) {
 	name, err := ask(p, func(s *state) string { return s.origin(of).login })

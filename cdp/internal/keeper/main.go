@@ -141,7 +141,7 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 		return err
 	}
 	k.verbs = verb.New(conn, k.cfg.rooms(k.proc == nil))
-	k.verbs.Owners.Setups.Dir = filepath.Join(k.files.temp(), "uploads")
+	k.verbs.Owners.Setups.Dir, k.verbs.Owners.Setups.Logins = filepath.Join(k.files.temp(), "uploads"), true
 	k.setEgress()
 	err = k.verbs.Tracker.Start(ctx)
 	if err == nil && k.proc != nil {

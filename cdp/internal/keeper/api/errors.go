@@ -53,6 +53,8 @@ type Error struct {
 	Details map[string]any `json:"details,omitempty"`
 	// Subject is what a verb acted on or tried to, as PageResult has it.
 	Subject string `json:"subject,omitempty"`
+	// Remedy is what the operator can write so that the server is accepted, with CodeNavigationFailed.
+	Remedy string `json:"remedy,omitempty"`
 	// Invalid is the parameter that is wrong, with CodeInvalidArgs. It is nil if no single one is.
 	Invalid *Invalid `json:"invalid,omitempty"`
 }

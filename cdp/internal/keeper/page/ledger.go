@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 // Caused is what happened besides a change of the page.
@@ -108,8 +110,12 @@ type Activity struct {
 	Pending   map[string]string // URLs of requests that the page waits for, by id, or of the next document, by frame
 	Loading   map[string]string // URLs of all requests under way
 	methods   map[string]string
-	Status    int  // of the last document of the page itself
-	Login     bool // its server asked for one
+	Asks      string // the URL of the last request for a document of the page itself, and its id
+	request   string
+	Fault     string            // why it failed
+	Status    int               // of its response
+	Login     bool              // its server asked for one
+	refused   map[string]string // why servers were not accepted, by origin
 	failed    []string
 	errors    []string
 	Frames    []string // addresses of frames that have a new document
@@ -125,7 +131,7 @@ const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT.Inspector"
 // NewActivity returns that of a page since an event. methods are those of the requests that were under way.
 func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 	return &Activity{page: page, Seq: seq, Pending: map[string]string{}, Loading: map[string]string{},
-		methods: methods, downloads: map[string]string{}}
+		methods: methods, downloads: map[string]string{}, refused: map[string]string{}}
 }
 
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
@@ -154,6 +160,10 @@ func (a *Activity) Read(v *Visit) {
 	for _, e := range records {
 		var p actionParams
 		_ = json.Unmarshal(e.Params, &p)
+		if e.Method == "Network.loadingFailed" && p.Type == "Document" {
+			reason := v.Keeper.Owners.Reason(v.owner, e.URL, p.ErrorText)
+			p.Canceled, p.ErrorText = p.Canceled && reason == p.ErrorText, reason
+		}
 		switch {
 		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther(v, e.Target),
 			e.Method == ChooserOpened && isFrame(v, e.Target):
@@ -197,6 +207,9 @@ func (a *Activity) note(method, url string, p *actionParams) {
 			clear(a.methods)
 		}
 		a.methods[p.RequestID], a.Asked = p.Request.Method, true
+		if p.Type == "Document" && p.FrameID == a.page {
+			a.Asks, a.request, a.Fault = p.Request.URL, p.RequestID, ""
+		}
 		if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
 			break
 		}
@@ -211,6 +224,9 @@ func (a *Activity) note(method, url string, p *actionParams) {
 				a.Login = a.Login || strings.EqualFold(name, "WWW-Authenticate")
 			}
 		}
+		if p.Response.Status == http.StatusUnauthorized {
+			a.refused[api.OriginOf(p.Response.URL)] = tenant.NoLogin
+		}
 		if p.Response.Status >= 400 && !strings.HasSuffix(p.Response.URL, OwnIcon) {
 			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
 		}
@@ -219,6 +235,10 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Network.loadingFailed":
 		if !p.Canceled && p.ErrorText != blockedByRule {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
+			a.refused[api.OriginOf(url)] = p.ErrorText
+			if p.RequestID == a.request {
+				a.Fault = p.ErrorText
+			}
 		}
 		a.over(p.RequestID)
 	case "Page.frameScheduledNavigation":
@@ -316,6 +336,16 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	}
 	maps.DeleteFunc(l.told, func(id string, _ bool) bool { return v.Keeper.Tracker.ByID[id] == nil })
 	v.Keeper.Mux.Unlock()
+	for _, of := range slices.Sorted(maps.Keys(a.refused)) {
+		why := a.refused[of]
+		if why == tenant.NoLogin && !v.Keeper.Owners.AsksLogin(v.owner, of) {
+			continue // it takes another kind of login
+		}
+		if remedy := v.Keeper.Owners.Remedy(v.Ctx, v.By, of, why); remedy != "" {
+			line := strings.NewReplacer(":\n", ": ", "\n", " and ").Replace(remedy)
+			v.Warn("%s was not accepted (%s): %s", of, why, line)
+		}
+	}
 	caused.Failed, caused.Errors, caused.Frames = few(a.failed), few(a.errors), few(a.Frames)
 	caused.Chooser = a.chooser
 	if caused.Dialog == nil {

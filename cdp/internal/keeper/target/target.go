@@ -43,6 +43,7 @@ type Document struct {
 	IdleWaits  int             // calls that wait for that
 	Commits    int             // documents that the main frame has shown
 	document   mainResponse    // for the newest one
+	Asked      string          // the URL of the latest request for a document, after all redirects
 	Contexts   []scriptContext // for scripts
 }
 
@@ -144,6 +145,10 @@ func (t *Target) followDocument(method string, params json.RawMessage) {
 		t.Contexts = slices.DeleteFunc(t.Contexts, func(c scriptContext) bool { return c.id == id })
 	case runtime.ExecutionContextsCleared.Method:
 		t.Contexts = nil
+	case network.RequestWillBeSent.Method:
+		if scan.Text(params, "type") == string(network.ResourceTypeDocument) && scan.Text(params, "frameId") == t.ID {
+			t.Asked = scan.Text(params, "request", "url")
+		}
 	case network.ResponseReceived.Method:
 		if scan.Text(params, "type") == string(network.ResourceTypeDocument) && scan.Text(params, "frameId") == t.ID {
 			t.document = mainResponse{scan.Text(params, "loaderId"), scan.Number(params, "response", "status")}

@@ -72,10 +72,15 @@ func (f follower) OnPaused(t *target.Target, params json.RawMessage) bool {
 	switch {
 	case t.Hidden:
 		ss.fulfillEmpty(t, params)
-	case !ss.Routes(t):
+	case ss.applied[t] == nil:
 		return false
 	case scan.Field(params, "requestURL") != nil:
+		if !ss.applied[t].trusts {
+			return false
+		}
 		ss.onCertificate(t, params)
+	case fetches(t):
+		return false
 	case scan.Field(params, "authChallenge") != nil:
 		ss.onLogin(t, params)
 	default:

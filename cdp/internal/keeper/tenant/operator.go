@@ -30,64 +30,108 @@ type OriginRules interface {
 	OriginTLS(origin string) (string, error)
 	// OriginLogin returns USER:PASSWORD, "" if there is none.
 	OriginLogin(ctx context.Context, origin string) (string, error)
+	// NamesTLS reports whether there is a rule for the certificate of any origin, NamesOrigin whether there is any rule
+	// for an origin.
+	NamesTLS() bool
+	NamesOrigin(origin string) bool
 }
 
-// Trust lets the operator's files answer for an origin in the pages of a session, and reports whether that may change
-// what comes of a request: they say something of it, and did not answer before.
-func (ow *Owners) Trust(ctx context.Context, session, of string) bool {
-	ss := ow.Setups
-	if ss.Operator == nil {
-		return false
+// askOperator makes the pages of all sessions ask about certificates once the operator's files say something of them. It
+// returns when those of a session do.
+func (tn *Tenancy) askOperator(ctx context.Context, session string) *api.Error {
+	ss := tn.owners.Setups
+	if ss.Operator == nil || !ss.Operator.NamesTLS() {
+		return nil
 	}
-	rule, _ := ss.Operator.OriginTLS(of)
-	login, _ := ss.Operator.OriginLogin(ctx, of)
-	ow.mux.Lock()
-	set := ss.Of(session)
-	changes := (rule != "" || login != "") && !slices.Contains(set.Trusted, of) && ow.FetchedBy(session) == nil
-	if changes {
-		set.Trusted = append(set.Trusted, of)
-		ow.ApplyToAll(session)
+	tn.mux.Lock()
+	if !ss.asks {
+		ss.asks = true
+		for _, t := range tn.tracker.All {
+			ss.apply(t)
+		}
 	}
-	ow.mux.Unlock()
-	err := ow.mux.Wait(ctx, "for the pages of the session", func() (bool, *api.Error) {
-		return !slices.ContainsFunc(ow.tracker.All, func(t *target.Target) bool {
+	tn.mux.Unlock()
+	return tn.mux.Wait(ctx, "for the pages of the session", func() (bool, *api.Error) {
+		return !slices.ContainsFunc(tn.tracker.All, func(t *target.Target) bool {
 			return t.Owner == session && t.Preparing > 0 && !t.Closed
 		}), nil
 	})
-	return changes && err == nil
 }
 
-// Remedy says, in words that follow an error, what the operator can write so that a page of an origin loads.
-func (ow *Owners) Remedy(ctx context.Context, by api.Caller, of string, isTLS bool) string {
-	if !isTLS {
-		if ow.Setups.Operator != nil {
-			if login, err := ow.Setups.Operator.OriginLogin(ctx, of); login != "" || err != nil {
-				return fmt.Sprintf("; the login of [origins.%q] in policy.toml was not accepted, or has no value", of)
-			}
-		}
-		return fmt.Sprintf("; the operator can give one in policy.toml: [origins.%q] login = \"secret:NAME\"", of)
+// Reason returns the reason of the browser why it has not loaded a URL for a session, or what the keeper has refused:
+// the browser does not name that.
+func (ow *Owners) Reason(session, url, reason string) string {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	switch refused := ow.Setups.Of(session).Refused[api.OriginOf(url)]; {
+	case refused == NoLogin && reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE": // the response of that server is empty
+		return refused
+	case refused != NoLogin && refused != "" && reason == "net::ERR_ABORTED":
+		return refused
 	}
+	return reason
+}
+
+// AsksLogin reports whether the server of a URL has asked a session for a login, and got none.
+func (ow *Owners) AsksLogin(session, url string) bool {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	return ow.Setups.Of(session).Refused[api.OriginOf(url)] == NoLogin
+}
+
+// NoLogin is the browser's reason for a page whose server asks for a login.
+const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
+
+// Remedy says what the operator can write so that the server of a URL is accepted, which was not for a reason of the
+// browser, "" if nothing helps.
+func (ow *Owners) Remedy(ctx context.Context, by api.Caller, url, reason string) string {
+	of := api.OriginOf(url)
+	switch {
+	case of == "" || ow.Setups.Operator == nil:
+		return ""
+	case reason == NoLogin:
+		return ow.remedyLogin(ctx, of)
+	case strings.Contains(reason, "ERR_CERT_"):
+		return ow.remedyTLS(ctx, by, of)
+	}
+	return ""
+}
+
+func (ow *Owners) remedyLogin(ctx context.Context, of string) string {
+	if login, err := ow.Setups.Operator.OriginLogin(ctx, of); login != "" || err != nil {
+		return fmt.Sprintf("the login of [origins.%q] in policy.toml was not accepted, or has no value", of)
+	}
+	return "the operator can give a login " + ow.lines(of, `login = "secret:NAME"`)
+}
+
+func (ow *Owners) remedyTLS(ctx context.Context, by api.Caller, of string) string {
 	pin, rule := pinPrefix+"HASH", ""
 	if !api.OfPlugin(by.SessionKey()) { // a plugin connects only to what it was granted
 		pin = pinOf(ctx, of)
-		if ow.Setups.Operator != nil {
-			rule, _ = ow.Setups.Operator.OriginTLS(of)
-		}
+		rule, _ = ow.Setups.Operator.OriginTLS(of)
 	}
 	switch {
 	case pin == "": // it does not speak TLS
 		return ""
 	case rule != "" && rule != pin:
-		return fmt.Sprintf("; its public key has the %s, and [origins.%q] in policy.toml says tls = %q", pin, of, rule)
+		return fmt.Sprintf("its public key has the %s, and [origins.%q] in policy.toml says tls = %q", pin, of, rule)
 	}
-	return fmt.Sprintf("; the operator can accept it in policy.toml: [origins.%q] tls = %q", of, pin)
+	return "the operator can accept it " + ow.lines(of, fmt.Sprintf("tls = %q", pin))
+}
+
+// lines says where a key of an origin goes in policy.toml. A table that is there must not be written twice.
+func (ow *Owners) lines(of, key string) string {
+	if ow.Setups.Operator.NamesOrigin(of) {
+		return fmt.Sprintf("in policy.toml, with one more line below [origins.%q]:\n%s", of, key)
+	}
+	return fmt.Sprintf("with two lines at the end of policy.toml:\n[origins.%q]\n%s", of, key)
 }
 
 // FetchedBy returns a target of a session whose requests a caller pauses itself, nil if there is none. The mux is
 // locked.
 func (ow *Owners) FetchedBy(session string) *target.Target {
 	for _, t := range ow.tracker.All {
-		if t.Owner == session && t.Domains["Fetch"] != nil && t.Domains["Fetch"].ByCaller {
+		if t.Owner == session && fetches(t) {
 			return t
 		}
 	}
@@ -136,20 +180,12 @@ func (ss *setups) onCertificate(t *target.Target, params json.RawMessage) {
 		defer ss.mux.Unlock()
 		set := ss.Of(t.Owner)
 		if delete(set.Refused, of); !accepted {
-			answer["action"], set.Refused[of] = "cancel", scan.Text(params, "errorType")
+			answer["action"], set.Refused[of] = "cancel", "net::"+scan.Text(params, "errorType")
 		}
 		if !t.Closed {
 			target.Post(ss.mux, t, handleCertificateError, answer, nil)
 		}
 	}()
-}
-
-// Refused returns why the latest certificate of an origin, or login to it, was refused in the pages of a session, "" if
-// none was: the browser does not say that of such a navigation.
-func (ow *Owners) Refused(session, of string) string {
-	ow.mux.Lock()
-	defer ow.mux.Unlock()
-	return ow.Setups.Of(session).Refused[of]
 }
 
 func (ss *setups) accepts(of string) bool {
@@ -202,7 +238,7 @@ func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
 	a.asked = request
 	go func() {
 		login := ""
-		if asks {
+		if asks && ss.Operator != nil {
 			login, _ = ss.Operator.OriginLogin(context.Background(), of)
 		}
 		answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials}
@@ -211,7 +247,7 @@ func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
 		defer ss.mux.Unlock()
 		set := ss.Of(t.Owner)
 		if delete(set.Refused, of); login == "" {
-			answer.Response, set.Refused[of] = fetch.AuthChallengeResponseResponseCancelAuth, "ERR_INVALID_AUTH_CREDENTIALS"
+			answer.Response, set.Refused[of] = fetch.AuthChallengeResponseResponseCancelAuth, NoLogin
 		}
 		if !t.Closed {
 			target.Post(ss.mux, t, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: fetch.RequestID(id),

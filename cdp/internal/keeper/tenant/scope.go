@@ -99,6 +99,9 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 		tn.defaultUsed = time.Now()
 	}
 	tn.mux.Unlock()
+	if err := tn.askOperator(ctx, by.SessionKey()); err != nil {
+		return nil, nil, err
+	}
 	if !by.HasContext() {
 		return nil, func() {}, nil
 	}

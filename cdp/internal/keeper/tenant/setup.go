@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -27,7 +26,6 @@ type setup struct {
 	Scripts []api.PageScript             // run at the start of each document
 	Rules   []*RouteRule                 // for requests
 	Headers map[string]map[string]string // of requests, by the origins that get them
-	Trusted []string                     // origins for which the operator's files answer
 	Refused map[string]string            // why the latest certificates or logins were refused, by origin
 	Uploads string                       // the folder of files that its pages may get; "" if there is none yet
 }
@@ -40,6 +38,8 @@ type setups struct {
 	Dir       string      // for the folders of uploads
 	folders   int         // so far
 	Operator  OriginRules // nil: no files
+	Logins    bool        // the keeper answers servers that ask for a login
+	asks      bool        // pages ask about certificates, because the operator's files say something of them
 }
 
 func newSetups(m *mux.Mux) *setups {
@@ -72,17 +72,17 @@ func (ss *setups) Of(session string) *setup {
 // applied is what of its session's set-up a target has.
 type applied struct {
 	worlds map[string]bool // of scripts
-	routed bool
-	trusts bool   // it asks about certificates
-	asked  string // the last request whose server has asked for a login
+	trusts bool            // it asks about certificates
+	asked  string          // the last request whose server has asked for a login
 }
 
-// apply applies the set-up of its session to a target. For a target that begins that is before it runs.
+// apply applies the set-up of its session to a target. For a target that begins that is before it runs. Pages of an
+// attached browser that nobody has given stay as they are.
 func (ss *setups) apply(t *target.Target) {
-	s := ss.BySession[t.Owner]
-	if s == nil || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {
+	if t.Owner == "" || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {
 		return
 	}
+	s := cmp.Or(ss.BySession[t.Owner], &setup{})
 	a := ss.applied[t]
 	if a == nil {
 		a = &applied{worlds: map[string]bool{}}
@@ -101,32 +101,39 @@ func (ss *setups) apply(t *target.Target) {
 			ss.mux.Broadcast()
 		})
 	}
-	if len(s.Trusted) > 0 && !a.trusts && t.Kind == "page" {
+	if ss.asks && !a.trusts && t.Kind == "page" {
 		a.trusts = true
 		ss.askAboutCertificates(t, maxTries)
 	}
-	switch patterns := patternsOf(s); {
-	case len(patterns) > 0:
-		a.routed = true
-		target.Post(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patterns,
-			HandleAuthRequests: new(len(s.Trusted) > 0)}, nil)
-	case a.routed:
-		a.routed = false
-		target.Post(ss.mux, t, fetch.Disable, cdp.Empty{}, nil)
+	if (ss.Logins || ss.Routes(t)) && !fetches(t) {
+		target.Post(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s), HandleAuthRequests: new(true)}, nil)
 	}
 }
 
 // forget forgets what a target had, because its session has ended.
 func (ss *setups) forget(t *target.Target) { delete(ss.applied, t) }
 
-// Routes reports whether the requests of a target are paused for rules.
-func (ss *setups) Routes(t *target.Target) bool { return ss.applied[t] != nil && ss.applied[t].routed }
+// Routes reports whether the session of a target has rules for its requests.
+func (ss *setups) Routes(t *target.Target) bool {
+	s := ss.BySession[t.Owner]
+	return s != nil && len(s.Rules)+len(s.Headers) > 0
+}
+
+// fetches reports whether a caller pauses the requests of a target itself.
+func fetches(t *target.Target) bool { return t.Domains["Fetch"] != nil && t.Domains["Fetch"].ByCaller }
 
 // fulfillEmpty answers a paused request with an empty document.
 func (ss *setups) fulfillEmpty(t *target.Target, params json.RawMessage) {
 	target.Post(ss.mux, t, fetch.FulfillRequest, fetch.FulfillRequestParams{
 		RequestID: fetch.RequestID(scan.Text(params, "requestId")), ResponseCode: 200,
 		ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}}}, nil)
+}
+
+// Reapply applies the set-up of its session to a target again, after a caller has paused its requests.
+func (ow *Owners) Reapply(t *target.Target) {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	ow.Setups.apply(t)
 }
 
 // ApplyToAll applies the set-up of a session to all its targets. The mux is locked.
@@ -186,17 +193,17 @@ type RouteRule struct {
 	Requests int
 }
 
-// patternsOf returns what Chrome pauses for a set-up.
-func patternsOf(s *setup) (all []*fetch.RequestPattern) {
+// patternsOf returns what Chrome pauses for a set-up: all requests to servers, and what its rules name. Only of a paused
+// request Chrome lets the keeper answer a server that asks for a login; of any other it asks a person, and the page
+// takes no input until there is an answer.
+func patternsOf(s *setup) []*fetch.RequestPattern {
+	all := []*fetch.RequestPattern{{URLPattern: "http://*"}, {URLPattern: "https://*"}}
 	for _, r := range s.Rules {
 		kind := network.ResourceType(r.Type)
 		all = append(all, &fetch.RequestPattern{URLPattern: r.URL, ResourceType: kind})
 		if !strings.Contains(r.URL, "?") {
 			all = append(all, &fetch.RequestPattern{URLPattern: r.URL + `\?*`, ResourceType: kind})
 		}
-	}
-	for _, of := range slices.Concat(slices.Collect(maps.Keys(s.Headers)), s.Trusted) {
-		all = append(all, &fetch.RequestPattern{URLPattern: of + "/*"})
 	}
 	return all
 }

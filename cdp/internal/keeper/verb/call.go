@@ -127,6 +127,9 @@ func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) 
 	if err := e.Tracker.Attach(ctx, t, q.Method); err != nil {
 		return mux.Reply{Err: err}
 	}
+	if q.Method == fetch.CommandDisable {
+		defer e.Owners.Reapply(t)
+	}
 	if err := e.domains.AwaitCalls(ctx, t, q.Method); err != nil {
 		return mux.Reply{Err: err}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/chromedp/cdproto/page"
@@ -52,7 +53,7 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 	err := e.Tracker.Attach(ctx, t, "")
 	if err == nil {
 		e.Tracker.AwaitBlank(ctx, t)
-		err = e.navigate(ctx, t, q)
+		err = e.navigate(ctx, by, t, q)
 	}
 	if err != nil {
 		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
@@ -62,6 +63,9 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 	p, err := e.Tracker.PageInfo(ctx, t)
 	if err == nil && api.IsWebURL(p.URL) {
 		p.Status = e.Tracker.DocumentStatus(t)
+	}
+	if p.Status == http.StatusUnauthorized && e.Owners.AsksLogin(by.SessionKey(), p.URL) {
+		return p, e.CannotOpen(ctx, by, t, q.URL, tenant.NoLogin)
 	}
 	return p, err
 }
@@ -94,7 +98,7 @@ func (e *Verbs) discard(t *target.Target) {
 func blank(e *Verbs, t *target.Target) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	return e.navigate(ctx, t, api.OpenRequest{URL: api.BlankURL}) == nil
+	return e.navigate(ctx, api.Caller{}, t, api.OpenRequest{URL: api.BlankURL}) == nil
 }
 
 const discardTimeout = 2 * time.Second
@@ -260,8 +264,19 @@ func (e *Verbs) showable(t *target.Target, onDialog string) (bool, *api.Error) {
 	return false, target.BlockedTarget(t, t.Dialog)
 }
 
+// CannotOpen returns the error of a page whose navigation to a URL has failed for a reason of the browser.
+func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target, url, reason string) *api.Error {
+	e.Mux.Lock()
+	owner, asked := t.Owner, t.Asked
+	e.Mux.Unlock()
+	reason = e.Owners.Reason(owner, asked, reason)
+	err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(url, 200), reason)
+	err.Target, err.Remedy = t.ID, e.Owners.Remedy(ctx, by, asked, reason)
+	return err
+}
+
 // navigate navigates a page to a URL and waits for its load event.
-func (e *Verbs) navigate(ctx context.Context, t *target.Target, q api.OpenRequest) *api.Error {
+func (e *Verbs) navigate(ctx context.Context, by api.Caller, t *target.Target, q api.OpenRequest) *api.Error {
 	w := e.newPageWait(t, cmp.Or(q.Wait, api.WaitLoad), q.OnDialog)
 	defer w.close()
 	nav, err := target.Execute(ctx, e.sender, t, page.Navigate, page.NavigateParams{URL: q.URL},
@@ -270,9 +285,7 @@ func (e *Verbs) navigate(ctx context.Context, t *target.Target, q api.OpenReques
 		return err
 	}
 	if nav.ErrorText != "" {
-		err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
-		err.Target = t.ID
-		return err
+		return e.CannotOpen(ctx, by, t, q.URL, nav.ErrorText)
 	}
 	if nav.LoaderID == "" {
 		return nil // a navigation within the current document

@@ -224,7 +224,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 		return err
 	}
 	for _, origin := range origins {
-		if err := e.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
+		if err := e.navigate(ctx, api.Caller{}, t, api.OpenRequest{URL: origin + "/"}); err != nil {
 			return err
 		}
 		if err := visit(t, origin); err != nil {

@@ -333,8 +333,8 @@ func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // scriptServe serves the files of a folder and sets $URL. It adds /never, which does not respond, /cookie, which sets a
-// cookie, /private/, which asks for a login, and /touched, for which the command touched waits. $SECURE is the same
-// over TLS, with a key whose pin is $PIN.
+// cookie, /private/, which asks for a login, /to?URL, which redirects, and /touched, for which the command touched
+// waits. $SECURE is the same over TLS, with a key whose pin is $PIN.
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve DIR")
@@ -345,6 +345,9 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	mux.HandleFunc("/cookie", func(w http.ResponseWriter, _ *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "flavour", Value: "plain", Path: "/"})
 		io.WriteString(w, "<title>Cookie</title>")
+	})
+	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.RawQuery, http.StatusFound)
 	})
 	touches := make(chan struct{}, 100)
 	mux.HandleFunc("/touched", func(http.ResponseWriter, *http.Request) { touches <- struct{}{} })

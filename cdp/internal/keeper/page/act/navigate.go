@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 type openParams struct {
@@ -52,7 +54,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 				err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
 					Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
 				if err == nil && done.ErrorText != "" {
-					err = api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", page.Clip(p.URL, 200), done.ErrorText)
+					err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
 				}
 				return err
 			})
@@ -60,13 +62,9 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 			return nil, err
 		}
 	}
-	var made api.Page
-	err := load(v, p.URL, func() (err *api.Error) {
-		made, err = v.Keeper.Open(v.Ctx, v.By, v.Scope, api.OpenRequest{URL: p.URL, OnDialog: v.OnDialog, Wait: api.WaitNone})
-		return err
-	})
+	made, err := v.Keeper.Open(v.Ctx, v.By, v.Scope, api.OpenRequest{URL: p.URL, OnDialog: v.OnDialog, Wait: api.WaitNone})
 	if err != nil && !page.IsDialog(err) {
-		return nil, err
+		return nil, loadingError(err)
 	}
 	if err != nil {
 		made.Target = err.Target
@@ -89,12 +87,12 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	v.Keeper.Mux.Lock()
 	commits := v.Page.Commits
 	v.Keeper.Mux.Unlock()
-	err := load(v, url, move)
+	err := move()
 	if err == nil && name == "go" {
 		awaitBegin(v, commits)
 	}
 	if err != nil && !page.IsDialog(err) {
-		return nil, err
+		return nil, loadingError(err)
 	}
 	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
 	if err == nil {
@@ -103,6 +101,9 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 				err.Message += fmt.Sprintf(" to open %s: %s (it stays open)", page.Clip(url, 200), why(a))
 			}
 			return nil, err
+		}
+		if a.Fault != "" {
+			return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, a.Fault))
 		}
 	}
 	last := &ended{}
@@ -124,11 +125,8 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 	if a.Read(v); len(a.Pending) > 0 { // of most that a script has just sent the response is about to come
 		v.AwaitRequests(a, time.Now().Add(soonTime))
 	}
-	if login := asksLogin(v, a); login != nil {
-		if trusted(v, v.URL(""), login) {
-			return navigate(v, name, url, lastSeq(v), func() *api.Error { return v.Command("Page.reload", page.Object{}, nil) })
-		}
-		return nil, login
+	if a.Status == http.StatusUnauthorized && a.Login {
+		return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, tenant.NoLogin))
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
 	if r.Status == 0 && api.IsWebURL(r.URL) {
@@ -220,53 +218,19 @@ func loaded(v *page.Visit) bool {
 	return v.Page.Loaded
 }
 
-// asksLogin returns the error of a document whose server asks for a login, nil for any other.
-func asksLogin(v *page.Visit, a *page.Activity) *api.Error {
-	if a.Status != 401 || !a.Login {
-		return nil
-	}
-	return page.Exit("login_required",
-		"the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
-}
-
-// load runs what loads a page, and again if the operator's files accept what the browser does not.
-func load(v *page.Visit, url string, run func() *api.Error) *api.Error {
-	err := run()
-	if err == nil || page.IsDialog(err) {
-		return err
-	}
-	if why := v.Keeper.Owners.Refused(v.By.SessionKey(), api.OriginOf(url)); why != "" {
-		err.Message = strings.NewReplacer("ERR_ABORTED", why, "ERR_HTTP_RESPONSE_CODE_FAILURE", why).Replace(err.Message)
-	}
-	failed := loadingError(err)
-	if trusted(v, url, failed) {
-		return load(v, url, run)
-	}
-	return failed
-}
-
-// trusted reports whether a page at a URL is to be loaded again because the operator's files now answer for its server.
-// If they do not, it adds to the error what the operator can write.
-func trusted(v *page.Visit, url string, err *api.Error) bool {
-	of := api.OriginOf(url)
-	if err.Exit == "tls" {
-		of = strings.Replace(of, "http:", "https:", 1) // to which the server has sent the browser
-	}
-	if of == "" || err.Exit != "tls" && err.Exit != "login_required" {
-		return false
-	}
-	if v.Keeper.Owners.Trust(v.Ctx, v.By.SessionKey(), of) {
-		return true
-	}
-	err.Message += v.Keeper.Owners.Remedy(v.Ctx, v.By, of, err.Exit == "tls")
-	return false
-}
-
 // loadingError returns the error of a page that could not be loaded, by the reason of the browser.
 func loadingError(err *api.Error) *api.Error {
 	if err.Code != api.CodeNavigationFailed {
 		return err
 	}
+	failed := declaredError(err)
+	if err.Remedy != "" {
+		failed.Message += "; " + err.Remedy
+	}
+	return failed
+}
+
+func declaredError(err *api.Error) *api.Error {
 	has := func(reasons ...string) bool {
 		return slices.ContainsFunc(reasons, func(reason string) bool { return strings.Contains(err.Message, reason) })
 	}
@@ -277,7 +241,8 @@ func loadingError(err *api.Error) *api.Error {
 		return page.Exit("tls",
 			err.Message+"; the certificate is not valid for this address, or the server does not speak TLS", nil)
 	case has("ERR_INVALID_AUTH_CREDENTIALS"):
-		return page.Exit("login_required", err.Message+"; page.emulate sends an Authorization header", nil)
+		return page.Exit("login_required",
+			err.Message+"; the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
 	case has("ERR_ABORTED"):
 		return page.Exit("failed", err.Message+"; a download or an empty response shows no page: page.downloads lists files",
 			nil)
