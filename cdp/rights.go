@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -71,6 +72,9 @@ func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") 
 func confine(r *host.Request) error {
 	if isPerson(r.Caller) {
 		return nil
+	}
+	if why := protocol.Embedded().Rights(r.Tool).Refusal(false); why != "" { // also where no browser is open
+		return deny("%s is never available to %s: %s", r.Tool, manifest.Clip(r.Caller, 80), why)
 	}
 	var params map[string]any
 	if err := json.Unmarshal(r.Params, &params); err != nil && len(r.Params) > 0 {

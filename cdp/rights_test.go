@@ -28,6 +28,10 @@ func TestConfine(t *testing.T) {
 		{"open", `{"user_data_dir":"/home"}`, []string{person}}, {"open", `{"attach":"/home"}`, []string{person}},
 		{"open", `{"attach":"9222"}`, []string{person, client}},
 
+		{"Security.setIgnoreCertificateErrors", `{"ignore":true}`, []string{person}},
+		{"Security.setOverrideCertificateErrors", `{"override":true}`, []string{person}},
+		{"Security.handleCertificateError", `{"eventId":1,"action":"continue"}`, []string{person}},
+
 		{"Browser.setDownloadBehavior", downloads("allow", "/out"), everybody},
 		{"Browser.setDownloadBehavior", downloads("default", "/out"), []string{person, client}},
 		{"Browser.setDownloadBehavior", `{"behavior":"allow"}`, []string{person, client}},

@@ -19,6 +19,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/host"
 )
 
 // startExternalChrome starts a Chrome outside Parley with a debugging port. It returns its process id and its ws://
@@ -93,6 +94,26 @@ func TestAttach(t *testing.T) {
 	wantCode(t, err, api.CodeBusy, "hi")
 	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error(err)
+	}
+
+	// Another browser of that name is not opened, and all that was opened is closed, but for what a person has given.
+	other := cfg
+	other.Attach = port
+	if _, err = Start(testContext(t), other); host.AsError(err).Code != host.AlreadyExists {
+		t.Errorf("attaching to another browser: %v", err)
+	}
+	openPage(t, c, site(t, map[string]string{"/": plainPage}))
+	session := c.As(api.Caller{Name: "cli", Session: "user/one"})
+	openPage(t, session, site(t, map[string]string{"/": plainPage}))
+	if _, err := session.activate(testContext(t), s.Targets[0].ID); err != nil {
+		t.Error(err)
+	}
+	if err := c.CloseBrowser(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	c = startBrowser(t, cfg)
+	if all, _ := c.Targets(testContext(t)); len(all) != 1 || all[0].ID != s.Targets[0].ID {
+		t.Errorf("left open: %+v", all)
 	}
 	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)

@@ -193,7 +193,8 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 			return nil, api.Errorf(api.CodeChromeConnection, "%s accepted the connection but did not respond", endpoint)
 		}
 		k.endpoint = endpoint
-		k.notes = []string{"attached to a running Chrome: this session sees only the tabs that it opens or is given"}
+		k.notes = []string{"attached to a running Chrome: a session sees only the tabs that it opens, or that a person " +
+			"gives it (cdp activate); calls at the command line without a session see all"}
 		return conn, nil
 	}
 	k.profile = k.cfg.UserDataDir

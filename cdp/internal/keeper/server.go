@@ -369,9 +369,16 @@ func operationsOf(s *server) map[string]operation {
 			defer e.Mux.Unlock()
 			return e.Tenancy.OpenSessions(), nil
 		}),
-		"stop": operationOf(func(_ context.Context, by api.Caller, _ struct{}) (struct{}, *api.Error) {
+		"stop": operationOf(func(ctx context.Context, by api.Caller, _ struct{}) (struct{}, *api.Error) {
 			if !by.IsCommandLine() {
 				return struct{}{}, api.Errorf(api.CodeDenied, "only the command line can close what other sessions have opened")
+			}
+			if e.Tracker.External { // it stays open, without what was opened in it
+				closing, cancel := context.WithTimeout(ctx, closeTimeout)
+				defer cancel()
+				if _, err := e.Tenancy.CloseOpened(closing); err != nil {
+					log.Print("closing what was opened: ", err.Message)
+				}
 			}
 			s.requestStop("closed by a client")
 			<-s.stopped

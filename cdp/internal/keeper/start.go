@@ -54,6 +54,11 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 	for {
 		c, err := connect(ctx, f, cfg.Version)
 		if err == nil {
+			if cfg.Attach != "" && cfg.Attach != c.hello.Attach { // what is opened there would be in the wrong browser
+				c.Close()
+				return nil, host.Errorf(host.AlreadyExists, "browser %q is open already, and is not that at %s: close it first, "+
+					"or use another browser name", cfg.Browser, manifest.Clip(cfg.Attach, 200))
+			}
 			c.notes = append(notes, differences(cfg, c.hello)...)
 			return c, nil
 		}
@@ -337,9 +342,6 @@ func differences(cfg Config, h hello) (notes []string) {
 	}
 	if cfg.UserDataDir != "" && filepath.Clean(cfg.UserDataDir) != h.Profile {
 		ignored = append(ignored, "user_data_dir")
-	}
-	if cfg.Attach != "" && cfg.Attach != h.Attach {
-		ignored = append(ignored, "attach")
 	}
 	if cfg.FoundBy == browser.FromFlag && cfg.Attach == "" && cfg.Chrome != h.Chrome {
 		ignored = append(ignored, "chrome")

@@ -120,8 +120,8 @@ func (l *Log) Begin(e host.Event) error {
 	r.Op, r.Outcome = opBegin, nil
 	if err := l.append(r, true); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-			Message: fmt.Sprintf("%v, and the policy requires a record of each call (audit = %q under [operator]); nothing was run",
-				err, Required)}
+			Message: fmt.Sprintf("%v, and the policy requires a record of each call (audit = %q under [operator]); "+
+				"nothing was run", err, Required)}
 	}
 	return nil
 }

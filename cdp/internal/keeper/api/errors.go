@@ -33,6 +33,9 @@ const (
 	CodeInternal         = "internal"
 )
 
+// NoLogin is the browser's reason for a page whose server asks for a login.
+const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
+
 // Error is the type of every failure of this package.
 type Error struct {
 	Code    string       `json:"code"`

@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 // Caused is what happened besides a change of the page.
@@ -110,11 +109,7 @@ type Activity struct {
 	Pending   map[string]string // URLs of requests that the page waits for, by id, or of the next document, by frame
 	Loading   map[string]string // URLs of all requests under way
 	methods   map[string]string
-	Asks      string // the URL of the last request for a document of the page itself, and its id
-	request   string
-	Fault     string            // why it failed
-	Status    int               // of its response
-	Login     bool              // its server asked for one
+	mainRequest
 	refused   map[string]string // why servers were not accepted, by origin
 	failed    []string
 	errors    []string
@@ -123,6 +118,14 @@ type Activity struct {
 	chooser   string
 	downloads map[string]string // by id: the name and state, or the path
 	order     []string          // of downloads
+}
+
+// mainRequest is the last request for a document of the page itself.
+type mainRequest struct {
+	id, Asks string // Asks is its URL
+	Fault    string // why it failed
+	Status   int    // of the response
+	Login    bool   // the server asked for one
 }
 
 // blockedByRule is why a request failed that a rule of the session blocks, which is no news.
@@ -200,23 +203,7 @@ func (a *Activity) over(request string) {
 func (a *Activity) note(method, url string, p *actionParams) {
 	switch method {
 	case "Network.requestWillBeSent":
-		if strings.HasSuffix(p.Request.URL, OwnIcon) {
-			break
-		}
-		if len(a.methods) >= maxMethods { // the ends of most have been missed
-			clear(a.methods)
-		}
-		a.methods[p.RequestID], a.Asked = p.Request.Method, true
-		if p.Type == "Document" && p.FrameID == a.page {
-			a.Asks, a.request, a.Fault = p.Request.URL, p.RequestID, ""
-		}
-		if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
-			break
-		}
-		a.Loading[p.RequestID] = p.Request.URL
-		if slices.Contains(awaited, p.Type) {
-			a.Pending[p.RequestID] = p.Request.URL
-		}
+		a.noteRequest(p)
 	case "Network.responseReceived":
 		if p.Type == "Document" && p.FrameID == a.page {
 			a.Status, a.Login = p.Response.Status, false
@@ -225,7 +212,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 			}
 		}
 		if p.Response.Status == http.StatusUnauthorized {
-			a.refused[api.OriginOf(p.Response.URL)] = tenant.NoLogin
+			a.refused[api.OriginOf(p.Response.URL)] = api.NoLogin
 		}
 		if p.Response.Status >= 400 && !strings.HasSuffix(p.Response.URL, OwnIcon) {
 			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
@@ -236,7 +223,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		if !p.Canceled && p.ErrorText != blockedByRule {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
 			a.refused[api.OriginOf(url)] = p.ErrorText
-			if p.RequestID == a.request {
+			if p.RequestID == a.id {
 				a.Fault = p.ErrorText
 			}
 		}
@@ -275,6 +262,27 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		}
 	case "Browser.downloadWillBegin", "Browser.downloadProgress":
 		a.noteDownload(p)
+	}
+}
+
+// noteRequest notes that a request is sent.
+func (a *Activity) noteRequest(p *actionParams) {
+	if strings.HasSuffix(p.Request.URL, OwnIcon) {
+		return
+	}
+	if len(a.methods) >= maxMethods { // the ends of most have been missed
+		clear(a.methods)
+	}
+	a.methods[p.RequestID], a.Asked = p.Request.Method, true
+	if p.Type == "Document" && p.FrameID == a.page {
+		a.Asks, a.id, a.Fault = p.Request.URL, p.RequestID, ""
+	}
+	if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
+		return
+	}
+	a.Loading[p.RequestID] = p.Request.URL
+	if slices.Contains(awaited, p.Type) {
+		a.Pending[p.RequestID] = p.Request.URL
 	}
 }
 
@@ -338,7 +346,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	v.Keeper.Mux.Unlock()
 	for _, of := range slices.Sorted(maps.Keys(a.refused)) {
 		why := a.refused[of]
-		if why == tenant.NoLogin && !v.Keeper.Owners.AsksLogin(v.owner, of) {
+		if why == api.NoLogin && !v.Keeper.Owners.AsksLogin(v.owner, of) {
 			continue // it takes another kind of login
 		}
 		if remedy := v.Keeper.Owners.Remedy(v.Ctx, v.By, of, why); remedy != "" {

@@ -54,6 +54,7 @@ type Holding struct {
 	OwnerTentative bool       // the owner is a guess that later events may correct
 	Origin         Origin     // who opened it there
 	Hidden         bool       // a page of the keeper's own, which no session sees
+	Given          bool       // a person has given it: it stays open when its session ends
 	EvictErr       *api.Error // why the keeper closes it: the owner may not have it
 	Appeared       int64      // the newest event of its session at that time
 	Preparing      int        // commands of its session's set-up that are under way

@@ -35,7 +35,8 @@ func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 	}
 	rights := protocol.Embedded().Rights(method)
 	// What only the command line gets carries its word, whoever's pages there are.
-	if rights.Refusal(true) == "" || rights.Refusal(false) != "" && by.IsCommandLine() || !tn.tracker.External && tn.isAlone(by.SessionKey()) {
+	if rights.Refusal(true) == "" || rights.Refusal(false) != "" && by.IsCommandLine() ||
+		!tn.tracker.External && tn.isAlone(by.SessionKey()) {
 		return nil
 	}
 	return api.Errorf(api.CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+

@@ -36,8 +36,8 @@ type OriginRules interface {
 	NamesOrigin(origin string) bool
 }
 
-// askOperator makes the pages of all sessions ask about certificates once the operator's files say something of them. It
-// returns when those of a session do.
+// askOperator makes the pages of all sessions ask about certificates once the operator's files say something of them.
+// It returns when those of a session do.
 func (tn *Tenancy) askOperator(ctx context.Context, session string) *api.Error {
 	ss := tn.owners.Setups
 	if ss.Operator == nil || !ss.Operator.NamesTLS() {
@@ -64,9 +64,9 @@ func (ow *Owners) Reason(session, url, reason string) string {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
 	switch refused := ow.Setups.Of(session).Refused[api.OriginOf(url)]; {
-	case refused == NoLogin && reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE": // the response of that server is empty
+	case refused == api.NoLogin && reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE": // the response of that server is empty
 		return refused
-	case refused != NoLogin && refused != "" && reason == "net::ERR_ABORTED":
+	case refused != api.NoLogin && refused != "" && reason == "net::ERR_ABORTED":
 		return refused
 	}
 	return reason
@@ -76,11 +76,8 @@ func (ow *Owners) Reason(session, url, reason string) string {
 func (ow *Owners) AsksLogin(session, url string) bool {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
-	return ow.Setups.Of(session).Refused[api.OriginOf(url)] == NoLogin
+	return ow.Setups.Of(session).Refused[api.OriginOf(url)] == api.NoLogin
 }
-
-// NoLogin is the browser's reason for a page whose server asks for a login.
-const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
 
 // Remedy says what the operator can write so that the server of a URL is accepted, which was not for a reason of the
 // browser, "" if nothing helps.
@@ -89,7 +86,7 @@ func (ow *Owners) Remedy(ctx context.Context, by api.Caller, url, reason string)
 	switch {
 	case of == "" || ow.Setups.Operator == nil:
 		return ""
-	case reason == NoLogin:
+	case reason == api.NoLogin:
 		return ow.remedyLogin(ctx, of)
 	case strings.Contains(reason, "ERR_CERT_"):
 		return ow.remedyTLS(ctx, by, of)
@@ -247,7 +244,7 @@ func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
 		defer ss.mux.Unlock()
 		set := ss.Of(t.Owner)
 		if delete(set.Refused, of); login == "" {
-			answer.Response, set.Refused[of] = fetch.AuthChallengeResponseResponseCancelAuth, NoLogin
+			answer.Response, set.Refused[of] = fetch.AuthChallengeResponseResponseCancelAuth, api.NoLogin
 		}
 		if !t.Closed {
 			target.Post(ss.mux, t, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: fetch.RequestID(id),

@@ -439,6 +439,11 @@ func (tn *Tenancy) CloseSession(ctx context.Context, session string) (api.Closed
 	return tn.closeAll(ctx, ends, func(t *target.Target) bool { return ends(t.Owner) })
 }
 
+// CloseOpened closes what all sessions have opened.
+func (tn *Tenancy) CloseOpened(ctx context.Context) (api.Closed, *api.Error) {
+	return tn.closeAll(ctx, func(string) bool { return true }, func(*target.Target) bool { return true })
+}
+
 // CloseConnection closes what was opened over a connection that has ended.
 func (tn *Tenancy) CloseConnection(ctx context.Context, id string) (api.Closed, *api.Error) {
 	ends := func(session string) bool { return tn.scopes[session] != nil && tn.scopes[session].connection == id }
@@ -467,6 +472,10 @@ func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 	for _, t := range tn.tracker.All {
 		inContext := tn.scopes[t.Owner] != nil && ends(t.Owner)
 		if t.Kind != "page" || t.Owner == "" || !inContext && !page(t) {
+			continue
+		}
+		if t.Given {
+			t.Owner, t.Origin, t.Given = "", target.Origin{}, false
 			continue
 		}
 		closed.Targets = append(closed.Targets, t.ID)

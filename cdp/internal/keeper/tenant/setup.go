@@ -193,9 +193,9 @@ type RouteRule struct {
 	Requests int
 }
 
-// patternsOf returns what Chrome pauses for a set-up: all requests to servers, and what its rules name. Only of a paused
-// request Chrome lets the keeper answer a server that asks for a login; of any other it asks a person, and the page
-// takes no input until there is an answer.
+// patternsOf returns what Chrome pauses for a set-up: all requests to servers, and what its rules name. Only of a
+// paused request Chrome lets the keeper answer a server that asks for a login; of any other it asks a person, and the
+// page takes no input until there is an answer.
 func patternsOf(s *setup) []*fetch.RequestPattern {
 	all := []*fetch.RequestPattern{{URLPattern: "http://*"}, {URLPattern: "https://*"}}
 	for _, r := range s.Rules {

@@ -65,7 +65,7 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 		p.Status = e.Tracker.DocumentStatus(t)
 	}
 	if p.Status == http.StatusUnauthorized && e.Owners.AsksLogin(by.SessionKey(), p.URL) {
-		return p, e.CannotOpen(ctx, by, t, q.URL, tenant.NoLogin)
+		return p, e.CannotOpen(ctx, by, t, q.URL, api.NoLogin)
 	}
 	return p, err
 }
@@ -118,6 +118,7 @@ func (e *Verbs) Activate(ctx context.Context, by api.Caller, selector string) (a
 	e.Mux.Lock()
 	if t.Owner == "" && e.Tracker.External {
 		e.Owners.TakeOver(by, t) // a person gives the page to the session
+		t.Given = true
 	}
 	own := t.Owner == by.SessionKey()
 	e.Mux.Unlock()

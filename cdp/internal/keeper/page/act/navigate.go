@@ -13,7 +13,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 type openParams struct {
@@ -126,7 +125,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 		v.AwaitRequests(a, time.Now().Add(soonTime))
 	}
 	if a.Status == http.StatusUnauthorized && a.Login {
-		return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, tenant.NoLogin))
+		return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, api.NoLogin))
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
 	if r.Status == 0 && api.IsWebURL(r.URL) {
