@@ -46,7 +46,7 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
-	"cdp":                      6016, // what the plugin page uses of it; contexts; attaching; what is refused without a browser
+	"cdp":                      6017, // what the plugin page uses of it; contexts; attaching; early refusals
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9379, // downloads; what origins ask for, at each request; headers; patterns of rules
 	"cdp/internal/keeper/page": 6600, // how a filled field is left and read again; lists; source maps; PDFs; marks
