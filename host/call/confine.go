@@ -180,11 +180,11 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 			isOwn := err == nil && own.Guard().Denies(info)
 			switch _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); {
 			case isOwn && info.Mode().IsRegular():
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is a file that Parley reads or writes itself, "+
-					"which no grant and no folder in the policy reaches; name another file")
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that can be "+
+					"granted: it is a file that Parley reads or writes itself; name another file")
 			case !within:
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is a link out of the folder that was granted; "+
-					"name the file that it leads to")
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that was "+
+					"granted: it is a link out of it; name the file that it leads to")
 			case isOwn || own.Check(folder, saves) != nil:
 				return "", "", refused(mode)
 			}

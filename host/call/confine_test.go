@@ -248,8 +248,8 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfListedFolders names everything that a folder can hold to a client for which the policy lists the folder.
-// What is refused is refused for its own reason: a refusal never advises to list a folder that is listed.
+// TestRefusalsOfListedFolders names all that a folder can hold, for a client for which the policy lists the folder. A
+// refusal has its own reason: it never advises to list a folder that is listed.
 func TestRefusalsOfListedFolders(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -279,7 +279,7 @@ func TestRefusalsOfListedFolders(t *testing.T) {
 	}
 	fs := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: in("up"), Mode: "ro"}}}
 	call := confined(t, fs, []string{in("up"), in("gone")})
-	const own, link, missing = "is a file that Parley reads or writes itself", "is a link out of the folder",
+	const own, link, missing = "it is a file that Parley reads or writes itself", "it is a link out of it",
 		"does not exist"
 	wants := map[string]string{
 		"up/file": "", "up/inside": "", "up/own": own, "up/soft": own, "up/hard": own, "up/hard-out": own, "up/out-own": own,

@@ -145,8 +145,8 @@ func inFolder(path, folder string) bool {
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// Holds returns the files that the host reads whose paths lead through a folder, by a link of any name too. Nobody gets to
-// them by a grant of the folder.
+// Holds returns the files that the host reads whose paths lead through a folder, also by a link. Nobody gets to them by
+// a grant of the folder.
 func (o *Files) Holds(folder string) (files []string) {
 	id := Identify(folder)
 	if o == nil || id == (FileID{}) {
