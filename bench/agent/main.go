@@ -6,8 +6,8 @@
 // markers in that file of the tree.
 //
 // With -mistakes open, closed, fresh, third, fourth, fifth, sixth or a path it makes only the calls of that file of
-// testdata, and prints how many of them are what they mean, at once or as the error corrects them. Of the closed file it
-// prints the totals only, so that whoever works on corrections does not learn it; -show prints each call.
+// testdata, and prints how many of them are what they mean, at once or as the error corrects them. Of the closed file
+// it prints the totals only, so that whoever works on corrections does not learn it; -show prints each call.
 package main
 
 import (

@@ -356,8 +356,8 @@ func (n *Names) findRules(m *meaning) {
 	}
 }
 
-// aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or several
-// have.
+// aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or
+// several have.
 func aliased(p host.Provider, name string) (found []peers.Rule) {
 	names, _ := p.Names()
 	for _, local := range names {

@@ -43,7 +43,7 @@ const root = "../.."
 var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/spelling": {},
-	"manifest/schema":   {"internal/lists", "manifest/jsontext", "manifest/spelling"},
+	"manifest/schema":   {"internal/lazy", "internal/lists", "manifest/jsontext", "manifest/spelling"},
 	"manifest/document": {"internal/lists", "manifest/jsontext", "manifest/schema"},
 	"manifest/peers":    {"internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"manifest": {
