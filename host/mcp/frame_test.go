@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -299,6 +300,40 @@ func TestIDs(t *testing.T) {
 	})
 }
 
+// TestCancelledInOtherWords checks that a request is cancelled by each spelling of its id, and by no other value.
+func TestCancelledInOtherWords(t *testing.T) {
+	t.Parallel()
+	forBothWires(t, "2025-03-26", func(t *testing.T, f *fixture, c rawClient) {
+		for _, ids := range [][2]string{{`"c\u00e9"`, `"cé"`}, {`"\/x"`, `"/x"`}, {`"\u005C\u0022"`, `"\\\""`},
+			{`100`, `1e2`},
+			{`1.50`, `15E-1`}, {`-0`, `0.0`}, {`9007199254740993`, `9007199254740993.0`}, {`"\ud83d\ude00"`, `"😀"`}} {
+			for _, id := range [][2]string{ids, {ids[1], ids[0]}} {
+				ended := make(chan string)
+				go func() {
+					answer := c.exchange(t, `{"jsonrpc":"2.0","id":`+id[0]+
+						`,"method":"tools/call","params":{"name":"shop.order.slow"}}`, 1)
+					ended <- strings.Join(answer, "")
+				}()
+				waitFor(t, "the call to begin", func() bool { return len(f.Slots("calls")) == 1 })
+				for _, other := range []string{`17`, `"100"`, `"e"`, `[` + id[0] + `]`, id[1]} {
+					if other == id[1] && len(f.Slots("calls")) != 1 {
+						t.Errorf("the request %s was cancelled by another id", id[0])
+					}
+					_ = c.exchange(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+other+`}}`, 0)
+				}
+				select {
+				case <-f.shop.ended:
+				case <-time.After(20 * time.Second):
+					t.Fatalf("the request %s was not cancelled as %s", id[0], id[1])
+				}
+				if got := <-ended; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id[0]+`,`) {
+					t.Errorf("the response to %s is %.200q", id[0], got)
+				}
+			}
+		}
+	})
+}
+
 // TestIDInUse checks that a request with the id of one in flight is refused, and that the first one goes on.
 func TestIDInUse(t *testing.T) {
 	t.Parallel()
@@ -401,6 +436,9 @@ func TestErrorCodes(t *testing.T) {
 						if m.Error != nil && !slices.Contains(frame.Codes(), m.Error.Code) {
 							t.Errorf("%q is answered with %.300q", message, answer)
 						}
+						if m.Error != nil && goWords.MatchString(m.Error.Message) {
+							t.Errorf("%q: the message is one of Go: %q", message, m.Error.Message)
+						}
 						if revision == "" && method == "tools/list" && p == "" &&
 							(m.Error == nil || m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "initialize")) {
 							t.Errorf("before initialize: %.300q", answer)
@@ -418,6 +456,38 @@ func TestErrorCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// goWords matches what only a message of Go's packages says.
+var goWords = regexp.MustCompile(`mcp\.|unmarshal|map\[|interface|\bGo\b|%!`)
+
+// TestMistypedParams checks that the error of a parameter of a wrong type names it, its type and the given one.
+func TestMistypedParams(t *testing.T) {
+	t.Parallel()
+	forBothWires(t, "2025-11-25", func(t *testing.T, _ *fixture, c rawClient) {
+		for given, want := range map[string]string{
+			`"tools/call","params":{"name":5}`:                        `"name" must be a JSON string, not number`,
+			`"tools/call","params":{"name":{"a":" of type int"}}`:     `"name" must be a JSON string, not object`,
+			`"tools/call","params":{"_meta":[]}`:                      `"_meta" must be a JSON object, not array`,
+			`"tools/list","params":{"cursor":true}`:                   `"cursor" must be a JSON string, not boolean`,
+			`"prompts/get","params":{"name":"x","arguments":{"a":1}}`: `"arguments.a" must be a JSON string, not number`,
+			`"prompts/get","params":{"name":"x","arguments":[1]}`:     `"arguments" must be a JSON object, not array`,
+			`"completion/complete","params":{"ref":5}`:                `"ref" must be a JSON object, not number`,
+			`"completion/complete","params":{"ref":{"type":"ref/prompt","name":"a"},"argument":{"value":"` +
+				strings.Repeat("long ", 1000) + `","name":3}}`: `"argument.name" must be a JSON string, not number`,
+			`"logging/setLevel","params":{"level":5}`:     `"level" must be a JSON string, not number`,
+			`"initialize","params":{"protocolVersion":5}`: `"protocolVersion" must be a JSON string, not number`,
+			`"ping","params":{"_meta":"x"}`:               `"_meta" must be a JSON object, not string`,
+		} {
+			answer := c.exchange(t, `{"jsonrpc":"2.0","id":1,"method":`+given+`}`, 1)[0]
+			checkError(t, given, answer, "1", -32602)
+			text, _ := json.Marshal(want)
+			if !strings.Contains(answer, strings.Trim(string(text), `"`)) || goWords.MatchString(answer) {
+				t.Errorf("%s: %s, expected %s", given, answer, want)
+			}
+		}
+		checkError(t, "a second initialize", c.exchange(t, hello("2025-11-25"), 1)[0], "1", -32600)
+	})
 }
 
 // TestUnknownVersion checks that an unknown version is answered with those that are known.

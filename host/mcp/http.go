@@ -49,8 +49,8 @@ const (
 	maxConnections = 1024
 	// maxClientConnections bounds those from one address.
 	maxClientConnections = maxConnections / 4
-	// maxSkimmed is how much is read of a body that is too large.
-	maxSkimmed  = 2 * maxMessage
+	// maxSkimmed is how much is read of a body that is refused, within the time for sending one.
+	maxSkimmed  = 3 * maxMessage
 	maxSessions = 512
 )
 
@@ -282,6 +282,13 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 			}()
 		}
 		defer w.extend() // net/http sends what is buffered after the handler returns
+		body := io.LimitReader(r.Body, maxSkimmed)
+		r.Body = io.NopCloser(body) // net/http closes its own
+		if r.Header.Get("Expect") == "" {
+			// A client may only read the response after it has sent all: before that, a closed connection loses it. One
+			// that sends Expect reads first, unless it has been told to go on.
+			defer func() { _, _ = io.Copy(io.Discard, body) }()
+		}
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.clientTimeout))
 		}
@@ -440,10 +447,9 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 	return done, true
 }
 
-// bodyTooLarge responds to a message that is too long, with its id. It reads the rest: a client that is still sending
-// would otherwise see a reset connection instead of the response.
+// bodyTooLarge responds to a message that is too long, with its id: the guard bounds what is read for that.
 func bodyTooLarge(w http.ResponseWriter, body io.Reader) {
-	id := frame.Skim(io.LimitReader(body, maxSkimmed))
+	id := frame.Skim(body)
 	w.Header().Set("Connection", "close")
 	frame.WriteError(w, http.StatusRequestEntityTooLarge, id, &jsonrpc.Error{
 		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message is longer than %d bytes", maxMessage),

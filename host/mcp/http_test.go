@@ -405,6 +405,42 @@ func TestLargeBodies(t *testing.T) {
 	waitFor(t, "the responses to be read", func() bool { return f.UnsentBytes() == 0 })
 }
 
+// TestRefusedBodies checks that a client that reads nothing before it has sent all gets the response to each body that
+// is refused: the status and, for a message that is too long, its id.
+func TestRefusedBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
+	long := strings.Repeat("y", 40<<20)
+	for name, test := range map[string]struct{ host, token, body, want, id string }{
+		"too long":          {"localhost", token, `{"id":1.50,"x":"` + long + `"}`, " 413 ", `"id":1.50,`},
+		"too long, id last": {"localhost", token, `{"x":"` + long + `","id":"a"}`, " 413 ", `"id":"a",`},
+		"of a stranger":     {"localhost", "none", `{"id":1,"x":"` + long[:8<<20] + `"}`, " 401 ", ""},
+		"of another host":   {"a.example", token, `{"id":1,"x":"` + long[:8<<20] + `"}`, " 403 ", `"denied"`},
+	} {
+		for _, announced := range []bool{true, false} {
+			framing, end := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(test.body)), "\r\n0\r\n\r\n"
+			if announced {
+				framing, end = fmt.Sprintf("Content-Length: %d\r\n\r\n", len(test.body)), ""
+			}
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, sent := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: "+test.host+"\r\nAuthorization: Bearer "+test.token+
+				"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n"+
+				framing+test.body+end)
+			answer, err := io.ReadAll(conn)
+			_ = conn.Close()
+			status, _, _ := strings.Cut(string(answer), "\r\n")
+			if sent != nil || err != nil || !strings.Contains(status, test.want) || !strings.Contains(string(answer), test.id) {
+				t.Errorf("%s, announced %v: %v, %v, %.300q", name, announced, sent, err, answer)
+			}
+		}
+	}
+}
+
 // waitFor waits until a condition holds.
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()

@@ -110,7 +110,7 @@ var layers = map[string][]string{
 		"host", "host/advice", "host/call", "host/option", "internal/lazy", "manifest", "manifest/jsontext",
 		"manifest/schema",
 	},
-	"host/mcp/frame": {"manifest", "manifest/jsontext"},
+	"host/mcp/frame": {"internal/lazy", "manifest", "manifest/jsontext"},
 	"host/policy": {
 		"host", "host/origin", "host/protect", "internal/durable", "internal/lists", "manifest", "manifest/document",
 		"manifest/jsontext", "manifest/schema", "manifest/spelling",

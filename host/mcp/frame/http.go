@@ -36,6 +36,7 @@ func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next 
 		if entries, isBatch = parse(body, revision); !isBatch {
 			out.id = entries[0].id
 		}
+		defer track(entries, r.Header.Get("Mcp-Session-Id"))()
 	}
 	version, known := r.Header.Get("Mcp-Protocol-Version"), sdk.SupportedProtocolVersions()
 	if version != "" && !slices.Contains(known, version) {
@@ -53,6 +54,42 @@ func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next 
 		}
 	}
 	next.ServeHTTP(out, r)
+}
+
+// openID is the id of a request over HTTP that has no response yet, as its client wrote it. The id of the session is a
+// secret of the client.
+type openID struct{ session, id string }
+
+// openIDs are those of all sessions.
+var openIDs sync.Map
+
+// track adds the requests of a session to the open ones until done is called, and spells the ids of those that
+// notifications cancel.
+func track(entries []entry, session string) (done func()) {
+	var added []openID
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case session == "":
+		case e.isCall():
+			id := openID{session, string(e.id)}
+			if _, isOpen := openIDs.LoadOrStore(id, true); !isOpen {
+				added = append(added, id)
+			}
+		case e.method == cancelled:
+			e.spell(func(yield func(string) bool) {
+				openIDs.Range(func(key, _ any) bool {
+					open := key.(openID)
+					return open.session != session || yield(open.id)
+				})
+			})
+		}
+	}
+	return func() {
+		for _, id := range added {
+			openIDs.Delete(id)
+		}
+	}
 }
 
 // serveBatch passes each message of a batch on as a request of its own: the SDK refuses a batch as a whole for one

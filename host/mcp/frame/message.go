@@ -8,12 +8,15 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -34,6 +38,8 @@ const (
 	lastBatch = "2025-03-26"
 	// firstStateless is the first revision without sessions and initialize.
 	firstStateless = "2026-07-28"
+	// cancelled is the method of the notification that cancels a request.
+	cancelled = "notifications/cancelled"
 	// maxErrorMessage bounds the message of an error, in bytes. The SDK quotes whole parameters in some.
 	maxErrorMessage = 600
 	// maxKeys bounds the keys of an object that are compared with each other.
@@ -242,7 +248,7 @@ func (e *entry) message() jsonrpc.Message {
 	if e.id != nil {
 		m.ID, _ = jsonrpc.MakeID(innerID(e.id))
 	}
-	if id := member(e.params, "requestId"); e.method == "notifications/cancelled" && isID(id) {
+	if id := member(e.params, "requestId"); e.method == cancelled && isID(id) {
 		m.Params = jsontext.Set(m.Params, nil, "requestId", jsontext.AppendString(nil, innerID(id)))
 	}
 	if bytes.Contains(e.params, []byte("progressToken")) {
@@ -262,6 +268,41 @@ func ownID(raw json.RawMessage) jsonrpc.ID {
 	}
 	id, _ := jsonrpc.MakeID(float64(n))
 	return id
+}
+
+// valueOf returns the value of an id, which all its spellings share: "e" and "\u0065", and 100, 1e2 and 100.0. A number
+// that is too long, and a text with a lone surrogate, equal only what is spelled the same.
+func valueOf(id string) string {
+	if text, isText := jsontext.Unquote([]byte(id)); isText && !strings.ContainsRune(text, utf8.RuneError) {
+		return `"` + text
+	}
+	if jsontext.ValidNumber(id) {
+		if n, ok := new(big.Rat).SetString(id); ok {
+			return n.String()
+		}
+	}
+	return id
+}
+
+// spell writes the id of the request that a notification cancels as one of the open requests has it: a client may spell
+// it differently, and the SDK compares spellings. A request with the same spelling is preferred.
+func (e *entry) spell(open iter.Seq[string]) {
+	id := member(e.params, "requestId")
+	if !isID(id) {
+		return
+	}
+	spelled, value := "", valueOf(string(id))
+	for other := range open {
+		if other == string(id) {
+			return
+		}
+		if valueOf(other) == value {
+			spelled = other
+		}
+	}
+	if spelled != "" {
+		e.params = jsontext.Set(e.params, nil, "requestId", []byte(spelled))
+	}
 }
 
 // mark begins each id that stands in for a client's. It is random, so that no text of a client or tool contains it.
@@ -308,12 +349,23 @@ func outerError(err error) *jsonrpc.Error {
 	switch {
 	case strings.Contains(out.Message, "invalid during session initialization"):
 		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "send initialize first: "+out.Message
+	case strings.Contains(out.Message, `duplicate "initialize"`):
+		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "the session is initialized already: initialize comes once, first"
+	case unreadable().MatchString(out.Message):
+		out.Code, out.Message = jsonrpc.CodeInvalidParams, unreadable().ReplaceAllString(out.Message, "")
+	case strings.Contains(out.Message, "invalid ID type"):
+		out.Code, out.Message = jsonrpc.CodeInvalidParams, "the id of a request must be a string or a number"
 	case strings.Contains(out.Message, "JSON RPC not handled"):
 		out.Code = jsonrpc.CodeMethodNotFound
 	case out.Code == 0 && (errors.Is(err, context.Canceled) || strings.Contains(out.Message, context.Canceled.Error())):
 		out.Code = CodeCancelled
 	case !slices.Contains(Codes(), out.Code):
 		out.Code = jsonrpc.CodeInternalError
+	}
+	if at := mistyped().FindStringSubmatchIndex(out.Message); at != nil {
+		part := func(i int) string { return out.Message[at[2*i]:at[2*i+1]] }
+		given := cmp.Or(kindOf([]byte(part(2))), part(2))
+		out.Message = fmt.Sprintf("%s%q must be a JSON %s, not %s", part(1), part(3), kindOfType(part(4)), given)
 	}
 	marked := regexp.MustCompile(mark() + `[A-Za-z0-9_-]*`)
 	out.Message = marked.ReplaceAllStringFunc(out.Message, func(id string) string {
@@ -322,6 +374,28 @@ func outerError(err error) *jsonrpc.Error {
 	})
 	out.Message = manifest.Clip(manifest.CleanLine(out.Message), maxErrorMessage)
 	return out
+}
+
+// unreadable matches what the SDK says before the reason why it cannot read parameters: these, quoted, and their type.
+var unreadable = lazy.Pattern(`(?s)unmarshaling ".*" into an? \*?mcp\.\w+: `)
+
+// mistyped matches the reason of encoding/json: what it was given, its path behind types of Go, and the type expected.
+var mistyped = lazy.Pattern(`(?s)^(.*)json: cannot unmarshal "?\\?(.*)"? into Go ` +
+	`struct field .*(?:[A-Z]\w*|\]\w*)\.(.*) of type (.*)$`)
+
+// kindOfType names the kind of JSON value that a type of Go reads.
+func kindOfType(name string) string {
+	switch {
+	case name == "string":
+		return name
+	case name == "bool":
+		return "boolean"
+	case strings.HasPrefix(name, "[]"):
+		return "array"
+	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "float"):
+		return "number"
+	}
+	return "object"
 }
 
 // IsStateless reports whether a request is one of a revision without sessions. A session may have another revision than

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // String returns what an entry is, for tables: "call ID METHOD PARAMS", "note METHOD PARAMS", "answer ID RESULT",
@@ -163,6 +167,49 @@ func TestMessage(t *testing.T) {
 				t.Errorf("%s comes back as %s", given, got)
 			}
 		}
+	}
+}
+
+// TestSpellings checks that all spellings of an id have one value, and ids of different values different ones.
+func TestSpellings(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]string{} // spelled plainly, by value
+	check := func(plain string, spellings ...string) {
+		t.Helper()
+		value := valueOf(plain)
+		if other, ok := seen[value]; ok && other != plain {
+			t.Errorf("%q and %q have the value %q", plain, other, value)
+		}
+		seen[value] = plain
+		for _, s := range spellings {
+			if !json.Valid([]byte(s)) || valueOf(s) != value {
+				t.Errorf("%s has the value %q, and %s has %q", s, valueOf(s), plain, value)
+			}
+		}
+	}
+	letters := []rune("a1\"\\/ \u00e9\u2028\ufeff\U0001f600\x00\n")
+	for range 2000 {
+		var text []rune
+		escaped := `"`
+		for range random.IntN(5) {
+			r := letters[random.IntN(len(letters))]
+			text = append(text, r)
+			for _, unit := range utf16.Encode([]rune{r}) {
+				escaped += fmt.Sprintf([]string{`\u%04x`, `\u%04X`}[random.IntN(2)], unit)
+			}
+		}
+		plain := string(jsontext.AppendString(nil, string(text)))
+		check(plain, escaped+`"`, strings.ReplaceAll(plain, "/", `\/`))
+
+		n, shift := random.Int64N(1000)+1, random.IntN(30)
+		zeros := strings.Repeat("0", shift)
+		check(fmt.Sprint(n), fmt.Sprintf("%d.%s0", n, zeros), fmt.Sprintf("%de0", n),
+			fmt.Sprintf("%d%sE-%d", n, zeros, shift))
+	}
+	check("1e-400")
+	for _, long := range []string{"1e999999999", "-1e-999999999", strings.Repeat("9", 100_000), `"\ud800"`, `"\udc00"`,
+		`"\ufffd"`} {
+		check(long)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"sync"
 
@@ -156,6 +158,10 @@ func (c *conn) accept(l line) error {
 			continue
 		case e.method == "initialize":
 			c.revision = negotiated(e.params)
+		case e.method == cancelled:
+			c.mu.Lock()
+			e.spell(c.openIDs())
+			c.mu.Unlock()
 		}
 		c.queue = append(c.queue, e.message())
 	}
@@ -193,6 +199,17 @@ func (c *conn) begin(id json.RawMessage, b *batch, isBatch bool) *jsonrpc.Error 
 		b.missing++
 	}
 	return nil
+}
+
+// openIDs yields the ids of the open requests, as the client wrote them.
+func (c *conn) openIDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for inner := range c.open {
+			if id, _ := base64.RawURLEncoding.DecodeString(inner[len(mark()):]); !yield(string(id)) {
+				return
+			}
+		}
+	}
 }
 
 // Write implements [sdk.Connection].
