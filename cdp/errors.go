@@ -204,20 +204,25 @@ func adviseEvaluation(result *host.Result, r *host.Request) *host.Result {
 	expression, _ := params["expression"].(string)
 	awaited, _ := params["awaitPromise"].(bool)
 	value := outcome.Result
-	// By value, a promise is an empty object.
-	likely := string(value.Value) == "{}" && slices.ContainsFunc(asynchronous, func(word string) bool {
-		return strings.Contains(expression, word)
-	})
+	isAsync := slices.ContainsFunc(asynchronous, func(word string) bool { return strings.Contains(expression, word) })
+	warning, calls := "", ""
+	if expression != "" {
+		warning, calls = api.Uncalled(expression, value.Type)
+	}
+	likely := isAsync && value.Type == "object" && string(value.Value) == "{}" // by value, a promise is an empty object
 	switch {
+	case warning != "":
+		params["expression"] = calls
+		if isAsync {
+			params["awaitPromise"] = true
+		}
 	case !awaited && (value.Subtype == "promise" || value.ClassName == "Promise" || likely):
-		result.Warnings = append(result.Warnings, "the result is a promise that was not awaited; set awaitPromise to true")
+		warning = "the result is a promise that was not awaited; set awaitPromise to true"
 		params["awaitPromise"] = true
-	case value.Type == "function" && expression != "":
-		result.Warnings = append(result.Warnings, "the result is a function that was not called; write (EXPRESSION)()")
-		params["expression"] = "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + ")()"
 	default:
 		return result
 	}
+	result.Warnings = append(result.Warnings, warning)
 	result.Steps = append(result.Steps, toolStep(r.Tool, params).At(r.Options.Place))
 	return result
 }

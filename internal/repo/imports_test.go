@@ -149,7 +149,7 @@ var layers = map[string][]string{
 	"cdp/internal/protocol": {"manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of the keeper, from the bottom: each knows those above it in this list
 	"cdp/internal/keeper/scan": {"manifest", "manifest/jsontext"},
-	"cdp/internal/keeper/api":  {"cdp/internal/keeper/scan", "cdp/internal/protocol", "host", "manifest"},
+	"cdp/internal/keeper/api":  {"cdp/internal/keeper/scan", "cdp/internal/protocol", "host", "internal/lazy", "manifest"},
 	"cdp/internal/keeper/mux": {
 		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/scan",
 	},

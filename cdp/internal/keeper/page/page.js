@@ -137,6 +137,8 @@ function beyond(depth) {
 }
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
+// collapse leaves of white space what a reader sees. What else is blank or invisible is content. trimmed has no edges.
+const collapse = (text) => text.replace(/[ \t\n\r\f]+/g, " "), trimmed = (text) => collapse(text).replace(/^ | $/g, "");
 const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
 const set = (words) => new Set(words.split(" "));
 
@@ -381,8 +383,8 @@ function name(el) {
 	}
 }
 
-// value returns what a control holds. That of a password is never shown.
-function value(el) {
+// value returns what a control holds, and tidy makes of the text that it shows. That of a password is never shown.
+function value(el, tidy = clean) {
 	const own = role(el);
 	if (isSelect(el)) return [...el.selectedOptions].map((o) => o.label).join(", ");
 	if (tag(el) === "input" || tag(el) === "textarea") {
@@ -395,7 +397,7 @@ function value(el) {
 			(el.value === undefined ? "" : `${el.value}`);
 	}
 	const shows = own === "combobox" && !query(el, "input");
-	return shows || own === "textbox" && editable(el) ? clean(textIn(shows && query(el, "[aria-selected=true]") || el)) : "";
+	return shows || own === "textbox" && editable(el) ? tidy(textIn(shows && query(el, "[aria-selected=true]") || el)) : "";
 }
 
 // shows returns what a control shows in place of its name, as a button does that is named by a label and shows what was
@@ -1282,13 +1284,15 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		if (words) put(words);
 		widen(last);
 	};
+	// isAlone reports whether a text is all of a block. A blank one, as a no-break space is, makes a distance.
+	const isAlone = (el) => childNodes(el).length === 1 && !/^inline/.test(style(el).display);
 	const putText = (text, el) => {
 		const lines = /\S\s*\n\s*\S/.test(text) && /^pre/.test(style(el).whiteSpace) ? text.split("\n") : [text];
 		for (const [i, part] of lines.entries()) {
-			const words = part.replace(/\s+/g, " "), inner = words.trim();
+			const words = collapse(part), inner = trimmed(words);
 			if (i) newLine();
 			if (words[0] === " ") widen(1);
-			if (inner) put(escaped(inner, out ? gap >= 2 : starts));
+			if (inner.trim() || inner && !isAlone(el)) put(escaped(inner, out ? gap >= 2 : starts));
 			if (inner && words.at(-1) === " ") widen(1);
 		}
 	};
@@ -1299,7 +1303,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		for (const cell of children(el)) {
 			if (!isElement(cell) || excluded(cell)) continue;
 			let words = "";
-			enclose(() => write(cell, depth + 1), (inner) => { words = inner.replace(/\s*\n\s*/g, " ").replaceAll("|", "\\|"); });
+			enclose(() => write(cell, depth + 1), (inner) => { words = inner.replace(/ *\n[ \n]*/g, " ").replaceAll("|", "\\|"); });
 			fill();
 			for (let i = 0; i < Math.min(cell.colSpan || 1, 99); i++) {
 				left[cells.length] = cell.rowSpan - 1;
@@ -1355,16 +1359,16 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			return put(parts.join(mathMarks[kind]));
 		}
 		if (kind === "pre") {
-			const words = textIn(query(el, "button") && query(el, "code") || el).trimEnd();
+			const words = textIn(query(el, "button") && query(el, "code") || el).replace(/[ \n]+$/, "");
 			if (!words) return;
 			widen(3);
 			put(`${ticks(words, 3)}${language(el)}\n${words}\n${ticks(words, 3)}`);
 			return widen(3);
 		}
 		if (/^(code|kbd|samp|tt)$/.test(kind)) {
-			const words = clean(textIn(el)), mark = ticks(words, 1), edge = /^`|`$/.test(words) ? " " : "", link = query(el, "a[href]");
+			const words = trimmed(textIn(el)), mark = ticks(words, 1), edge = /^`|`$/.test(words) ? " " : "", link = query(el, "a[href]");
 			const all = mark + edge + words + edge + mark;
-			return words && put(link && clean(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
+			return words && put(link && trimmed(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
 		}
 		if (main && el !== top && aside.sums.get(el)?.aside) return;
 		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (attribute(el, "aria-level") || 2);
@@ -1384,7 +1388,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 		} else if (kind === "dd") enclose(() => { inside(); lead = 0; }, (inner) => ": " + inner.replace(/\n(?!\n)/g, "\n  "), true);
 		else if (kind === "hr") put("---");
 		else if (kind === "blockquote") enclose(inside, (inner) => inner.replace(/^.*$/gm, (line) => line ? `> ${line}` : ">"), true);
-		else if (level) enclose(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/\s*\n\s*/g, " ")}`);
+		else if (level) enclose(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/ *\n[ \n]*/g, " ")}`);
 		else if (mark) enclose(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
 		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) enclose(inside, (inner) => linked(inner, href));
 		else inside();
@@ -1435,7 +1439,7 @@ function get(locator, what, of = "") {
 	if (found.failure) return found;
 	const el = found.el, box = rectOf(el);
 	const read = {
-		value: () => value(el), text: () => clean(textIn(el)), html: () => clip(innerHTML(el), 20000),
+		value: () => value(el, String), text: () => textIn(el), html: () => innerHTML(el),
 		attribute: () => attribute(el, of), name: () => name(el), role: () => role(el), state: () => states(el, role(el)),
 		box: () => ({x: box.x, y: box.y, width: box.width, height: box.height}),
 		style: () => getComputedStyle(el).getPropertyValue(of), visible: () => rendered(el) && visible(el),

@@ -54,11 +54,17 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
 		"userGesture":   true, "replMode": statements})
+	warning, _ := api.Uncalled(cmp.Or(call, expression), found.Type)
+	if how := api.Call(expression, "(EXPRESSION)"); call != "" && how != "(EXPRESSION)()" {
+		warning = "the result is a generator; write " + how
+	}
+	if warning != "" && err == nil {
+		v.Warn("%s", warning)
+	}
 	switch {
 	case err != nil:
 		return r, err
-	case found.Type == "function":
-		v.Warn("the value is a function, which was not called: call it in the expression")
+	case found.Type == "function": // it has no value
 	case len(found.Value) > 0:
 		r.Value = found.Value
 	case found.Unusable != "":
@@ -67,8 +73,9 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	return r, nil
 }
 
-// functionText matches how the text of a function begins. Callers used to other tools pass a function.
-var functionText = lazy.Pattern(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
+// functionText matches how the text of a function begins, behind comments. Callers used to other tools pass a function.
+var functionText = lazy.Pattern(`^(\s|//[^\n]*\n|/\*(?s:.*?)\*/)*(async\b\s*)?` +
+	`(function\b|(\(([^()]|\([^()]*\))*\)|[\w$]+)\s*=>)`)
 
 // callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
 func callOf(v *page.Visit, before, program, after string) (string, *api.Error) {
