@@ -12,8 +12,8 @@ import (
 func blanks() string {
 	var all []string
 	for r := rune(0); r < 0x30000; r++ {
-		if unicode.In(r, unicode.Z, unicode.C, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
-			!unicode.In(r, unicode.Co, unicode.Cs) && !strings.ContainsRune(" \t\n\f\r", r) {
+		if unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point,
+			unicode.Variation_Selector) && !strings.ContainsRune(" \t\n\f\r", r) {
 			all = append(all, "a"+string(r)+"b")
 		}
 	}

@@ -13,8 +13,8 @@ var (
 	// functionWords matches how the text of a function or class begins.
 	functionWords = lazy.Pattern(`^(?:[\s(]|` + comments + `)*(async\b)?\s*(?:(class)\b|function\s*(\*)?)?`)
 	// declaration matches a program that begins with a declaration, and may end with it.
-	declaration = lazy.Pattern(`^(?:\s|` + comments + `)*(?:async\s+)?(?:class\s+|function\s*\*?\s*)([\p{L}\p{N}_$]{1,99})[\s({/]` +
-		`(?s:.*)\}(?:[\s;]|` + comments + `)*$`)
+	declaration = lazy.Pattern(`^(?:\s|` + comments + `)*(?:async\s+)?(?:class\s+|function\s*\*?\s*)` +
+		`([\p{L}\p{N}_$]{1,99})[\s({/](?s:.*)\}(?:[\s;]|` + comments + `)*$`)
 )
 
 // Call returns how JavaScript calls a function, makes an object of a class or collects what a generator yields, as the
