@@ -1387,7 +1387,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			enclose(inside, (inner) => bullet + inner.replace(/\n(?!\n)/g, "\n" + " ".repeat(bullet.length)), true);
 		} else if (kind === "dd") enclose(() => { inside(); lead = 0; }, (inner) => ": " + inner.replace(/\n(?!\n)/g, "\n  "), true);
 		else if (kind === "hr") put("---");
-		else if (kind === "blockquote") enclose(inside, (inner) => inner.replace(/^.*$/gm, (line) => line ? `> ${line}` : ">"), true);
+		else if (kind === "blockquote") enclose(inside, (inner) => inner.split("\n").map((line) => line ? `> ${line}` : ">").join("\n"), true);
 		else if (level) enclose(inside, (inner) => `${"#".repeat(level)} ${inner.replace(/ *\n[ \n]*/g, " ")}`);
 		else if (mark) enclose(inside, (inner) => inner.includes("\n") || inner.startsWith(mark) ? inner : mark + inner + mark);
 		else if (href && href.length < 2000 && !/^(#|javascript:|data:)/i.test(href)) enclose(inside, (inner) => linked(inner, href));
