@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -78,7 +79,8 @@ func (f *Failure) Exit(wanted string) *api.Error {
 	case "invalid":
 		return Invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
 	case "many":
-		return Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", Quote(Clip(wanted, 200)), f.Total, list), details)
+		return Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", cmp.Or(f.Why, Quote(Clip(wanted, 200))),
+			f.Total, list), details)
 	case "stale":
 		if list != "" {
 			list = ", or use " + list

@@ -1601,9 +1601,11 @@ function inList({css, role: own = "option", word, text = word, name: named = tex
 // field finds what fill and select act on: what a locator means, the group of spin buttons that has its name, the control
 // of a label, the only field in an element, and what is shown in place of a native list that is not.
 function field(locator) {
-	const found = one(locator), many = found.failure?.code === "many", lists = "[role=combobox],[aria-haspopup=listbox]";
+	const found = one(locator), many = found.failure?.code === "many";
 	if (found.failure && !many) return found;
-	let [el, other] = many ? locate(locator).elements.filter(isSelect) : [found.el];
+	const all = many ? locate(locator).elements : [found.el], natives = many ? all.filter(isSelect) : all;
+	const whole = all.filter((x) => !all.some((of) => of !== x && controlled(of).includes(x))); // without the lists of others
+	let [el, other] = natives.length || whole.length > 1 ? natives : whole;
 	if (!el || !fieldRoles.has(role(el))) {
 		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
 		const inner = el && !editable(el) ? elements(el).filter((x) => fieldRoles.has(role(x))) : [];
@@ -1614,7 +1616,9 @@ function field(locator) {
 	if (!el || other) return found;
 	if (role(el) === "textbox" && !shown(el) || tag(el) === "label") el = editorBeside(el) || el;
 	if (isSelect(el) && !inUse(el)) {
-		el = closest(el, lists) || [...queryAll(parent(el), lists)].find(rendered) || el;
+		const native = el;
+		el = drawnFor(el) || el;
+		if (el !== native) drawings.set(el, native);
 	}
 	return {el, resolved: found.resolved};
 }
@@ -1625,6 +1629,20 @@ function editorBeside(el) {
 		.filter((x) => editable(x) && !editable(parent(x)) && shown(x));
 	return all.length === 1 && all[0];
 }
+
+// drawnFor returns what is shown in place of a native list that is not: what is around it, what comes after it, or what is
+// beside it if that has no other list. A label begins another field.
+function drawnFor(el) {
+	const lists = "[role=combobox],[aria-haspopup=listbox]", around = closest(el, lists);
+	const all = [...queryAll(parent(el), `${lists},select,label`)].filter((x) => x === el || isSelect(x) || rendered(x));
+	const next = all[all.indexOf(el) + 1], natives = all.filter(isSelect);
+	if (around || next && matches(next, lists)) return around || next;
+	return natives.length === 1 && all.find((x) => matches(x, lists));
+}
+
+// drawings are the native lists for which others are shown, by those. nativeOf returns that of a list.
+const drawings = new WeakMap(), nativeOf = (el) => query(el, "select") || drawings.get(el);
+const controlled = (el) => ["aria-controls", "aria-owns"].flatMap((by) => byIds(el, by));
 
 const segments = (el) => elements(el).filter((inner) => role(inner) === "spinbutton");
 
@@ -1978,12 +1996,16 @@ function fieldState(el, given = "") {
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
 	return {select: isSelect(el), picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
-		calendars: queryDocument(document, calendars).length > 0, completes: attribute(el, "autocomplete") === "off" || el.type === "search" || ["list", "aria-autocomplete", "aria-controls",
-			"aria-owns", "aria-haspopup"].some((name) => has(el, name)), editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el),
-		list: opensList(el), input: probe !== false || tag(el) === "textarea", held: holds(el),
+		calendars: queryDocument(document, calendars).length > 0, completes: el.type === "search" || suggests(el) ||
+			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
+		editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el), list: opensList(el) || suggests(el),
+		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
+
+// suggests reports whether a text field says that a list of its own comes when something is typed.
+const suggests = (el) => tag(el) === "input" && (attribute(el, "autocomplete") === "off" || has(el, "aria-autocomplete"));
 
 const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "minlength", "maxlength", "pattern", "title",
 	"placeholder", "data-date-format"];
@@ -2091,18 +2113,34 @@ const announce = (el) => {
 	for (const type of ["input", "change"]) dispatch(el, new Event(type, {bubbles: true, composed: type === "input"}));
 };
 
-// choose selects the options of a select by label or value. The events are not trusted: no input opens the list.
-function choose(el, wanted) {
+// choose selects the options of a select by label or value, when they have come. The events are not trusted: no input opens
+// the list. It returns what was chosen before the page knew of it.
+async function choose(el, wanted, timeout) {
 	if (!isSelect(el)) return notReady(el, {why: "it is not a select"});
-	const options = [...el.options], pick = wanted.map((word) => options.find((o) => o.value === word) ||
-		options.find((o) => equal(o.label, word)));
-	const at = pick.findIndex((o) => !o || disabled(o));
-	if (at >= 0) return noOption(el, wanted[at], pick[at], options);
-	if (pick.length > 1 && !el.multiple) return {failure: {code: "not_accepted", ...describe(el), why: "it takes one option"}};
-	for (const o of options) o.selected = pick.includes(o);
-	announce(el);
-	return {value: value(el)};
+	for (const until = performance.now() + timeout; ; await pause(30)) {
+		const options = [...el.options], pick = wanted.map((word) => optionsOf(el, word));
+		const at = pick.findIndex(([o]) => !o || disabled(o));
+		if (at >= 0 && !pick[at].length && performance.now() < until) continue;
+		if (at >= 0) return noOption(el, wanted[at], pick[at][0], options);
+		const twice = pick.find((all) => all.length > 1), chosen = pick.flat();
+		if (twice) return alike(el, wanted[pick.indexOf(twice)], twice);
+		if (wanted.length > 1 && !el.multiple) return {failure: {code: "not_accepted", ...describe(el), why: "it takes one option"}};
+		for (const o of options) o.selected = chosen.includes(o);
+		const held = value(el);
+		announce(el);
+		return {held: clip(held, 200)};
+	}
 }
+
+// optionsOf returns the options of a native list that a word means: those with that value or reference, or else that label.
+function optionsOf(el, word) {
+	const all = [...el.options], own = all.filter((o) => o.value === word || refOf.get(o) === word);
+	return own.length ? own : all.filter((o) => equal(o.label, word));
+}
+
+// alike returns the failure of a list in which several options are what is wanted.
+const alike = (el, wanted, all) => ({failure: {...describe(el), code: "many", total: all.length, near: all.slice(0, 5).map(describe),
+	why: `${quoted(clip(wanted, 40))} of ${describeLine(el)}`}});
 
 // noOption returns the failure of a list in which an option is not there, or disabled, and names those that are.
 const noOption = (el, wanted, found, options) => ({failure: {...describe(el), code: found ? "not_accepted" : "no_match",
@@ -2114,28 +2152,108 @@ const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));
 // body returns what a person sees of a control: around one without a size, what holds it.
 const body = (el) => boxOf(el).width > 9 && boxOf(el).x >= 0 || !parent(el) ? el : body(parent(el));
 
+// offer is what is known of a list that is to be opened: the texts of the options that are wanted, the elements that were
+// options or showed one of these texts before, what its control showed, and the option that was found for each text.
+let offer = {words: [], before: [], shows: "", found: new Map()};
+
+function offering(el, words) {
+	offer = {words, before: [], shows: showsNow(el), found: new Map()};
+	offer.before = shownOptions().map((x) => ({el: x, spot: spotOf(x)}));
+	return {};
+}
+
+// spotOf tells whether an element that was made again is another one.
+function spotOf(el) {
+	const {x, y, width, height} = rectOf(el);
+	return [tag(el), x + scrollX, y + scrollY, width, height].join();
+}
+
+// showsNow returns what a person sees that is chosen in a list.
+const showsNow = (el) => clean(`${textIn(drawing(el))} ${value(el)}`);
+
+const isNamed = (el, word) => refOf.get(el) === word ||
+	[name(el), textContent(el), attribute(el, "data-value"), attribute(el, "value")].some((text) => equal(text, word));
+
+// shownOptions returns what a person sees that is an option, or has the text of one that is wanted.
+function shownOptions() {
+	const texts = textSearch("", (all) => offer.words.some((word) => equal(all, word)));
+	return [...new Set([...fitting(isOption), ...texts])].filter((x) => shown(x) && !isFolded(x) && boxOf(x).right > 0 &&
+		boxOf(x).bottom + scrollY > 0 && checkVisibility(x, {opacityProperty: true}));
+}
+
+// isFolded reports whether nothing of an element is seen since what is around it has no size.
+const isFolded = (el) => Boolean(el) && (style(el).overflow !== "visible" && !hasSize(el) || isFolded(parent(el)));
+
+// ownOptions returns the options in a control, and in what it says that it controls.
+function ownOptions(el) {
+	const inside = [el, ...queryAll(el, "*")], lists = inside.flatMap(controlled);
+	const active = inside.flatMap((x) => byIds(x, "aria-activedescendant")).map(parent);
+	return {lists, mine: [...new Set([el, ...lists, ...active].flatMap(elements))].filter(isOption)};
+}
+
+// newOptions returns what was not seen before the list of a control was opened, and may be an option of it: options first,
+// and what is near. What was seen all the time belongs to the page.
+function newOptions(el) {
+	const now = shownOptions(), spots = now.map(spotOf), {x, y} = boxOf(body(el));
+	const far = (at) => Math.hypot(boxOf(at).x - x, boxOf(at).y - y);
+	offer.before = offer.before.filter((old) => now.includes(old.el) || spots.includes(old.spot));
+	return now.filter((at, i) => !within(el, at) && !offer.before.some((old) => old.el === at || old.spot === spots[i]))
+		.sort((a, b) => isOption(b) - isOption(a) || far(a) - far(b));
+}
+
 // option waits for an option of a list that the page has made: {ref}, {done} if it is chosen, {closed} if no list is open.
-// The list is the control, or what the control says that it controls. Once it was opened, it may be any that is shown.
-async function option(el, wanted, timeout, opened) {
+async function option(el, wanted, timeout) {
 	for (const until = performance.now() + timeout; ; await pause(30)) {
 		readAgain();
-		const lists = [el, ...queryAll(el, "*")].flatMap((x) => [...byIds(x, "aria-controls"), ...byIds(x, "aria-owns")]);
-		const mine = [...new Set([el, ...lists].flatMap(elements))].filter(isOption);
-		const all = opened && !lists.length && !mine.some(hasSize) ?
-			[...mine, ...fitting((x) => isOption(x) && hasSize(x))] : mine;
-		const same = all.filter((x) => [name(x), textContent(x), attribute(x, "data-value"), attribute(x, "value")]
-			.some((text) => equal(text, wanted)));
-		const at = same.find(hasSize) || opened && (same.length || !mine.some(hasSize)) &&
-			textSearch(wanted).findLast((x) => shown(x) && !within(el, x) &&
-			(!lists.length || lists.some((list) => within(parent(list), x))));
-		const closed = attribute(el, "aria-expanded") === "false" || !at && !all.some(hasSize);
-		const native = query(el, "select"); // some libraries mark as selected what is only highlighted
-		if (!closed && at && !disabled(at) && style(at).cursor !== "not-allowed") {
-			return {...describe(at), done: native ? value(native).split(", ").includes(wanted) :
+		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
+		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
+		const others = !sized.length && (same.length || !open) ? newOptions(el) : [];
+		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
+		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
+		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el);
+		const closed = expanded === "false" || expanded !== "true" && !at && !all.length;
+		if (!closed && sized.length > 1) return alike(el, wanted, sized);
+		if (!closed && at && !isOff(at)) {
+			offer.found.set(wanted, at);
+			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
+			const text = role(at) === "treeitem" && [...queryAll(at, "*")].find((x) => equal(textContent(x), wanted) && hasSize(x));
+			return {...describe(text || at), done: native ? optionsOf(native, wanted).some((o) => o.selected) :
 				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
 		}
 		if (!closed && at || performance.now() > until) {
-			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all.filter(hasSize))};
+			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all)};
+		}
+	}
+}
+
+// isOff reports whether an option is disabled, or looks so.
+const isOff = (el) => disabled(el) || style(el).cursor === "not-allowed" ||
+	style(el).pointerEvents === "none" && interactive.has(role(el));
+
+// taken waits until a list has the options that are wanted. It returns those that are {missing} for all that is known, and
+// the {extra} ones: that are chosen, too, where {several} can be.
+async function taken(el, timeout) {
+	for (const until = performance.now() + timeout; ; await pause(30)) {
+		readAgain();
+		const {words, found, shows: before} = offer, shows = showsNow(el), native = nativeOf(el);
+		const own = ownOptions(el).mine, all = own.length ? own : newOptions(el).filter(isOption);
+		const named = (word) => [...all.filter((x) => isNamed(x, word)), found.get(word)].filter((x) => x && isConnected(x));
+		const marks = (word) => named(word).map((x) => attribute(x, "aria-checked") || attribute(x, "aria-selected"));
+		const inMany = (x) => hasSize(x) && closest(x, "[aria-multiselectable=true]");
+		const isMissing = (word) => {
+			const behind = native ? optionsOf(native, word) : [], known = marks(word), at = named(word);
+			if (behind.some((o) => o.selected) || known.includes("true") ||
+				!at.some(inMany) && [word, ...at.map(name)].some((text) => text && says(shows, text))) return false;
+			return behind.length > 0 || known.includes("false") || role(el) === "combobox" && shows === before && shows !== "";
+		};
+		const missing = words.filter(isMissing);
+		// One that only marks what is highlighted has no two that are marked.
+		const extra = !words.every((word) => marks(word).includes("true")) ? [] : all.filter((x) => inMany(x) && !isOff(x) &&
+			matches(x, "[aria-checked=true],[aria-selected=true]") && !words.some((word) => isNamed(x, word)) &&
+			(!native || [...native.selectedOptions].some((o) => isNamed(x, o.label) || isNamed(x, o.value))));
+		if (!missing.length || performance.now() > until) {
+			return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
+				added: native ? native.selectedOptions.length > words.length : before !== "" && shows !== before && says(shows, before)};
 		}
 	}
 }
@@ -2287,7 +2405,7 @@ function nodes() {
 }
 
 // ofElement are functions of an element, which their callers give by its reference.
-const ofElement = {focusOn, choose, assign, held, calendar, parts, track, option, spot, guard, scrollEnd, area};
+const ofElement = {focusOn, choose, assign, held, calendar, parts, track, offering, option, taken, spot, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};

@@ -14,13 +14,20 @@ type selectParams struct {
 	Options []string `json:"options"`
 }
 
-// listed is what the function option of page.js returns.
+// listed is what the functions option and taken of page.js return.
 type listed struct {
 	page.Element
 	Done    bool   // it is chosen already
 	Closed  bool   // the list is not open
 	Opener  string // the reference of what is clicked to open it
 	Failure *page.Failure
+
+	// Of the function taken:
+	Missing []string       // options that are wanted, and are not chosen
+	Several bool           // such an option is one of several that can be chosen
+	Extra   []page.Element // options that are chosen besides
+	Shows   string         // what the control shows
+	Added   bool           // that is what it showed before, and more
 }
 
 // noLists are the roles of fields that have no options.
@@ -32,63 +39,145 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if start.Select || slices.Contains(noLists, start.Role) && !start.List {
-		if err = put(v, start, "choose", p.Options); err != nil && !page.IsDialog(err) {
-			return nil, err
-		}
-		e, _, err := finish(v, start, err)
-		return e, err
-	}
 	return start.choose(v, p.Options)
 }
 
-// choose clicks options in a list that the page has made.
+// choose chooses options in a list, which has no others chosen afterwards, as far as a click can take them away.
 func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Error) {
+	if start.Select || slices.Contains(noLists, start.Role) && !start.List {
+		return start.chooseNative(v, options)
+	}
+	err := v.Script(start.in, nil, "offering", start.Ref, options)
+	if len(options) > 1 && !start.Editable { // all are there, or none is clicked
+		for i := 0; i < len(options) && err == nil; i++ {
+			_, err = start.find(v, options[i])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	e := &Effects{Note: "it is so already"}
-	for _, word := range options {
+	for i, word := range options {
 		o, err := start.find(v, word)
-		if err == nil && !o.Done {
-			e, _, err = pressAt(v, o.Ref, how{Covered: no})
+		for turn := 0; err == nil && !o.Done; turn++ {
+			if e, _, err = pressAt(v, o.Ref, how{Covered: no}); err == nil || err.Exit != "stale" || turn == 3 {
+				break
+			}
+			o, err = start.find(v, word) // the page has made its list again
+		}
+		if err != nil && i > 0 && v.Script(start.in, &o, "taken", start.Ref, 0) == nil {
+			err.Message += "; it now shows " + page.Quote(page.Clip(o.Shows, 80))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
+	return start.verify(v, e)
+}
+
+// maxRepairs is how many options are clicked again, or because they are chosen besides.
+const maxRepairs = 40
+
+// verify looks whether a list has the options that were clicked, and only those. A click can choose an option in place
+// of the others: one with Ctrl does not. An option that is chosen besides is clicked, too.
+func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 	e.On = start.Element.String()
+	var now listed
+	modifiers := 0
+	for range maxRepairs {
+		now = listed{}
+		if v.Script(start.in, &now, "taken", start.Ref, (openTime/4).Milliseconds()) != nil {
+			return e, nil // the page has gone on
+		}
+		ref := ""
+		if len(now.Missing) > 0 && now.Several {
+			modifiers = modifierBit["ctrl"]
+			o, _ := start.find(v, now.Missing[0])
+			ref = o.Ref
+		} else if len(now.Missing) == 0 && len(now.Extra) > 0 {
+			ref = now.Extra[0].Ref
+		}
+		if ref == "" {
+			break
+		}
+		last, _, err := clickAt(v, ref, how{Covered: no, verb: "click"}, clickParams{}, modifiers)
+		if err != nil {
+			break
+		}
+		last.On, e = e.On, last
+	}
 	if start.closeList(v) {
 		e.addNote("its list was still open, and Escape was pressed")
 	}
+	if len(now.Missing) > 0 {
+		return nil, start.notKept(now.Missing[0], now.Shows)
+	}
+	if len(now.Extra) > 0 || now.Added {
+		e.addNote("it keeps what was chosen before, and now shows " + page.Quote(page.Clip(now.Shows, 80)))
+	}
 	return e, nil
+}
+
+// notKept returns the error of a list that does not have an option that was chosen.
+func (start *begun) notKept(option, shows string) *api.Error {
+	why := "it did not keep " + page.Quote(page.Clip(option, 40)) + ", and shows " + page.Quote(page.Clip(shows, 80))
+	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why}).Exit("")
+}
+
+// chooseNative chooses options of a native list, and looks whether the page leaves it at that.
+func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *api.Error) {
+	var chosen struct {
+		Held    string
+		Failure *page.Failure
+	}
+	err := v.Script(start.in, &chosen, "choose", start.Ref, options, openTime.Milliseconds())
+	if chosen.Failure != nil {
+		return nil, chosen.Failure.Exit(start.Ref)
+	}
+	if err != nil && !page.IsDialog(err) {
+		return nil, err
+	}
+	e, last, err := finish(v, start, err)
+	if err == nil && last.Value != nil && last.Document == start.Document && !same(*last.Value, chosen.Held) {
+		return nil, start.notKept(chosen.Held, *last.Value)
+	}
+	return e, err
 }
 
 // openTime is how long an option may take to come, after its list was opened or a text was typed.
 const openTime = 1200 * time.Millisecond
 
 // find finds an option in a list. If it is not there, it opens the list, by a click or a key, and then types the
-// option.
+// option. A list that is open and has another place than the control is opened again, to see which it is.
 func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) {
-	opened := false
 	look := func(most time.Duration) (found bool) {
 		if o = (listed{}); err == nil {
-			err = v.Script(start.in, &o, "option", start.Ref, word, most.Milliseconds(), opened)
+			err = v.Script(start.in, &o, "option", start.Ref, word, most.Milliseconds())
 		}
 		return err != nil || o.Failure == nil || !o.Closed && o.Failure.Code != "no_match"
 	}
 	found := look(0)
+	if !found && start.Open {
+		start.Open = false
+		start.closeList(v)
+		found = look(0)
+	}
 	if !found && o.Closed {
 		_, _, err = pressAt(v, o.Opener, how{Covered: no})
-		opened = true
 		found = look(openTime / 4)
 	}
 	if !found && o.Closed {
 		err = v.Input(key("ArrowDown", 0)...)
 		found = look(openTime / 4)
 	}
-	if !found && !o.Closed {
+	if !found && !(o.Closed && start.Editable) {
 		found = look(openTime)
 	}
 	if !found && start.Editable {
-		if err = sendKeys(v, keysOf(word)); !look(openTime) {
+		if err = v.Script(start.in, nil, "focusOn", start.Ref); err == nil { // what is typed replaces what it holds
+			err = sendKeys(v, keysOf(word))
+		}
+		if !look(openTime) {
 			_ = put(v, start, "assign", start.Held)
 		}
 	}

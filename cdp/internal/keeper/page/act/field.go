@@ -57,8 +57,11 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if !start.Editable && !start.Select && (start.List || start.Role == "listbox") && p.Secret == "" {
+	if !start.Editable && (start.Select || start.List || start.Role == "listbox") && p.Secret == "" {
 		e, err := start.choose(v, []string{p.Value})
+		if err == nil && p.Submit {
+			e, err = press(v, pressParams{Key: "Enter", Element: start.Ref})
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +73,6 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		secret := v.Secrets[p.Secret]
 		_, err = v.Keeper.Type(v.Ctx, v.By, v.Scope, api.TypeRequest{Target: v.Page.ID, Text: secret.Text,
 			Origins: secret.Origins})
-	case start.Select:
-		err = put(v, start, "choose", []string{p.Value})
 	default:
 		note, err = start.set(v, p.Value, p.Submit)
 	}
