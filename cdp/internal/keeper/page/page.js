@@ -2203,7 +2203,7 @@ function newOptions(el) {
 
 // option waits for an option of a list that the page has made: {ref}, {done} if it is chosen, {closed} if no list is open.
 async function option(el, wanted, timeout) {
-	for (const until = performance.now() + timeout; ; await pause(30)) {
+	for (const begun = performance.now(), until = begun + timeout; ; await pause(30)) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
 		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
@@ -2213,7 +2213,9 @@ async function option(el, wanted, timeout) {
 		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el);
 		const closed = expanded === "false" || expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
-		if (!closed && at && !isOff(at)) {
+		const passes = at && interactive.has(role(at)) && style(at).pointerEvents === "none"; // while a list is unfolded, for all
+		if (!closed && passes && performance.now() < begun + unfoldTime) continue;
+		if (!closed && at && !passes && !isOff(at)) {
 			offer.found.set(wanted, at);
 			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
 			const text = role(at) === "treeitem" && [...queryAll(at, "*")].find((x) => equal(textContent(x), wanted) && hasSize(x));
@@ -2227,8 +2229,8 @@ async function option(el, wanted, timeout) {
 }
 
 // isOff reports whether an option is disabled, or looks so.
-const isOff = (el) => disabled(el) || style(el).cursor === "not-allowed" ||
-	style(el).pointerEvents === "none" && interactive.has(role(el));
+const isOff = (el) => disabled(el) || style(el).cursor === "not-allowed";
+const unfoldTime = 500;
 
 // taken waits until a list has the options that are wanted. It returns those that are {missing} for all that is known, and
 // the {extra} ones: that are chosen, too, where {several} can be.
