@@ -2113,7 +2113,7 @@ const announce = (el) => {
 	for (const type of ["input", "change"]) dispatch(el, new Event(type, {bubbles: true, composed: type === "input"}));
 };
 
-// choose selects the options of a select by label or value, when they have come. The events are not trusted: no input opens
+// choose selects the options of a select by label or value, once they are there. The events are not trusted: no input opens
 // the list. It returns what was chosen before the page knew of it.
 async function choose(el, wanted, timeout) {
 	if (!isSelect(el)) return notReady(el, {why: "it is not a select"});
@@ -2128,7 +2128,7 @@ async function choose(el, wanted, timeout) {
 		for (const o of options) o.selected = chosen.includes(o);
 		const held = value(el);
 		announce(el);
-		return {held: clip(held, 200)};
+		return {value: clip(held, 200)};
 	}
 }
 

@@ -127,7 +127,7 @@ func (start *begun) notKept(option, shows string) *api.Error {
 // chooseNative chooses options of a native list, and looks whether the page leaves it at that.
 func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *api.Error) {
 	var chosen struct {
-		Held    string
+		Value   string
 		Failure *page.Failure
 	}
 	err := v.Script(start.in, &chosen, "choose", start.Ref, options, openTime.Milliseconds())
@@ -138,8 +138,8 @@ func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *ap
 		return nil, err
 	}
 	e, last, err := finish(v, start, err)
-	if err == nil && last.Value != nil && last.Document == start.Document && !same(*last.Value, chosen.Held) {
-		return nil, start.notKept(chosen.Held, *last.Value)
+	if err == nil && last.Value != nil && last.Document == start.Document && !same(*last.Value, chosen.Value) {
+		return nil, start.notKept(chosen.Value, *last.Value)
 	}
 	return e, err
 }
