@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
@@ -130,4 +132,31 @@ func TestScriptModule(t *testing.T) {
 	wantError(t, "size", module.Check(manifest.WriteSource("a.js", make([]byte, manifest.MaxSource+1)), m),
 		host.InvalidPlugin,
 		"the limit is 1048576")
+}
+
+// TestScriptsKeepDigits sends integers of 1 to 400 digits through a script and through a program, there and back.
+func TestScriptsKeepDigits(t *testing.T) {
+	e := testEngine(t)
+	script := scriptProvider(t, e, "export const greet = (params) => params;", "")
+	program := shipped(t, e, "js")
+	random := rand.New(rand.NewPCG(1, 2))
+	integer := func(most int) string {
+		digits := []byte{byte('1' + random.IntN(9))}
+		for range random.IntN(most) {
+			digits = append(digits, byte('0'+random.IntN(10)))
+		}
+		return strings.Repeat("-", random.IntN(2)) + string(digits)
+	}
+	for range 40 {
+		values := fmt.Sprintf(`{"a":%s,"b":[%s,{"c":%s}],"d":"%s","e":1.5}`,
+			integer(400), integer(20), integer(17), integer(20))
+		for p, r := range map[*Provider]*host.Request{
+			script:  requestFor(t, script, "greet", values),
+			program: requestFor(t, program, "run", `{"source":"return inputs","inputs":`+values+`}`),
+		} {
+			if result, err := invokeRequest(t, p, r); err != nil || string(result.Data) != values {
+				t.Fatalf("%s: sent %s, got %v %v", r.Tool, values, result, err)
+			}
+		}
+	}
 }

@@ -2,7 +2,19 @@
 // the host function of shim.wat, and returns `turn`, which the shim calls with each text of the host. Programs see what
 // it puts on globalThis and nothing else.
 (host) => {
-  const { parse, stringify } = JSON;
+  // Integers that a number cannot hold are BigInts in programs, so that no digit is lost on the way in or out.
+  const exact = (_, v, { source }) =>
+    typeof v === "number" && !Number.isSafeInteger(v) && /^-?\d+$/.test(source) ? BigInt(source) : v;
+  const { parse: parseJSON, stringify: stringifyJSON, rawJSON } = JSON;
+  const parse = (text) => parseJSON(text, exact);
+  const stringify = (value) => {
+    try {
+      return stringifyJSON(value);
+    } catch (e) {
+      if (!/bigint/i.test(e?.message)) throw e;
+      return stringifyJSON(value, (_, v) => typeof v === "bigint" ? rawJSON(String(v)) : v);
+    }
+  };
   const random = () => host(0);
   const sleep = (ms) => host(1, ms);
   const ask = (op, request) => {
@@ -97,7 +109,7 @@
     return {
       status, ok: status >= 200 && status < 300, headers,
       header: (name) => headers.find(([k]) => k.toLowerCase() === name.toLowerCase())?.[1],
-      text: whole, json: () => parse(whole()), bytes,
+      text: whole, json: () => parseJSON(whole()), bytes,
     };
   };
 

@@ -1,6 +1,7 @@
 // Types of what programs and plugins in JavaScript find as globals, beside those of the language (ES2023). A plugin is
 // a module whose exports are its tools: `export function greet(params, context)`, or for the tool issue.list
-// `export const issue = { list(params, context) {..} }`. A tool returns JSON, or a promise of it.
+// `export const issue = { list(params, context) {..} }`. A tool returns JSON, or a promise of it. An integer beyond 2^53
+// is a bigint, in parameters and in what calls return; a bigint that is returned or passed on is written as its digits.
 
 /** What a tool is given beside its parameters. */
 interface ParleyContext {
