@@ -427,14 +427,15 @@ func TestWithin(t *testing.T) {
 		{bobs, "Delete", "Bob", `no_match: nothing matches "Delete" in "Bob"`},
 	} {
 		c.show(t, url+"/", test.html)
-		if _, err := run(t, c, Click, ClickParams{Element: test.element, In: test.in}); !strings.HasPrefix(exit(err), test.want) {
+		_, err := run(t, c, Click, ClickParams{Element: test.element, In: test.in})
+		if !strings.HasPrefix(exit(err), test.want) {
 			t.Errorf("%s in %s: %s, want %s", test.element, test.in, exit(err), test.want)
 		}
 	}
 }
 
-// TestScrolled acts on what boxes that scroll hide, in the page, in each other, in a fixed dialog, in a shadow root and in
-// a frame.
+// TestScrolled acts on what boxes that scroll hide, in the page, in each other, in a fixed dialog, in a shadow root and
+// in a frame.
 func TestScrolled(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// blanks are the characters that a text may lose on its way: white space that HTML does not collapse, controls, and what
-// is not shown. Between two letters each stands alone.
+// blanks are the characters that a text may lose on its way: white space that HTML does not collapse, controls, and
+// what is not shown. Between two letters each stands alone.
 func blanks() string {
 	var all []string
 	for r := rune(0); r < 0x30000; r++ {
@@ -66,7 +66,8 @@ func TestExactCharacters(t *testing.T) {
 		}
 		differ("Markdown of "+id, r.Text)
 	}
-	for about, got := range map[string]string{"p.title": get("p", "attribute", "title"), "input": get("input", "value", ""),
+	for about, got := range map[string]string{
+		"p.title": get("p", "attribute", "title"), "input": get("input", "value", ""),
 		"edit": get("edit", "value", ""), "area": strings.TrimPrefix(get("area", "value", ""), "one\n")} {
 		if got != want {
 			differ(about, got)
@@ -78,7 +79,8 @@ func TestExactCharacters(t *testing.T) {
 	if got := get("edges", "text", ""); got != "\ufeffx\u00a0" {
 		t.Errorf("the text at the edges is %+q", got)
 	}
-	if r, err := run(t, c, Text, TextParams{Element: "css=#alone", MaxTokens: 100}); err != nil || r.Text != "_y_\u00a0**z**" {
+	r, err := run(t, c, Text, TextParams{Element: "css=#alone", MaxTokens: 100})
+	if err != nil || r.Text != "_y_\u00a0**z**" {
 		t.Errorf("a blank alone: %+q, %s", r.Text, exit(err))
 	}
 	if long := strings.Repeat("<b>x</b>", 10_000); c.evaluate(t, `p.innerHTML = "<b>x</b>".repeat(10_000); 1`) != "1" ||
@@ -121,7 +123,8 @@ func TestFunctionTexts(t *testing.T) {
 		{"function f8() { return 5 }\nf8()", "5", "", ""},
 		{"function f9() {}\nf9()", "null", "", ""},
 		{"() => undefined", "null", "", "write (EXPRESSION)()"},
-		{"[() => 5].length", "1", "", ""}, {"void 0", "null", "", ""}, {"({}).f", "null", "", ""}, {"classes = {}", "{}", "", ""},
+		{"[() => 5].length", "1", "", ""}, {"void 0", "null", "", ""}, {"({}).f", "null", "", ""},
+		{"classes = {}", "{}", "", ""},
 	} {
 		params := string(must(json.Marshal(map[string]any{"expression": test.text})))
 		if test.value != "" {

@@ -422,7 +422,7 @@ func TestDragItems(t *testing.T) {
 			l.onpointermove = (e) => { if (held) held.style.cssText = "position: absolute; pointer-events: none" };
 			l.onpointerup = (e) => { const to = at(e); held.style.cssText = ""; move(held, to); held = null }`),
 			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
-		{"keys that come late", dragged("", keyed, strings.Replace(byKeys, "if (lifted &&", "if (lifted && !(missed++ < 1) &&", 1)+
+		{"keys that come late", dragged("", keyed, strings.Replace(byKeys, "(lifted &&", "(lifted && !(missed++ < 1) &&", 1)+
 			`; missed = 0`), "One", "Three", "names()", "Two,Three,One,Four", "by keys"},
 		{"to nothing", dragged("", "", byPointer), "One", "Zulu", "names()", "One,Two,Three,Four",
 			`no_match: nothing matches "Zulu", where it is to be dragged`},

@@ -722,11 +722,13 @@ func TestUploadWithoutInput(t *testing.T) {
 		"one for persons only":   {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", a, "showOpenFilePicker"},
 		"neither":                {`<button>Nothing</button>`, "Nothing", a, "it takes no files"},
 		"a folder":               {`<input type=file webkitdirectory aria-label=Folder>`, "Folder", a, "it takes a folder"},
-		"a named region":         {strings.Replace(zone, "role=button tabindex=0", "role=region", 1), "Zone", a, "trueone.txt"},
+		"a named region": {strings.Replace(zone, "role=button tabindex=0", "role=region", 1), "Zone", a,
+			"trueone.txt"},
 		"a zone that refuses": {strings.Replace(zone, `event.preventDefault()"`, `event.preventDefault();
 			event.dataTransfer.dropEffect = 'none'"`, 1), "Zone", a, "it takes no files"},
 		"a button on a page that covers itself while files are dragged": {one + cover, "Choose", a, "trueone.txt"},
-		"a page that covers itself while files are dragged":             {"<p>Chat</p>" + cover, "Chat", a, "dropped one.txt"},
+		"a page that covers itself while files are dragged": {"<p>Chat</p>" + cover, "Chat", a,
+			"dropped one.txt"},
 	} {
 		c.show(t, url+"/", "<title>Files</title><p><output id=out></output></p>"+test.html)
 		var files []string

@@ -39,8 +39,8 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider
 			return nil, false, err
 		}
 	}
-	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{}, NearestGroups: found.Groups,
-		Foreign: found.Foreign}
+	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{},
+		NearestGroups: found.Groups, Foreign: found.Foreign}
 	for _, hit := range found.Hits {
 		r := host.SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,

@@ -258,7 +258,7 @@ var layers = map[string][]string{
 	"internal/reasons":     {},
 	"internal/release":     {},
 	"internal/repo":        {},
-	"internal/schemafacts": {"manifest"},
+	"internal/schemafacts": {"internal/lazy", "manifest"},
 	"internal/testhome":    {},
 }
 

@@ -141,7 +141,9 @@ type Frame struct {
 }
 
 // MaxFrames is how many messages of each of the newest sockets of a target are kept, MaxFrame how many bytes of one.
-const maxSockets, MaxFrames, MaxFrame = 20, 20, 1024
+const MaxFrames, MaxFrame = 20, 1024
+
+const maxSockets = 20
 
 // addFrame keeps a message of a WebSocket.
 func (a *activity) addFrame(id string, sent bool, params json.RawMessage) {

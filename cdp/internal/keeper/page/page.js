@@ -1918,7 +1918,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 		if (at.x === undefined) return notReady(found.el, at);
 		dragged = null;
 		prepare(found.el);
-		return {...describe(found.el), ...at, opener: true, presses: interactive.has(role(found.el)), ...here()};
+		return {...describe(found.el), ...at, opener: interactive.has(role(found.el)) ? "pressed" : "dropped", ...here()};
 	}
 	const why = disabled(el) ? "it is disabled" : el.webkitdirectory ? "it takes a folder, which only a person can give" :
 		count > 1 && !el.multiple ? "it takes one file" : "";

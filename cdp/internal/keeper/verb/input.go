@@ -83,7 +83,8 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
-		if sent.Dragged, err = dragMouse(e, ctx, t, drag, q.Aim, target.CallOptions{By: by, OnDialog: o.OnDialog}); err != nil {
+		sent.Dragged, err = dragMouse(e, ctx, t, drag, q.Aim, target.CallOptions{By: by, OnDialog: o.OnDialog})
+		if err != nil {
 			return api.InputSent{}, err
 		}
 	} else if all, returned, err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
@@ -163,7 +164,7 @@ func dragMouse(
 	}
 	data := interceptedDrag(e, ctx, page)
 	if data == nil {
-		err = cmp.Or(move(), rest(ctx, d.Hold, move)) // some pages look again where the pointer is when they have moved an item
+		err = cmp.Or(move(), rest(ctx, d.Hold, move)) // some pages look again when they have moved an item
 	} else {
 		dragged, err = true, dropData(e, ctx, t, d, data, o)
 	}

@@ -460,7 +460,7 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if start.Opener {
+	if start.Opener != "" {
 		err = giveToOpener(v, start, paths)
 	} else if t, _, failed := v.At(start.in); failed == nil {
 		_, err = v.Call(start.in, verb.ScriptCall{Function: "chosen", Class: "Element",
@@ -482,17 +482,20 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 // chooserTime is how long a click may take to open a chooser of files.
 const chooserTime = 2 * time.Second
 
+// pressed is the opener of a button or the like.
+const pressed = "pressed"
+
 // giveToOpener gives files to an element that is not a file input: it drops them on it, or clicks it and gives them to
 // the chooser that it opens. What is there to be clicked is clicked first: some pages cover themselves when files are
 // dragged over them.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
-	if !start.Presses {
+	if start.Opener != pressed {
 		if dropped, err := drop(v, start, paths); err != nil || dropped {
 			return err
 		}
 	}
 	opened, err := openChooser(v, start)
-	if start.Presses && err != nil && !page.IsDialog(err) && v.Dialog() == nil {
+	if start.Opener == pressed && err != nil && !page.IsDialog(err) && v.Dialog() == nil {
 		if dropped, failed := drop(v, start, paths); failed != nil || dropped {
 			return failed
 		}

@@ -63,10 +63,9 @@ type begun struct {
 	Keys  string // of a drag: what the element says of keys
 	field
 	Checked                 bool
-	Hovers                  bool // what the pointer is over counts for it, before it is clicked
-	Opener                  bool // it is not a file input
-	Presses                 bool // an opener is a button or the like
-	Hidden                  bool // the page is in the background
+	Hovers                  bool   // what the pointer is over counts for it, before it is clicked
+	Opener                  string // how it takes files if it is no file input: [pressed], or dropped on it
+	Hidden                  bool   // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure
 	in                      page.Frame
