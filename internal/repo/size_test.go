@@ -29,7 +29,7 @@ var maxLines = map[string]int{
 	"host/redact":              558,   // blocks of content, from host; all texts of errors
 	"host/session":             466,   // names of sessions and media types of results, from host
 	"host":                     1908,  // what a call acted on; roots; how many violations there are
-	"host/policy":              3081,  // what has no effect on built-in plugins; certificates and logins of origins; its own files
+	"host/policy":              3081,  // what has no effect on built-in plugins; certificates and logins of origins
 	"host/egress":              817,
 	"host/protect":             783,   // files in a folder that are out of reach; times of files, from host
 	"host/internal/index":      3332,  // the file of merged segments, which host had
@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 6675, // fields that are left; lists, drags looked at again; maps; PDFs; marks
 	"plugins":                  1786,
 	"sdk":                      1784,
-	"cmd":                      13135, // subjects; addresses; imports; signals of servers; texts in files; a home that is missing
+	"cmd":                      13135, // subjects; addresses; imports; signals of servers; texts in files
 	"internal":                 1253,  // plugins for tests; schemas with bounds
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
