@@ -130,7 +130,7 @@ func TestFillCommits(t *testing.T) {
 			"March 9, 2026 2:30 PM", "another form"},
 		{"a field that has the focus afterwards", read("", "change", any), "Field", "Ada", "document.activeElement.id", "f", `"on"`},
 		{"one whose text shows a list", `<label>Field <input id=f onblur="l.hidden = true" oninput="l.hidden = false; l.textContent = 'Ada'"></label>
-			<p id=l hidden></p>`, "Field", "A", "l.textContent + l.hidden", "Adafalse", "page.press Tab"},
+			<p id=l hidden style="position: absolute; margin: 0; width: 300px"></p>`, "Field", "A", "l.textContent + l.hidden", "Adafalse", "page.press Tab"},
 		{"one that completes", read("autocomplete=off", "blur", `(kept = "left", v)`), "Field", "A", "kept", "none", `"on"`},
 		{"one that goes when it is left", `<label>Field <input id=f onblur="did = f.value; f.remove()"></label><script>did = ""</script>`,
 			"Field", "Ada", "did", "Ada", "went away"},

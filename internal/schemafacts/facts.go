@@ -113,8 +113,12 @@ func (r *reader) parts(path string, v any, depth int) {
 		r.add(path, "format", format)
 	}
 	for _, key := range bounds {
-		if raw, err := json.Marshal(s[key]); s[key] != nil && err == nil && path != "" {
-			r.add(path, "bound", strings.Trim(string(raw), `"`))
+		text, isText := s[key].(string)
+		if raw, err := json.Marshal(s[key]); s[key] != nil && err == nil && path != "" && !isText {
+			text = string(raw)
+		}
+		if text != "" && path != "" {
+			r.add(path, "bound", text)
 		}
 	}
 	props, _ := s["properties"].(map[string]any)

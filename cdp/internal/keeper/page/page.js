@@ -2018,7 +2018,7 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, 
 // parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
 // text has changed the page, which may show a list for it. An editor may still be busy with what it is to hold.
 async function held(el, leave, later, wanted) {
-	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around);
+	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around && hasPopup(el));
 	if (leave && !stayed) el.blur();
 	if (leave === "back" && !stayed) focus(el, false);
 	if (leave || later || !holdsText(el)) await frame();
@@ -2031,6 +2031,15 @@ async function held(el, leave, later, wanted) {
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
 }
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
+
+// hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
+function hasPopup(el) {
+	const {left, width, bottom} = rectOf(el);
+	for (let up = pointedAt(left + width / 2, bottom + 12); up && !contains(up, el); up = parent(up)) {
+		if (/absolute|fixed/.test(style(up).position)) return true;
+	}
+	return false;
+}
 
 // months returns the month that a calendar shows, as in: March 2026.
 const calendars = "[class*=picker],[class*=calendar]";
