@@ -346,7 +346,7 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string) {
 	}
 	for _, root := range listed.Roots {
 		u, err := url.Parse(root.URI)
-		if err == nil && u.Scheme == "file" && u.Host == "" && path.IsAbs(u.Path) {
+		if err == nil && u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && path.IsAbs(u.Path) {
 			folders = append(folders, path.Clean(u.Path))
 		}
 	}

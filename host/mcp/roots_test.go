@@ -92,13 +92,13 @@ func TestRoots(t *testing.T) {
 	check(plain, "none.txt", "does not exist")
 	check(session, "d.txt", relative) // no root yet
 	check(session, in("work/d.txt"), `the operator can add \"/work\" to files in [callers.\"mcp:c\"]`)
-	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://" + in("two")},
+	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://localhost" + in("two")},
 		&sdk.Root{URI: "https://a.test/"}, &sdk.Root{URI: "file:///"})
 	check(session, "a.txt", `{"file":"/one/a.txt"}`)
 	check(session, "b.txt", `{"file":"/two/b.txt"}`)
 	check(session, in("two/b.txt"), `{"file":"/two/b.txt"}`)
 	check(session, in("work/d.txt"), denied)
-	rooted.RemoveRoots("file://" + in("two"))
+	rooted.RemoveRoots("file://localhost" + in("two"))
 	check(session, in("two/b.txt"), denied)
 	files = []string{in("listed")} // what the policy lists is all
 	check(session, in("listed/c.txt"), `{"file":"/listed/c.txt"}`)
