@@ -653,7 +653,7 @@ func TestWaiting(t *testing.T) {
 	for text, line := range map[string]string{
 		"Loading": "Ready", "loading": "Ready", "oadi": "Ready", "Load ing": "", // it is not there
 	} {
-		c.evaluate(t, `p.textContent = "Loading"; setTimeout(() => p.textContent = "Ready", 100); 1`)
+		c.evaluate(t, `p.textContent = "Loading"; setTimeout(() => p.textContent = "Ready", 500); 1`)
 		if c.call(t, &left, "until", map[string]any{"text": text, "gone": true}); left.Line != line {
 			t.Errorf("%s is gone, and there is %q", text, left.Line)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ func TestLeaving(t *testing.T) {
 		_, _ = io.WriteString(w, "<title>There</title><h1>There</h1>")
 	}))
 	t.Cleanup(other.Close)
+	release := sync.OnceFunc(func() { close(respond) })
+	t.Cleanup(release) // before the server is closed, which waits for its responses
 	away := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/away"
 	c.show(t, url+"/", `<title>Here</title><a href="`+away+`">Away</a><iframe srcdoc="<base target=_top><a href='`+away+
 		`'>Out</a>"></iframe>`)
@@ -108,7 +111,7 @@ func TestLeaving(t *testing.T) {
 			}
 		}
 	}
-	close(respond)
+	release()
 	if s, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || !strings.Contains(s.Text, "There") {
 		t.Errorf("after the response: %q, %s", s.Text, exit(err))
 	}
