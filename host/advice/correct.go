@@ -156,7 +156,7 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 	} else if isBroken {
 		given, changes = nil, []host.Change{{How: schema.Dropped}}
 	}
-	options := p.Options
+	var options host.Options // that are moved out of the parameters
 	if words := p.wordsMeant(given); words != nil {
 		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
 	}
@@ -238,17 +238,18 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 }
 
 // Retry returns the call with other parameters, on the same page of the same browser, and with the options that the
-// caller gave; those of the correction, such as a timeout that was among the parameters, come first. For a destructive
-// tool it is a dry run, which shows what would happen.
-func (p *Params) Retry(params json.RawMessage, o host.Options) *host.Step {
-	s := host.CallStep(p.Tool, params).At(o.Place)
+// caller gave; those that were among the parameters, such as a timeout, come first. For a destructive tool it is a dry
+// run, which shows what would happen.
+func (p *Params) Retry(params json.RawMessage, moved host.Options) *host.Step {
+	s := host.CallStep(p.Tool, params).At(p.Options.Place)
 	kept := p.GivenOptions
-	kept.Browser, kept.Target = cmp.Or(s.Options.Browser, kept.Browser), cmp.Or(s.Options.Target, kept.Target)
-	kept.Context = cmp.Or(s.Options.Context, kept.Context)
-	kept.DryRun = kept.DryRun || o.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
-	if o.Timeout != p.Options.Timeout {
-		kept.Timeout = o.Timeout
-	}
+	kept.Browser = cmp.Or(moved.Browser, s.Options.Browser, kept.Browser)
+	kept.Target = cmp.Or(moved.Target, s.Options.Target, kept.Target)
+	kept.Context = cmp.Or(moved.Context, s.Options.Context, kept.Context)
+	kept.DryRun = kept.DryRun || moved.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
+	kept.Timeout, kept.JQ = cmp.Or(moved.Timeout, kept.Timeout), cmp.Or(moved.JQ, kept.JQ)
+	kept.Wait, kept.OnDialog = cmp.Or(moved.Wait, kept.Wait), cmp.Or(moved.OnDialog, kept.OnDialog)
+	kept.MaxBytes = cmp.Or(moved.MaxBytes, kept.MaxBytes)
 	s.Options = kept
 	return &s
 }
@@ -259,7 +260,7 @@ func (p *Params) AddSuggestions(e *host.Error) {
 	if e.Corrected != nil {
 		p.dropDefaults(e)
 		if e.Retry == nil && e.Code != host.InvalidArgs { // of those, refuse adds the step
-			e.Retry = p.Retry(e.Corrected, p.Options)
+			e.Retry = p.Retry(e.Corrected, host.Options{})
 			e.Steps = append([]host.Step{*e.Retry}, e.Steps...)
 		}
 	}
@@ -324,7 +325,9 @@ func (p *Params) moveOptions(
 		delete(given, name)
 		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
 		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
-		o.Context = cmp.Or(moved.Context, o.Context)
+		o.Context, o.JQ = cmp.Or(moved.Context, o.Context), cmp.Or(moved.JQ, o.JQ)
+		o.Wait, o.OnDialog = cmp.Or(moved.Wait, o.Wait), cmp.Or(moved.OnDialog, o.OnDialog)
+		o.MaxBytes = cmp.Or(moved.MaxBytes, o.MaxBytes)
 		changes = append(changes, host.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
 	}
 	return given, changes

@@ -26,7 +26,11 @@ func Named(name string) string {
 		return "timeout"
 	case "dryrun":
 		return "dry_run"
-	case "browser", "target", "context":
+	case "maxbytes":
+		return "max_bytes"
+	case "ondialog":
+		return "on_dialog"
+	case "browser", "target", "context", "jq", "wait":
 		return strings.ToLower(name)
 	}
 	return ""

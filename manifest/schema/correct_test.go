@@ -23,6 +23,9 @@ const (
 		"input":{"enum":["utf8","base64","hex"],"default":"utf8"}}}`
 	findSchema = `{"type":"object","additionalProperties":false,"required":["text","pattern"],"properties":{
 		"text":{"type":"string"},"pattern":{"type":"string"},"ignore_case":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":50}}}`
+	pdfSchema = `{"type":"object","additionalProperties":false,"required":["vars"],"properties":{
+		"marginTop":{"type":"number","description":"In inches."},"margin_bottom":{"type":"number"},
+		"vars":{"type":"object","x-aliases":["names"]},"sheet_name":{"type":"string","x-aliases":["sheet"]}}}`
 	shotSchema = `{"type":"object","additionalProperties":false,"properties":{"format":{"enum":["png","jpeg"]},
 		"clip":{"type":"object","additionalProperties":false,"required":["x","y"],"properties":{"x":{"type":"number"},"y":{"type":"number"}}},
 		"urls":{"type":"array","items":{"type":"string","description":"A page"}},"fast":{"type":"boolean"}}}`
@@ -50,6 +53,21 @@ func TestCorrect(t *testing.T) {
 		{"by type", hashSchema, `{"zzz":"a"}`, `{"text":"a"}`, `/zzz>/text renamed`},
 		{"by type, of another type", findSchema, `{"text":"a","zzz":["b"]}`,
 			`{"pattern":"<hole pattern: string, >","text":"a"}`, `/zzz dropped`},
+		{"the only place, in a list", pdfSchema, `{"settings":[{"a":1}],"marginTop":1}`, `{"marginTop":1,"vars":{"a":1}}`,
+			`/settings>/vars renamed, /settings/0>/vars unwrapped`},
+		{"the only place, and perhaps a switch", hashSchema, `{"u":"a"}`, `{"text":"<hole text: string, What to hash.>"}`,
+			`/u dropped`},
+		{"two words in an object", pdfSchema, `{"margin":{"top":"0.5in","bottom":1},"vars":{}}`,
+			`{"marginTop":0.5,"margin_bottom":1,"vars":{}}`,
+			`/margin/bottom>/margin_bottom moved, /margin/top>/marginTop moved, /margin/top>/marginTop coerced`},
+		{"two words, one unknown", pdfSchema, `{"margin":{"top":1,"left":1},"vars":{}}`,
+			`{"marginTop":"<hole marginTop: number, In inches.>","vars":{}}`, `/margin dropped`},
+		{"an alias with an object of parameters", pdfSchema, `{"sheet":{"margin_bottom":2,"MarginTop":1},"vars":{}}`,
+			`{"marginTop":1,"margin_bottom":2,"vars":{}}`,
+			`/sheet/MarginTop>/marginTop renamed, /sheet/margin_bottom>/margin_bottom unwrapped`},
+		{"JSON in a text under another name", `{"additionalProperties":false,"required":["data"],"properties":{
+			"data":{"description":"Any JSON."},"n":{}}}`, `{"json":"{\"a\":1}","n":1}`, `{"data":{"a":1},"n":1}`,
+			`/json>/data renamed, /json>/data parsed`},
 		{"by type, two candidates", findSchema, `{"zzz":"a"}`,
 			`{"pattern":"<hole pattern: string, >","text":"<hole text: string, >"}`, `/zzz dropped`},
 		{"by type, two values", hashSchema, `{"zzz":"a","yyy":"b"}`, `{"text":"<hole text: string, What to hash.>"}`,

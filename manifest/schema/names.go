@@ -85,9 +85,11 @@ func (s *strangers) correct() bool {
 	if len(s.names) == 0 {
 		return false
 	}
-	isOnly := len(s.names) == 1
 	s.rename(func(given, name string) bool { return spelling.Fold(given) == spelling.Fold(name) })
-	s.rename(s.isAlias)
+	s.rename(func(given, name string) bool {
+		inner, isObject := s.object[given].(map[string]any)
+		return s.isAlias(given, name) && (!isObject || !s.belongsHere(given, inner) || s.fits(s.prop(name), inner))
+	})
 	s.rename(func(given, name string) bool { // the letter of a switch
 		return len(given) == 1 && strings.HasPrefix(name, given) && s.object[given] == true && s.fits(s.prop(name), true)
 	})
@@ -100,16 +102,17 @@ func (s *strangers) correct() bool {
 		return s.resembles(given, name) && s.fits(s.prop(name), s.object[given])
 	})
 	s.rename(func(given, name string) bool {
-		value, n := s.object[given], s.prop(name)
-		list, isList := value.([]any)
-		return synonymous(given, name) && (s.fits(n, value) || isList && len(list) == 1 && s.fits(n, list[0]))
+		return synonymous(given, name) && (s.fits(s.prop(name), s.object[given]) || s.fits(s.prop(name), s.inList(given)))
 	})
 	s.rename(func(given, name string) bool { return isMember(s.prop(name), s.object[given]) })
 	s.rename(s.resembles)
-	if isOnly && len(s.names) == 1 && len(s.missing) == 1 {
-		// The only value without a place, and the only place without a value.
+	if len(s.names) == 1 && len(s.missing) == 1 && len(s.names[0]) > 1 {
+		// The only value without a place, and the only place without a value. A letter may be a switch: the value after it
+		// is then one of the others.
 		s.rename(func(given, name string) bool {
-			return s.missing[name] && s.object[given] != nil && !meansElse(given, name) && s.fits(s.prop(name), s.object[given])
+			_, isObject := s.inList(given).(map[string]any)
+			return s.missing[name] && s.object[given] != nil && !meansElse(given, name) &&
+				(isObject || s.fits(s.prop(name), s.object[given]))
 		})
 	}
 	s.sinkRest()
@@ -121,6 +124,14 @@ func (s *strangers) correct() bool {
 		s.drop(s.at.key(name).pointer())
 	}
 	return true
+}
+
+// inList returns the only value in the list that an unknown property is, nil if it is another value.
+func (s *strangers) inList(given string) any {
+	if list, isList := s.object[given].([]any); isList && len(list) == 1 {
+		return list[0]
+	}
+	return nil
 }
 
 // isAlias reports whether the schema of a property has the given name as another one.
@@ -176,6 +187,19 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 		}
 		s.object[name] = s.object[given]
 		s.settle(given, name, s.at.key(name), Renamed)
+		if text, isText := s.object[name].(string); isText && slices.ContainsFunc(aboutWords(s.prop(name)), holdsJSON) {
+			s.parse(s.at.key(name), text)
+		}
+	}
+}
+
+// parse makes JSON in a text the value at a location that takes any.
+func (s *strangers) parse(at *location, text string) {
+	_, isSingle := wanted(s.prop(at.token).conjuncts())
+	raw, ok := jsontext.Repair(text)
+	if value, err := jsontext.Decode(raw, jsontext.Limits{}); ok && err == nil && !isSingle && jsontext.LooksLikeJSON(text) {
+		s.object[at.token] = value
+		s.note(at.pointer(), at.pointer(), Parsed)
 	}
 }
 
@@ -261,8 +285,8 @@ var wrappers = []string{"params", "parameters", "param", "arguments", "args", "a
 func (s *strangers) hoistAll() (hoisted bool) {
 	for _, given := range slices.Clone(s.names) {
 		value, from := s.object[given], s.at.key(given)
-		if list, isList := value.([]any); isList && len(list) == 1 {
-			value, from = list[0], from.index(0)
+		if only := s.inList(given); only != nil {
+			value, from = only, from.index(0)
 		}
 		inner, isObject := value.(map[string]any)
 		text, _ := value.(string)
@@ -270,6 +294,10 @@ func (s *strangers) hoistAll() (hoisted bool) {
 		if parsed, ok := repaired(text, '{'); ok {
 			inner, isObject = parsed.(map[string]any)
 			how = Parsed
+		}
+		if isObject && s.joinNames(given, from, inner) {
+			hoisted = true
+			continue
 		}
 		if !isObject || !s.belongsHere(given, inner) {
 			continue
@@ -290,6 +318,29 @@ func (s *strangers) hoistAll() (hoisted bool) {
 	return hoisted
 }
 
+// joinNames corrects an unknown object whose members have two words as a name here, as margin.top is marginTop. It
+// reports false if one of them has none.
+func (s *strangers) joinNames(given string, from *location, inner map[string]any) bool {
+	names := map[string]string{}
+	for member := range inner {
+		free := withoutGiven(s.free, s.object)
+		i := slices.IndexFunc(free, func(name string) bool { return spelling.Fold(name) == spelling.Fold(given+member) })
+		if i < 0 {
+			return false
+		}
+		names[member] = free[i]
+	}
+	if len(names) == 0 {
+		return false
+	}
+	for _, member := range sortedKeys(inner) {
+		s.object[names[member]] = inner[member]
+		s.move(from.key(member).pointer(), s.at.key(names[member]).pointer(), Moved)
+	}
+	delete(s.object, given)
+	return true
+}
+
 // belongsHere reports whether the members of an unknown object are meant as properties of the object that it is in.
 func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 	known := 0
@@ -297,8 +348,8 @@ func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 		if _, taken := s.object[name]; taken {
 			return false
 		}
-		isOther := func(free string) bool { return s.isAlias(name, free) }
-		if slices.Contains(s.free, name) || slices.ContainsFunc(s.free, isOther) {
+		isKnown := func(free string) bool { return spelling.Fold(name) == spelling.Fold(free) || s.isAlias(name, free) }
+		if slices.ContainsFunc(s.free, isKnown) {
 			known++
 		}
 	}

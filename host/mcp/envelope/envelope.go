@@ -21,9 +21,9 @@ import (
 
 // Other names of the members of a call.
 var (
-	nameAliases      = []string{"tool", "tool_name", "toolName", "function", "method", "command"}
+	nameAliases      = []string{"tool", "tool_name", "toolName", "function", "method", "command", "cmd"}
 	argumentsAliases = []string{"params", "parameters", "input", "args", "argument", "param", "inputs", "kwargs",
-		"payload", "body"}
+		"payload", "body", "cmd_args"}
 	optionsAliases = []string{"option", "opts", "call_options"}
 )
 
@@ -319,12 +319,23 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 	return r.correctInner(e)
 }
 
-// correctSent is correctEnvelope for a call of a plugin, or of what is no tool of it, that has the call of a tool among
-// its arguments: {"name": "cdp.send", "arguments": {"method": "Page.navigate", "params": {}}}.
+// correctSent is correctEnvelope for a call of a plugin, or of an unknown tool, that has the call of a tool among its
+// arguments: {"name": "cdp.send", "arguments": {"method": "Page.navigate", "params": {}}}.
 func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
 	plugin, _, _ := strings.Cut(r.Qualified(name), ".")
 	key, tool := takeText(e.arguments, append([]string{"name"}, nameAliases...))
-	if _, isPlugin := r.Host.Catalog().Provider(plugin); !isPlugin || key == "" {
+	if _, isPlugin := r.Host.Catalog().Provider(plugin); !isPlugin { // the only one with that tool
+		plugin = ""
+		for _, p := range r.Host.Catalog().Providers() {
+			if own := p.Info().Name; r.exists(own + "." + strings.TrimPrefix(tool, own+".")) {
+				if plugin != "" {
+					return nil, false
+				}
+				plugin = own
+			}
+		}
+	}
+	if plugin == "" || key == "" {
 		return nil, false
 	}
 	e.arguments[key] = plugin + "." + strings.TrimPrefix(tool, plugin+".")
