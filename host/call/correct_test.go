@@ -102,6 +102,10 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		`{"account":"a","timeout":30000}`:          {Timeout: 30 * time.Second, DryRun: true},
 		`{"account":"a","target":"ab","dryRun":1}`: {Place: host.Place{Target: "ab"}, DryRun: true},
 		`{"account":"a","browser":"work"}`:         {Place: host.Place{Browser: "work"}, DryRun: true},
+		`{"account":"a","jq":".id"}`:               {JQ: ".id", DryRun: true},
+		`{"account":"a","maxBytes":"10"}`:          {MaxBytes: 10, DryRun: true},
+		`{"account":"a","wait":"idle"}`:            {Wait: "idle", DryRun: true},
+		`{"account":"a","onDialog":"accept"}`:      {OnDialog: "accept", DryRun: true},
 	} {
 		e := failsWith(t, makeCall(t, h, "bank.drop", params), host.InvalidArgs)
 		if e.Retry == nil || e.Retry.Options != want || string(e.Corrected) != `{"name":"a"}` {

@@ -41,6 +41,7 @@ func TestEnvelope(t *testing.T) {
 			{"a list of calls", `{"tool_calls":[{"name":"shop.add","arguments":{"title":"oolong"}}]}`, tea},
 			{"with the server", `{"server":"parley","tool":"shop.add","arguments":{"title":"oolong"}}`, tea},
 			{"by way of the plugin", `{"name":"shop.send","arguments":{"method":"add","params":{"title":"oolong"}}}`, tea},
+			{"by way of an unknown tool", `{"name":"execute_cmd","arguments":{"cmd":"add","cmd_args":{"title":"oolong"}}}`, tea},
 			{"its own name inside", `{"name":"shop.add","arguments":{"method":"add","params":{"title":"oolong"}}}`, tea2},
 			{"a list for words", `{"name":"shop.add","arguments":{"args":["oolong"]}}`, tea2},
 			{"a name of a parameter", `{"name":"shop.add","input":{"title":"oolong"}}`, tea},
