@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -49,7 +50,7 @@ func boundWords(t *node, kind string, isPortable bool) (words []string) {
 	}
 	for _, k := range boundKeywords {
 		isSaid := isPortable && portableKeywords[k.key] != ""
-		if v := t.at(k.key); v != nil && !isSaid && strings.Contains(k.kinds, kind) {
+		if v := t.at(k.key); v != nil && !isSaid && strings.Contains(k.kinds, kind) && !schema.IsTypeEnd(string(v.raw)) {
 			text := string(shownJSON(v.raw))
 			if k.key == "pattern" {
 				text = CleanLine(t.text(k.key))

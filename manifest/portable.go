@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Portable returns a schema of parameters in the part of JSON Schema that every model API accepts: those of OpenAI,
@@ -114,7 +115,9 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 func (c *schemaConverter) setType(out map[string]any, t *node, kind string, depth int) {
 	out["type"] = kind
 	for key, of := range portableKeywords {
-		if v := t.at(key); v != nil && slices.Contains(strings.Fields(of), kind) {
+		v := t.at(key)
+		isEnd := of == "integer number" && v != nil && schema.IsTypeEnd(string(v.raw))
+		if v != nil && slices.Contains(strings.Fields(of), kind) && !isEnd {
 			out[key] = v.raw
 		}
 	}

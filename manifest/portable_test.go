@@ -63,6 +63,8 @@ func TestPortable(t *testing.T) {
 			`{"description":"Type: {[/^x-/]: integer}.","type":"object"}`},
 		{"bounds that the form cannot say", `{"type":"array","items":{"type":"integer","exclusiveMinimum":1,"maximum":9},"uniqueItems":true}`,
 			`{"description":"Bounds: no duplicates.","items":{"description":"Bounds: \u003e 1.","maximum":9,"type":"integer"},"type":"array"}`},
+		{"the ends of a type", `{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807,"default":9223372036854775807}`,
+			`{"default":9223372036854775807,"type":"integer"}`},
 		{"other fields with descriptions",
 			`{"type":"object","additionalProperties":{"type":"object","properties":{"w":{"type":"number","minimum":0,"description":"Weight."}}}}`,
 			`{"description":"Type: Record\u003cstring, {w?: number (\u003e= 0)}\u003e. *.w: Weight.","type":"object"}`},

@@ -172,7 +172,7 @@ func TestGuest(t *testing.T) {
 		{"echo", `{"text":"<é>"}`, `{"ok":true,"result":{"text":"<é>","seen":[]},"warnings":["echo is called by cli"]}`},
 		{"echo", `{"text":"` + long + `"}`, `{"ok":true,"result":{"text":"` + long +
 			`","seen":[]},"warnings":["echo is called by cli"]}`},
-		{"echo", `{"text":1}`, `{"ok":false,"invalid":[{"pointer":"/text","expected":"a value that fits string","provided":"number"}]}`},
+		{"echo", `{"text":1}`, `{"ok":false,"invalid":[{"pointer":"/text","expected":"a value that fits string","provided":"number 1"}]}`},
 		{"ask", `{"text":"abc","times":200}`, `{"ok":true,"result":{"text":"s3cret hey","seen":[]}}`},
 		{"denied", `{"text":""}`, `{"ok":false,"exit":10,"message":"not granted","details":{"code":"denied"}}`},
 		{"show", `{"text":"<é>"}`, `{"ok":true,"result":{"text":"<é>","seen":[]},"content":[` +

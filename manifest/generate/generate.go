@@ -3,6 +3,7 @@
 package generate
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -243,6 +245,12 @@ func (g *Generator) text(schema map[string]any) any {
 			return b.String()
 		}
 	}
+	if schema["x-assert"] == true { // the host validates it
+		if schema["contentEncoding"] == "base64" {
+			return base64.StdEncoding.EncodeToString([]byte("any bytes")[:g.rand.IntN(9)])
+		}
+		return time.Unix(g.rand.Int64N(1<<32), 0).UTC().Format(time.RFC3339)
+	}
 	low, high := max(size(schema, "minLength"), 0), size(schema, "maxLength")
 	if high < 0 || high > low+20 {
 		high = low + 20
@@ -296,11 +304,11 @@ func (g *Generator) repeat(b *strings.Builder, re *syntax.Regexp, n int) {
 }
 
 // bounds returns the bounds of a number. Without any it is small, so that no generated call is large.
-func bounds(schema map[string]any) (low, high float64) {
+func bounds(of map[string]any) (low, high float64) {
 	number := func(key string) (float64, bool) {
-		n, ok := schema[key].(json.Number)
+		n, ok := of[key].(json.Number)
 		f, err := n.Float64()
-		return f, ok && err == nil
+		return f, ok && err == nil && !schema.IsTypeEnd(n.String())
 	}
 	low, hasLow := number("minimum")
 	if above, ok := number("exclusiveMinimum"); ok {

@@ -14,6 +14,8 @@ var schemas = []string{
 	`{"type":"object","properties":{"l":{"type":"array","items":{"enum":["x","y"]},"minItems":2}},"required":["l"]}`,
 	`{"type":"object","properties":{"v":{"anyOf":[{"type":"null"},{"type":"number","exclusiveMinimum":1,"maximum":9}]}},"required":["v"]}`,
 	`{"type":"object","allOf":[{"properties":{"a":{"type":"boolean"}},"required":["a"]},{"$ref":"#/$defs/b"}],"$defs":{"b":{"properties":{"b":{"const":7}},"required":["b"]}}}`,
+	`{"type":"object","properties":{"at":{"type":"string","format":"date-time","x-assert":true},"n":{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807}},"required":["at","n"]}`,
+	`{"type":"object","properties":{"data":{"type":"string","contentEncoding":"base64","x-assert":true}},"required":["data"]}`,
 	`{"type":"object","properties":{"t":{"$ref":"#/$defs/t"}},"$defs":{"t":{"type":"object","properties":{"t":{"$ref":"#/$defs/t"}}}}}`,
 }
 

@@ -360,9 +360,10 @@ func (c *comparer) bound(name, key string, old, now any, sign int) {
 	}
 }
 
+// rational returns the value of a bound. The end of a type is none: what is beyond it never worked.
 func rational(v any) (*big.Rat, bool) {
 	n, ok := v.(json.Number)
-	if !ok || len(n) > 64 {
+	if !ok || len(n) > 64 || schema.IsTypeEnd(n.String()) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(n.String())

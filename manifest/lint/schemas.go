@@ -95,7 +95,8 @@ func (f *field) description() string {
 
 func (f *field) has(keys ...string) bool {
 	for _, k := range keys {
-		if _, ok := f.schema[k]; ok {
+		v, ok := f.schema[k]
+		if n, _ := v.(json.Number); ok && !schema.IsTypeEnd(n.String()) {
 			return true
 		}
 	}

@@ -117,6 +117,9 @@ func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen recor
 		if n.pattern != nil && !n.pattern.re.MatchString(v) {
 			c.fail("pattern")
 		}
+		if n.asserted != nil && !n.asserted(v) {
+			c.fail("format")
+		}
 	case []any:
 		c.array(v)
 	case map[string]any:

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -11,7 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -32,7 +35,8 @@ type node struct {
 	multipleOf *bound
 	length     span
 	pattern    *pattern
-	format     string
+	format     string            // or the encoding that is validated
+	asserted   func(string) bool // validates the format, nil if it is an annotation
 	objectWords
 	arrayWords
 	logicWords
@@ -395,8 +399,8 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		if source, ok := as[string](c, v, at, "a string"); ok {
 			n.pattern = c.pattern(source, at)
 		}
-	case "format":
-		n.format, _ = v.(string)
+	case "format", "contentEncoding":
+		c.form(n, m, at)
 
 	case "properties":
 		n.props = c.schemaMap(v, at)
@@ -543,6 +547,36 @@ func (c *compiler) pattern(source, at string) *pattern {
 		c.refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
 	}
 	return &pattern{source, re, len(prog.Inst)}
+}
+
+// asserted are the formats and encodings of texts that "x-assert" has validated, by what the decoders of Go read.
+var asserted = map[string]func(string) bool{
+	"date-time": func(s string) bool {
+		_, err := time.Parse(time.RFC3339, s)
+		return err == nil && dateTime().MatchString(s)
+	},
+	"base64": func(s string) bool {
+		_, err := base64.StdEncoding.DecodeString(s)
+		return err == nil
+	},
+}
+
+// dateTime is the form of RFC 3339, of which package time reads more.
+var dateTime = lazy.Pattern(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// form compiles format and contentEncoding of the schema m, which "x-assert": true beside them makes more than
+// annotations.
+func (c *compiler) form(n *node, m map[string]any, at string) {
+	n.format, _ = m["format"].(string)
+	if m["x-assert"] != true {
+		return
+	}
+	encoding, _ := m["contentEncoding"].(string)
+	n.format = cmp.Or(n.format, encoding)
+	if n.asserted = asserted[n.format]; n.asserted == nil {
+		c.refuse(at, "x-assert validates the format date-time and the contentEncoding base64, not %s",
+			jsontext.QuoteShort(n.format))
+	}
 }
 
 // dependencies compiles dependentRequired, dependentSchemas and "dependencies", their common form in draft-07.

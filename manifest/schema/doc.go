@@ -7,5 +7,6 @@
 // was given and expected, and the corrected value where one can be computed.
 //
 // Keywords newer than the dialect of a schema apply all the same, but in draft-07 a "$ref" hides the keywords beside
-// it, as this draft says. "format" and the "content" keywords are annotations in both dialects.
+// it, as this draft says. "format" and the "content" keywords are annotations in both dialects, unless "x-assert" is
+// true beside them: then the format date-time and the contentEncoding base64 are validated.
 package schema

@@ -144,7 +144,9 @@ func expectation(f fault) string {
 		}
 		return "array" + items.text(" with ", "item") + are + describe(n.contains)
 	}
-	return describe(n)
+	d := newDescriber(false)
+	d.broken = f.keyword
+	return d.describe(n, 2)
 }
 
 // describe returns in words what n expects: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
@@ -153,8 +155,9 @@ func describe(n *node) string { return newDescriber(false).describe(n, 2) }
 func describeUnion(branches []*node) string { return newDescriber(true).union(branches, 2) }
 
 type describer struct {
-	fields bool // name the required properties of objects, to distinguish alternatives
-	left   int  // how many more schemas are described, since nested unions multiply
+	fields bool   // name the required properties of objects, to distinguish alternatives
+	left   int    // how many more schemas are described, since nested unions multiply
+	broken string // the keyword that a value breaks: a bound that is shown even where it is the end of a type
 }
 
 func newDescriber(fields bool) *describer { return &describer{fields: fields, left: 300} }
@@ -207,7 +210,7 @@ func (d *describer) describe(n *node, depth int) string {
 	case kindString:
 		text += stringOf(all)
 	case kindInteger, kindNumber:
-		text += numberOf(all)
+		text += d.numberOf(all)
 	}
 	return text
 }
@@ -297,18 +300,30 @@ func stringOf(all []*node) string {
 	return length.text(" of ", "character") + more
 }
 
-func numberOf(all []*node) string {
+func (d *describer) numberOf(all []*node) string {
 	var parts []string
 	multiple := ""
 	for _, c := range all {
 		for _, b := range c.bounds {
-			parts = append(parts, " "+b.sign+" "+string(b.text))
+			if b.keyword == d.broken || !IsTypeEnd(string(b.text)) {
+				parts = append(parts, " "+b.sign+" "+string(b.text))
+			}
 		}
 		if c.multipleOf != nil {
 			multiple += ", a multiple of " + string(c.multipleOf.text)
 		}
 	}
 	return strings.Join(parts, " and") + multiple
+}
+
+// IsTypeEnd reports whether a bound only says which numbers the language of a tool holds: nobody is helped by it who
+// does not break it, so documentation leaves it out.
+func IsTypeEnd(number string) bool {
+	switch strings.TrimPrefix(number, "-") {
+	case "9223372036854775807", "9223372036854775808", "18446744073709551615", "9007199254740991", "3.4028235e+38":
+		return true
+	}
+	return false
 }
 
 // text describes a span of so many parts, "" if it allows any number of them.

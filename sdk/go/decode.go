@@ -2,10 +2,127 @@ package sdk
 
 import (
 	"bytes"
+	"cmp"
+	"encoding"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
+
+// decodeParams decodes parameters that the host has validated by the schema of their type. What it still refuses is an
+// invalid parameter: a text that an UnmarshalText rejects, or in an any a number that no float64 is near to.
+func decodeParams(raw json.RawMessage, into any) error {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	err := unmarshal(raw, into)
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(refused(raw, reflect.TypeOf(into).Elem(), ""), err)
+}
+
+// refused returns the error for the first value within raw that cannot be decoded into its part of t, nil if there is
+// none. Of the errors of encoding/json, only some say where it is.
+func refused(raw json.RawMessage, t reflect.Type, pointer string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	v := reflect.New(t).Interface()
+	err := json.Unmarshal(raw, v)
+	if err == nil {
+		return nil
+	}
+	switch v.(type) {
+	case json.Unmarshaler, encoding.TextUnmarshaler: // the parts are its own
+	default:
+		names, values := parts(raw)
+		for i, name := range names {
+			of := partType(t, name, raw[0] == '[')
+			if of == nil {
+				continue
+			}
+			if err := refused(values[i], of, pointer+"/"+escapes.Replace(name)); err != nil {
+				return err
+			}
+		}
+	}
+	want := t.String() + ": " + shorten(err.Error())
+	if mismatch, ok := err.(*json.UnmarshalTypeError); ok {
+		want = mismatch.Type.String()
+	}
+	return Invalid(pointer, "a value that fits "+want, provided(raw), "")
+}
+
+// escapes escapes a token of a JSON pointer.
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// parts returns the elements of a list with their indices, or the members of an object with their names.
+func parts(raw json.RawMessage) (names []string, values []json.RawMessage) {
+	if raw[0] == '[' {
+		_ = json.Unmarshal(raw, &values)
+		for i := range values {
+			names = append(names, strconv.Itoa(i))
+		}
+		return names, values
+	}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members)
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		values = append(values, members[name])
+	}
+	return names, values
+}
+
+// partType returns the type into which a part of a list or an object is decoded, nil if there is none.
+func partType(t reflect.Type, name string, isList bool) reflect.Type {
+	switch kind := t.Kind(); {
+	case kind == reflect.Interface:
+		return t
+	case isList && (kind == reflect.Slice || kind == reflect.Array), !isList && kind == reflect.Map:
+		return t.Elem()
+	case !isList && kind == reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.IsExported() && cmp.Or(tag, f.Name) == name {
+				return f.Type
+			}
+		}
+	}
+	return nil
+}
+
+// provided says what was given, in the words of the host.
+func provided(raw json.RawMessage) string {
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string " + shorten(string(raw))
+	case 't', 'f':
+		return "boolean " + string(raw)
+	case 'n':
+		return "null"
+	}
+	return "number " + shorten(string(raw))
+}
+
+// shorten returns at most the first 100 bytes of a text.
+func shorten(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
 
 // minKept is the size in bytes from which [unmarshal] does not copy a member.
 const minKept = 4 << 10

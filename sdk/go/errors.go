@@ -1,10 +1,6 @@
 package sdk
 
-import (
-	"encoding/json"
-	"fmt"
-	"strings"
-)
+import "encoding/json"
 
 // Exit returns an error that ends the call with the declared exit code of that
 // name. The caller receives details, which may be nil, as JSON.
@@ -69,27 +65,6 @@ func violations(err error) []*InvalidError {
 			all = append(all, violations(one)...)
 		}
 		return all
-	}
-	return nil
-}
-
-// decodeParams decodes parameters that the host has validated. What can still
-// fail is specific to Go: a number too large for its field, or an integer
-// written as 1.0.
-func decodeParams(raw json.RawMessage, into any) error {
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	err := unmarshal(raw, into)
-	if e, ok := err.(*json.UnmarshalTypeError); ok {
-		pointer := ""
-		if e.Field != "" {
-			pointer = "/" + strings.ReplaceAll(e.Field, ".", "/")
-		}
-		return Invalid(pointer, "a value that fits "+e.Type.String(), e.Value, "")
-	}
-	if err != nil {
-		return fmt.Errorf("params: %w", err)
 	}
 	return nil
 }

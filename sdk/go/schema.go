@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
@@ -41,6 +43,7 @@ type schema struct {
 	Aliases              []string           `json:"x-aliases,omitempty"`
 	Untrusted            any                `json:"x-untrusted,omitempty"` // true or "long"
 	Handed               bool               `json:"x-handed,omitempty"`
+	Assert               bool               `json:"x-assert,omitempty"` // the host checks format and contentEncoding
 	Defs                 map[string]*schema `json:"$defs,omitempty"`
 }
 
@@ -100,6 +103,7 @@ func (s *schema) withDefaults(v any) any {
 type reflector struct {
 	comments comments
 	hints    *builder
+	given    bool           // the values come from callers: what the decoder refuses is not valid
 	open     []reflect.Type // the structs being described, outermost first
 	defs     map[reflect.Type]*schema
 }
@@ -114,6 +118,7 @@ func newReflector(folder, pkg string, hints *builder) *reflector {
 
 // object describes t, which must be a struct or a map.
 func (r *reflector) object(t reflect.Type) (*schema, error) {
+	r.given = true
 	s, err := r.result(t)
 	if err == nil && s.Type != "object" {
 		err = fmt.Errorf("%s is not a struct; every parameter is one of its fields", t)
@@ -121,7 +126,7 @@ func (r *reflector) object(t reflect.Type) (*schema, error) {
 	return s, err
 }
 
-// result describes any t.
+// result describes any t, whose values the plugin makes.
 func (r *reflector) result(t reflect.Type) (*schema, error) {
 	s, err := r.describe(t, t.Name())
 	if err != nil {
@@ -137,12 +142,14 @@ func (r *reflector) result(t reflect.Type) (*schema, error) {
 }
 
 var (
-	timeType      = reflect.TypeFor[time.Time]()
-	durationType  = reflect.TypeFor[time.Duration]()
-	rawType       = reflect.TypeFor[json.RawMessage]()
-	numberType    = reflect.TypeFor[json.Number]()
-	marshalerType = reflect.TypeFor[json.Marshaler]()
-	textType      = reflect.TypeFor[encoding.TextMarshaler]()
+	timeType        = reflect.TypeFor[time.Time]()
+	durationType    = reflect.TypeFor[time.Duration]()
+	rawType         = reflect.TypeFor[json.RawMessage]()
+	numberType      = reflect.TypeFor[json.Number]()
+	marshalerType   = reflect.TypeFor[json.Marshaler]()
+	decoderType     = reflect.TypeFor[json.Unmarshaler]()
+	textType        = reflect.TypeFor[encoding.TextMarshaler]()
+	textDecoderType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
 // describe returns the schema of t. Path identifies t in the comments, see comments.field.
@@ -153,15 +160,17 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	case t == numberType:
 		return &schema{Type: "number"}, nil
 	case t == timeType:
-		return &schema{Type: "string", Format: "date-time"}, nil
+		return &schema{Type: "string", Format: "date-time", Assert: r.given}, nil
 	case t == durationType:
 		return nil, errors.New("time.Duration would become a number of nanoseconds: " +
 			"use an integer whose name gives its unit, or a string")
 	case t.Kind() == reflect.Pointer:
 		return r.describe(t.Elem(), pathOf(t.Elem(), path))
-	case t.Implements(marshalerType):
+	case r.given && t.Kind() == reflect.Interface && t.NumMethod() > 0:
+		return nil, fmt.Errorf("%s is an interface with methods, which nothing is decoded into: use any", t)
+	case t.Implements(marshalerType), r.given && reflect.PointerTo(t).Implements(decoderType):
 		return nil, fmt.Errorf("%s has a MarshalJSON of its own, so its schema is unknown: use json.RawMessage", t)
-	case t.Implements(textType):
+	case t.Implements(textType), r.given && reflect.PointerTo(t).Implements(textDecoderType):
 		return &schema{Type: "string"}, nil
 	}
 	switch t.Kind() {
@@ -169,25 +178,30 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 		return &schema{Type: "string"}, nil
 	case reflect.Bool:
 		return &schema{Type: "boolean"}, nil
-	case reflect.Int, reflect.Int64: // 64 bits in wasm too
-		return &schema{Type: "integer"}, nil
-	case reflect.Int8, reflect.Int16, reflect.Int32:
-		maxValue := int64(1)<<(t.Bits()-1) - 1
-		return &schema{Type: "integer", Minimum: number(-maxValue - 1), Maximum: number(maxValue)}, nil
-	case reflect.Uint, reflect.Uint64:
-		return &schema{Type: "integer", Minimum: "0"}, nil
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		return &schema{Type: "integer", Minimum: "0", Maximum: number(int64(1)<<t.Bits() - 1)}, nil
-	case reflect.Float32, reflect.Float64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64: // an int has 64 bits in wasm, too
+		return r.integer(t, number(int64(-1)<<(t.Bits()-1)), number(int64(1)<<(t.Bits()-1)-1)), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return r.integer(t, "0", json.Number(strconv.FormatUint(math.MaxUint64>>(64-t.Bits()), 10))), nil
+	case reflect.Float32:
+		s := &schema{Type: "number"}
+		if r.given { // these are decoded, though rounded, and what is beyond them is not
+			s.Minimum, s.Maximum = "-3.4028235e+38", "3.4028235e+38"
+		}
+		return s, nil
+	case reflect.Float64:
 		return &schema{Type: "number"}, nil
 	case reflect.Interface:
 		return &schema{}, nil
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
-			return &schema{Type: "string", ContentEncoding: "base64"}, nil
+			return &schema{Type: "string", ContentEncoding: "base64", Assert: r.given}, nil
 		}
 		items, err := r.describe(t.Elem(), pathOf(t.Elem(), path))
-		return &schema{Type: "array", Items: items}, err
+		s := &schema{Type: "array", Items: items}
+		if t.Kind() == reflect.Array { // the decoder leaves out what is too much, and fills up with zeros
+			s.MinItems, s.MaxItems = number(int64(t.Len())), number(int64(t.Len()))
+		}
+		return s, err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%s: the keys of a map must be strings", t)
@@ -198,6 +212,18 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 		return r.structure(t, path)
 	}
 	return nil, fmt.Errorf("%s has no JSON form", t)
+}
+
+// integer describes an integer type. The ends of 64 bits bound only what callers give: no result can be beyond them.
+func (r *reflector) integer(t reflect.Type, least, most json.Number) *schema {
+	s := &schema{Type: "integer", Minimum: least, Maximum: most}
+	if t.Bits() == 64 && !r.given {
+		s.Maximum = ""
+		if least != "0" {
+			s.Minimum = ""
+		}
+	}
+	return s
 }
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
@@ -241,6 +267,9 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 			inner = inner.Elem()
 		}
 		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			if r.given && f.Type.Kind() == reflect.Pointer && !f.IsExported() {
+				return nil, fmt.Errorf("%s is embedded by a pointer and not exported, so nothing is decoded into it", inner)
+			}
 			embedded, err := r.describe(inner, pathOf(inner, path))
 			if err != nil {
 				return nil, err
@@ -304,14 +333,8 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 	return s, optional, nil
 }
 
-// constrain adds the constraints in the tags of a field.
-func (s *schema) constrain(tag reflect.StructTag) error {
-	target := s // tags on a slice or a map apply to its elements
-	if s.Items != nil {
-		target = s.Items
-	} else if values, ok := s.AdditionalProperties.(*schema); ok {
-		target = values
-	}
+// limit adds the bounds in the tags of a field; target is what those of values apply to.
+func (s *schema) limit(target *schema, tag reflect.StructTag) error {
 	for _, n := range []struct {
 		tag   string
 		of    *schema
@@ -332,7 +355,31 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
 			return fmt.Errorf("tag %s: %w", n.tag, err)
 		}
+		if isWider(n.tag, value, n.into.String()) {
+			return fmt.Errorf("tag %s: %s is beyond what the field holds, which ends at %s", n.tag, value, *n.into)
+		}
 		*n.into = json.Number(value)
+	}
+	return nil
+}
+
+// isWider reports whether a bound admits more than the bound of the type, which is "" if it has none.
+func isWider(tag, value, ofType string) bool {
+	a, _ := new(big.Rat).SetString(value)
+	b, ok := new(big.Rat).SetString(ofType)
+	return ok && a != nil && (strings.HasPrefix(tag, "min") && a.Cmp(b) < 0 || strings.HasPrefix(tag, "max") && a.Cmp(b) > 0)
+}
+
+// constrain adds the constraints in the tags of a field.
+func (s *schema) constrain(tag reflect.StructTag) error {
+	target := s // tags on a slice or a map apply to its elements
+	if s.Items != nil {
+		target = s.Items
+	} else if values, ok := s.AdditionalProperties.(*schema); ok {
+		target = values
+	}
+	if err := s.limit(target, tag); err != nil {
+		return err
 	}
 	if aliases, ok := tag.Lookup("aliases"); ok {
 		s.Aliases = strings.Split(aliases, ",")

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
+	"net/netip"
 	"os"
 	"reflect"
 	"slices"
@@ -142,6 +144,109 @@ func TestSchemaRefusesUnsupportedTypes(t *testing.T) {
 	}
 }
 
+// given is the schema of T as a parameter.
+func given[T any]() (*schema, error) {
+	type params struct{ P T }
+	folder, pkg := source(reflect.ValueOf(given[T]).Pointer())
+	s, err := newReflector(folder, pkg, nil).object(reflect.TypeFor[params]())
+	if err != nil {
+		return nil, err
+	}
+	return s.property("P"), nil
+}
+
+// TestSchemaOfParameters checks that a parameter is bounded by what its type holds.
+func TestSchemaOfParameters(t *testing.T) {
+	const ends64 = `"minimum":-9223372036854775808,"maximum":9223372036854775807`
+	for _, c := range []struct {
+		of   func() (*schema, error)
+		want string
+	}{
+		{given[int8], `{"type":"integer","minimum":-128,"maximum":127}`},
+		{given[int16], `{"type":"integer","minimum":-32768,"maximum":32767}`},
+		{given[int32], `{"type":"integer","minimum":-2147483648,"maximum":2147483647}`},
+		{given[int64], `{"type":"integer",` + ends64 + `}`},
+		{given[int], `{"type":"integer",` + ends64 + `}`},
+		{given[uint8], `{"type":"integer","minimum":0,"maximum":255}`},
+		{given[uint16], `{"type":"integer","minimum":0,"maximum":65535}`},
+		{given[uint32], `{"type":"integer","minimum":0,"maximum":4294967295}`},
+		{given[uint64], `{"type":"integer","minimum":0,"maximum":18446744073709551615}`},
+		{given[uint], `{"type":"integer","minimum":0,"maximum":18446744073709551615}`},
+		{given[float32], `{"type":"number","minimum":-3.4028235e+38,"maximum":3.4028235e+38}`},
+		{given[float64], `{"type":"number"}`},
+		{given[[3]int8], `{"type":"array","items":{"type":"integer","minimum":-128,"maximum":127},"minItems":3,"maxItems":3}`},
+		{given[[]byte], `{"type":"string","contentEncoding":"base64","x-assert":true}`},
+		{given[time.Time], `{"type":"string","format":"date-time","x-assert":true}`},
+		{given[*netip.Addr], `{"type":"string"}`},
+	} {
+		s, err := c.of()
+		if got, _ := encode(s); string(got) != c.want || err != nil {
+			t.Errorf("%s, %v; want %s", got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		of   func() (*schema, error)
+		want string
+	}{
+		{given[*big.Int], "MarshalJSON of its own"},
+		{given[fmt.Stringer], "an interface with methods"},
+		{given[struct{ *hidden }], "embedded by a pointer"},
+		{given[struct {
+			A uint8 `minimum:"-1"`
+		}], "tag minimum: -1 is beyond what the field holds, which ends at 0"},
+		{given[struct {
+			A []int64 `maximum:"1e19"`
+		}], "tag maximum: 1e19 is beyond"},
+		{given[struct {
+			A [2]int `maxItems:"3"`
+		}], "tag maxItems: 3 is beyond"},
+	} {
+		if _, err := c.of(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+type hidden struct{ X int }
+
+// Everything has a parameter of each kind that can be refused.
+type Everything struct {
+	List  []struct{ N int8 } `json:"list"`
+	Map   map[string]uint16  `json:"a/b~"`
+	Bytes [][]byte           `json:"bytes"`
+	Time  *time.Time         `json:"time"`
+	Any   any                `json:"any"`
+	Addr  netip.Addr         `json:"addr"`
+	Embedded
+}
+
+// TestRefusedParameters checks that what the decoder refuses is named by its pointer, whatever the type is.
+func TestRefusedParameters(t *testing.T) {
+	long := `"` + strings.Repeat("é", 1000) + `"`
+	for params, want := range map[string]InvalidError{
+		`{"list":[{"N":1},{"N":128}]}`: {Pointer: "/list/1/N", Expected: "a value that fits int8", Provided: "number 128"},
+		`{"a/b~":{"x/":-1}}`:           {Pointer: "/a~1b~0/x~1", Expected: "a value that fits uint16", Provided: "number -1"},
+		`{"bytes":["AA==","A"]}`: {Pointer: "/bytes/1", Provided: `string "A"`,
+			Expected: "a value that fits []uint8: illegal base64 data at input byte 0"},
+		`{"time":"2026-02-30T00:00:00Z"}`: {Pointer: "/time", Provided: `string "2026-02-30T00:00:00Z"`,
+			Expected: `a value that fits time.Time: parsing time "2026-02-30T00:00:00Z": day out of range`},
+		`{"any":{"a":[1e400]}}`: {Pointer: "/any/a/0", Expected: "a value that fits float64", Provided: "number 1e400"},
+		`{"addr":"1.2.3"}`: {Pointer: "/addr", Provided: `string "1.2.3"`,
+			Expected: `a value that fits netip.Addr: ParseAddr("1.2.3"): IPv4 address too short`},
+		` {"z":` + long + `, "list":[null,[true]]}`: {Pointer: "/list/1", Provided: "array",
+			Expected: "a value that fits struct { N int8 }"},
+		`{"z":[],"any":` + long + `}`: {Pointer: "/z", Provided: "array", Expected: "a value that fits string"},
+		`{"bytes":[` + long + `]}`: {Pointer: "/bytes/0", Provided: `string "` + strings.Repeat("é", 49) + "...",
+			Expected: "a value that fits []uint8: illegal base64 data at input byte 0"},
+		`[]`: {Provided: "array", Expected: "a value that fits sdk.Everything"},
+	} {
+		var got *InvalidError
+		if err := decodeParams([]byte(params), new(Everything)); !errors.As(err, &got) || *got != want {
+			t.Errorf("%.60s: %v, want %v", params, err, &want)
+		}
+	}
+}
+
 type customJSON struct{}
 
 func (customJSON) MarshalJSON() ([]byte, error) { return nil, nil }
@@ -225,7 +330,7 @@ func TestServe(t *testing.T) {
 		`{"do":"panic"}`:      `{"ok":false,"exit":1,"message":"panic: out of order"}`,
 		`{"do":"host"}`:       `{"ok":false,"exit":1,"message":"denied: call_tool: this call has no host; set Call.Host in a test"}`,
 		`{"do":"call"}`:       `{"ok":true,"result":{"deadline":"1.5s","http":["https://a"],"id":"7","settings":{"a":1}}}`,
-		`{"do":1}`:            `{"ok":false,"invalid":[{"pointer":"/do","expected":"a value that fits string","provided":"number"}]}`,
+		`{"do":1}`:            `{"ok":false,"invalid":[{"pointer":"/do","expected":"a value that fits string","provided":"number 1"}]}`,
 		`{"do":"","n":1000}`:  `{"ok":false,"invalid":[{"pointer":"/n","expected":"a value that fits int8","provided":"number 1000"}]}`,
 	} {
 		request := `{"tool":"do","params":` + params +
