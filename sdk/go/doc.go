@@ -53,6 +53,12 @@
 //	media:"image/png"           what a string of base64 in a result contains
 //	untrusted:"true"            a text of a result that was written by others
 //
+// The type of a parameter bounds its values, and tags only narrow them: an int8 is
+// an integer from -128 to 127, a [3]int has 3 items, []byte is base64 and
+// [time.Time] a time of RFC 3339. The host refuses anything else before the plugin
+// runs. What only the plugin can refuse, such as a text by an UnmarshalText, ends
+// the call in the same exit code (81) and names the value.
+//
 // On a slice or a map, the tags apply to the elements, except default, example,
 // minItems, maxItems and from. Values of types other than string are written as
 // JSON.

@@ -367,7 +367,10 @@ func (s *schema) limit(target *schema, tag reflect.StructTag) error {
 func isWider(tag, value, ofType string) bool {
 	a, _ := new(big.Rat).SetString(value)
 	b, ok := new(big.Rat).SetString(ofType)
-	return ok && a != nil && (strings.HasPrefix(tag, "min") && a.Cmp(b) < 0 || strings.HasPrefix(tag, "max") && a.Cmp(b) > 0)
+	if ok = ok && a != nil; ok && strings.HasPrefix(tag, "min") {
+		return a.Cmp(b) < 0
+	}
+	return ok && a.Cmp(b) > 0
 }
 
 // constrain adds the constraints in the tags of a field.
