@@ -200,50 +200,64 @@ PARLEY_FUNCTION char *parley_text_n(parley_json v, uint32_t *len) {
   return text;
 }
 
-// parley_text returns a JSON string decoded, NULL if v is not a string. It ends at the first zero byte of the string.
+// parley_text returns a JSON string decoded, NULL if v is not a string, or has a zero byte, where C would end it: such a
+// text is refused with parley_refuse, or read with parley_text_n.
 PARLEY_FUNCTION char *parley_text(parley_json v) {
   uint32_t len;
-  return parley_text_n(v, &len);
+  char *text = parley_text_n(v, &len);
+  return text && strlen(text) == len ? text : NULL;
+}
+
+// A walk through the elements of a list or the members of an object, whose keys are strings as they are written.
+typedef struct {
+  const char *at, *end;
+  parley_json key, value;
+} parley_walk;
+
+PARLEY_FUNCTION parley_walk parley_begin(parley_json of) {
+  parley_walk w = {of.at, of.at, {NULL, 0}, {NULL, 0}};
+  if (of.len && (*of.at == '{' || *of.at == '[')) w.end = of.at + of.len - 1;
+  if (w.end > w.at && *of.at == '{') w.key = of;
+  return w;
+}
+
+// parley_next goes to the next element or member. It returns 0 after the last one.
+PARLEY_FUNCTION int parley_next(parley_walk *w) {
+  if (w->at >= w->end) return 0;
+  const char *at = parley_space(w->at + 1, w->end); // after the bracket or the comma
+  if (at >= w->end) return 0;
+  if (w->key.at) {
+    w->key.at = at;
+    w->key.len = (uint32_t)(parley_skip(at, w->end) - at);
+    at = parley_space(parley_space(at + w->key.len, w->end) + 1, w->end);
+  }
+  w->value.at = at;
+  w->value.len = (uint32_t)(parley_skip(at, w->end) - at);
+  w->at = parley_space(at + w->value.len, w->end);
+  return 1;
 }
 
 // parley_item returns an element of a list, counted from 0. Its len is 0 if there is none.
 PARLEY_FUNCTION parley_json parley_item(parley_json list, uint32_t index) {
   parley_json none = {NULL, 0};
-  if (!list.len || *list.at != '[') return none;
-  const char *end = list.at + list.len - 1, *at = parley_space(list.at + 1, end);
-  while (at < end) {
-    const char *next = parley_skip(at, end);
-    if (!index--) {
-      parley_json v = {at, (uint32_t)(next - at)};
-      return v;
-    }
-    at = parley_space(next, end);
-    if (at < end) at = parley_space(at + 1, end);
-  }
+  parley_walk w = parley_begin(list);
+  while (!w.key.at && parley_next(&w))
+    if (!index--) return w.value;
   return none;
 }
 
 // parley_member returns a member of an object. Its len is 0 if there is none.
 PARLEY_FUNCTION parley_json parley_member(parley_json object, const char *name) {
   parley_json none = {NULL, 0};
-  if (!object.len || *object.at != '{') return none;
-  const char *end = object.at + object.len - 1, *at = parley_space(object.at + 1, end);
-  while (at < end) {
-    parley_json key = {at, (uint32_t)(parley_skip(at, end) - at)};
-    at = parley_space(parley_space(key.at + key.len, end) + 1, end);
-    const char *next = parley_skip(at, end);
+  parley_walk w = parley_begin(object);
+  while (w.key.at && parley_next(&w)) {
     uint32_t n = (uint32_t)strlen(name), len;
-    int same = key.len == n + 2 && !memcmp(key.at + 1, name, n);
-    if (!same && memchr(key.at, '\\', key.len)) {
-      const char *text = parley_text_n(key, &len);
+    int same = w.key.len == n + 2 && !memcmp(w.key.at + 1, name, n);
+    if (!same && memchr(w.key.at, '\\', w.key.len)) {
+      const char *text = parley_text_n(w.key, &len);
       same = text && len == n && !memcmp(text, name, n);
     }
-    if (same) {
-      parley_json v = {at, (uint32_t)(next - at)};
-      return v;
-    }
-    at = parley_space(next, end);
-    if (at < end) at = parley_space(at + 1, end);
+    if (same) return w.value;
   }
   return none;
 }
@@ -253,14 +267,34 @@ PARLEY_FUNCTION int parley_is(parley_json v, const char *word) {
   return v.len == strlen(word) && !memcmp(v.at, word, v.len);
 }
 
-// parley_number returns a number, or otherwise if v is not one.
+// parley_number returns a number, or otherwise if v is not one. An integer beyond 2^53 is rounded.
 PARLEY_FUNCTION double parley_number(parley_json v, double otherwise) {
   if (!v.len || !strchr("-0123456789", *v.at)) return otherwise;
-  char digits[400];
-  uint32_t n = v.len < sizeof digits ? v.len : sizeof digits - 1;
-  memcpy(digits, v.at, n);
-  digits[n] = 0;
-  return strtod(digits, NULL);
+  parley_writer digits = PARLEY_EMPTY;
+  parley_value(&digits, v);
+  return strtod(digits.at, NULL);
+}
+
+// parley_uint64 reads an integer. It returns 0, and leaves n as it is, if v is not one that n holds.
+PARLEY_FUNCTION int parley_uint64(parley_json v, uint64_t *n) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < v.len; i++) {
+    uint32_t digit = (uint32_t)(v.at[i] - '0');
+    if (digit > 9 || sum > (UINT64_MAX - digit) / 10) return 0;
+    sum = sum * 10 + digit;
+  }
+  if (v.len) *n = sum;
+  return v.len > 0;
+}
+
+// parley_int64 reads an integer. It returns 0, and leaves n as it is, if v is not one that n holds.
+PARLEY_FUNCTION int parley_int64(parley_json v, int64_t *n) {
+  uint32_t minus = v.len && *v.at == '-';
+  parley_json digits = {v.at + minus, v.len - minus};
+  uint64_t sum;
+  if (!parley_uint64(digits, &sum) || sum > (uint64_t)INT64_MAX + minus) return 0;
+  *n = (int64_t)(minus ? 0 - sum : sum);
+  return 1;
 }
 
 // Responses
@@ -312,6 +346,41 @@ PARLEY_FUNCTION parley_json parley_invalid(const char *pointer, const char *expe
   parley_string(&w, pointer);
   parley_raw(&w, ",\"expected\":");
   parley_string(&w, expected);
+  parley_raw(&w, "}]");
+  return parley_respond(&w);
+}
+
+// parley_point adds the JSON pointer to the value at at, which is in v or is v itself.
+PARLEY_FUNCTION void parley_point(parley_writer *w, parley_json v, const char *at) {
+  parley_walk walk = parley_begin(v);
+  for (int64_t i = 0; at != v.at && parley_next(&walk); i++) {
+    if (at < walk.value.at || at >= walk.value.at + walk.value.len) continue;
+    parley_raw(w, "/");
+    if (!walk.key.at) {
+      parley_integer(w, i);
+    } else {
+      uint32_t len;
+      char *name = parley_text_n(walk.key, &len);
+      for (uint32_t j = 0; j < len; j++)
+        parley_bytes(w, name[j] == '~' ? "~0" : name[j] == '/' ? "~1" : name + j, name[j] == '~' || name[j] == '/' ? 2 : 1);
+    }
+    parley_point(w, walk.value, at);
+    return;
+  }
+}
+
+// parley_refuse returns the response that refuses a value of the parameters, which is named and, if it is long, cut.
+PARLEY_FUNCTION parley_json parley_refuse(const parley_request *r, parley_json v, const char *expected) {
+  parley_writer w = PARLEY_EMPTY, pointer = PARLEY_EMPTY;
+  uint32_t shown = v.len < 100 ? v.len : 100;
+  while (shown < v.len && shown && (v.at[shown] & 0xc0) == 0x80) shown--; // not within a character
+  if (v.len) parley_point(&pointer, r->params, v.at);
+  parley_raw(&w, "{\"ok\":false,\"invalid\":[{\"pointer\":");
+  parley_string_n(&w, pointer.at, pointer.len);
+  parley_raw(&w, ",\"expected\":");
+  parley_string(&w, expected);
+  parley_raw(&w, ",\"provided\":");
+  parley_string_n(&w, v.at, shown);
   parley_raw(&w, "}]");
   return parley_respond(&w);
 }

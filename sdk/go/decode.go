@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -70,10 +71,7 @@ func parts(raw json.RawMessage) (names []string, values []json.RawMessage) {
 	}
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members)
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names = slices.Sorted(maps.Keys(members))
 	for _, name := range names {
 		values = append(values, members[name])
 	}
@@ -100,19 +98,20 @@ func partType(t reflect.Type, name string, isList bool) reflect.Type {
 
 // provided says what was given, in the words of the host.
 func provided(raw json.RawMessage) string {
+	kind := "number "
 	switch raw[0] {
 	case '{':
 		return "object"
 	case '[':
 		return "array"
 	case '"':
-		return "string " + shorten(string(raw))
+		kind = "string "
 	case 't', 'f':
-		return "boolean " + string(raw)
+		kind = "boolean "
 	case 'n':
-		return "null"
+		kind = ""
 	}
-	return "number " + shorten(string(raw))
+	return kind + shorten(string(raw))
 }
 
 // shorten returns at most the first 100 bytes of a text.

@@ -13,6 +13,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::str::FromStr;
 
 /// A JSON value. Numbers are kept as they are written, and members in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,7 @@ impl Json {
         }
     }
 
+    /// None also for an integer beyond 64 bits; see [`Call::number`].
     pub fn integer(&self) -> Option<i64> {
         match self {
             Json::Number(n) => n.parse().ok(),
@@ -73,6 +75,14 @@ impl Json {
             Json::Bool(b) => Some(*b),
             _ => None,
         }
+    }
+
+    /// The value at a JSON pointer, such as `/items/0`; Null if there is none.
+    pub fn at(&self, pointer: &str) -> &Json {
+        pointer.split('/').skip(1).fold(self, |v, token| match v {
+            Json::List(items) => token.parse().ok().and_then(|i: usize| items.get(i)).unwrap_or(&Json::Null),
+            _ => v.get(&token.replace("~1", "/").replace("~0", "~")),
+        })
     }
 
     /// Reads one JSON value of at most 200 levels.
@@ -333,6 +343,19 @@ pub struct Call {
 }
 
 impl Call {
+    /// A parameter as a number of any type, `None` if it is not given. One that the type does not hold ends the call in 81:
+    /// `let port: u16 = call.number("/port")?.unwrap_or(80);`
+    pub fn number<T: FromStr + ToString>(&self, pointer: &str) -> Result<Option<T>, Failure> {
+        let n = match self.params.at(pointer) {
+            Json::Number(n) => n,
+            _ => return Ok(None),
+        };
+        match n.parse::<T>() {
+            Ok(v) if !v.to_string().ends_with("inf") => Ok(Some(v)), // a float too large is no error of parse
+            _ => Err(Failure::invalid(pointer, format!("a value that fits {}", std::any::type_name::<T>()))),
+        }
+    }
+
     /// Adds a warning to the response.
     pub fn warn(&self, text: &str) {
         self.warnings.borrow_mut().push(text.into());
@@ -438,7 +461,10 @@ fn respond(tools: &[(&str, Function)], request: &str) -> String {
             failure
         }
         Err(Failure::Invalid(pointer, expected)) => {
-            let violation = object([("pointer", pointer.into()), ("expected", expected.into())]);
+            let given = call.params.at(&pointer).to_string();
+            let provided: String = given.chars().take(100).collect();
+            let violation =
+                object([("pointer", pointer.into()), ("expected", expected.into()), ("provided", provided.into())]);
             vec![("ok", false.into()), ("invalid", Json::List(vec![violation]))]
         }
     };

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // conformanceCase is a call of sdk/abi.md that each SDK must serve alike.
@@ -114,7 +116,117 @@ func TestSDKConformance(t *testing.T) {
 			for _, c := range cases {
 				c.check(t, replies, isScript)
 			}
+			checkEdges(t, lang.name, func(lines string) *json.Decoder {
+				return json.NewDecoder(strings.NewReader(
+					run(lines, "batch", "-", "--continue-on-error", "--load", filepath.Join(dir, "plugin.wasm"))))
+			})
 		})
+	}
+}
+
+// edge is a value of a parameter of the tool "sized" at the end of what its type holds.
+type edge struct {
+	field, value string
+	valid        bool
+}
+
+// edges returns values of each type that SDKs read, on both sides of what it holds. A field whose name begins with
+// "loose_", and any, have a schema that accepts more than the type does.
+func edges(lang string) (all []edge) {
+	add := func(valid bool, field string, values ...string) {
+		for _, v := range values {
+			all = append(all, edge{field, v, valid})
+		}
+	}
+	integer := func(field, least, below, most, above string) {
+		add(true, field, least, most, "0", "-0", "1.0", "1e2", "null", `"7"`)
+		add(false, field, below, above, "1e20", "1e399", "-1e399", "0.5", `"x"`, "true")
+	}
+	integer("i8", "-128", "-129", "127", "128")
+	integer("u8", "0", "-1", "255", "256")
+	integer("i16", "-32768", "-32769", "32767", "32768")
+	integer("u16", "0", "-1", "65535", "65536")
+	integer("i32", "-2147483648", "-2147483649", "2147483647", "2147483648")
+	integer("u32", "0", "-1", "4294967295", "4294967296")
+	integer("i64", "-9223372036854775808", "-9223372036854775809", "9223372036854775807", "9223372036854775808")
+	integer("u64", "0", "-1", "18446744073709551615", "18446744073709551616")
+	for field, most := range map[string]string{"f32": "3.4028235e38", "f64": "1.7976931348623157e308"} {
+		add(true, field, "-0", "0.1", "1e-400", "-"+most, most, "null", "1"+strings.Repeat("0", 57)+"e-99")
+		add(false, field, "1e399", "-1e399", "1e309", `"x"`, "true")
+	}
+	add(false, "f32", "3.4028236e38", "-1e39")
+	add(true, "flag", "true", "false", "null", `"true"`)
+	add(false, "flag", "1", `"yes"`, "[]")
+	add(true, "text", `""`, `"\u0001é😀"`, "null", `"`+strings.Repeat("a", 10_000)+`"`)
+	add(false, "text", "1", "[]")
+	add(true, "three", "[1,2,3]", "[-128,127.0,-0]", "null")
+	add(false, "three", "[]", "[1,2]", "[1,2,3,4]", "[1,2,128]", "[1,2,null]", "[1,2,1e399]", "7")
+	add(true, "map", `{}`, `{"a":0,"b":255}`, `{"a":null}`, "null")
+	add(false, "map", `{"a":256}`, `{"a/b":-1}`, "[]")
+	add(true, "data", `""`, `"AA=="`, `"AAA="`, `"AAAA"`, `"AAAA\r\nAA==\n"`, "null")
+	add(false, "data", `"A"`, `"AA"`, `"AAA"`, `"A==="`, `"AA=A"`, `"AA==AAAA"`, `"-_A="`, `"AA AA"`, "[1]")
+	add(true, "at", `"2026-02-28T23:59:59Z"`, `"2024-02-29T00:00:00.123456789+23:59"`, `"0000-01-01T00:00:00-00:00"`, "null")
+	add(false, "at", `""`, `"2026-02-29T00:00:00Z"`, `"2026-01-01"`, `"2026-01-01T00:00:00"`, `"2026-01-01t00:00:00z"`,
+		`"2026-01-01T00:00:60Z"`, `"2026-01-01T24:00:00Z"`, `"2026-01-01T1:00:00Z"`, `"2026-01-01T00:00:00,5Z"`,
+		`"2026-01-01T00:00:00+24:00"`, `"2026-01-01T00:00:00+00:60"`, "0")
+	add(true, "any", "null", "1e399", "[1,{\"a\":-1e399}]", "9007199254740993", `"\u0000"`)
+	if lang != "go" {
+		add(true, "loose_i8", "127", "128", "-129", "1e399")
+		add(true, "loose_text", `"a"`, `"a\u0000b"`)
+		return all
+	}
+	integer("int", "-9223372036854775808", "-9223372036854775809", "9223372036854775807", "9223372036854775808")
+	integer("uint", "0", "-1", "18446744073709551615", "18446744073709551616")
+	add(true, "number", "1e300", "0.10", "-0", "null")
+	add(false, "number", "1e399", `"x"`)
+	add(true, "list", "[]", `[{"N":127}]`, "null")
+	add(false, "list", `[{"N":1},{"N":128}]`, `[null]`, `[{"n":1}]`)
+	add(true, "raw", "1e399", "null", `{"a":[1]}`)
+	add(true, "loose_addr", `"1.2.3.4"`, `"1.2.3"`, `""`)
+	return all
+}
+
+// checkEdges checks that a plugin reads each value that a dry run accepts, and the value that was given. What only its
+// decoder can refuse is refused as the host does, with the position of the value.
+func checkEdges(t *testing.T, lang string, batch func(lines string) *json.Decoder) {
+	var lines strings.Builder
+	all := edges(lang)
+	for i, e := range all {
+		for id, isDry := range []bool{true, false} {
+			fmt.Fprintf(&lines, `{"id":%d,"tool":"conform.sized","params":{%q:%s},"options":{"dry_run":%v}}`+"\n", 2*i+id, e.field,
+				e.value, isDry)
+		}
+	}
+	replies := batch(lines.String())
+	for _, e := range all {
+		var dry, call struct {
+			OK    bool
+			Data  map[string]json.RawMessage
+			Error struct {
+				ExitCode int `json:"exit_code"`
+				Message  string
+				Details  []struct{ Parameter, Expected, Provided string }
+			}
+		}
+		if err := errors.Join(replies.Decode(&dry), replies.Decode(&call)); err != nil {
+			t.Fatalf("%v: %v", e, err)
+		}
+		isNamed := len(call.Error.Details) > 0 && strings.HasPrefix(call.Error.Details[0].Parameter, "/"+e.field)
+		isLoose := strings.HasPrefix(e.field, "loose_") || e.field == "any"
+		switch {
+		case dry.OK != e.valid, !call.OK && (call.Error.ExitCode != 81 || !isNamed), call.OK != dry.OK && !isLoose:
+			t.Errorf("%s %.60s: dry run %v %+v, call %v %+v", e.field, e.value, dry.OK, dry.Error, call.OK, call.Error)
+		case dry.OK && !call.OK && call.Error.Details[0].Provided == "":
+			t.Errorf("%s %.60s: what was given is missing: %+v", e.field, e.value, call.Error)
+		}
+		isExact := strings.ContainsAny(e.field[:1], "iu") || e.field == "any" && lang != "go" // whose any has float64s
+		if got, isNumber := jsontext.Integer(string(call.Data[e.field])); isExact && isNumber {
+			if want, ok := jsontext.Integer(e.value); ok && got != want {
+				t.Errorf("%s %s was read as %s", e.field, e.value, got)
+			}
+		} else if _, ok := jsontext.Integer(e.value); isExact && ok && call.OK && lang != "c" {
+			t.Errorf("%s %s was read as %s", e.field, e.value, call.Data[e.field])
+		}
 	}
 }
 

@@ -31,6 +31,42 @@ static parley_json text(const parley_request *r) {
   return member("text", quoted(s, len));
 }
 
+static parley_json sized(const parley_request *r) {
+  static const struct {
+    const char *name;
+    int64_t least, most;
+  } types[] = {
+      {"i8", INT8_MIN, INT8_MAX}, {"u8", 0, UINT8_MAX}, {"i16", INT16_MIN, INT16_MAX}, {"u16", 0, UINT16_MAX},
+      {"i32", INT32_MIN, INT32_MAX}, {"u32", 0, UINT32_MAX}, {"i64", INT64_MIN, INT64_MAX}, {"loose_i8", INT8_MIN, INT8_MAX},
+  };
+  parley_writer w = PARLEY_EMPTY;
+  parley_raw(&w, "{\"done\":true");
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    parley_json v = parley_member(r->params, types[i].name);
+    int64_t n;
+    if (!v.len) continue;
+    if (!parley_int64(v, &n) || n < types[i].least || n > types[i].most) return parley_refuse(r, v, "a smaller integer");
+    parley_raw(&w, ",\"");
+    parley_raw(&w, types[i].name);
+    parley_raw(&w, "\":");
+    parley_integer(&w, n);
+  }
+  parley_json u64 = parley_member(r->params, "u64"), map = parley_member(r->params, "map");
+  uint64_t u;
+  if (u64.len && !parley_uint64(u64, &u)) return parley_refuse(r, u64, "a uint64_t");
+  for (parley_walk at = parley_begin(map); parley_next(&at);)
+    if (!parley_uint64(at.value, &u) || u > UINT8_MAX) return parley_refuse(r, at.value, "a uint8_t");
+  double f64 = parley_number(parley_member(r->params, "f64"), 0);
+  if (f64 - f64 != 0) return parley_refuse(r, parley_member(r->params, "f64"), "a double");
+  static const char *texts[] = {"text", "loose_text"};
+  for (size_t i = 0; i < 2; i++) {
+    parley_json v = parley_member(r->params, texts[i]);
+    if (v.len && !parley_text(v)) return parley_refuse(r, v, "text without a zero byte");
+  }
+  parley_raw(&w, "}");
+  return parley_ok(w);
+}
+
 static parley_json fail(const parley_request *r) {
   if (parley_number(parley_member(r->params, "code"), 0) == 10) return parley_fail(10, "declared \"failure\"");
   return parley_fail(42, "no such code");
@@ -88,5 +124,5 @@ static parley_json notes(const parley_request *r) {
   return nothing();
 }
 
-PARLEY_PLUGIN({"echo", echo}, {"text", text}, {"fail", fail}, {"invalid", invalid}, {"warn", warn}, {"about", about},
+PARLEY_PLUGIN({"echo", echo}, {"text", text}, {"sized", sized}, {"fail", fail}, {"invalid", invalid}, {"warn", warn}, {"about", about},
               {"call", call}, {"fetch", fetch}, {"secret", secret}, {"notes", notes})

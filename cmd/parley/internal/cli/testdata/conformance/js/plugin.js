@@ -4,6 +4,7 @@
 const outcome = (call) => call.then(() => ({ text: "ok" }), (e) => ({ text: e.code }));
 
 export const echo = ({ value }) => ({ value });
+export const sized = (params) => params;
 export const text = ({ text }) => ({ text });
 export function fail({ code }) {
   throw code === 10 ? new parley.Exit(10, 'declared "failure"') : new parley.Exit(42, "no such code");

@@ -13,6 +13,22 @@ fn text(c: &Call) -> Outcome {
     Ok(object([("text", c.params.get("text").text().unwrap().into())]))
 }
 
+fn sized(c: &Call) -> Outcome {
+    let mut read = vec![];
+    macro_rules! numbers {
+        ($($name:literal: $t:ty)*) => { $(
+            if let Some(n) = c.number::<$t>(concat!("/", $name))? {
+                read.push(($name.to_string(), Json::Number(n.to_string())));
+            }
+        )* };
+    }
+    numbers! { "i8": i8 "u8": u8 "i16": i16 "u16": u16 "i32": i32 "u32": u32 "i64": i64 "u64": u64 "loose_i8": i8
+        "f32": f32 "f64": f64 "three/0": i8 "three/1": i8 "three/2": i8 }
+    let rest = ["flag", "text", "data", "at", "any", "loose_text", "map"];
+    read.extend(rest.iter().map(|name| (name.to_string(), c.params.get(name).clone())));
+    Ok(Json::Object(read))
+}
+
 fn fail(c: &Call) -> Outcome {
     match c.params.get("code").integer() {
         Some(10) => Err(Failure::exit(10, "declared \"failure\"")),
@@ -59,6 +75,6 @@ fn notes(c: &Call) -> Outcome {
 }
 
 parley::tools! {
-    "echo" => echo, "text" => text, "fail" => fail, "invalid" => invalid, "warn" => warn, "about" => about,
+    "echo" => echo, "text" => text, "sized" => sized, "fail" => fail, "invalid" => invalid, "warn" => warn, "about" => about,
     "call" => call, "fetch" => fetch, "secret" => secret, "notes" => notes,
 }
