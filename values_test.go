@@ -122,6 +122,10 @@ func TestNumberForms(t *testing.T) {
 				}
 				ran++
 				want, _ := h.Call(t.Context(), host.Call{Name: name, Params: plain, Principal: host.Principal{Name: "cli"}})
+				if want.Err != nil && len(want.Err.Details) > 0 &&
+					strings.HasPrefix(want.Err.Details[0].Expected, "a value that fits ") { // as the decoder of sdk/go says
+					t.Errorf("%s %s is valid in a dry run: %+v", name, plain, want.Err.Details)
+				}
 				got, _ := h.Call(t.Context(), host.Call{Name: name, Params: other, Principal: host.Principal{Name: "cli"}})
 				if string(want.Data) != string(got.Data) || (want.Err == nil) != (got.Err == nil) ||
 					want.Err != nil && want.Err.Message != got.Err.Message {

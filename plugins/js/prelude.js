@@ -2,9 +2,14 @@
 // the host function of shim.wat, and returns `turn`, which the shim calls with each text of the host. Programs see what
 // it puts on globalThis and nothing else.
 (host) => {
-  // Integers that a number cannot hold are BigInts in programs, so that no digit is lost on the way in or out.
-  const exact = (_, v, { source }) =>
-    typeof v === "number" && !Number.isSafeInteger(v) && /^-?\d+$/.test(source) ? BigInt(source) : v;
+  // Integers that a number cannot hold are BigInts in programs, so that no digit is lost on the way in or out. One of
+  // the host has at most 400 digits, also as 1e399, which would be Infinity.
+  const exact = (_, v, { source }) => {
+    if (typeof v !== "number" || Number.isSafeInteger(v)) return v;
+    if (/^-?\d+$/.test(source)) return BigInt(source);
+    const [, whole, fraction = "", exponent] = (Number.isFinite(v) ? null : /^(-?\d+)(?:\.(\d+))?e\+?(\d{3})$/i.exec(source)) ?? [];
+    return exponent > fraction.length ? BigInt(whole + fraction + "0".repeat(exponent - fraction.length)) : v;
+  };
   const { parse: parseJSON, stringify: stringifyJSON, rawJSON } = JSON;
   const parse = (text) => parseJSON(text, exact);
   const stringify = (value) => {
