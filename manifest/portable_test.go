@@ -68,6 +68,9 @@ func TestPortable(t *testing.T) {
 		{"other fields with descriptions",
 			`{"type":"object","additionalProperties":{"type":"object","properties":{"w":{"type":"number","minimum":0,"description":"Weight."}}}}`,
 			`{"description":"Type: Record\u003cstring, {w?: number (\u003e= 0)}\u003e. *.w: Weight.","type":"object"}`},
+		{"the ends of a type in words",
+			`{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer","minimum":1,"maximum":9223372036854775807}}}}`,
+			`{"description":"Type: Record\u003cstring, {n?: integer (\u003e= 1)}\u003e.","type":"object"}`},
 		{"no type", `{"description":"D."}`, `{ANY "description":"D."}`},
 		{"anything", `true`, `{ANY}`},
 	} {

@@ -3,9 +3,12 @@
 //   #include "parley.h"
 //
 //   static parley_json greet(const parley_request *r) {
+//     parley_json given = parley_member(r->params, "name");
+//     const char *name = parley_text(given);
+//     if (!name) return parley_refuse(r, given, "a name without a zero byte");
 //     parley_writer w = PARLEY_EMPTY;
 //     parley_raw(&w, "{\"text\":");
-//     parley_string(&w, parley_text(parley_member(r->params, "name")));
+//     parley_string(&w, name);
 //     parley_raw(&w, "}");
 //     return parley_ok(w);
 //   }

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,8 +17,8 @@ func decodeParams(raw json.RawMessage, into any) error {
 		raw = json.RawMessage("{}")
 	}
 	err := unmarshal(raw, into)
-	if err == nil {
-		return nil
+	if err == nil || !json.Valid(raw) {
+		return err
 	}
 	return cmp.Or(refused(raw, reflect.TypeOf(into).Elem(), ""), err)
 }
@@ -60,20 +58,23 @@ func refused(raw json.RawMessage, t reflect.Type, pointer string) error {
 // escapes escapes a token of a JSON pointer.
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// parts returns the elements of a list with their indices, or the members of an object with their names.
-func parts(raw json.RawMessage) (names []string, values []json.RawMessage) {
-	if raw[0] == '[' {
-		_ = json.Unmarshal(raw, &values)
-		for i := range values {
-			names = append(names, strconv.Itoa(i))
-		}
-		return names, values
+// parts returns the elements of a list with their indices, or the members of an object with their names. It needs
+// no sort of names, which makes each plugin larger by 25 KB.
+func parts(raw []byte) (names []string, values []json.RawMessage) {
+	isWhole := raw[0] != '[' && raw[0] != '{'
+	if isWhole || len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0 {
+		return nil, nil
 	}
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &members)
-	names = slices.Sorted(maps.Keys(members))
-	for _, name := range names {
-		values = append(values, members[name])
+	for at := 0; at < len(raw)-1; {
+		name := strconv.Itoa(len(names))
+		if raw[0] == '{' {
+			colon := skip(raw, at+1)
+			_ = json.Unmarshal(raw[at+1:colon], &name)
+			at = colon
+		}
+		end := skip(raw, at+1)
+		names, values = append(names, name), append(values, bytes.TrimSpace(raw[at+1:end]))
+		at = end
 	}
 	return names, values
 }

@@ -130,6 +130,9 @@ type edge struct {
 	valid        bool
 }
 
+// deepValue has a value that SDKs with types of 8 bits refuse.
+const deepValue = `{"~":[1],"a/b":[0,256]}`
+
 // edges returns values of each type that SDKs read, on both sides of what it holds. A field whose name begins with
 // "loose_", and any, have a schema that accepts more than the type does.
 func edges(lang string) (all []edge) {
@@ -173,6 +176,7 @@ func edges(lang string) (all []edge) {
 	if lang != "go" {
 		add(true, "loose_i8", "127", "128", "-129", "1e399")
 		add(true, "loose_text", `"a"`, `"a\u0000b"`)
+		add(true, "loose_map", `{"a/b":[1e399,255]}`, deepValue)
 		return all
 	}
 	integer("int", "-9223372036854775808", "-9223372036854775809", "9223372036854775807", "9223372036854775808")
@@ -210,6 +214,9 @@ func checkEdges(t *testing.T, lang string, batch func(lines string) *json.Decode
 		}
 		if err := errors.Join(replies.Decode(&dry), replies.Decode(&call)); err != nil {
 			t.Fatalf("%v: %v", e, err)
+		}
+		if e.value == deepValue && !call.OK && call.Error.Details[0].Parameter != "/loose_map/a~1b/1" {
+			t.Errorf("%s: %+v", e.value, call.Error)
 		}
 		isNamed := len(call.Error.Details) > 0 && strings.HasPrefix(call.Error.Details[0].Parameter, "/"+e.field)
 		isLoose := strings.HasPrefix(e.field, "loose_") || e.field == "any"

@@ -56,6 +56,8 @@ static parley_json sized(const parley_request *r) {
   if (u64.len && !parley_uint64(u64, &u)) return parley_refuse(r, u64, "a uint64_t");
   for (parley_walk at = parley_begin(map); parley_next(&at);)
     if (!parley_uint64(at.value, &u) || u > UINT8_MAX) return parley_refuse(r, at.value, "a uint8_t");
+  parley_json deep = parley_item(parley_member(parley_member(r->params, "loose_map"), "a/b"), 1);
+  if (deep.len && (!parley_uint64(deep, &u) || u > UINT8_MAX)) return parley_refuse(r, deep, "a uint8_t");
   double f64 = parley_number(parley_member(r->params, "f64"), 0);
   if (f64 - f64 != 0) return parley_refuse(r, parley_member(r->params, "f64"), "a double");
   static const char *texts[] = {"text", "loose_text"};

@@ -24,6 +24,7 @@ fn sized(c: &Call) -> Outcome {
     }
     numbers! { "i8": i8 "u8": u8 "i16": i16 "u16": u16 "i32": i32 "u32": u32 "i64": i64 "u64": u64 "loose_i8": i8
         "f32": f32 "f64": f64 "three/0": i8 "three/1": i8 "three/2": i8 }
+    c.number::<u8>("/loose_map/a~1b/1")?;
     let rest = ["flag", "text", "data", "at", "any", "loose_text", "map"];
     read.extend(rest.iter().map(|name| (name.to_string(), c.params.get(name).clone())));
     Ok(Json::Object(read))
