@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // Caused is what happened besides a change of the page.
@@ -168,8 +169,8 @@ func (a *Activity) Read(v *Visit) {
 			p.Canceled, p.ErrorText = p.Canceled && reason == p.ErrorText, reason
 		}
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther(v, e.Target),
-			e.Method == ChooserOpened && isFrame(v, e.Target):
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !v.isTarget(e.Target, v.isOther),
+			e.Method == ChooserOpened && v.isTarget(e.Target, v.isOurs):
 			a.note(e.Method, e.URL, &p)
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
 			a.over(p.RequestID) // the document of a frame in a process of its own
@@ -177,22 +178,22 @@ func (a *Activity) Read(v *Visit) {
 	}
 }
 
-// isOther reports whether a target is a page that this one has not opened. A page that was opened for a download is
-// gone once that has begun.
-func isOther(v *Visit, id string) bool {
+// isTarget reports whether a target is known, and is what is asked of it.
+func (v *Visit) isTarget(id string, is func(*target.Target) bool) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	t := v.Keeper.Tracker.ByID[id]
-	return t != nil && t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
+	return t != nil && is(t)
 }
 
-// isFrame reports whether a target is a frame of the page that has a process of its own.
-func isFrame(v *Visit, id string) bool {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	t := v.Keeper.Tracker.ByID[id]
-	return t != nil && t.Within(v.Page)
+// isOther reports whether a target is a page that this one has not opened. A page that was opened for a download is
+// gone once that has begun.
+func (v *Visit) isOther(t *target.Target) bool {
+	return t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
 }
+
+// isOurs reports whether a target is the page, or a frame of it that has a process of its own.
+func (v *Visit) isOurs(t *target.Target) bool { return t.Within(v.Page) }
 
 func (a *Activity) over(request string) {
 	delete(a.Pending, request)

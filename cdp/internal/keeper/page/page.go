@@ -453,13 +453,7 @@ const historyLimit = 4000
 // History returns the newest records of the page and its frames, the oldest first.
 func History(v *Visit, methods ...string) []event.Recorded {
 	records, _ := v.Records(0, methods...)
-	ours := map[string]bool{}
-	v.Keeper.Mux.Lock()
-	for _, t := range v.Keeper.Tracker.All {
-		ours[t.ID] = t.Within(v.Page)
-	}
-	v.Keeper.Mux.Unlock()
-	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !ours[r.Target] })
+	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !v.isTarget(r.Target, v.isOurs) })
 	return records[max(0, len(records)-historyLimit):]
 }
 

@@ -115,6 +115,13 @@ function within(el, inner) {
 	return false;
 }
 
+// outward returns an element and what is around it in the body, the innermost first.
+function outward(el) {
+	const all = [];
+	for (let at = el; at && tag(at) !== "body"; at = parent(at)) all.push(at);
+	return all;
+}
+
 function byIds(el, name) {
 	const ids = attribute(el, name);
 	if (!ids) return [];
@@ -665,14 +672,14 @@ function outerOf(locator) {
 function inside(all, outer) {
 	const sets = [];
 	for (const el of outer) {
-		for (let at = el; at && tag(at) !== "body"; at = parent(at)) {
+		for (const at of outward(el)) {
 			const here = all.filter((inner) => inner !== at && within(at, inner));
 			if (here.length) sets.push(here);
 			if (here.length) break;
 		}
 	}
-	const closest = sets.filter((here) => !sets.some((less) => less.length < here.length && less.every((el) => here.includes(el))));
-	return all.filter((el) => closest.some((here) => here.includes(el)));
+	const nearby = sets.filter((here) => !sets.some((less) => less.length < here.length && less.every((el) => here.includes(el))));
+	return all.filter((el) => nearby.some((here) => here.includes(el)));
 }
 
 // apart returns the outermost element around one that has none of the others.
@@ -1195,8 +1202,7 @@ function mainPart() {
 			for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) paragraphs.set(at, (paragraphs.get(at) || 0) + size);
 		}
 		const [best] = [...paragraphs].sort((a, b) => b[1] - a[1]).map(([el]) => el);
-		top = best || root;
-		for (let at = best; at && tag(at) !== "body"; at = parent(at)) if (!heading || contains(at, heading)) { top = at; break; }
+		top = outward(best).find((at) => !heading || contains(at, heading)) || best || root;
 	}
 	if (!declared) { // content may be in several places: the main part has most of it, and the heading beside it
 		while (parent(top) && said(top) < said(root) * least) top = parent(top);
@@ -1455,6 +1461,14 @@ const frame = () => new Promise((done) => {
 });
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
+// eventually looks again until what it sees is so, at most for some milliseconds, and returns what it has seen last.
+async function eventually(look, ms, isSo = Boolean) {
+	for (const until = performance.now() + ms; ; await pause(30)) {
+		const seen = look();
+		if (isSo(seen) || performance.now() > until) return seen;
+	}
+}
+
 function pointedAt(x, y) {
 	let el = pointInDocument(document, x, y);
 	for (let root; el && (root = shadowRoot(el));) {
@@ -1522,12 +1536,11 @@ const atRest = () => action && !action.stopped && !action.missed && performance.
 
 // clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
 function clipped(el, {left, top, width, height}) {
-	const x = left + width / 2, y = top + height / 2, scrolls = /auto|scroll/;
-	for (let up = parent(el); up && up !== document.body; up = parent(up)) {
-		const r = rectOf(up), outside = x < r.left || x > r.right || y < r.top || y > r.bottom;
-		if (outside && scrolls.test(style(up).overflow)) return true;
-	}
-	return false;
+	const x = left + width / 2, y = top + height / 2;
+	return outward(parent(el)).some((up) => {
+		const r = rectOf(up);
+		return (x < r.left || x > r.right || y < r.top || y > r.bottom) && /auto|scroll/.test(style(up).overflow);
+	});
 }
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
@@ -1856,8 +1869,9 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 			if (again.x === undefined) return notReady(el, again);
 			Object.assign(at, again);
 			const {width, height} = boxOf(other);
-			toward = {to: {...there, width, height, ...describe(other)}, ...beside(el, other)};
+			toward = {to: {...there, width, height, spot: inDocument(other), ...describe(other)}, ...beside(el, other)};
 		}
+		toward.spot = inDocument(el);
 	}
 	if (focuses) focus(el, all);
 	prepare(el);
@@ -1877,12 +1891,14 @@ function beside(el, other) {
 		[attribute(x, "aria-roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
 }
 
-// spot waits until what is dragged stands, and returns where.
-async function spot(el) {
+// inDocument returns where an element is in the document; spot waits until it stands, after it has left a place if one
+// is given.
+const inDocument = (el, {x, y} = rectOf(el)) => ({x: Math.round(x + scrollX), y: Math.round(y + scrollY)});
+async function spot(el, from) {
 	await frame();
+	if (from) await eventually(() => Object.entries(inDocument(el)).some(([side, at]) => at !== from[side]), 500);
 	await Promise.race([Promise.allSettled(el.getAnimations().map((moves) => moves.finished)), pause(1000)]);
-	const {x, y} = rectOf(el);
-	return {x: Math.round(x + scrollX), y: Math.round(y + scrollY)};
+	return inDocument(el);
 }
 
 // fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
@@ -1894,12 +1910,9 @@ const isFileInput = (el) => tag(el) === "input" && el.type === "file";
 // it. It returns an element without one itself.
 function inputOf(el) {
 	el = controlOf(el);
-	for (let up = el, turn = 0; !isFileInput(el) && up && tag(up) !== "body" && turn < 4; turn++, up = parent(up)) {
-		const inside = [...queryAll(up, "input[type=file]")];
-		if (inside.length === 1) return inside[0];
-		if (inside.length > 1) break;
-	}
-	return el;
+	if (isFileInput(el)) return el;
+	const near = outward(el).slice(0, 4).map((up) => queryAll(up, "input[type=file]")).find((all) => all.length);
+	return near?.length === 1 ? near[0] : el;
 }
 
 // beginFiles begins an action on the file input that a locator means, which is often invisible. An element without one
@@ -1996,7 +2009,7 @@ function fieldState(el, given = "") {
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
 	return {select: isSelect(el), picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
-		calendars: queryDocument(document, calendars).length > 0, completes: el.type === "search" || suggests(el) ||
+		calendars: /\d/.test(given) && queryDocument(document, calendars).length > 0, completes: el.type === "search" || suggests(el) ||
 			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
 		editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el), list: opensList(el) || suggests(el),
 		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el),
@@ -2023,9 +2036,7 @@ async function held(el, leave, later, wanted) {
 	if (leave === "back" && !stayed) focus(el, false);
 	if (leave || later || !holdsText(el)) await frame();
 	const flat = (text) => text.replace(/\s/g, "");
-	for (let turn = 0; wanted && el.value === undefined && turn < 6 && flat(holds(el)) !== flat(wanted); turn++) {
-		await pause(30);
-	}
+	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
 	const is = !el.form?.noValidate && el.validity;
 	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
@@ -2035,14 +2046,12 @@ const isOpen = (el) => attribute(el, "aria-expanded") === "true";
 // hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
 function hasPopup(el) {
 	const {left, width, bottom} = rectOf(el);
-	for (let up = pointedAt(left + width / 2, bottom + 12); up && !contains(up, el); up = parent(up)) {
-		if (/absolute|fixed/.test(style(up).position)) return true;
-	}
-	return false;
+	return outward(pointedAt(left + width / 2, bottom + 12)).some((up) =>
+		!within(up, el) && /absolute|fixed/.test(style(up).position));
 }
 
-// months returns the month that a calendar shows, as in: March 2026.
 const calendars = "[class*=picker],[class*=calendar]";
+// months returns the month that a calendar shows, as in: March 2026.
 const monthOf = /(January|February|March|April|May|June|July|August|September|October|November|December),?\s*(\d{4})(?!\d)/;
 function months() {
 	readAgain();
@@ -2051,14 +2060,11 @@ function months() {
 	return all.map((el) => monthOf.exec(textContent(el))).filter(Boolean).map((m) => `${m[1]} ${m[2]}`)[0] || "";
 }
 
-
 // calendar focuses a field again and returns the month of the calendar that comes with that, if one does.
 async function calendar(el) {
-	for (let turn = 0; turn < 8 && months(); turn++) await pause(60); // it may still fade out
-	if (months()) return {};
+	if (!await eventually(() => !months(), 480)) return {}; // it may still fade out
 	focus(el);
-	for (let turn = 0; turn < 5 && !months(); turn++) await pause(50);
-	return {months: months()};
+	return {months: await eventually(months, 250)};
 }
 
 // parts returns the segments of a group, or its fields of one character.
@@ -2075,10 +2081,9 @@ function track(el) {
 	const own = boxOf(el), x = own.x + own.width / 2, y = own.y + own.height / 2, hit = pointedAt(x, y);
 	if (!hit || !within(el, hit)) return null;
 	const long = (box) => Math.max(box.width, box.height) > 3 * Math.min(own.width, own.height);
-	let up = el;
-	while (parent(up) && tag(parent(up)) !== "body" && !long(boxOf(up))) up = parent(up);
+	const up = outward(el).find((at) => long(boxOf(at)));
+	if (!up) return null;
 	const box = boxOf(up);
-	if (!long(box)) return null;
 	return {x, y, handle: up !== el, left: box.x, top: box.y, width: box.width, height: box.height,
 		upright: attribute(el, "aria-orientation") === "vertical" || box.height > box.width, low:
 		Number(attribute(el, "aria-valuemin") || 0), high: Number(attribute(el, "aria-valuemax") || 100)};
@@ -2243,8 +2248,8 @@ const unfoldTime = 500;
 
 // taken waits until a list has the options that are wanted. It returns those that are {missing} for all that is known, and
 // the {extra} ones: that are chosen, too, where {several} can be.
-async function taken(el, timeout) {
-	for (const until = performance.now() + timeout; ; await pause(30)) {
+function taken(el, timeout) {
+	return eventually(() => {
 		readAgain();
 		const {words, found, shows: before} = offer, shows = showsNow(el), native = nativeOf(el);
 		const own = ownOptions(el).mine, all = own.length ? own : newOptions(el).filter(isOption);
@@ -2262,11 +2267,9 @@ async function taken(el, timeout) {
 		const extra = !words.every((word) => marks(word).includes("true")) ? [] : all.filter((x) => inMany(x) && !isOff(x) &&
 			matches(x, "[aria-checked=true],[aria-selected=true]") && !words.some((word) => isNamed(x, word)) &&
 			(!native || [...native.selectedOptions].some((o) => isNamed(x, o.label) || isNamed(x, o.value))));
-		if (!missing.length || performance.now() > until) {
-			return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
-				added: native ? native.selectedOptions.length > words.length : before !== "" && shows !== before && says(shows, before)};
-		}
-	}
+		return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
+			added: native ? native.selectedOptions.length > words.length : before !== "" && shows !== before && says(shows, before)};
+	}, timeout, (now) => !now.missing.length);
 }
 
 // assign sets what a field holds: that of a native picker, which no typing can, or what it held before it did not take

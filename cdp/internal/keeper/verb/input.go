@@ -113,7 +113,7 @@ func dragMouse(
 	e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, aim func(api.Drag) api.Drag, o target.CallOptions,
 ) (dragged bool, err *api.Error) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
-	page := t.Root()
+	page, data := t.Root(), json.RawMessage(nil) // data is what the browser drags
 	e.Mux.Lock()
 	page.DragData = nil
 	e.Mux.Unlock()
@@ -133,10 +133,19 @@ func dragMouse(
 		_, err := target.Execute(ctx, e.sender, t, input.DispatchMouseEvent, p, o)
 		return err
 	}
+	drop := func(ctx context.Context, kind input.DispatchDragEventType, part float64) *api.Error {
+		params := scan.Marshal(map[string]any{"type": kind, "data": data,
+			"x": d.X + part*(d.ToX-d.X), "y": d.Y + part*(d.ToY-d.Y)})
+		_, err := e.sender.Do(ctx, t, input.CommandDispatchDragEvent, params, o)
+		return err
+	}
 	isHeld := false
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
+		if isHeld && data != nil { // the page would take the next move for one of this drag
+			drop(ending, input.DispatchDragEventTypeDragCancel, 1)
+		}
 		if isHeld { // the next click would begin with the button down
 			mouse(ending, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 		}
@@ -149,7 +158,6 @@ func dragMouse(
 	if err := mouse(ctx, input.DispatchMouseEventTypeMousePressed, 0, 1); err != nil {
 		return false, err
 	}
-	move := func() *api.Error { return mouse(ctx, moved, 1, 1) }
 	if err := rest(ctx, d.Hold, func() *api.Error { return nil }); err != nil {
 		return false, err
 	}
@@ -162,54 +170,36 @@ func dragMouse(
 			*d = aim(*d)
 		}
 	}
-	data := interceptedDrag(e, ctx, page)
-	if data == nil {
-		err = cmp.Or(move(), rest(ctx, d.Hold, move)) // some pages look again when they have moved an item
-	} else {
-		dragged, err = true, dropData(e, ctx, t, d, data, o)
+	over := func() *api.Error { return mouse(ctx, moved, 1, 1) }
+	if data = interceptedDrag(e, ctx, page); data != nil {
+		over = func() *api.Error { return drop(ctx, input.DispatchDragEventTypeDragOver, 1) }
+		way := []dropStep{{input.DispatchDragEventTypeDragEnter, 1}}
+		if d.Hold > 0 {
+			way = []dropStep{{input.DispatchDragEventTypeDragEnter, 0.5}, {input.DispatchDragEventTypeDragOver, 0.5}, way[0]}
+		}
+		for _, step := range way {
+			if err := drop(ctx, step.kind, step.part); err != nil {
+				return true, err
+			}
+		}
 	}
-	if err != nil {
-		return dragged, err
+	// Some pages look again when they have moved an item.
+	if err := cmp.Or(over(), rest(ctx, d.Hold, over)); err != nil {
+		return data != nil, err
+	}
+	if data != nil {
+		if err := drop(ctx, input.DispatchDragEventTypeDrop, 1); err != nil {
+			return true, err
+		}
 	}
 	isHeld = false
-	return dragged, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
+	return data != nil, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 }
 
-// dropData moves what is dragged over a page and drops it.
-func dropData(
-	e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, data json.RawMessage, o target.CallOptions,
-) *api.Error {
-	send := func(ctx context.Context, kind input.DispatchDragEventType, part float64) *api.Error {
-		params := scan.Marshal(map[string]any{"type": kind, "data": data,
-			"x": d.X + part*(d.ToX-d.X), "y": d.Y + part*(d.ToY-d.Y)})
-		_, err := e.sender.Do(ctx, t, input.CommandDispatchDragEvent, params, o)
-		return err
-	}
-	over := func(part float64) *api.Error {
-		if err := send(ctx, input.DispatchDragEventTypeDragEnter, part); err != nil {
-			return err
-		}
-		return send(ctx, input.DispatchDragEventTypeDragOver, part)
-	}
-	var err *api.Error
-	if d.Hold > 0 {
-		err = over(0.5)
-	}
-	if err == nil {
-		err = over(1)
-	}
-	if err == nil {
-		err = rest(ctx, d.Hold, func() *api.Error { return send(ctx, input.DispatchDragEventTypeDragOver, 1) })
-	}
-	if err == nil {
-		err = send(ctx, input.DispatchDragEventTypeDrop, 1)
-	}
-	if err != nil { // the page would take the next move for one of this drag
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = send(ending, input.DispatchDragEventTypeDragCancel, 1)
-	}
-	return err
+// dropStep is an event on the way of what the browser drags.
+type dropStep struct {
+	kind input.DispatchDragEventType
+	part float64 // of the way
 }
 
 // rest repeats an event for some milliseconds, as the mouse does where it is held.

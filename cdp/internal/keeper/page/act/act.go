@@ -295,21 +295,14 @@ func (d *dragged) isStill() bool {
 func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
 	d := &dragged{}
 	d.e, d.last, d.err = pointAt(v, word, h, func(start *begun) *api.Error {
-		d.start, d.now = start, spot{}
-		if err := v.Script(start.in, &d.was, "spot", start.Ref); err != nil {
-			return err
-		}
-		var before, after spot
-		isAt := func(where *spot) bool {
-			return start.To.Ref != "" && v.Script(start.in, where, "spot", start.To.Ref) == nil
-		}
-		known := isAt(&before)
+		d.start, d.was, d.now = start, start.Spot, spot{}
 		toX, toY, _ := aimed(start)
 		sent, err := v.SendInput([]page.Object{
 			{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY, "hold": hold}},
 			func(to api.Drag) api.Drag {
-				if known && isAt(&after) {
-					to.ToX, to.ToY = to.ToX+float64(after.X-before.X), to.ToY+float64(after.Y-before.Y)
+				var now spot
+				if before := start.To.Spot; start.To.Ref != "" && v.Script(start.in, &now, "spot", start.To.Ref) == nil {
+					to.ToX, to.ToY = to.ToX+float64(now.X-before.X), to.ToY+float64(now.Y-before.Y)
 				}
 				return to
 			})
@@ -324,8 +317,11 @@ func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
 // longPress is how long the mouse is held, in ms, where a drag has moved nothing without: some lists ask for it.
 const longPress = 600
 
-// spot is what the function spot of page.js returns.
-type spot struct{ X, Y int }
+// spot is what the function spot of page.js returns: where an element is in its document.
+type spot struct {
+	X int `json:"x"`
+	Y int `json:"y"`
+}
 
 // past is how far past the middle of an item, in parts of its size, one is dropped that takes its place.
 const past = 0.4
@@ -350,9 +346,6 @@ func aimed(start *begun) (x, y float64, arrow string) {
 // modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.
 var modifierKeys = lazy.Pattern(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
 
-// stepTime is how long an arrow key may take to move an element.
-const stepTime = 500 * time.Millisecond
-
 // dragByKeys moves an element by the keys that it names: arrow keys with a modifier, or after a key that lifts it.
 func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 	_, _, arrow := aimed(lifted)
@@ -368,29 +361,18 @@ func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 		if err = cmp.Or(sendKeys(v, lift), look()); err != nil {
 			return err
 		}
-		press := func() (moved bool, err *api.Error) {
+		step := func() (moved bool) {
 			from := now
-			for range 2 { // some lists miss the first key while they measure themselves
-				if err = sendKeys(v, key(arrow, modifiers)); err != nil {
-					return false, err
-				}
-				for until := time.Now().Add(stepTime); now == from && time.Now().Before(until); {
-					if err = look(); err != nil {
-						return false, err
-					}
-				}
-				if now != from {
-					return true, nil
+			for turn := 0; turn < 2 && err == nil && now == from; turn++ { // some lists miss the first while they measure themselves
+				if err = sendKeys(v, key(arrow, modifiers)); err == nil {
+					err = v.Script(start.in, &now, "spot", start.Ref, from)
 				}
 			}
-			return false, nil
+			return now != from
 		}
-		for range lifted.Steps {
-			if moved, err := press(); err != nil || !moved {
-				break
-			}
+		for left := lifted.Steps; left > 0 && step(); left-- {
 		}
-		return cmp.Or(sendKeys(v, lift), look())
+		return cmp.Or(err, sendKeys(v, lift), look()) // what was lifted is put down, whatever came of it
 	})
 	if err != nil {
 		return nil, err
@@ -559,7 +541,7 @@ func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.E
 	}
 	drag("dragEnter")
 	drag("dragOver")
-	drag("dragOver") // which what the page has shown for the first may take
+	drag("dragOver") // the first may have shown what takes them
 	if err != nil || v.Script(start.in, &dropped, "takesDrop") != nil || !dropped {
 		drag("dragCancel") // Chrome would open the file in place of the page
 		return false, err

@@ -58,13 +58,15 @@ type begun struct {
 	To   struct {
 		page.Element
 		X, Y, Width, Height float64
+		Spot                spot
 	} // of a drag
+	Spot  spot   // of a drag
 	Steps int    // of a drag: how many items of a list it goes on
 	Keys  string // of a drag: what the element says of keys
 	field
 	Checked                 bool
 	Hovers                  bool   // what the pointer is over counts for it, before it is clicked
-	Opener                  string // how it takes files if it is no file input: [pressed], or dropped on it
+	Opener                  string // how what is not a file input takes files: [pressed], or dropped on it
 	Hidden                  bool   // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure
