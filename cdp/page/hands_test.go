@@ -50,6 +50,22 @@ func segmented(onkey string) string {
 			const now = +p.getAttribute("aria-valuenow"); ` + onkey + ` } }</script>`
 }
 
+// calendars returns two fields of dates. Each shows a calendar while it has the focus, in which the day that is chosen has
+// a class; the first one does what is given at a change.
+func calendars(change string) string {
+	return `<label>Day <input id=f></label><label>End <input></label><script>let shown = null;
+		for (const x of document.querySelectorAll("input")) {
+			const at = document.createElement("div");
+			at.className = "my-picker";
+			let leaving;
+			x.onfocus = () => { clearTimeout(leaving); const of = x === f && shown, month = of || new Date("2026-06-01"); document.body.append(at);
+				at.innerHTML = month.toLocaleString("en", {month: "long", year: "numeric"}) + " <div>" + Array.from({length: 30}, (_, i) =>
+					"<b class='day" + (of && of.getDate() === i + 1 ? " chosen" : i % 7 < 2 ? " weekend" : "") + "'>" + (i + 1) + "</b>").join(" ") + "</div>" };
+			x.onblur = () => leaving = setTimeout(() => at.remove(), 100);
+		}
+		f.onchange = () => { ` + change + ` }</script>`
+}
+
 const byArrows = `if (e.key == "ArrowUp") set(p, now + 1); if (e.key == "ArrowDown") set(p, now - 1);`
 
 // TestFillDates fills in dates and times, wherever a field has them.
@@ -82,6 +98,9 @@ func TestFillDates(t *testing.T) {
 			if (e.key == "Tab") kept = f.value }</script>`, "Day", "2026-05-06", "kept", "2026-05-06", `"on"`},
 		{"a widget that makes something else of it", `<label>Day <input id=f></label><script>f.oninput = () => setTimeout(() =>
 			f.value = "0004-MM-dd")</script>`, "Day", "2026-05-06", "f.value", "0004-MM-dd", `it now holds "0004-MM-dd"`},
+		{"a calendar that follows", calendars(`shown = new Date(f.value + "T12:00")`), "Day", "2026-05-06", "f.value", "2026-05-06", `"on"`},
+		{"a calendar that does not follow", calendars(""), "Day", "2026-05-06", "f.value", "", "stays at June 2026"},
+		{"a calendar of the same month that does not follow", calendars(""), "Day", "2026-06-06", "f.value", "", "stays at June 2026"},
 		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
@@ -134,6 +153,9 @@ func TestFillCommits(t *testing.T) {
 		{"one that completes", read("autocomplete=off", "blur", `(kept = "left", v)`), "Field", "A", "kept", "none", `"on"`},
 		{"one that goes when it is left", `<label>Field <input id=f onblur="did = f.value; f.remove()"></label><script>did = ""</script>`,
 			"Field", "Ada", "did", "Ada", "went away"},
+		{"one that makes tags", `<label class=chips>Field <input id=f></label>`, "Field", "red", "f.value", "red", "page.press Enter makes it one"},
+		{"an item of a list when it is left", `<label>Field <input id=f></label><ul id=l></ul><script>f.onblur = () => { if (f.value)
+			l.innerHTML += "<li>" + f.value; f.value = "" }</script>`, "Field", "red", "l.textContent + f.value", "red", "took the text"},
 		{"no address", `<label>Field <input id=f type=email value=a@b.c></label>`, "Field", "nonsense", "f.value", "a@b.c",
 			"an e-mail address"},
 		{"no address of a page", `<label>Field <input id=f type=url></label>`, "Field", "example", "f.value", "", "https://example.com"},
@@ -407,7 +429,13 @@ func TestDragItems(t *testing.T) {
 		{"by nothing", dragged("", "", ``), "One", "Two", "names()", "One,Two,Three,Four",
 			"was dragged, and the page did not change: "},
 		{"chosen only", dragged("", "", `l.onpointerdown = (e) => e.target.ariaCurrent = true`), "One", "Two", "names()",
-			"One,Two,Three,Four", "it is where it was before"},
+			"One,Two,Three,Four", "not_ready: "},
+		{"announced only", dragged("", "", `l.onpointerup = (e) => document.title = document.body.dataset.said = "dropped"`), "One", "Two",
+			"names()", "One,Two,Three,Four", "it is where it was before: "},
+		{"beyond the view", dragged("li{margin-bottom:900px}", "", byPointer), "One", "Four", "names()", "Two,Three,Four,One", `"on"`},
+		{"beyond the view, by the browser", dragged("li{margin-bottom:900px}", "draggable=true", `l.ondragstart = (e) => held = e.target;
+			l.ondragover = (e) => e.preventDefault(); l.ondrop = (e) => move(held, e.target)`), "Four", "One", "names()",
+			"Four,One,Two,Three", `"on"`},
 		{"after a long press", dragged("", "", `let timer; l.onpointerdown = (e) => { timer = setTimeout(() => held = e.target, 250) };
 			onpointermove = () => held || clearTimeout(timer); onpointerup = (e) => { held && move(held, at(e)); held = null }`),
 			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},

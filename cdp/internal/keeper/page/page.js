@@ -1865,11 +1865,13 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		else {
 			const there = await ready(other);
 			if (there.x === undefined) return notReady(other, there);
-			const again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
+			let again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
+			const far = again.x === undefined; // it is scrolled to while the element is dragged
+			if (far) again = await ready(el, how);
 			if (again.x === undefined) return notReady(el, again);
 			Object.assign(at, again);
 			const {width, height} = boxOf(other);
-			toward = {to: {...there, width, height, spot: inDocument(other), ...describe(other)}, ...beside(el, other)};
+			toward = {to: {...there, far, width, height, spot: inDocument(other), ...describe(other)}, ...beside(el, other)};
 		}
 		toward.spot = inDocument(el);
 	}
@@ -1883,11 +1885,13 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 // was over before.
 const isPart = (el) => /^(option|menuitem|treeitem|gridcell|radio)/.test(role(el)) && !isBox(el);
 
-// beside returns how many items of a list two elements are apart, and what the first one says of keys that move it.
+// beside returns how many items two elements are apart, whether these are of a list that one can sort, and what the first
+// one says of keys that move it.
 function beside(el, other) {
 	const own = apart(el, [other]), items = parent(own) ? children(parent(own)).filter(isElement) : [];
 	const to = items.findIndex((item) => within(item, other));
-	return {steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
+	const sorts = to >= 0 && role(own) === role(items[to]) && /^(listitem|option|row|treeitem)$/.test(role(own));
+	return {sorts, steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
 		[attribute(x, "aria-roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
 }
 
@@ -1897,8 +1901,17 @@ const inDocument = (el, {x, y} = rectOf(el)) => ({x: Math.round(x + scrollX), y:
 async function spot(el, from) {
 	await frame();
 	if (from) await eventually(() => Object.entries(inDocument(el)).some(([side, at]) => at !== from[side]), 500);
-	await Promise.race([Promise.allSettled(el.getAnimations().map((moves) => moves.finished)), pause(1000)]);
+	const moves = el.getAnimations().map((move) => move.finished);
+	if (moves.length) await Promise.race([Promise.allSettled(moves), pause(1000)]).then(frame); // at its end the page may move it
 	return inDocument(el);
+}
+
+// reach scrolls to an element and returns its middle.
+async function reach(el) {
+	scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+	await frame();
+	const {x, y, width, height} = boxOf(el);
+	return {x: x + width / 2, y: y + height / 2};
 }
 
 // fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
@@ -1965,7 +1978,7 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
-	return {...done, ...where(), changed: altered, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el),
+	return {...done, ...where(), changed: altered, around: now.around, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el),
 		open: isOpen(el)}};
 }
 
@@ -1997,6 +2010,11 @@ function focus(el, all = true) {
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
 }
 
+// besideField is the text around a field before it was filled. tagWords are in the classes of fields that make tags.
+let besideField = "";
+const textAround = (el) => clean(textIn(outward(el)[3] || rootElement())), tagWords = /tags?input|tagify|(tag|chip|pill)s?\b/i;
+const makesTags = (el) => outward(el).slice(0, 4).some((up) => tagWords.test(attribute(up, "class")));
+
 function focusOn(el) {
 	focus(el);
 	return fieldState(el);
@@ -2008,8 +2026,9 @@ function fieldState(el, given = "") {
 	const probe = tag(el) === "input" && el.cloneNode(), own = probe && inputRoles[el.type];
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
+	besideField = textAround(el);
 	return {select: isSelect(el), picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
-		calendars: /\d/.test(given) && queryDocument(document, calendars).length > 0, completes: el.type === "search" || suggests(el) ||
+		completes: el.type === "search" || suggests(el) ||
 			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
 		editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el), list: opensList(el) || suggests(el),
 		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el),
@@ -2038,7 +2057,8 @@ async function held(el, leave, later, wanted) {
 	const flat = (text) => text.replace(/\s/g, "");
 	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
 	const is = !el.form?.noValidate && el.validity;
-	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
+	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
+	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
 }
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
@@ -2051,20 +2071,42 @@ function hasPopup(el) {
 }
 
 const calendars = "[class*=picker],[class*=calendar]";
-// months returns the month that a calendar shows, as in: March 2026.
 const monthOf = /(January|February|March|April|May|June|July|August|September|October|November|December),?\s*(\d{4})(?!\d)/;
-function months() {
+
+const hasCalendars = () => queryDocument(document, calendars).length > 0;
+
+// calendarNow returns the month that a calendar shows, as in: March 2026, and the days that look like no other in it, as
+// one that is chosen does: {month, days}. It returns null if none is shown.
+function calendarNow() {
 	readAgain();
-	const all = [...queryDocument(document, calendars)].filter((el) =>
-		hasSize(el) && boxOf(el).x > -1000 && style(el).visibility !== "hidden" && !query(el, "select,input"));
-	return all.map((el) => monthOf.exec(textContent(el))).filter(Boolean).map((m) => `${m[1]} ${m[2]}`)[0] || "";
+	for (const el of queryDocument(document, calendars)) {
+		const at = monthOf.exec(textContent(el));
+		if (!at || !hasSize(el) || boxOf(el).x < -1000 || style(el).visibility === "hidden" || query(el, "select,input")) continue;
+		const cells = innermost([...queryAll(el, "*")].filter((x) => /^\s*\d\d?\s*$/.test(textContent(x))));
+		const all = cells.map((x) => [Number(textContent(x)), outward(x).slice(0, 3).map((up) =>
+			[style(up).backgroundColor, attribute(up, "class"), attribute(up, "aria-selected")]).join().replace(/\d/g, "")]);
+		const first = all.findIndex(([day]) => day === 1), after = all.findIndex(([day], i) => i > first && day === 1);
+		const month = all.slice(Math.max(first, 0), after < 0 ? undefined : after);
+		return {month: `${at[1]} ${at[2]}`, ...month.length > 27 && {days: month.filter(([, look]) =>
+			month.filter(([, other]) => other === look).length === 1).map(([day]) => day)}};
+	}
+	return null;
 }
 
-// calendar focuses a field again and returns the month of the calendar that comes with that, if one does.
-async function calendar(el) {
-	if (!await eventually(() => !months(), 480)) return {}; // it may still fade out
-	focus(el);
-	return {months: await eventually(months, 250)};
+// callCalendar focuses a field again, once no calendar is shown, and reports whether that can bring one: {comes}.
+async function callCalendar(el) {
+	focused()?.blur(); // the next field may have one
+	const comes = await eventually(() => !calendarNow(), 1000);
+	if (comes) focus(el);
+	return {comes};
+}
+
+// calendar reports whether the calendar that has come, if one has, shows a date that is wanted: {shown, month}.
+async function calendar(el, wanted) {
+	const isWanted = (now) => wanted.some(({month, day}) => now?.month === month && (now.days?.includes(day) ?? true));
+	await frame();
+	const now = hasCalendars() && await eventually(calendarNow, 250, isWanted);
+	return {shown: !now || isWanted(now), month: now?.month};
 }
 
 // parts returns the segments of a group, or its fields of one character.
@@ -2419,7 +2461,7 @@ function nodes() {
 }
 
 // ofElement are functions of an element, which their callers give by its reference.
-const ofElement = {focusOn, choose, assign, held, calendar, parts, track, offering, option, taken, spot, guard, scrollEnd, area};
+const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, reach, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};

@@ -266,10 +266,14 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 		return nil, d.err
 	case d.dropped && !d.last.Received && d.was == d.now:
 		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
-	case d.isStill() && p.To != "" && d.start.Role != "Canvas":
-		return nil, page.Exit("not_ready", d.start.Element.String()+" was dragged, and the page did not change: drag its "+
+	case p.To != "" && d.start.Role != "Canvas" && (d.isStill() || d.start.Sorts && d.stays()):
+		what := "the page did not change"
+		if d.err == nil && d.last.Changed {
+			what = "it is where it was before"
+		}
+		return nil, page.Exit("not_ready", d.start.Element.String()+" was dragged, and "+what+": drag its "+
 			"handle if it has one, or try page.press if keys move it", nil)
-	case p.To != "" && !d.dropped && d.was == d.now && d.start.Role != "Canvas":
+	case p.To != "" && d.start.Role != "Canvas" && d.stays():
 		d.e.addNote("it is where it was before")
 	}
 	return d.e, nil
@@ -285,10 +289,15 @@ type dragged struct {
 	err      *api.Error
 }
 
-// isStill reports whether a drag was made and changed nothing.
+// isStill reports whether a drag was made and changed nothing. What an item of a list shows of itself is nothing.
 func (d *dragged) isStill() bool {
-	return d.start != nil && d.was == d.now &&
-		(d.err != nil && d.err.Exit != "" || d.err == nil && !d.last.Changed && d.e.quiet())
+	return d.start != nil && d.was == d.now && (d.err != nil && d.err.Exit != "" ||
+		d.err == nil && d.e.quiet() && (!d.last.Changed || d.stays() && d.start.Sorts && !d.last.Around))
+}
+
+// stays reports whether an element is where it was before a drag of the page.
+func (d *dragged) stays() bool {
+	return d.err == nil && !d.dropped && d.was == d.now && d.e.quiet() && d.last.Now == nil
 }
 
 // dragOnce drags an element by the pointer, which rests for some milliseconds before it moves and before it drops.
@@ -301,7 +310,10 @@ func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
 			{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY, "hold": hold}},
 			func(to api.Drag) api.Drag {
 				var now spot
-				if before := start.To.Spot; start.To.Ref != "" && v.Script(start.in, &now, "spot", start.To.Ref) == nil {
+				var at struct{ X, Y float64 }
+				if start.To.Far && v.Script(start.in, &at, "reach", start.To.Ref) == nil {
+					to.ToX, to.ToY = to.ToX+at.X-start.To.X, to.ToY+at.Y-start.To.Y
+				} else if before := start.To.Spot; start.To.Ref != "" && v.Script(start.in, &now, "spot", start.To.Ref) == nil {
 					to.ToX, to.ToY = to.ToX+float64(now.X-before.X), to.ToY+float64(now.Y-before.Y)
 				}
 				return to

@@ -26,6 +26,7 @@ type Effects struct {
 // ended is what the function end of page.js returns.
 type ended struct {
 	Received, Pressed, Changed, Settled, Checked bool          // Pressed: the press arrived, whatever followed
+	Around                                       bool          // something else than the element has changed
 	Missed, Now                                  *page.Element // Now: the element, if it has another name now
 	URL, Title, Document                         string
 	Value                                        *string
@@ -59,9 +60,11 @@ type begun struct {
 		page.Element
 		X, Y, Width, Height float64
 		Spot                spot
+		Far                 bool // it is in the view only when the element is not
 	} // of a drag
 	Spot  spot   // of a drag
 	Steps int    // of a drag: how many items of a list it goes on
+	Sorts bool   // of a drag: these are items that one can sort
 	Keys  string // of a drag: what the element says of keys
 	field
 	Checked                 bool
@@ -113,6 +116,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		}
 		now.Now = cmp.Or(now.Now, last.Now)
 		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
+		now.Around = now.Around || last.Around
 		now.Changed = now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil

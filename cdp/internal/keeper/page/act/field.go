@@ -20,11 +20,13 @@ type field struct {
 	List, Input              bool        // it shows what is chosen in a list; it is an input
 	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
 	Gone, Stayed             bool        // it went away when it was left; it was not left
+	Took, Tags               bool        // the page took its text when it was left; it makes tags of texts
 	Boxes                    bool        // it takes the first character of the value, and fields after it the others
 	Completes                bool        // it may list what completes a text, until it is left
 	Held, Would              string      // what it holds, and what the browser would make of the value
 	Calendars                bool        // the page has what may be a calendar
-	Months                   string      // the month that a calendar shows, as in: March 2026
+	Comes, Shown             bool        // its calendar may come with the focus; it shows the date, if it has come
+	Month                    string      // that its calendar shows, as in: March 2026
 	Takes                    [][2]string // what its attributes say of values
 }
 
@@ -90,7 +92,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	}
 	e.addNote(note)
 	r := &filled{Effects: *e}
-	if last.Value == nil || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
+	if last.Value == nil || start.Gone || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
@@ -176,15 +178,20 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		if err == nil {
 			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed)
 		}
-		if err == nil && now.Gone {
-			return "it went away when it was left", nil
+		if start.Gone = now.Gone || now.Took; err == nil && start.Gone {
+			if note = "it went away when it was left"; now.Took {
+				note = "the page took the text when the field was left, and shows it beside it"
+			}
+			return note, nil
 		}
 		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) &&
 			(start.Input || i == 0 || alike(now.Held, typed))
 		if taken && leave == tabbed {
 			taken, err = start.inCalendar(v, value)
 		}
-		if taken && now.Stayed {
+		if taken && now.Tags && !stay && typed != "" {
+			note = "it holds a text, which is not a tag yet: page.press Enter makes it one"
+		} else if taken && now.Stayed {
 			note = "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
 		}
 		if taken || err != nil {
@@ -196,7 +203,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 		last := i == len(ways)-1
 		if !asked && leave == tabbed { // what it has made shows its form
-			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, start.Calendars)
+			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, now.Calendars || start.Month != "")
 			asked = len(others) == 1 || last
 		}
 		if len(others) > 0 && (len(others) == 1 || last) {
@@ -207,20 +214,29 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	return "", start.restore(v, leave, value, now.Held)
 }
 
-// inCalendar reports whether the calendar that a field shows while it has the focus, if it does, shows the month of a
-// date: some pages keep a text that they cannot read.
+// inCalendar reports whether the calendar that a field shows while it has the focus, if it does, shows a date: some
+// pages keep a text that they cannot read, or do not read.
 func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *api.Error) {
-	all := readings(value)
-	if !start.Calendars || len(all) == 0 {
+	var wanted []page.Object
+	for _, t := range readings(value) {
+		wanted = append(wanted, page.Object{"month": t.Format("January 2006"), "day": t.Day()})
+	}
+	if len(wanted) == 0 {
 		return true, nil
 	}
 	var now field
-	if err = v.Script(start.in, &now, "calendar", start.Ref); err == nil {
+	if err = v.Script(start.in, &now, "callCalendar", start.Ref); err != nil || !now.Comes {
+		return true, err
+	}
+	// After Tab at its end the page has the focus again only with the next key.
+	if err = v.Input(key("Shift", 0)...); err == nil {
+		err = v.Script(start.in, &now, "calendar", start.Ref, wanted)
+	}
+	if err == nil {
 		err = v.Input(key("Tab", 0)...)
 	}
-	return now.Months == "" || slices.ContainsFunc(all, func(t time.Time) bool {
-		return t.Format("January 2006") == now.Months
-	}), err
+	start.Month = now.Month
+	return now.Shown, err
 }
 
 // restore gives a field what it held before, and returns the error of one that did not take a value. To delete what it
@@ -268,6 +284,9 @@ func (start *begun) refused(value, made string) *api.Error {
 	why := "it does not take " + page.Quote(page.Clip(value, 40))
 	if made != "" && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
 		why += ", of which it made " + page.Quote(page.Clip(made, 40))
+	}
+	if start.Month != "" {
+		why += ", and its calendar, in which page.click chooses a day, stays at " + start.Month
 	}
 	sep := "; it takes "
 	for _, says := range start.Takes {
