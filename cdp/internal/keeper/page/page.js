@@ -1529,10 +1529,12 @@ function boxOf(el) {
 }
 
 // atRest reports whether an element stays where it is as far as is known: the watch of the last act has seen no change
-// lately, and no animation runs. A guard tells when that was wrong.
-const restTime = 50;
-const atRest = () => action && !action.stopped && !action.missed && performance.now() - action.last > restTime &&
-	!animations(document).length;
+// lately, and no animation runs. A change that came alone is not one of an animation once a frame has passed. A guard
+// tells when that was wrong.
+const restTime = 50, frameTime = 20;
+const cameAlone = ({noted, earlier}) => !(noted - earlier < restTime);
+const atRest = () => action && !action.stopped && !action.missed &&
+	performance.now() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations(document).length;
 
 // clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
 function clipped(el, {left, top, width, height}) {
@@ -1774,6 +1776,7 @@ function prepare(el) {
 	const now = {el, own, trivial: 0, effects: 0, told: 0, effectsTold: 0, last: performance.now(), before: looks(el), fields: fieldsLook()};
 	const note = now.note = (trivial) => {
 		now.last = performance.now();
+		if (!(now.last - now.noted < 5)) [now.earlier, now.noted] = [now.noted, now.last]; // an act changes several things at once
 		if (trivial) now.trivial++;
 		else if (now.effects++ === now.effectsTold) now.wake?.();
 	};
@@ -2031,7 +2034,7 @@ function fieldState(el, given = "") {
 		completes: el.type === "search" || suggests(el) ||
 			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
 		editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el), list: opensList(el) || suggests(el),
-		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el),
+		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
@@ -2048,17 +2051,22 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, 
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
 // parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
-// text has changed the page, which may show a list for it. An editor may still be busy with what it is to hold.
-async function held(el, leave, later, wanted) {
+// text has changed the page, which may show a list for it. An editor may still be busy with what it is to hold. With rest
+// it is all of the act: a text is inserted before, as by a keyboard, a page that shows no reaction is given no frame, and
+// the act ends, {ended}, as end does it.
+async function held(el, leave, later, wanted, rest) {
+	if (rest?.insert) document.execCommand("insertText", false, rest.insert);
 	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around && hasPopup(el));
 	if (leave && !stayed) el.blur();
 	if (leave === "back" && !stayed) focus(el, false);
-	if (leave || later || !holdsText(el)) await frame();
+	const isQuick = rest && !later && holdsText(el);
+	if (isQuick) await pause(0);
+	if (isQuick ? action.around : leave || later || !holdsText(el)) await frame();
 	const flat = (text) => text.replace(/\s/g, "");
 	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
 	const is = !el.form?.noValidate && el.validity;
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
-	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
+	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
 }
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";

@@ -107,7 +107,9 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	for turn := 0; err == nil; turn++ {
 		now := ended{}
 		rest["timeout"] = max(min(time.Until(until), quietTime).Milliseconds(), 50)
-		if err = v.Script(in, &now, "end", rest); err != nil {
+		if start.Ended != nil {
+			now, start.Ended = *start.Ended, nil
+		} else if err = v.Script(in, &now, "end", rest); err != nil {
 			if !v.CanRetry(in, err) || time.Now().After(until) {
 				break
 			}

@@ -19,12 +19,14 @@ type field struct {
 	Picker, Select, Editable bool
 	List, Input              bool        // it shows what is chosen in a list; it is an input
 	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
+	Focused                  bool        // its page has the focus
 	Gone, Stayed             bool        // it went away when it was left; it was not left
 	Took, Tags               bool        // the page took its text when it was left; it makes tags of texts
 	Boxes                    bool        // it takes the first character of the value, and fields after it the others
 	Completes                bool        // it may list what completes a text, until it is left
 	Held, Would              string      // what it holds, and what the browser would make of the value
 	Calendars                bool        // the page has what may be a calendar
+	Ended                    *ended      // what came of the act, if it is over
 	Comes, Shown             bool        // its calendar may come with the focus; it shows the date, if it has come
 	Month                    string      // that its calendar shows, as in: March 2026
 	Takes                    [][2]string // what its attributes say of values
@@ -170,13 +172,20 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	if leave == tabbed {
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
 	}
+	var rest page.Object
+	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed { // in a call, as far as the page has the focus
+		rest = page.Object{"quiet": 0, "still": 0}
+		if leave == andBack && start.Focused && value != "" && !strings.ContainsAny(typed, "\r\n") {
+			rest["insert"], ways[0] = typed, func() *api.Error { return nil }
+		}
+	}
 	now, before, others, asked := field{}, start.Held, []string(nil), false
 	for i := 0; i < len(ways); i++ {
 		if err = ways[i](); err == nil && leave == tabbed && start.Input { // as a person does: some pages see no other way
 			err = v.Input(key("Tab", 0)...)
 		}
 		if err == nil {
-			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed)
+			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed, rest)
 		}
 		if start.Gone = now.Gone || now.Took; err == nil && start.Gone {
 			if note = "it went away when it was left"; now.Took {
@@ -195,9 +204,11 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			note = "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
 		}
 		if taken || err != nil {
+			start.Ended = now.Ended
 			return note, err
 		}
 		before = "" // what is left after it was deleted belongs to the field
+		delete(rest, "insert")
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
