@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -187,6 +188,12 @@ const codeFields = `<fieldset><legend>Code</legend><input aria-label="Digit 1" m
 	const read = () => all.map((x) => x.value).join(""); all.forEach((x, i) => x.oninput = () => { if (/\D/.test(x.value)) x.value = "";
 	if (x.value) all[i + 1]?.focus() })</script>`
 
+// stars returns what makes a slider a row of five stars, with what it does at a click.
+func stars(click string) string {
+	return `<script>n = 0; f.innerHTML = [1, 2, 3, 4, 5].map((n) => "<span style='display:inline-block;width:40px'>" + n + "</span>").join("");
+		f.onclick = (e) => { ` + click + ` }</script>`
+}
+
 // slider returns a slider with what it does on a key; n is its number, and set gives it another one.
 func slider(attributes, onkey string) string {
 	return `<div id=f role=slider tabindex=0 aria-label=Size style="width:200px;height:20px" ` + attributes + `></div><script>
@@ -227,6 +234,9 @@ func TestFillSliders(t *testing.T) {
 		{"between its steps", slider(to100, arrows), "Size", "42", now, "20", refusedValue},
 		{"not a number", slider(to100, arrows), "Size", "loud", now, "20", refusedValue},
 		{"without keys", slider(to100, ``), "Size", "50", now, "20", refusedValue},
+		{"stars without a number yet", slider("aria-valuemin=0 aria-valuemax=5", "") + stars(`set(+e.target.textContent)`), "Size", "3", now,
+			"3", `"on"`},
+		{"stars that nothing moves", slider("aria-valuemin=0 aria-valuemax=5", "") + stars(""), "Size", "3", now + `+""`, "null", refusedValue},
 		{"unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "200", now, "200", `"on"`},
 		{"between unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "300", now, "1",
 			"the nearest accepted values are 200 and 500"},
@@ -320,6 +330,11 @@ func TestSelectOptions(t *testing.T) {
 	const button = `<div id=f role=combobox tabindex=0 aria-label=Fruit aria-controls=list aria-expanded=false onclick="toggle(l.hidden)">Choose</div>`
 	const filter = `<input id=f role=combobox aria-label=Fruit aria-expanded=false aria-controls=list oninput="toggle(true);
 		window.list.innerHTML = f.value == 'Banana' ? '<div role=option>Banana</div>' : ''">`
+	const lists = `<input id=f readonly aria-label=Region aria-haspopup=listbox onclick="l.hidden = false"><div id=l hidden><ul role=menu id=a></ul>
+		<ul role=menu id=b></ul></div><script>let chosen = ""; const all = {North: ["Oslo", "Bergen"], South: ["Rome"]};
+		const fill = (ul, words, then) => { ul.replaceChildren(...words.map((word) => { const li = document.createElement("li");
+			li.role = "menuitem"; li.textContent = word; li.onclick = () => then(word); return li })) };
+		fill(a, Object.keys(all), (up) => fill(b, all[up], (word) => { chosen = f.value = up + " / " + word; l.hidden = true }))</script>`
 	for _, h := range []handled{
 		{"one of the browser", native, "Fruit", "Date", "f.value", "Date", `"on"`},
 		{"a disabled one", native, "Fruit", "Cherry", "f.value", "Apple", refusedValue},
@@ -327,6 +342,8 @@ func TestSelectOptions(t *testing.T) {
 		{"one too many", native, "Fruit", "Apple,Date", "f.value", "Apple", "not_accepted: combobox \"Fruit\" "},
 		{"a list of the page", widget(button, options), "Fruit", "Banana", "chosen.join() + l.hidden", "Bananatrue", `combobox \"Fruit\"`},
 		{"by its value", widget(button, options), "Fruit", "b", "chosen.join()", "Banana", `"on"`},
+		{"a path of lists that open each other", lists, "Region", "North / Oslo", "chosen", "North / Oslo", `"on"`},
+		{"a path that ends elsewhere", lists, "Region", "North / Rome", "chosen", "", `no option \"Rome\"`},
 		{"a disabled option of it", widget(button, options), "Fruit", "Cherry", "chosen.join()", "",
 			`it has option "Apple", option "Banana"`},
 		{"none of its options", widget(button, options), "Fruit", "Grape", "chosen.join()", "", "no_match: "},
@@ -373,6 +390,20 @@ func TestSelectOptions(t *testing.T) {
 		if _, err := c.raw(t, strings.TrimPrefix(step.Tool, "page."), string(step.Params)); err != nil ||
 			c.evaluate(t, "f.value") != `"Date"` {
 			t.Errorf("the step after a click on %s: %s", word, exit(err))
+		}
+	}
+}
+
+// TestClosedBranches looks for items in closed branches of trees: the error names the branch that has it, if it is there.
+func TestClosedBranches(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<ul role=tree><li role=treeitem aria-expanded=false>Fruits<ul role=group hidden><li role=treeitem>Apple</ul>
+		<li role=treeitem aria-expanded=false>Roots<ul role=group hidden></ul><li role=treeitem aria-expanded=true>Nuts</ul>`)
+	for word, branches := range map[string]string{"Apple": `treeitem "Fruits" REF`, "Leek": `treeitem "Fruits" REF, treeitem "Roots" REF`} {
+		_, err := run(t, c, Find, FindParams{Element: word})
+		got := regexp.MustCompile(` [a-z]{3}\d+\b`).ReplaceAllString(exit(err), " REF")
+		if !strings.HasPrefix(got, `no_match: nothing matches "`+word+`", which may be in a branch that is closed; nearest: `+branches) || strings.Contains(got, "Nuts") || word == "Apple" && strings.Contains(got, "Roots") {
+			t.Errorf("%s: %s", word, got)
 		}
 	}
 }

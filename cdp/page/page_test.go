@@ -715,6 +715,7 @@ b</pre></ol>`, "9. Nine\n   - In\n   - it\n\n10. Ten\n\n    ```\n    a\n    b\n 
 		{`<table><tr><td><tr><th>A<tr><td> <tr><td>x</table><pre> </pre>`, "| A |\n| --- |\n| x |"},
 		{`<table><tr><td>a<td>b<br>c</table>`, "|  |  |\n| --- | --- |\n| a | b c |"},
 		{`<table><tr><td><h2>Left</h2>x<td><table><tr><th>In</table></table>`, "## Left\n\nx\n\n| In |\n| --- |"},
+		{`<div contenteditable role=textbox><p>one <b>two</b><p>three</div><textarea>four</textarea>`, "one **two**\n\nthree\n\nfour"},
 		{`<div style="white-space:pre-wrap">one
 two</div>`, "one  \ntwo"},
 		{`<p># not heading<p>1. not list<p>2) nor this<p>- not item<p>&gt; no quote<p>---<p>` + "```",

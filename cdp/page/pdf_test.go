@@ -96,6 +96,10 @@ func TestPDF(t *testing.T) {
 		if isPDF := !strings.HasPrefix(path, "<"); strings.Contains(exit(err), "page.text reads it") != isPDF {
 			t.Errorf("find in %s: %s", path, exit(err))
 		}
+		sent, err := run(t, c, Requests, RequestsParams{All: true, Limit: 50})
+		if err != nil || strings.Contains(sent.Text, "chrome") {
+			t.Errorf("requests of %s: %s\n%s", path, exit(err), sent.Text)
+		}
 		shown, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: test.tokens})
 		check("snapshot", shown.Text, test.snapshot, shown.LeftOut, err)
 	}

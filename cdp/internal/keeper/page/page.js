@@ -651,8 +651,16 @@ function locate(locator) {
 				`nothing matches ${written(locator.in)}, which the parameter in names`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
-		...contentType(document) === "application/pdf" && {why: noElements},
+		...contentType(document) === "application/pdf" ? {why: noElements} : inBranches(locator),
 		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
+}
+
+// inBranches says which closed branches of trees may have what is not found: those with its text, or else all.
+const isShut = (el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false";
+function inBranches(locator) {
+	const shut = fitting(isShut), having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
+	return shut.length && {near: (having.length ? having : shut).slice(0, 3).map(describe),
+		why: `nothing matches ${written(locator)}, which may be in a branch that is closed`};
 }
 
 // written returns the words of a locator.
@@ -1333,7 +1341,7 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 			excluded(el) || !visible(el) && !children(el).length) return;
 		const kind = tag(el), own = attribute(el, "role"), up = parent(el);
 		const inside = () => {
-			for (const node of shownChildren(el)) {
+			for (const node of editable(el) ? children(el) : shownChildren(el)) {
 				if (isElement(node)) write(node, depth + 1);
 				else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node), el);
 			}
@@ -2220,9 +2228,10 @@ const body = (el) => boxOf(el).width > 9 && boxOf(el).x >= 0 || !parent(el) ? el
 // options or showed one of these texts before, what its control showed, and the option that was found for each text.
 let offer = {words: [], before: [], shows: "", found: new Map()};
 
-function offering(el, words) {
+function offering(el, words, again) {
+	const {before} = offer;
 	offer = {words, before: [], shows: showsNow(el), found: new Map()};
-	offer.before = shownOptions().map((x) => ({el: x, spot: spotOf(x)}));
+	offer.before = again ? before : shownOptions().map((x) => ({el: x, spot: spotOf(x)}));
 	return {};
 }
 

@@ -39,7 +39,31 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return start.choose(v, p.Options)
+	e, err := start.choose(v, p.Options)
+	if path := strings.Split(p.Options[0], " / "); err != nil && err.Exit == "no_match" && len(p.Options) == 1 && len(path) > 1 {
+		return start.choosePath(v, path)
+	}
+	return e, err
+}
+
+// choosePath chooses an option in lists that open each other, as those of a cascader do.
+func (start *begun) choosePath(v *page.Visit, path []string) (e *Effects, err *api.Error) {
+	err = v.Script(start.in, nil, "offering", start.Ref, path, true)
+	for i := 0; i < len(path) && err == nil; i++ {
+		var o listed
+		if o, err = start.find(v, path[i]); err == nil {
+			e, _, err = pressAt(v, o.Ref, how{Covered: no})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var now listed
+	err, e.On = v.Script(start.in, &now, "taken", start.Ref, 0), start.Element.String()
+	if last := path[len(path)-1]; err == nil && !strings.Contains(now.Shows, last) {
+		return nil, start.notKept(last, now.Shows)
+	}
+	return e, nil
 }
 
 // choose chooses options in a list, which has no others chosen afterwards, as far as a click can take them away.

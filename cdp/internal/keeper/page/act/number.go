@@ -57,7 +57,7 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	if taken || err != nil {
 		return err
 	}
-	if len(all) == 1 && between == nil && start.Role == "slider" && start.Held != "" {
+	if len(all) == 1 && between == nil && start.Role == "slider" {
 		if taken, err = start.setByPointer(v, all[0].want); taken || err != nil {
 			return err
 		}
@@ -70,6 +70,10 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	back, _, err := setAll(v, start.in, all)
 	if err != nil {
 		return err
+	}
+	var now field
+	if len(all) == 1 && v.Script(start.in, &now, "held", start.Ref, stays, true) == nil {
+		back = back && now.Held == start.Held
 	}
 	err = start.refused(value, "")
 	if len(between) > 0 && len(all) == 1 {

@@ -136,12 +136,16 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 		_ = json.Unmarshal(e.Params, &p)
 		key := e.Target + " " + p.RequestID
 		x := open[key]
+		document := p.Type == "Document" && p.FrameID == v.Page.ID
+		if strings.HasPrefix(p.Request.URL, "chrome") && !document { // what its viewer of PDFs loads
+			continue
+		}
 		if e.Method == "Network.requestWillBeSent" {
 			if x != nil && p.Redirect != nil {
 				x.answer, x.head, x.ended, x.over = *p.Redirect, p.Redirect.Length, p.Timestamp, true
 			}
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
-				began: p.Timestamp, wall: p.WallTime, frame: p.FrameID, document: p.Type == "Document" && p.FrameID == v.Page.ID}
+				began: p.Timestamp, wall: p.WallTime, frame: p.FrameID, document: document}
 			open[key], found = x, append(found, x)
 			if !strings.Contains(p.RequestID, ".") { // a document or a worker's script ends in a target of its own
 				open[p.RequestID] = x
