@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6023, // what the plugin page uses of it; attaching; certificates
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9485, // names of downloads; origins, whose rules hold for every request; how a drag rests
-	"cdp/internal/keeper/page": 6675, // fields that are left; lists, drags looked at again; maps; PDFs; marks
+	"cdp/internal/keeper":      9478, // names of downloads; origins, whose rules hold for every request; how a drag rests
+	"cdp/internal/keeper/page": 6753, // fields that are left; lists, drags looked at again; maps; PDFs; marks; days; paths
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13135, // subjects; addresses; imports; signals of servers; texts in files

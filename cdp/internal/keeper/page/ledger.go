@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // Caused is what happened besides a change of the page.
@@ -168,9 +167,10 @@ func (a *Activity) Read(v *Visit) {
 			reason := v.Keeper.Owners.Reason(v.owner, e.URL, p.ErrorText)
 			p.Canceled, p.ErrorText = p.Canceled && reason == p.ErrorText, reason
 		}
+		isOurs, isOther := relation(v, e.Target)
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !v.isTarget(e.Target, v.isOther),
-			e.Method == ChooserOpened && v.isTarget(e.Target, v.isOurs):
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther,
+			e.Method == ChooserOpened && isOurs:
 			a.note(e.Method, e.URL, &p)
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
 			a.over(p.RequestID) // the document of a frame in a process of its own
@@ -178,22 +178,17 @@ func (a *Activity) Read(v *Visit) {
 	}
 }
 
-// isTarget reports whether a target is known, and is what is asked of it.
-func (v *Visit) isTarget(id string, is func(*target.Target) bool) bool {
+// relation reports whether a target is the page or a frame of it that has a process of its own, and whether it is a
+// page that this one has not opened. A page that was opened for a download is gone once that has begun.
+func relation(v *Visit, id string) (isOurs, isOther bool) {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	t := v.Keeper.Tracker.ByID[id]
-	return t != nil && is(t)
+	if t == nil {
+		return false, false
+	}
+	return t.Within(v.Page), t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
 }
-
-// isOther reports whether a target is a page that this one has not opened. A page that was opened for a download is
-// gone once that has begun.
-func (v *Visit) isOther(t *target.Target) bool {
-	return t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
-}
-
-// isOurs reports whether a target is the page, or a frame of it that has a process of its own.
-func (v *Visit) isOurs(t *target.Target) bool { return t.Within(v.Page) }
 
 func (a *Activity) over(request string) {
 	delete(a.Pending, request)

@@ -453,7 +453,10 @@ const historyLimit = 4000
 // History returns the newest records of the page and its frames, the oldest first.
 func History(v *Visit, methods ...string) []event.Recorded {
 	records, _ := v.Records(0, methods...)
-	records = slices.DeleteFunc(records, func(r event.Recorded) bool { return !v.isTarget(r.Target, v.isOurs) })
+	records = slices.DeleteFunc(records, func(r event.Recorded) bool {
+		isOurs, _ := relation(v, r.Target)
+		return !isOurs
+	})
 	return records[max(0, len(records)-historyLimit):]
 }
 

@@ -656,11 +656,10 @@ function locate(locator) {
 }
 
 // inBranches says which closed branches of trees may have what is not found: those with its text, or else all.
-const isShut = (el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false";
 function inBranches(locator) {
-	const shut = fitting(isShut), having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
+	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false"), having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
 	return shut.length && {near: (having.length ? having : shut).slice(0, 3).map(describe),
-		why: `nothing matches ${written(locator)}, which may be in a branch that is closed`};
+		why: `nothing matches ${written(locator)}, which may be in a closed branch`};
 }
 
 // written returns the words of a locator.
@@ -2102,7 +2101,7 @@ function calendarNow() {
 		const all = cells.map((x) => [Number(textContent(x)), outward(x).slice(0, 3).map((up) =>
 			[style(up).backgroundColor, attribute(up, "class"), attribute(up, "aria-selected")]).join().replace(/\d/g, "")]);
 		const first = all.findIndex(([day]) => day === 1), after = all.findIndex(([day], i) => i > first && day === 1);
-		const month = all.slice(Math.max(first, 0), after < 0 ? undefined : after);
+		const month = all.slice(first, after < 0 ? undefined : after);
 		return {month: `${at[1]} ${at[2]}`, ...month.length > 27 && {days: month.filter(([, look]) =>
 			month.filter(([, other]) => other === look).length === 1).map(([day]) => day)}};
 	}
@@ -2319,7 +2318,7 @@ function taken(el, timeout) {
 			const behind = native ? optionsOf(native, word) : [], known = marks(word), at = named(word);
 			if (behind.some((o) => o.selected) || known.includes("true") ||
 				!at.some(inMany) && [word, ...at.map(name)].some((text) => text && says(shows, text))) return false;
-			return behind.length > 0 || known.includes("false") || role(el) === "combobox" && shows === before && shows !== "";
+			return behind.length > 0 || known.includes("false") || at.some((x) => matches(x, "[aria-haspopup=true]")) || role(el) === "combobox" && shows === before && shows !== "";
 		};
 		const missing = words.filter(isMissing);
 		// One that only marks what is highlighted has no two that are marked.

@@ -170,36 +170,39 @@ func dragMouse(
 			*d = aim(*d)
 		}
 	}
-	over := func() *api.Error { return mouse(ctx, moved, 1, 1) }
 	if data = interceptedDrag(e, ctx, page); data != nil {
-		over = func() *api.Error { return drop(ctx, input.DispatchDragEventTypeDragOver, 1) }
-		way := []dropStep{{input.DispatchDragEventTypeDragEnter, 1}}
-		if d.Hold > 0 {
-			way = []dropStep{{input.DispatchDragEventTypeDragEnter, 0.5}, {input.DispatchDragEventTypeDragOver, 0.5}, way[0]}
-		}
-		for _, step := range way {
-			if err := drop(ctx, step.kind, step.part); err != nil {
-				return true, err
-			}
-		}
+		err = dropData(ctx, d.Hold, drop)
+	} else {
+		over := func() *api.Error { return mouse(ctx, moved, 1, 1) }
+		err = cmp.Or(over(), rest(ctx, d.Hold, over)) // some pages look again when they have moved an item
 	}
-	// Some pages look again when they have moved an item.
-	if err := cmp.Or(over(), rest(ctx, d.Hold, over)); err != nil {
+	if err != nil {
 		return data != nil, err
-	}
-	if data != nil {
-		if err := drop(ctx, input.DispatchDragEventTypeDrop, 1); err != nil {
-			return true, err
-		}
 	}
 	isHeld = false
 	return data != nil, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 }
 
-// dropStep is an event on the way of what the browser drags.
-type dropStep struct {
-	kind input.DispatchDragEventType
-	part float64 // of the way
+// dropData moves what the browser drags over a page and drops it, by events that are sent for a part of the way.
+func dropData(
+	ctx context.Context, hold float64, send func(context.Context, input.DispatchDragEventType, float64) *api.Error,
+) *api.Error {
+	over := func() *api.Error { return send(ctx, input.DispatchDragEventTypeDragOver, 1) }
+	for _, part := range []float64{0.5, 1} {
+		if part < 1 && hold == 0 {
+			continue
+		}
+		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
+			input.DispatchDragEventTypeDragOver} {
+			if err := send(ctx, kind, part); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rest(ctx, hold, over); err != nil {
+		return err
+	}
+	return send(ctx, input.DispatchDragEventTypeDrop, 1)
 }
 
 // rest repeats an event for some milliseconds, as the mouse does where it is held.

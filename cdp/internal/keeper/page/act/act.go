@@ -375,7 +375,8 @@ func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 		}
 		step := func() (moved bool) {
 			from := now
-			for turn := 0; turn < 2 && err == nil && now == from; turn++ { // some lists miss the first while they measure themselves
+			// Some lists miss the first key while they measure themselves.
+			for turn := 0; turn < 2 && err == nil && now == from; turn++ {
 				if err = sendKeys(v, key(arrow, modifiers)); err == nil {
 					err = v.Script(start.in, &now, "spot", start.Ref, from)
 				}

@@ -40,7 +40,8 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 		return nil, err
 	}
 	e, err := start.choose(v, p.Options)
-	if path := strings.Split(p.Options[0], " / "); err != nil && err.Exit == "no_match" && len(p.Options) == 1 && len(path) > 1 {
+	path := strings.Split(p.Options[0], " / ")
+	if err != nil && err.Exit == "no_match" && len(p.Options) == 1 && len(path) > 1 {
 		return start.choosePath(v, path)
 	}
 	return e, err
@@ -145,6 +146,9 @@ func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 // notKept returns the error of a list that does not have an option that was chosen.
 func (start *begun) notKept(option, shows string) *api.Error {
 	why := "it did not keep " + page.Quote(page.Clip(option, 40)) + ", and shows " + page.Quote(page.Clip(shows, 80))
+	if shows == "" { // as the list of a cascader
+		why += "; if it opened a further list, the option is " + page.Quote(page.Clip(option, 40)+" / ..")
+	}
 	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why}).Exit("")
 }
 

@@ -56,16 +56,7 @@ func pace(v *page.Visit) (afterEffect, unchanged int) {
 type begun struct {
 	page.Element
 	X, Y float64
-	To   struct {
-		page.Element
-		X, Y, Width, Height float64
-		Spot                spot
-		Far                 bool // it is in the view only when the element is not
-	} // of a drag
-	Spot  spot   // of a drag
-	Steps int    // of a drag: how many items of a list it goes on
-	Sorts bool   // of a drag: these are items that one can sort
-	Keys  string // of a drag: what the element says of keys
+	way
 	field
 	Checked                 bool
 	Hovers                  bool   // what the pointer is over counts for it, before it is clicked
@@ -78,6 +69,29 @@ type begun struct {
 	seq                     int64
 	verb                    string
 	expected                bool // that nothing changes but the element
+}
+
+// way is that of a drag.
+type way struct {
+	Spot spot // where the element is
+	To   struct {
+		page.Element
+		X, Y, Width, Height float64
+		Spot                spot
+		Far                 bool // it is in the view only when the element is not
+	}
+	Steps int    // how many items it goes on
+	Sorts bool   // they are items of a list that one can sort
+	Keys  string // what the element says of keys
+}
+
+// end ends the act in page.js, if it has not ended.
+func (start *begun) end(v *page.Visit, in page.Frame, rest page.Object) (now ended, err *api.Error) {
+	if start.Ended != nil {
+		now, start.Ended = *start.Ended, nil
+		return now, nil
+	}
+	return now, v.Script(in, &now, "end", rest)
 }
 
 // lastSeq returns the number of the newest event of the page's session.
@@ -105,11 +119,9 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		defer hasten(v, in, start.seq)()
 	}
 	for turn := 0; err == nil; turn++ {
-		now := ended{}
+		var now ended
 		rest["timeout"] = max(min(time.Until(until), quietTime).Milliseconds(), 50)
-		if start.Ended != nil {
-			now, start.Ended = *start.Ended, nil
-		} else if err = v.Script(in, &now, "end", rest); err != nil {
+		if now, err = start.end(v, in, rest); err != nil {
 			if !v.CanRetry(in, err) || time.Now().After(until) {
 				break
 			}
@@ -118,8 +130,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		}
 		now.Now = cmp.Or(now.Now, last.Now)
 		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
-		now.Around = now.Around || last.Around
-		now.Changed = now.Changed || last.Changed || now.Document != start.Document
+		now.Around, now.Changed = now.Around || last.Around, now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil
 		}

@@ -27,7 +27,6 @@ type field struct {
 	Held, Would              string      // what it holds, and what the browser would make of the value
 	Calendars                bool        // the page has what may be a calendar
 	Ended                    *ended      // what came of the act, if it is over
-	Comes, Shown             bool        // its calendar may come with the focus; it shows the date, if it has come
 	Month                    string      // that its calendar shows, as in: March 2026
 	Takes                    [][2]string // what its attributes say of values
 }
@@ -173,9 +172,9 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
 	}
 	var rest page.Object
-	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed { // in a call, as far as the page has the focus
+	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed {
 		rest = page.Object{"quiet": 0, "still": 0}
-		if leave == andBack && start.Focused && value != "" && !strings.ContainsAny(typed, "\r\n") {
+		if start.inserts(leave, typed) {
 			rest["insert"], ways[0] = typed, func() *api.Error { return nil }
 		}
 	}
@@ -188,24 +187,16 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed, rest)
 		}
 		if start.Gone = now.Gone || now.Took; err == nil && start.Gone {
-			if note = "it went away when it was left"; now.Took {
-				note = "the page took the text when the field was left, and shows it beside it"
-			}
-			return note, nil
+			return now.left(stay), nil
 		}
 		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) &&
 			(start.Input || i == 0 || alike(now.Held, typed))
 		if taken && leave == tabbed {
 			taken, err = start.inCalendar(v, value)
 		}
-		if taken && now.Tags && !stay && typed != "" {
-			note = "it holds a text, which is not a tag yet: page.press Enter makes it one"
-		} else if taken && now.Stayed {
-			note = "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
-		}
 		if taken || err != nil {
 			start.Ended = now.Ended
-			return note, err
+			return cmp.Or(now.left(stay || typed == ""), note), err
 		}
 		before = "" // what is left after it was deleted belongs to the field
 		delete(rest, "insert")
@@ -225,6 +216,26 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	return "", start.restore(v, leave, value, now.Held)
 }
 
+// inserts reports whether a text can be inserted by page.js itself, as by a keyboard: the page has the focus then.
+func (start *begun) inserts(leave leaving, text string) bool {
+	return leave == andBack && start.Focused && text != "" && !strings.ContainsAny(text, "\r\n")
+}
+
+// left says what a field that was filled has become when it was left. Submitted tells that nothing is left to do.
+func (now field) left(submitted bool) string {
+	switch {
+	case now.Took:
+		return "the page took the text when the field was left, and shows it beside it"
+	case now.Gone:
+		return "it went away when it was left"
+	case now.Tags && !submitted:
+		return "it holds a text, which is not a tag yet: page.press Enter makes it one"
+	case now.Stayed:
+		return "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
+	}
+	return ""
+}
+
 // inCalendar reports whether the calendar that a field shows while it has the focus, if it does, shows a date: some
 // pages keep a text that they cannot read, or do not read.
 func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *api.Error) {
@@ -235,7 +246,10 @@ func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *ap
 	if len(wanted) == 0 {
 		return true, nil
 	}
-	var now field
+	var now struct {
+		Comes, Shown bool // it may come with the focus; it shows the date, if it has come
+		Month        string
+	}
 	if err = v.Script(start.in, &now, "callCalendar", start.Ref); err != nil || !now.Comes {
 		return true, err
 	}
