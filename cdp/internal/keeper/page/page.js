@@ -655,11 +655,13 @@ function locate(locator) {
 		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
 
-// inBranches says which closed branches of trees may have what is not found: those with its text, or else all.
+// inBranches says which closed branches of trees may have what is not found: those with its text or, if nothing else is
+// near, all.
 function inBranches(locator) {
-	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false"), having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
-	return shut.length && {near: (having.length ? having : shut).slice(0, 3).map(describe),
-		why: `nothing matches ${written(locator)}, which may be in a closed branch`};
+	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false");
+	const having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
+	return (having.length || shut.length && !nearest(locator).length) && {near: (having.length ? having : shut).slice(0, 3)
+		.map(describe), why: `nothing matches ${written(locator)}, which may be in a closed branch`};
 }
 
 // written returns the words of a locator.
@@ -2022,8 +2024,8 @@ function focus(el, all = true) {
 
 // besideField is the text around a field before it was filled. tagWords are in the classes of fields that make tags.
 let besideField = "";
-const textAround = (el) => clean(textIn(outward(el)[3] || rootElement())), tagWords = /tags?input|tagify|(tag|chip|pill)s?\b/i;
-const makesTags = (el) => outward(el).slice(0, 4).some((up) => tagWords.test(attribute(up, "class")));
+const textAround = (el) => textContent(outward(el)[3] || rootElement()), tagWords = /(tag|pill)s?-?input|tagify|(tag|chip)s?\b/i;
+const makesTags = (el) => outward(el).slice(0, 3).some((up) => tagWords.test(attribute(up, "class")));
 
 function focusOn(el) {
 	focus(el);
