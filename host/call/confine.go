@@ -128,23 +128,23 @@ func (a *authorization) resolveNew(d host.Decision, name string, anything bool) 
 // folder must be writable; symbolic links are followed only inside it. A client may name a folder only to save a file.
 func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (root, file string, err error) {
 	folders, plugin := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin()
-	var roots []string
-	if !plugin && a.call.Principal.Roots != nil {
-		roots = slices.DeleteFunc(a.call.Principal.Roots(), func(root string) bool {
-			return a.host.cfg.Own.Check(root, false) != nil
-		})
+	roots, relative := a.rootsOf(), ""
+	if !plugin && filepath.IsLocal(name) {
+		relative = "; a relative name requires a root of the client, and there is none"
 		name = inRoots(roots, name)
 	}
 	if path.Clean(name) != name || !path.IsAbs(name) {
-		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", a.params.Tool,
-			manifest.CleanLine(name))
+		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form%s", a.params.Tool,
+			manifest.CleanLine(name), relative)
 	}
+	byRoots := !plugin && d.Files == nil && !saves
 	if !plugin {
 		folders = nil
-		if d.Files != nil || saves {
-			roots = d.Files
+		counting := d.Files
+		if byRoots {
+			counting = roots
 		}
-		for _, folder := range roots {
+		for _, folder := range counting {
 			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
 		}
 	}
@@ -152,7 +152,7 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 		if plugin {
 			return a.denyPluginFile(name, mode)
 		}
-		return a.denyClientFile(name, mode, saves)
+		return a.denyClientFile(d, name, mode, saves)
 	}
 	mode := modes[saves]
 	for _, pathOf := range []func(host.FSGrant) string{
@@ -173,9 +173,9 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", a.params.Tool, manifest.CleanLine(name))
 			}
 			info, err := os.Stat(source)
-			own, folder := a.host.cfg.Own, filepath.Dir(source)
-			if saves {
-				folder = source
+			own, reached := a.host.cfg.Own, filepath.Dir(source)
+			if saves || byRoots {
+				reached = source
 			}
 			isOwn := err == nil && own.Guard().Denies(info)
 			switch _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); {
@@ -185,7 +185,10 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 			case !within:
 				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that was "+
 					"granted: it is a link out of it; name the file that it leads to")
-			case isOwn || own.Check(folder, saves) != nil:
+			case byRoots && own.Check(reached, false) != nil:
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is in a folder whose files nobody can "+
+					"name: one of Parley or of a pseudo file system; name another file")
+			case isOwn || own.Check(reached, saves) != nil:
 				return "", "", refused(mode)
 			}
 			if err == nil && info.Mode().IsRegular() && !saves || err == nil && info.IsDir() && g.Mode == "rw" {
@@ -200,9 +203,19 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	return "", "", refused(mode)
 }
 
+// rootsOf returns the roots of the client that count: "/" says nothing of what a client works in.
+func (a *authorization) rootsOf() []string {
+	if a.call.Principal.Roots == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(a.call.Principal.Roots().Folders), isFileSystem)
+}
+
+func isFileSystem(folder string) bool { return filepath.Dir(folder) == folder }
+
 // inRoots returns the path of a file that a client names relative to its roots: in the first that has it.
 func inRoots(roots []string, name string) string {
-	if len(roots) == 0 || !filepath.IsLocal(name) {
+	if len(roots) == 0 {
 		return name
 	}
 	has := slices.IndexFunc(roots, func(root string) bool {
@@ -217,26 +230,68 @@ var modes = map[bool]string{false: "ro", true: "rw"}
 
 // denyClientFile returns the error of a client that may not name a file, or a folder to save to. It says what the
 // operator can do about it.
-func (a *authorization) denyClientFile(name, mode string, saves bool) error {
-	client, folder, what, roots := host.Printable(a.call.Principal.Name), path.Dir(name), "a file in", ""
-	switch {
-	case saves:
+func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves bool) error {
+	client, folder, what := host.Printable(a.call.Principal.Name), path.Dir(name), "a file in"
+	if saves {
 		folder, what = name, "in"
-	case a.call.Principal.Roots != nil:
-		roots = ", nor in a root of the client"
 	}
+	roots, asRoot := a.explainRoots(d, name, saves)
 	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not %s a folder that the policy lists under files for %s%s",
 		host.Printable(name), what, client, roots))
 	switch err := a.host.cfg.Own.Check(folder, saves); {
 	case mode == "rw" && !saves:
 		e.Message += "; clients can name files, not folders"
-	case err != nil:
-		e.Message += "; the policy cannot list its folder" // the reason names folders of the user
+	case err != nil: // the reason names folders of the user
+		e.Message += "; the policy cannot list its folder, because that is /, in a pseudo file system, or around or in a " +
+			"folder of Parley"
 	default:
 		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
 			host.Printable(folder), client)
+		counting := d.Files
+		if counting == nil {
+			counting = slices.DeleteFunc(a.rootsOf(), func(root string) bool { return a.host.cfg.Own.Check(root, false) != nil })
+		}
+		if len(counting) > 0 {
+			e.Message += fmt.Sprintf(`; that list replaces what counts now, so it needs these, too: "%s"`,
+				manifest.Clip(manifest.CleanLine(strings.Join(counting, `", "`)), 200))
+		}
 	}
+	e.Message += asRoot
 	return e
+}
+
+// explainRoots says why the roots of a client give no right to a file or folder, and how one would; "" for a client
+// that has no roots.
+func (a *authorization) explainRoots(d host.Decision, name string, saves bool) (why, asRoot string) {
+	if a.call.Principal.Roots == nil {
+		return "", ""
+	}
+	roots, kind := a.call.Principal.Roots(), "the server's working folder"
+	if roots.Listed {
+		kind = "a root of the client"
+	}
+	isWithin := slices.ContainsFunc(a.rootsOf(), func(root string) bool {
+		_, within := relativeTo(name, filepath.ToSlash(root))
+		return within
+	})
+	switch {
+	case isWithin && saves:
+		return "; it is in " + kind + ", whose files can only be read", ""
+	case isWithin && d.Files != nil:
+		return "; it is in " + kind + ", but where the policy has files for a client, only what it lists counts", ""
+	case saves || d.Files != nil:
+		return "", ""
+	case len(roots.Folders) == 0:
+		why = ", and the client lists no roots"
+	case slices.ContainsFunc(roots.Folders, isFileSystem):
+		why = ", nor in " + kind + " (/ does not count)"
+	default:
+		why = ", nor in " + kind
+	}
+	if roots.Listed {
+		asRoot = "; or the client can list the folder among its roots"
+	}
+	return why, asRoot
 }
 
 // denyPluginFile returns the error of a plugin that may not name a file or, with the mode "rw", a folder.

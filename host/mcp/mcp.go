@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -318,7 +320,7 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	default:
 		stateless := frame.IsStateless(r)
-		p.Roots = sync.OnceValue(func() []string { return rootsOf(r.Session, stateless) })
+		p.Roots = sync.OnceValue(func() host.Roots { return rootsOf(r.Session, stateless) })
 	}
 	return p
 }
@@ -326,23 +328,33 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 // rootsTime is how long a client may take to list its roots.
 const rootsTime = 5 * time.Second
 
-// rootsOf returns the folders that a client on this machine works in: its roots or, if it has none or cannot be asked
-// for them in its revision, the working folder. They are asked for in each request, because they change.
-func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string) {
-	init := client.InitializeParams()
+// rootsOf returns the folders that a client on this machine works in: the roots that it lists or, if it knows no roots
+// or cannot be asked for them in its revision, the working folder. They are asked for in each request, because they
+// change. A client that lists none, or does not respond, works in no folder.
+func rootsOf(client *sdk.ServerSession, stateless bool) host.Roots {
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
-	if stateless || init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
-		if folder, err := os.Getwd(); err == nil {
-			folders = append(folders, folder)
+	if init := client.InitializeParams(); !stateless && init != nil && init.Capabilities != nil &&
+		init.Capabilities.RootsV2 != nil {
+		folders, err := listRoots(client)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeMethodNotFound {
+			return host.Roots{Folders: folders, Listed: true}
 		}
-		return folders
 	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return host.Roots{}
+	}
+	return host.Roots{Folders: []string{folder}}
+}
+
+// listRoots asks a client for its roots that are folders of this machine.
+func listRoots(client *sdk.ServerSession) (folders []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rootsTime)
 	defer cancel()
 	//lint:ignore SA1019 as above
 	listed, err := client.ListRoots(ctx, nil)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, root := range listed.Roots {
 		u, err := url.Parse(root.URI)
@@ -350,7 +362,7 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string) {
 			folders = append(folders, path.Clean(u.Path))
 		}
 	}
-	return folders
+	return folders, nil
 }
 
 // originOf returns how a request came.

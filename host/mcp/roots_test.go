@@ -16,16 +16,19 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
 )
 
-// TestRoots names files as a client on stdio: it may name those in its roots, or in the working folder if it has no
+// TestRoots names files as a client on stdio: it may name those in its roots, or in the working folder if it knows no
 // roots, unless the policy lists folders. A name may be relative to them. Roots are asked for again when they change.
+// What Parley keeps in a root is out of reach, and each refusal has its true reason and says how to allow the file.
 func TestRoots(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"one/a.txt", "two/b.txt", "listed/c.txt", "work/d.txt"} {
+	for _, path := range []string{"one/a.txt", "two/b.txt", "listed/c.txt", "work/d.txt", "two/parley/policy.toml", "two/sub/e.txt",
+		"one/sub/x.txt"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,8 @@ func TestRoots(t *testing.T) {
 	f.handlers = map[string]handler{"send": func(_ context.Context, r *host.Request) (*host.Result, error) {
 		return &host.Result{Data: r.Params}, nil
 	}}
-	s, err := newServer(mcp.Minimal, hostcall.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+	own := &protect.Files{Folders: []protect.Folder{{Name: "config", Path: filepath.Join(dir, "two/parley")}}}
+	s, err := newServer(mcp.Minimal, hostcall.Config{Own: own, Policy: policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Files: files}, nil
 	})}, nil, f)
 	if err != nil {
@@ -82,27 +86,41 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	const denied, relative = ", nor in a root of the client", "not an absolute path"
+	const denied, relative, counts = ", nor in a root of the client", "a relative name requires a root of the client",
+		"but where the policy has files for a client, only what it lists counts"
 	in := func(path string) string { return filepath.Join(dir, path) }
 	check(plain, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("work/d.txt"), `{"file":"/work/d.txt"}`)
 	check(stateless, "d.txt", `{"file":"/work/d.txt"}`)
-	check(plain, in("one/a.txt"), denied)
-	check(plain, "../one/a.txt", relative)
+	check(plain, in("one/a.txt"), `, nor in the server's working folder; nothing was run; the operator can add \"/one\" to files in `+
+		`[callers.\"mcp:c\"] of policy.toml; that list replaces what counts now, so it needs these, too: \"/work\"`)
+	check(plain, "../one/a.txt", "not an absolute path")
 	check(plain, "none.txt", "does not exist")
-	check(session, "d.txt", relative) // no root yet
-	check(session, in("work/d.txt"), `the operator can add \"/work\" to files in [callers.\"mcp:c\"]`)
-	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://localhost" + in("two")},
-		&sdk.Root{URI: "https://a.test/"}, &sdk.Root{URI: "file:///"})
+	check(session, "d.txt", relative) // it lists no root yet
+	check(session, in("work/d.txt"), `and the client lists no roots; nothing was run; the operator can add \"/work\" to files in `+
+		`[callers.\"mcp:c\"] of policy.toml; or the client can list the folder among its roots`)
+	rooted.AddRoots(&sdk.Root{URI: "file:///"}, &sdk.Root{URI: "https://a.test/"})
+	check(session, "d.txt", relative)
+	check(session, in("work/d.txt"), denied+" (/ does not count)")
+	rooted.RemoveRoots("file:///")
+	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://localhost" + in("two")})
 	check(session, "a.txt", `{"file":"/one/a.txt"}`)
 	check(session, "b.txt", `{"file":"/two/b.txt"}`)
 	check(session, in("two/b.txt"), `{"file":"/two/b.txt"}`)
+	check(session, "sub/e.txt", `{"file":"/two/sub/e.txt"}`)
+	check(session, "parley/policy.toml", "/two/parley/policy.toml is in a folder whose files nobody can name")
 	check(session, in("work/d.txt"), denied)
 	rooted.RemoveRoots("file://localhost" + in("two"))
 	check(session, in("two/b.txt"), denied)
-	files = []string{in("listed")} // what the policy lists is all
+	check(session, in("two/b.txt"), "the policy cannot list its folder, because that is /, in a pseudo file system, or "+
+		"around or in a folder of Parley; or the client can list the folder among its roots")
+	files = []string{in("listed"), in("one/sub")} // what the policy lists is all
 	check(session, in("listed/c.txt"), `{"file":"/listed/c.txt"}`)
-	check(session, "a.txt", denied)
+	check(session, "sub/x.txt", `{"file":"/one/sub/x.txt"}`)
+	check(session, "a.txt", "it is in a root of the client, "+counts+`; nothing was run; the operator can add \"/one\" to files in `+
+		`[callers.\"mcp:c\"] of policy.toml; that list replaces what counts now, so it needs these, too: \"/listed\", `)
+	check(plain, "d.txt", "it is in the server's working folder, "+counts)
+	check(session, in("work/d.txt"), "under files for mcp:c; nothing was run; the operator can add")
 	files = []string{}
-	check(plain, "d.txt", denied)
+	check(plain, "d.txt", counts)
 }
