@@ -173,9 +173,9 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", a.params.Tool, manifest.CleanLine(name))
 			}
 			info, err := os.Stat(source)
-			own, reached := a.host.cfg.Own, filepath.Dir(source)
-			if saves || byRoots {
-				reached = source
+			own, folder := a.host.cfg.Own, filepath.Dir(source)
+			if saves {
+				folder = source
 			}
 			isOwn := err == nil && own.Guard().Denies(info)
 			switch _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); {
@@ -185,10 +185,10 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 			case !within:
 				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that was "+
 					"granted: it is a link out of it; name the file that it leads to")
-			case byRoots && own.Check(reached, false) != nil:
+			case byRoots && err == nil && !info.IsDir() && own.Check(source, false) != nil:
 				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is in a folder whose files nobody can "+
 					"name: one of Parley or of a pseudo file system; name another file")
-			case isOwn || own.Check(reached, saves) != nil:
+			case isOwn || !byRoots && own.Check(folder, saves) != nil:
 				return "", "", refused(mode)
 			}
 			if err == nil && info.Mode().IsRegular() && !saves || err == nil && info.IsDir() && g.Mode == "rw" {

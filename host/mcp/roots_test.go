@@ -16,18 +16,17 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
-	"github.com/parley-tools/parley/host/protect"
 )
 
 // TestRoots names files as a client on stdio: it may name those in its roots, or in the working folder if it knows no
 // roots, unless the policy lists folders. A name may be relative to them. Roots are asked for again when they change.
-// What Parley keeps in a root is out of reach, and each refusal has its true reason and says how to allow the file.
+// Each refusal has its true reason and says how to allow the file.
 func TestRoots(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"one/a.txt", "two/b.txt", "listed/c.txt", "work/d.txt", "two/parley/policy.toml", "two/sub/e.txt",
+	for _, path := range []string{"one/a.txt", "two/b.txt", "listed/c.txt", "work/d.txt", "two/sub/e.txt",
 		"one/sub/x.txt"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700); err != nil {
 			t.Fatal(err)
@@ -47,8 +46,7 @@ func TestRoots(t *testing.T) {
 	f.handlers = map[string]handler{"send": func(_ context.Context, r *host.Request) (*host.Result, error) {
 		return &host.Result{Data: r.Params}, nil
 	}}
-	own := &protect.Files{Folders: []protect.Folder{{Name: "config", Path: filepath.Join(dir, "two/parley")}}}
-	s, err := newServer(mcp.Minimal, hostcall.Config{Own: own, Policy: policy(func(host.Ask) (host.Decision, error) {
+	s, err := newServer(mcp.Minimal, hostcall.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Files: files}, nil
 	})}, nil, f)
 	if err != nil {
@@ -108,12 +106,9 @@ func TestRoots(t *testing.T) {
 	check(session, "b.txt", `{"file":"/two/b.txt"}`)
 	check(session, in("two/b.txt"), `{"file":"/two/b.txt"}`)
 	check(session, "sub/e.txt", `{"file":"/two/sub/e.txt"}`)
-	check(session, "parley/policy.toml", "/two/parley/policy.toml is in a folder whose files nobody can name")
 	check(session, in("work/d.txt"), denied)
 	rooted.RemoveRoots("file://localhost" + in("two"))
 	check(session, in("two/b.txt"), denied)
-	check(session, in("two/b.txt"), "the policy cannot list its folder, because that is /, in a pseudo file system, or "+
-		"around or in a folder of Parley; or the client can list the folder among its roots")
 	files = []string{in("listed"), in("one/sub")} // what the policy lists is all
 	check(session, in("listed/c.txt"), `{"file":"/listed/c.txt"}`)
 	check(session, "sub/x.txt", `{"file":"/one/sub/x.txt"}`)
