@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,6 +126,12 @@ var (
 
 // start connects to the keeper of a browser, which it starts if there is none.
 func (b *browsers) start(ctx context.Context, name string, q openParams) (*keeper.Client, []string, error) {
+	if q.Attach != "" { // the keeper has another working folder
+		var err error
+		if q.Attach, _, err = browser.Endpoint(q.Attach); err != nil {
+			return nil, nil, host.Errorf(host.InvalidArgs, "%v", err)
+		}
+	}
 	plain := q.Attach == "" && q.UserDataDir == "" && q.Chrome == "" && !q.Headed
 	if plain {
 		if c, err := b.client(ctx, name); err == nil {
@@ -202,6 +209,18 @@ func Keepers(runDir string) (open, stale []string, err error) {
 		}
 	}
 	return open, stale, err
+}
+
+// AttachedTo returns the host and port of the running Chrome that the open browser of a name is attached to, "" if none
+// is open or Parley has started it.
+func (p *Provider) AttachedTo(name string) string {
+	entries, _ := keeper.List(p.browsers.cfg.RunDir)
+	for _, e := range entries {
+		if u, err := url.Parse(e.Attach); e.Alive && e.Browser == displayName(name) && err == nil {
+			return u.Host
+		}
+	}
+	return ""
 }
 
 // Supported reports whether browsers can be opened on this platform.

@@ -2,10 +2,10 @@ package cdp
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
@@ -102,7 +102,8 @@ func checkOpenParams(caller string, params map[string]any) error {
 			return deny("open: only the command line can set %s, because it selects a program or a folder of this machine", name)
 		}
 	}
-	if to, _ := params["attach"].(string); filepath.IsAbs(to) {
+	to, _ := params["attach"].(string)
+	if _, isFolder, _ := browser.Endpoint(to); isFolder {
 		return deny("open: only the command line can attach to a folder; give the port or the address of the browser")
 	}
 	if params["attach"] != nil && isPlugin(caller) {

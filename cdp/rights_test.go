@@ -26,6 +26,7 @@ func TestConfine(t *testing.T) {
 		{"open", `{"headed":true}`, everybody},
 		{"open", `{"chrome":"/bin/sh"}`, []string{person}},
 		{"open", `{"user_data_dir":"/home"}`, []string{person}}, {"open", `{"attach":"/home"}`, []string{person}},
+		{"open", `{"attach":"./home"}`, []string{person}}, {"open", `{"attach":"home/Default"}`, []string{person}},
 		{"open", `{"attach":"9222"}`, []string{person, client}},
 
 		{"Security.setIgnoreCertificateErrors", `{"ignore":true}`, []string{person}},

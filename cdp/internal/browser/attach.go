@@ -22,9 +22,7 @@ import (
 
 // AttachConfig selects a running browser to attach to. Endpoint must be set.
 type AttachConfig struct {
-	// Endpoint is a port ("9222"), the http:// address of a DevTools server, the ws:// address of the browser, or the
-	// absolute path of the user data folder of a browser on this machine, or of a profile in it.
-	Endpoint string
+	Endpoint string // as for [Endpoint]
 	// Hosts are the remote host names, in lower case, that may be attached to. Local addresses are always allowed.
 	Hosts []string
 	// MaxMessage is the largest message read whole, in bytes. Zero means DefaultMaxMessage.
@@ -33,12 +31,50 @@ type AttachConfig struct {
 	Timeout time.Duration
 }
 
-// AddressError reports an endpoint that is not the address of a DevTools server.
+// AddressError reports an endpoint that is neither the address of a DevTools server nor the path of a folder.
 type AddressError struct{ Given string }
 
 func (e *AddressError) Error() string {
-	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222, "+
-		"ws://127.0.0.1:9222/devtools/browser/ID or the absolute path of the user data folder", e.Given)
+	text := fmt.Sprintf("%q is not a DevTools address: give a port (9222), HOST:PORT, http://127.0.0.1:9222, "+
+		"ws://127.0.0.1:9222/devtools/browser/ID or the path of the user data folder (/home/me/chrome or ./chrome)", e.Given)
+	if e.Given != "" && !strings.Contains(e.Given, ":") && strings.Trim(e.Given, "0123456789") != "" {
+		text += fmt.Sprintf("; if it names a host, add the port: %[1]s:9222; if it names a folder, write ./%[1]s", e.Given)
+	}
+	return text
+}
+
+// Endpoint returns what a text names in its longest form: the address of a DevTools server, or the absolute path of the
+// user data folder of a browser on this machine, or of a profile in it. The spelling alone decides which of them it is,
+// whatever exists: a path is absolute, begins with "." or has a separator, but no "://" and no port. Where a name could
+// be either, the error is an *[AddressError] that says so.
+func Endpoint(text string) (endpoint string, isFolder bool, err error) {
+	given := text
+	host, _, isPath := strings.Cut(filepath.ToSlash(text), "/")
+	_, port, _ := net.SplitHostPort(host)
+	switch _, hasPort := portOf(port); {
+	case filepath.IsAbs(text) || strings.HasPrefix(text, ".") || isPath && !hasPort && !strings.Contains(text, "://"):
+		endpoint, err = filepath.Abs(text)
+		return endpoint, true, err
+	case hasPort:
+		text = "http://" + text
+	case !strings.Contains(text, "://"):
+		number, ok := portOf(text)
+		if !ok {
+			return "", false, &AddressError{given}
+		}
+		text = "http://127.0.0.1:" + strconv.Itoa(number)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "ws") {
+		return "", false, &AddressError{given}
+	}
+	return text, false, nil
+}
+
+// portOf returns the port that a text is.
+func portOf(text string) (port int, ok bool) {
+	number, err := strconv.ParseUint(text, 10, 16)
+	return int(number), err == nil && number > 0
 }
 
 // RemoteHostError reports an endpoint outside this machine that AttachConfig.Hosts does not list.
@@ -86,24 +122,14 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
-	if filepath.IsAbs(text) {
-		return activePort(text)
+	endpoint, isFolder, err := Endpoint(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case isFolder:
+		return activePort(endpoint)
 	}
-	invalid := &AddressError{text}
-	if number, err := strconv.Atoi(text); err == nil {
-		if number < 1 || number > 65535 {
-			return nil, invalid
-		}
-		return &url.URL{Scheme: "http", Host: "127.0.0.1:" + text}, nil
-	}
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "ws") {
-		return nil, invalid
-	}
-	return u, nil
+	return url.Parse(endpoint)
 }
 
 // activePort returns the address that a running browser has written to its user data folder. The folder may be that of
@@ -112,7 +138,7 @@ func activePort(folder string) (*url.URL, error) {
 	for _, dir := range []string{folder, filepath.Dir(filepath.Clean(folder))} {
 		text, _ := os.ReadFile(filepath.Join(dir, activePortFile))
 		port, path, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		if number, err := strconv.ParseUint(port, 10, 16); err == nil && number > 0 {
+		if _, ok := portOf(port); ok {
 			return &url.URL{Scheme: "ws", Host: "127.0.0.1:" + port, Path: path}, nil
 		}
 	}

@@ -154,6 +154,10 @@ func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer,
 	if err != nil {
 		return nil, err
 	}
+	if at := app.Parley().Chrome().AttachedTo(settings.Browser); at != "" {
+		app.Notice("clients use your own Chrome at " + at + ", browser " + cmp.Or(settings.Browser, "default") +
+			": each sees the tabs that it opens, and those that you give its session (parley cdp activate ID --session NAME)")
+	}
 	if o.HTTP != "" {
 		return s, s.listen(ctx, app, o)
 	}
