@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -78,25 +79,43 @@ type describeArguments struct {
 	Format    string `json:"format"`
 	Tier      int    `json:"tier"`
 	MaxTokens int    `json:"max_tokens"`
+	Again     bool   `json:"again"`
 }
 
+// describeTool returns documentation. What the session was sent within its last calls is answered in a line: the model
+// still has it.
 func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
-	asJSON := p.Format == "json"
-	if ctx = m.out.withTextSize(ctx); asJSON {
-		ctx = m.out.withDescribedSize(ctx)
+	whole := m.out.docsText
+	if p.Format == "json" {
+		whole = func(d *host.Docs) string { return string(marshalEscaped(m.out.described(d))) }
 	}
-	ctx = advice.WithMaxTokens(ctx, p.MaxTokens)
-	docs, err := m.host.Describe(ctx, c, m.names.Qualified(p.Name), p.Tier)
-	switch {
-	case err != nil:
+	answer := func(d *host.Docs) string {
+		switch text := whole(d); {
+		case p.Again || !m.of.sent.has(c.Session, text):
+			return text
+		case p.Format == "json":
+			return string(marshalEscaped(map[string]any{"name": d.Name, "tier": d.Tier, "unchanged": wasSent}))
+		}
+		return fmt.Sprintf("%s, tier %d: %s", d.Name, d.Tier, wasSent)
+	}
+	sized := answer
+	if p.MaxTokens > 0 { // what fits is decided by this size
+		sized = whole
+	}
+	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(sized(d)) })
+	docs, err := m.host.Describe(advice.WithMaxTokens(ctx, p.MaxTokens), c, m.names.Qualified(p.Name), p.Tier)
+	if err != nil {
 		return nil, err
-	case asJSON:
-		return jsonResult(m.out.described(docs)), nil
 	}
-	return textResult(m.out.docsText(docs), nil), nil
+	text := answer(docs)
+	m.of.sent.record(c.Session, text)
+	return textResult(text, nil), nil
 }
+
+// wasSent stands for a description that the session was sent before.
+const wasSent = "unchanged since it was sent to you, within your last 20 calls; the argument again: true sends it again"
 
 // plannedCall is a call of a plan as a client makes it. "${2.nodeId}" in its arguments is a part of the result of call
 // 2, which the client fills in.
@@ -150,7 +169,7 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	if meta := m.names.MetaTool(p.Name); meta != "" {
-		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
+		e := host.Errorf(host.InvalidArgs, "call %s by its own name, not through %s", meta, callTool)
 		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	return m.run(ctx, r, host.Call{Name: m.names.Qualified(p.Name), Params: p.Arguments}, options)

@@ -38,9 +38,9 @@ func codeTools() []metaTool {
 			"you need; only that is shown, and pictures by parley.image(base64). Promise.all runs calls at once.",
 			`{"type":"object","properties":{"source":{"type":"string","minLength":1,` +
 				`"x-aliases":["code","program","script","javascript","js"]},` +
-				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout, e.g. 2s; default 10s"}},` +
+				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout (default 10s)"}},` +
 				`"required":["source"],"additionalProperties":false}`, false, taking((*modeServer).runCode)},
-		{searchTools, "Find tools. Each hit is a line of TypeScript; the exact name of a tool gets its documentation",
+		{searchTools, "Find tools, as lines of TypeScript; the exact name of one gets its documentation",
 			`{"type":"object","properties":{"queries":{"type":"array","items":{"type":"string"},"minItems":1,` +
 				`"maxItems":8,"x-aliases":["query","q","text","search","keywords","name"]}},` +
 				`"required":["queries"],"additionalProperties":false}`, true, taking((*modeServer).searchForCode)},

@@ -36,16 +36,16 @@ func newCodeFixture(t *testing.T) *fixture {
 	return &fixture{Server: s}
 }
 
-// TestCodeMode lists two tools within 200 tokens. They search several times in one call, and run programs.
+// TestCodeMode lists two tools within 170 tokens. They search several times in one call, and run programs.
 func TestCodeMode(t *testing.T) {
 	f := newCodeFixture(t)
 	list := stdioResult(t, f.Server, "tools/list")
-	if n := manifest.Tokens(list); n > 200 || strings.Count(list, `"inputSchema"`) != 2 ||
+	if n := manifest.Tokens(list); n > 170 || strings.Count(list, `"inputSchema"`) != 2 ||
 		!strings.Contains(list, `"search_tools"`) || !strings.Contains(list, `"run_code"`) {
 		t.Errorf("%d tokens: %s", n, list)
 	}
 	s := newCodeFixture(t).stdio(t, client{})
-	if text := s.InitializeResult().Instructions; manifest.Tokens(text) > 120 || !strings.Contains(text, "run_code") {
+	if text := s.InitializeResult().Instructions; manifest.Tokens(text) > 100 || !strings.Contains(text, "run_code") {
 		t.Errorf("instructions: %s", text)
 	}
 	for _, c := range []struct{ name, arguments, want string }{

@@ -182,3 +182,64 @@ func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExt
 
 // connectionID returns the id of the connection that is a session of the protocol.
 func connectionID(session string) string { return nameHash("connection", session) }
+
+const (
+	// recentCalls is how many calls after a description a session is not sent it again; wasSent names it.
+	recentCalls = 20
+	// maxRecent bounds the sessions that are remembered. Beyond it all are forgotten, which costs some repetition.
+	maxRecent = 1000
+)
+
+// sentDocs remembers the descriptions that each session was sent within its last calls. It is safe for concurrent use.
+type sentDocs struct {
+	mu       sync.Mutex
+	sessions map[string]*sentTo
+}
+
+// sentTo is what one session was sent, by its hash, with the number of the call.
+type sentTo struct {
+	calls int
+	sent  map[string]int
+}
+
+// of returns what a session was sent, nil for calls that cannot be related to each other. It must be locked.
+func (s *sentDocs) of(session host.Session) *sentTo {
+	if session.Name == "" {
+		return nil
+	}
+	key := session.Key() + " " + session.Connection
+	if s.sessions[key] == nil {
+		if len(s.sessions) >= maxRecent {
+			clear(s.sessions)
+		}
+		s.sessions[key] = &sentTo{sent: map[string]int{}}
+	}
+	return s.sessions[key]
+}
+
+// count counts a call of a session.
+func (s *sentDocs) count(session host.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to := s.of(session); to != nil {
+		to.calls++
+		maps.DeleteFunc(to.sent, func(_ string, call int) bool { return to.calls-call > recentCalls })
+	}
+}
+
+// has reports whether a session was sent a text within its last calls.
+func (s *sentDocs) has(session host.Session, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := s.of(session)
+	return to != nil && to.sent[nameHash(text)] > 0
+}
+
+// record notes that a session is sent a text.
+func (s *sentDocs) record(session host.Session, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to := s.of(session); to != nil {
+		to.sent[nameHash(text)] = to.calls
+	}
+}

@@ -52,3 +52,56 @@ func TestDocsTokens(t *testing.T) {
 	}
 	check("a resource", read.Contents[0].Text)
 }
+
+// TestDescribedAgain describes a tool again. Within 20 calls of a session the answer is a line that says how to get the
+// whole text; anything else is answered whole: another tier or form, a call that asks for it again, another session, a
+// and calls that cannot be related to each other. Records count what was sent.
+func TestDescribedAgain(t *testing.T) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		related := !strings.HasSuffix(t.Name(), "http_2026-07-28")
+		sent := map[string]string{}
+		describe := func(s *sdk.ClientSession, arguments string, whole bool) {
+			t.Helper()
+			_, text := call(t, s, "describe_tool", arguments)
+			isWhole := !strings.Contains(text, "again: true sends it again")
+			if isWhole != whole && related || !isWhole && (!related || strings.Contains(text, "\n") || len(text) > 200) {
+				t.Errorf("%s is answered by %s", arguments, text)
+			}
+			if got, want := f.rec.last().DocsTokens, manifest.Tokens(text); got != want {
+				t.Errorf("%s: recorded %d tokens, sent %d: %s", arguments, got, want, text)
+			}
+			if plain := strings.ReplaceAll(arguments, `,"again":true`, ""); isWhole && sent[plain] == "" {
+				sent[plain] = text
+			} else if isWhole && sent[plain] != text {
+				t.Errorf("%s is answered by %s, first by %s", arguments, text, sent[plain])
+			}
+		}
+		all := []string{`{"name":"shop.add"}`, `{"name":"shop.add","tier":3}`, `{"name":"shop.add","format":"json"}`,
+			`{"name":"shop.echo"}`}
+		for _, arguments := range all {
+			describe(s, arguments, true)
+		}
+		for _, arguments := range all {
+			describe(s, arguments, false)
+			describe(s, strings.TrimSuffix(arguments, "}")+`,"again":true}`, true)
+		}
+		describe(s, `{"name":"shop__add","tier":"2"}`, false) // by another spelling
+		if strings.Contains(t.Name(), "http") {               // a process serves one client on stdio
+			describe(connect(client{}), all[0], true)
+		}
+		describe(s, `{"name":"shop.text"}`, true)
+		for range 19 {
+			_, _ = call(t, s, "call_tool", `{"name":"shop.echo"}`)
+		}
+		describe(s, `{"name":"shop.text"}`, false) // the 20th call since
+		describe(s, `{"name":"shop.text"}`, true)
+		for i := range 2 {
+			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "describe_tool", Meta: sdk.Meta{mcp.SessionKey: "s"},
+				Arguments: json.RawMessage(`{"name":"shop.large"}`)})
+			if err != nil || strings.Contains(firstText(r), "unchanged") != (i == 1) {
+				t.Errorf("call %d of a named session: %s, %v", i+1, firstText(r), err)
+			}
+		}
+	})
+}

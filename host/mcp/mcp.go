@@ -59,8 +59,8 @@ const (
 	// listTTL is how long a client may use a list before it asks again. A client that listens for changes is notified
 	// earlier.
 	listTTL = 10 * time.Second
-	// maxInstructions bounds the instructions, in bytes. It corresponds to 120 tokens.
-	maxInstructions = 540
+	// maxInstructions bounds the instructions, in bytes. It corresponds to 100 tokens.
+	maxInstructions = 400
 )
 
 // Config configures a [Server]. Host and Mode are required.
@@ -87,6 +87,7 @@ type Server struct {
 	tickets     tickets
 	parking     parking
 	connections connections
+	sent        sentDocs
 
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
@@ -135,6 +136,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, closing: closing, closeWith: closeWith,
 		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
+		sent:    sentDocs{sessions: map[string]*sentTo{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
 			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
@@ -224,6 +226,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
+			m.of.sent.count(callerOf(m.of, r).Session)
 			var err error
 			if ctx, err = m.route(ctx, r); err != nil {
 				return nil, err
@@ -274,7 +277,7 @@ func (s *Server) untilEnd(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
+// Instructions returns the instructions for models: the steps and the plugins, in at most 100 tokens.
 func (s *Server) Instructions() string { return s.instructions(Progressive) }
 
 // instructions returns the instructions of a mode.

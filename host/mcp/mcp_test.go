@@ -237,7 +237,7 @@ func TestInstructions(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := (&fixture{Server: s}).stdio(t, client{}).InitializeResult().Instructions
-	if manifest.Tokens(text) > 120 || !strings.Contains(text, "plugin00, plugin01") || !strings.Contains(text, " more.") {
+	if manifest.Tokens(text) > 100 || !strings.Contains(text, "plugin00, plugin01") || !strings.Contains(text, " more.") {
 		t.Errorf("%d tokens: %s", manifest.Tokens(text), text)
 	}
 	for _, step := range []string{"search_tools", "describe_tool", "call_tool"} {

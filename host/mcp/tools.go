@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 
@@ -73,9 +74,9 @@ func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
 			`"options":{"type":"object",` +
-			`"description":"timeout (e.g. 2s), max_bytes, browser, context, target, dry_run, jq, wait"}},` +
+			`"description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
-		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
+		{"describe_tool", "Describe a tool", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
@@ -87,7 +88,7 @@ func metaTools() []metaTool {
 				`"options":{"type":"object","description":"browser, target"}},` +
 				`"required":["name"],"additionalProperties":false}`, true,
 			taking((*modeServer).planCall)},
-		{searchTools, "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
+		{searchTools, "Find tools for a task", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
 			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"},` +
@@ -96,13 +97,13 @@ func metaTools() []metaTool {
 	}
 }
 
-// listedSchema returns a meta-tool's schema without what a model need not read: documentation is sent whole each time,
-// so that again changes nothing.
+// listedSchema returns a meta-tool's schema without what a model need not read. The argument again is in the answer that
+// it concerns.
 func (t metaTool) listedSchema() json.RawMessage {
+	unlisted := []string{"additionalProperties", "again", "default", "max_tokens", "maximum", "maxItems", "minimum",
+		"minItems", "minLength", "x-aliases"}
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
-		return pointer == "/additionalProperties" || pointer == "/properties/again" ||
-			strings.HasSuffix(pointer, "/x-aliases") ||
-			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
+		return slices.Contains(unlisted, path.Base(pointer))
 	})
 }
 
