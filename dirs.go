@@ -64,7 +64,7 @@ func FindDirs(home string, env func(string) string) Dirs {
 // nowhere are folders that do not exist and cannot be made.
 var nowhere = dirsUnder(filepath.Join(os.DevNull, "parley"))
 
-// Known reports whether there are such folders: without a home folder and PARLEY_HOME there are none.
+// Known reports whether the folders are known. They are not if there is neither a home folder nor PARLEY_HOME.
 func (d Dirs) Known() bool { return d != nowhere }
 
 // Check returns a config_error if the folders are not known, or if other users could have put files into one: it

@@ -231,7 +231,7 @@ func (b *browsers) status(ctx context.Context, r *host.Request) (*host.Result, e
 	switch {
 	case len(list.Browsers) > 0 || len(others) > 0 && len(notes) > 0:
 	case len(others) > 0:
-		notes = append(notes, fmt.Sprintf("browser %s is not open; these are: %s", displayName(r.Options.Browser),
+		notes = append(notes, fmt.Sprintf("browser %s is not open; open browsers: %s", displayName(r.Options.Browser),
 			strings.Join(others, ", ")))
 	default:
 		notes = append(notes, "no browser is open")

@@ -71,8 +71,8 @@ func TestWarnEnabled(t *testing.T) {
 	got := warnEnabled(api.Enabled{Off: []string{"Performance"}, Kept: []string{"CSS", "DOM"}})
 	want := []string{
 		"Performance was enabled for this call and is off again; cdp.Performance.enable keeps it on",
-		"CSS and DOM were enabled for this call and stay on, because ids or settings end with them; " +
-			"cdp.CSS.disable ends them",
+		"CSS and DOM were enabled for this call and stay on, because ids or settings are lost without them; " +
+			"cdp.CSS.disable turns them off",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

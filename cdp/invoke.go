@@ -408,8 +408,9 @@ func warnEnabled(done api.Enabled) (warnings []string) {
 	}{
 		{done.Off, "%s was enabled for this call and is off again; %s.enable keeps it on",
 			"%s were enabled for this call and are off again; %s.enable keeps them on"},
-		{done.Kept, "%s was enabled for this call and stays on, because ids or settings end with it; %s.disable ends them",
-			"%s were enabled for this call and stay on, because ids or settings end with them; %s.disable ends them"},
+		{done.Kept, "%s was enabled for this call and stays on, because ids or settings are lost without it; " +
+			"%s.disable turns it off", "%s were enabled for this call and stay on, because ids or settings are lost without " +
+			"them; %s.disable turns them off"},
 	} {
 		format := w.single
 		if len(w.domains) > 1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// decoys have the texts of options, and are none of the lists that a test means.
+// decoys are elements with the texts of options. A test that chooses from a list must not choose from them.
 const decoys = `<div class=decoy><button>Rome</button><a href=#rome>Rome</a><ul role=listbox aria-label=Filter><li role=option>Rome
 	<li role=option>Lima</ul><table><tr><td>Rome<td><button>Lima</button></table></div>`
 

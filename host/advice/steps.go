@@ -82,7 +82,7 @@ func (p *Params) readList(name string, list []any) (forms []StepForm, wrong []ho
 }
 
 // listMeant returns the steps that a list with another level stands for: ["click", "Save"] is one step without the list
-// around it, and a single text may hold the list. It is nil if there is none.
+// around it, and a single text may hold the list. It returns nil if the list stands for no steps.
 func (p *Params) listMeant(list []any) []any {
 	if len(list) == 0 {
 		return nil

@@ -303,7 +303,7 @@ func TestDocsOnFirstUse(t *testing.T) {
 	for use, want := range []bool{true, false} {
 		r, _ := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
 		<-p.sessions
-		if strings.Contains(allText(r), "About this tool, said once:\nshop.add") != want {
+		if strings.Contains(allText(r), "About this tool (shown once):\nshop.add") != want {
 			t.Errorf("use %d returns %s", use+1, allText(r))
 		}
 	}

@@ -89,7 +89,7 @@ func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path st
 	}
 	plugin, local, _ := strings.Cut(path, "/")
 	if local, err = url.PathUnescape(local); err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "%s cannot be read as a path", manifest.CleanLine(path))
+		return nil, host.Errorf(host.InvalidArgs, "%s is not a valid path", manifest.CleanLine(path))
 	}
 	at, err := m.host.Catalog().FindIn(plugin, local)
 	if err != nil {

@@ -126,7 +126,7 @@ func successResult(a *host.Answer) *sdk.CallToolResult {
 
 // firstUseText is the documentation that comes with the first use of a tool.
 func firstUseText(d *host.Docs) string {
-	return "About this tool, said once:\n" + strings.TrimSpace(d.Text())
+	return "About this tool (shown once):\n" + strings.TrimSpace(d.Text())
 }
 
 // docsSizeInCall is for [host.WithDocsSize]: the size of documentation in the result of a call.

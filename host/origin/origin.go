@@ -183,7 +183,7 @@ func parseHost(s string) (string, error) {
 		a, err := netip.ParseAddr(inner)
 		switch {
 		case err != nil || !a.Is6() || a.Zone() != "":
-			return "", fmt.Errorf("%s is not an IPv6 address without a zone", Quote(s))
+			return "", fmt.Errorf("%s is not an IPv6 address; zones are not allowed", Quote(s))
 		case a.Is4In6():
 			return "", fmt.Errorf("%s contains an IPv4 address: write %s", Quote(s), a.Unmap())
 		case a.String() != inner:

@@ -24,12 +24,12 @@ var (
 )
 
 // TestLinesInTexts reads all texts of the program and its documents: what they tell an operator to write must be good
-// TOML at the end of a policy. A table and a key are never on one line, where they are none.
+// TOML at the end of a policy. A table and a key are never put on the same line, which would not be valid TOML.
 func TestLinesInTexts(t *testing.T) {
 	found := 0
 	check := func(at, text string) {
 		if bad := oneLine.FindString(text); bad != "" {
-			t.Errorf("%s: %q is no TOML on one line", at, bad)
+			t.Errorf("%s: %q is not valid TOML on one line", at, bad)
 		}
 		written := headings.FindAllString(text, -1)
 		for _, m := range under.FindAllStringSubmatch(text, -1) {

@@ -39,7 +39,7 @@ func (f Found) Why() string {
 	if len(missing) == 0 {
 		return f.From + " is searched for first"
 	}
-	return f.From + " exists, and none of " + strings.Join(missing, ", ") + " does"
+	return f.From + " exists; not found before it: " + strings.Join(missing, ", ")
 }
 
 // FromFlag is the value of Found.From for a browser that the call itself named.

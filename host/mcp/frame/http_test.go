@@ -209,7 +209,7 @@ func TestErrorsOverHTTP(t *testing.T) {
 		_, _ = io.WriteString(w, "fine")
 	})
 	if plain.Code != http.StatusAccepted || plain.Body.String() != "fine" {
-		t.Errorf("what is no error: %d, %s", plain.Code, plain.Body)
+		t.Errorf("not an error: %d, %s", plain.Code, plain.Body)
 	}
 
 	for code, want := range map[int64]int64{0: -32603, 7: -32603, -32601: -32601, -32000: -32000} {
@@ -233,7 +233,7 @@ func TestErrorsOverHTTP(t *testing.T) {
 			t.Errorf("the code %d: %s, expected %s", code, got, expected)
 		}
 	}
-	// A result that quotes an error is no error.
+	// A result that quotes an error is not an error.
 	quoted := `{"text":"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":7}}","error":{"code":7}}`
 	for _, start := range []string{`"id":1,"result":`, `"method":"a","params":`} {
 		e := post(t, "", nil, ping("1"), func(w http.ResponseWriter, _ string) {

@@ -141,7 +141,7 @@ func parseMessage(data []byte) entry {
 	e.method, isText = jsontext.Unquote(method)
 	switch {
 	case repeated != "":
-		return invalid(e.id, "the key %s is there twice", jsontext.QuoteShort(repeated))
+		return invalid(e.id, "the key %s occurs twice", jsontext.QuoteShort(repeated))
 	case v != "2.0":
 		return invalid(e.id, `"jsonrpc" must be "2.0"`)
 	case method != nil && (!isText || e.method == ""):
@@ -259,7 +259,7 @@ func (e *entry) message() jsonrpc.Message {
 	return m
 }
 
-// ownID returns the id of one of our requests, which are integers. Any other value is no id of ours.
+// ownID returns the id of one of our requests, which are integers. Any other value is not one of our ids.
 func ownID(raw json.RawMessage) jsonrpc.ID {
 	var n int64
 	if json.Unmarshal(raw, &n) != nil || fmt.Sprint(n) != string(raw) {

@@ -18,7 +18,7 @@ import (
 )
 
 // String returns what an entry is, for tables: "call ID METHOD PARAMS", "note METHOD PARAMS", "answer ID RESULT",
-// "fault ID CODE" or, for what is no message, "error ID CODE".
+// "fault ID CODE" or, for what is not a message, "error ID CODE".
 func (e *entry) String() string {
 	switch {
 	case e.err != nil:

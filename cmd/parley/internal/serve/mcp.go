@@ -196,7 +196,7 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 			return err
 		}
 		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-			app.Notice("other users can read " + o.TokenFile + "; chmod 600 it")
+			app.Notice("other users can read " + o.TokenFile + "; run chmod 600 on it")
 		}
 		s.config.Current = func() ([]mcp.Token, error) {
 			ctx, cancel := context.WithTimeout(ctx, tokenFileTimeout)
@@ -297,8 +297,8 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 	for _, t := range tokens {
 		if t.Session != "" && !slices.Contains(f.shared, t.Session) {
 			f.shared = append(f.shared, t.Session)
-			f.notice("clients with a token for it work in your session " + t.Session +
-				": they share its pages, cookies and logins")
+			f.notice("clients whose token is bound to your session " + t.Session +
+				" work in it: they share its pages, cookies and logins")
 		}
 	}
 	return tokens, nil
@@ -311,7 +311,7 @@ func parseToken(line string) (mcp.Token, error) {
 	if len(fields) > 1 {
 		name, is := strings.CutPrefix(fields[1], "session=")
 		if !is || len(fields) > 2 {
-			return mcp.Token{}, errors.New("after a token and a space, only session=NAME may follow")
+			return mcp.Token{}, errors.New("expected session=NAME after the token")
 		}
 		if err := session.CheckName(name); err != nil {
 			return mcp.Token{}, err

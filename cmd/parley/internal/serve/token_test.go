@@ -52,8 +52,8 @@ func TestTokenFile(t *testing.T) {
 		}
 	}
 	if want := []string{
-		"clients with a token for it work in your session research: they share its pages, cookies and logins",
-		"clients with a token for it work in your session b: they share its pages, cookies and logins",
+		"clients whose token is bound to your session research work in it: they share its pages, cookies and logins",
+		"clients whose token is bound to your session b work in it: they share its pages, cookies and logins",
 	}; !slices.Equal(notices, want) {
 		t.Errorf("the notices %q, want %q", notices, want)
 	}
