@@ -127,6 +127,8 @@ func TestCallersOfTheKeeper(t *testing.T) {
 			api.Caller{Name: "mcp:some", Session: "user/m1", Connection: "m1", Temporary: true}},
 		{"mcp:some", host.Session{Owner: "token:t", Connection: "m1", Temporary: true},
 			api.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
+		{"mcp-http:some", host.Session{Owner: "token:none", Temporary: true},
+			api.Caller{Name: "mcp-http:some", Session: "token:none/", Temporary: true, Anonymous: true}},
 		{"plugin:one", host.Session{}, api.Caller{Name: "plugin:one", Session: "cli"}},
 		{"plugin:one", own, api.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
@@ -136,6 +138,9 @@ func TestCallersOfTheKeeper(t *testing.T) {
 		got := callerOf(&host.Request{Job: host.Job{Caller: c.caller, Session: c.session}})
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s in %q: got %+v, want %+v", c.caller, c.session, got, c.want)
+		}
+		if isPerson := c.caller == "cli" && c.session.Name == ""; got.CanSee("") != isPerson {
+			t.Errorf("%s in %q sees tabs of an attached browser that nobody gave it: %v", c.caller, c.session, !isPerson)
 		}
 	}
 }
