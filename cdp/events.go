@@ -147,8 +147,8 @@ func warnNotEnabled(patterns []string) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s enables no domain, so only events of domains that were already "+
 				"enabled arrived; name the domain, such as Network.*", manifest.CleanLine(pattern)))
 		case !api.ListenEnables(domain):
-			warnings = append(warnings, fmt.Sprintf("%s does not enable %s, because that changes more than what is reported: call "+
-				"%s.%s.enable first", manifest.CleanLine(pattern), domain, Name, domain))
+			warnings = append(warnings, fmt.Sprintf("%s does not enable %s, because that changes more than what is "+
+				"reported: call %s.%s.enable first", manifest.CleanLine(pattern), domain, Name, domain))
 		}
 	}
 	return warnings

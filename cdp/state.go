@@ -284,7 +284,7 @@ func (s stateStore) write(saved savedState) error {
 				WithSteps(toolStep("state", map[string]any{"action": "list"}))
 		}
 		if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, saved.Name) }); i >= 0 {
-			return host.Errorf(host.AlreadyExists, "a state %s exists already; upper and lower case do not make another name", names[i])
+			return host.Errorf(host.AlreadyExists, "a state %s exists already; case makes no difference", names[i])
 		}
 	}
 	data, err := json.Marshal(saved)

@@ -27,15 +27,9 @@ type Principal struct {
 	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
 	Bound   bool   // of an mcp-http client: it has proved that it has this Name
 	Session Session
-	Origin  Origin       // where its request came from
-	Tools   []string     // of a plugin: the tools that its own call was granted
-	Roots   func() Roots // of a client here: whose files it may name where the policy lists no folders
-}
-
-// Roots are the folders that a client on this machine works in.
-type Roots struct {
-	Folders []string // absolute
-	Listed  bool     // by the client; otherwise they are the working folder of the server
+	Origin  Origin                                 // where its request came from
+	Tools   []string                               // of a plugin: the tools that its own call was granted
+	Roots   func() (folders []string, listed bool) // of a client here: what it lists, or else the working folder
 }
 
 // IsPlugin reports whether the principal is a plugin.

@@ -127,26 +127,20 @@ func (a *authorization) resolveNew(d host.Decision, name string, anything bool) 
 // path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
 // folder must be writable; symbolic links are followed only inside it. A client may name a folder only to save a file.
 func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (root, file string, err error) {
-	folders, plugin := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin()
-	roots, relative := a.rootsOf(), ""
-	if !plugin && filepath.IsLocal(name) {
-		relative = "; a relative name requires a root of the client, and there is none"
-		name = inRoots(roots, name)
+	folders, plugin, relative := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin(), ""
+	byRoots := !plugin && d.Files == nil && !saves
+	if !plugin {
+		if filepath.IsLocal(name) {
+			name, relative = a.inRoots(name), ", and it could be relative to a root of the client only"
+		}
+		folders = nil
+		for _, folder := range a.clientFolders(d, saves) {
+			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
+		}
 	}
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form%s", a.params.Tool,
 			manifest.CleanLine(name), relative)
-	}
-	byRoots := !plugin && d.Files == nil && !saves
-	if !plugin {
-		folders = nil
-		counting := d.Files
-		if byRoots {
-			counting = roots
-		}
-		for _, folder := range counting {
-			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
-		}
 	}
 	refused := func(mode string) error {
 		if plugin {
@@ -203,18 +197,26 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	return "", "", refused(mode)
 }
 
-// rootsOf returns the roots of the client that count: "/" says nothing of what a client works in.
-func (a *authorization) rootsOf() []string {
-	if a.call.Principal.Roots == nil {
-		return nil
+// clientFolders returns the folders whose files the calling client may name: those that the policy lists for it or, to
+// read a file where the policy has no list, its roots.
+func (a *authorization) clientFolders(d host.Decision, saves bool) []string {
+	if d.Files != nil || saves {
+		return d.Files
 	}
-	return slices.DeleteFunc(slices.Clone(a.call.Principal.Roots().Folders), isFileSystem)
+	return a.roots()
 }
 
-func isFileSystem(folder string) bool { return filepath.Dir(folder) == folder }
+// roots returns the roots of the client that count: "/" says nothing of what a client works in.
+func (a *authorization) roots() (roots []string) {
+	if a.call.Principal.Roots != nil {
+		roots, _ = a.call.Principal.Roots()
+	}
+	return slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return filepath.Dir(root) == root })
+}
 
 // inRoots returns the path of a file that a client names relative to its roots: in the first that has it.
-func inRoots(roots []string, name string) string {
+func (a *authorization) inRoots(name string) string {
+	roots := a.roots()
 	if len(roots) == 0 {
 		return name
 	}
@@ -235,9 +237,8 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 	if saves {
 		folder, what = name, "in"
 	}
-	roots, asRoot := a.explainRoots(d, name, saves)
 	e := denied(a.params.Tool, "", fmt.Sprintf("%s is not %s a folder that the policy lists under files for %s%s",
-		host.Printable(name), what, client, roots))
+		host.Printable(name), what, client, a.explainRoots(name, d.Files != nil || saves)))
 	switch err := a.host.cfg.Own.Check(folder, saves); {
 	case mode == "rw" && !saves:
 		e.Message += "; clients can name files, not folders"
@@ -247,51 +248,40 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 	default:
 		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
 			host.Printable(folder), client)
-		counting := d.Files
-		if counting == nil {
-			counting = slices.DeleteFunc(a.rootsOf(), func(root string) bool { return a.host.cfg.Own.Check(root, false) != nil })
-		}
+		counting := slices.DeleteFunc(slices.Clone(a.clientFolders(d, false)), func(folder string) bool {
+			return a.host.cfg.Own.Check(folder, false) != nil
+		})
 		if len(counting) > 0 {
 			e.Message += fmt.Sprintf(`; that list replaces what counts now, so it needs these, too: "%s"`,
 				manifest.Clip(manifest.CleanLine(strings.Join(counting, `", "`)), 200))
 		}
 	}
-	e.Message += asRoot
 	return e
 }
 
-// explainRoots says why the roots of a client give no right to a file or folder, and how one would; "" for a client
-// that has no roots.
-func (a *authorization) explainRoots(d host.Decision, name string, saves bool) (why, asRoot string) {
+// explainRoots says why the roots of a client give no right to a file, "" for a client without roots. byList says that
+// only the list of the policy counts.
+func (a *authorization) explainRoots(name string, byList bool) string {
 	if a.call.Principal.Roots == nil {
-		return "", ""
+		return ""
 	}
-	roots, kind := a.call.Principal.Roots(), "the server's working folder"
-	if roots.Listed {
-		kind = "a root of the client"
+	of, none := "the server's working folder", ", which is /"
+	if _, listed := a.call.Principal.Roots(); listed {
+		of, none = "a root of the client", ", which lists none, or only /"
 	}
-	isWithin := slices.ContainsFunc(a.rootsOf(), func(root string) bool {
+	isWithin := func(root string) bool {
 		_, within := relativeTo(name, filepath.ToSlash(root))
 		return within
-	})
-	switch {
-	case isWithin && saves:
-		return "; it is in " + kind + ", whose files can only be read", ""
-	case isWithin && d.Files != nil:
-		return "; it is in " + kind + ", but where the policy has files for a client, only what it lists counts", ""
-	case saves || d.Files != nil:
-		return "", ""
-	case len(roots.Folders) == 0:
-		why = ", and the client lists no roots"
-	case slices.ContainsFunc(roots.Folders, isFileSystem):
-		why = ", nor in " + kind + " (/ does not count)"
-	default:
-		why = ", nor in " + kind
 	}
-	if roots.Listed {
-		asRoot = "; or the client can list the folder among its roots"
+	switch roots := a.roots(); {
+	case byList && slices.ContainsFunc(roots, isWithin):
+		return "; it is in " + of + ", which counts only for reading, and only where the policy has no files for the client"
+	case byList:
+		return ""
+	case len(roots) == 0:
+		return ", nor in " + of + none
 	}
-	return why, asRoot
+	return ", nor in " + of
 }
 
 // denyPluginFile returns the error of a plugin that may not name a file or, with the mode "rw", a folder.

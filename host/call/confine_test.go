@@ -300,8 +300,8 @@ func TestRefusalsOfListedFolders(t *testing.T) {
 	}
 }
 
-// TestRootWithOwnFiles names files in a root that holds a folder of Parley: all but Parley's own, by whatever name. What
-// the refusals advise leaves out folders that the policy cannot list.
+// TestRootWithOwnFiles names files in a root that holds a folder of Parley: all but Parley's own, by whatever name.
+// What the refusals advise leaves out folders that the policy cannot list.
 func TestRootWithOwnFiles(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -312,7 +312,8 @@ func TestRootWithOwnFiles(t *testing.T) {
 		os.Mkdir(in("more"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"root/a", "root/home/config/own", "root/home/config/single", "root/home/other/b", "root/secret", "more/c"} {
+	for _, name := range []string{"root/a", "root/home/config/own", "root/home/config/single",
+		"root/home/other/b", "root/secret", "more/c"} {
 		if err := os.WriteFile(in(name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +325,8 @@ func TestRootWithOwnFiles(t *testing.T) {
 		os.Symlink(in("root/home/config/own"), in("root/soft")), os.Symlink(in("more"), in("root/out"))); err != nil {
 		t.Skip("links cannot be made here: ", err)
 	}
-	h := newHost(t, call.Config{Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: in("root/home/config")}}},
+	h := newHost(t, call.Config{
+		Own:    &protect.Files{Folders: []protect.Folder{{Name: "config", Path: in("root/home/config")}}},
 		Policy: policy(func(host.Ask) (host.Decision, error) { return host.Decision{Verdict: host.Allow}, nil })},
 		newFake(t, browser, nil))
 	const own, folder = "it is a file that Parley reads or writes itself", "is in a folder whose files nobody can name"
@@ -332,19 +334,20 @@ func TestRootWithOwnFiles(t *testing.T) {
 		{"upload", "root/a", ""}, {"upload", "root/home/other/b", ""}, {"upload", "root/home/config/single", folder},
 		{"upload", "root/secret", own}, {"upload", "root/hard", own}, {"upload", "root/soft", own},
 		{"upload", "root/out/c", "it is a link out of it"}, {"upload", "root/home", "clients can name files, not folders"},
-		{"upload", "more/c", `, nor in a root of the client; nothing was run; the operator can add "` + in("more") + `" to files ` +
-			`in [callers."mcp:some"] of policy.toml; or the client can list the folder among its roots`},
-		{"save", "root/new", "it is in a root of the client, whose files can only be read"},
+		{"upload", "more/c", `, nor in a root of the client; nothing was run; the operator can add "` + in("more") +
+			`" to files in [callers."mcp:some"] of policy.toml`},
+		{"save", "root/new", "it is in a root of the client, which counts only for reading"},
 	} {
 		params, _ := json.Marshal(map[string]any{"files": []string{in(c.name)}})
 		if c.tool == "save" {
 			params, _ = json.Marshal(map[string]any{"to": in(c.name)})
 		}
-		a, _ := h.Call(t.Context(), host.Call{Name: "web." + c.tool, Params: params, Principal: host.Principal{Name: "mcp:some",
-			Roots: func() host.Roots { return host.Roots{Folders: []string{"/", in("root")}, Listed: true} }}})
+		roots := func() ([]string, bool) { return []string{"/", in("root")}, true }
+		a, _ := h.Call(t.Context(), host.Call{Name: "web." + c.tool, Params: params,
+			Principal: host.Principal{Name: "mcp:some", Roots: roots}})
 		says := ""
 		if a.Err != nil {
-			says = strings.Replace(a.Err.Message, " (/ does not count)", "", 1)
+			says = a.Err.Message
 		}
 		if (says == "") != (c.says == "") || !strings.Contains(says, c.says) {
 			t.Errorf("%s %s: %s, want %s", c.tool, c.name, says, c.says)

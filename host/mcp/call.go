@@ -44,7 +44,8 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	if p.MaxTokens == 0 {
 		fits = nil
 	}
-	found, warnings, err := m.host.SearchDetailed(m.out.withTextSize(ctx), c, query, p.Detail, fits)
+	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(m.out.docsText(d)) })
+	found, warnings, err := m.host.SearchDetailed(ctx, c, query, p.Detail, fits)
 	if err != nil {
 		return nil, err
 	}
@@ -87,31 +88,23 @@ type describeArguments struct {
 func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
-	whole := m.out.docsText
-	if p.Format == "json" {
-		whole = func(d *host.Docs) string { return string(marshalEscaped(m.out.described(d))) }
-	}
-	answer := func(d *host.Docs) string {
-		switch text := whole(d); {
-		case p.Again || !m.of.sent.has(c.Session, text):
-			return text
-		case p.Format == "json":
-			return string(marshalEscaped(map[string]any{"name": d.Name, "tier": d.Tier, "unchanged": wasSent}))
+	answer := func(d *host.Docs, sends bool) string {
+		text, repeated := m.out.docsText(d), fmt.Sprintf("%s, tier %d: %s", d.Name, d.Tier, wasSent)
+		if p.Format == "json" {
+			text = string(marshalEscaped(m.out.described(d)))
+			repeated = string(marshalEscaped(map[string]any{"name": d.Name, "tier": d.Tier, "unchanged": wasSent}))
 		}
-		return fmt.Sprintf("%s, tier %d: %s", d.Name, d.Tier, wasSent)
+		if isRepeated := m.of.sent.has(c.Session, text, sends); isRepeated && !p.Again && p.MaxTokens == 0 {
+			return repeated
+		}
+		return text
 	}
-	sized := answer
-	if p.MaxTokens > 0 { // what fits is decided by this size
-		sized = whole
-	}
-	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(sized(d)) })
+	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(answer(d, false)) })
 	docs, err := m.host.Describe(advice.WithMaxTokens(ctx, p.MaxTokens), c, m.names.Qualified(p.Name), p.Tier)
 	if err != nil {
 		return nil, err
 	}
-	text := answer(docs)
-	m.of.sent.record(c.Session, text)
-	return textResult(text, nil), nil
+	return textResult(answer(docs, true), nil), nil
 }
 
 // wasSent stands for a description that the session was sent before.

@@ -186,60 +186,38 @@ func connectionID(session string) string { return nameHash("connection", session
 const (
 	// recentCalls is how many calls after a description a session is not sent it again; wasSent names it.
 	recentCalls = 20
-	// maxRecent bounds the sessions that are remembered. Beyond it all are forgotten, which costs some repetition.
-	maxRecent = 1000
+	// maxSent bounds what is remembered. Beyond it all is forgotten, which costs some repetition.
+	maxSent = 10_000
 )
 
-// sentDocs remembers the descriptions that each session was sent within its last calls. It is safe for concurrent use.
+// sentDocs remembers the descriptions that each session was sent. It is safe for concurrent use.
 type sentDocs struct {
-	mu       sync.Mutex
-	sessions map[string]*sentTo
-}
-
-// sentTo is what one session was sent, by its hash, with the number of the call.
-type sentTo struct {
-	calls int
-	sent  map[string]int
-}
-
-// of returns what a session was sent, nil for calls that cannot be related to each other. It must be locked.
-func (s *sentDocs) of(session host.Session) *sentTo {
-	if session.Name == "" {
-		return nil
-	}
-	key := session.Key() + " " + session.Connection
-	if s.sessions[key] == nil {
-		if len(s.sessions) >= maxRecent {
-			clear(s.sessions)
-		}
-		s.sessions[key] = &sentTo{sent: map[string]int{}}
-	}
-	return s.sessions[key]
+	mu    sync.Mutex
+	calls map[string]int // of a session, so far
+	sent  map[string]int // the call that sent a session a text, by both
 }
 
 // count counts a call of a session.
-func (s *sentDocs) count(session host.Session) {
+func (s *sentDocs) count(of host.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if to := s.of(session); to != nil {
-		to.calls++
-		maps.DeleteFunc(to.sent, func(_ string, call int) bool { return to.calls-call > recentCalls })
+	if len(s.calls)+len(s.sent) >= maxSent {
+		clear(s.calls)
+		clear(s.sent)
 	}
+	s.calls[nameHash(of.Key(), of.Connection)]++
 }
 
-// has reports whether a session was sent a text within its last calls.
-func (s *sentDocs) has(session host.Session, text string) bool {
+// has reports whether a session was sent a text within its last calls, and otherwise notes that it is sent it now if
+// sends is set. Calls that cannot be related to each other have nothing.
+func (s *sentDocs) has(of host.Session, text string, sends bool) bool {
+	session, both := nameHash(of.Key(), of.Connection), nameHash(of.Key(), of.Connection, text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	to := s.of(session)
-	return to != nil && to.sent[nameHash(text)] > 0
-}
-
-// record notes that a session is sent a text.
-func (s *sentDocs) record(session host.Session, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if to := s.of(session); to != nil {
-		to.sent[nameHash(text)] = to.calls
+	call, sent := s.sent[both]
+	has := of.Name != "" && sent && s.calls[session]-call <= recentCalls
+	if sends && !has {
+		s.sent[both] = s.calls[session]
 	}
+	return has
 }

@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,7 +23,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -136,7 +134,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, closing: closing, closeWith: closeWith,
 		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
-		sent:    sentDocs{sessions: map[string]*sentTo{}},
+		sent:    sentDocs{calls: map[string]int{}, sent: map[string]int{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
 			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
@@ -323,7 +321,7 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	default:
 		stateless := frame.IsStateless(r)
-		p.Roots = sync.OnceValue(func() host.Roots { return rootsOf(r.Session, stateless) })
+		p.Roots = sync.OnceValues(func() ([]string, bool) { return rootsOf(r.Session, stateless) })
 	}
 	return p
 }
@@ -331,41 +329,33 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 // rootsTime is how long a client may take to list its roots.
 const rootsTime = 5 * time.Second
 
-// rootsOf returns the folders that a client on this machine works in: the roots that it lists or, if it knows no roots
-// or cannot be asked for them in its revision, the working folder. They are asked for in each request, because they
-// change. A client that lists none, or does not respond, works in no folder.
-func rootsOf(client *sdk.ServerSession, stateless bool) host.Roots {
+// rootsOf returns the folders that a client on this machine works in: the roots that it lists, which may be none. For a
+// client that knows no roots, or cannot be asked for them in its revision, it is the working folder.
+//
+// Roots are asked for in each request, because they change.
+func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, listed bool) {
+	init := client.InitializeParams()
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
-	if init := client.InitializeParams(); !stateless && init != nil && init.Capabilities != nil &&
-		init.Capabilities.RootsV2 != nil {
-		folders, err := listRoots(client)
-		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeMethodNotFound {
-			return host.Roots{Folders: folders, Listed: true}
+	if stateless || init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
+		if folder, err := os.Getwd(); err == nil {
+			folders = append(folders, folder)
 		}
+		return folders, false
 	}
-	folder, err := os.Getwd()
-	if err != nil {
-		return host.Roots{}
-	}
-	return host.Roots{Folders: []string{folder}}
-}
-
-// listRoots asks a client for its roots that are folders of this machine.
-func listRoots(client *sdk.ServerSession) (folders []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rootsTime)
 	defer cancel()
 	//lint:ignore SA1019 as above
-	listed, err := client.ListRoots(ctx, nil)
+	answer, err := client.ListRoots(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, true
 	}
-	for _, root := range listed.Roots {
+	for _, root := range answer.Roots {
 		u, err := url.Parse(root.URI)
 		if err == nil && u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && path.IsAbs(u.Path) {
 			folders = append(folders, path.Clean(u.Path))
 		}
 	}
-	return folders, nil
+	return folders, true
 }
 
 // originOf returns how a request came.

@@ -104,7 +104,8 @@ func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path st
 			return nil, host.Errorf(host.InvalidArgs, "tier=%s; expected 1, 2 or 3", manifest.CleanLine(asked))
 		}
 	}
-	docs, err := m.host.Describe(m.out.withDescribedSize(ctx), c, at.Name(), tier)
+	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(marshalEscaped(m.out.described(d))) })
+	docs, err := m.host.Describe(ctx, c, at.Name(), tier)
 	if err != nil {
 		return nil, err
 	}

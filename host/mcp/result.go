@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -223,11 +222,6 @@ func (w *renderer) docsText(d *host.Docs) string {
 		text += w.nextText(w.steps(d.Next)[:1])
 	}
 	return strings.TrimSuffix(text, "\n")
-}
-
-// withTextSize returns a context for documentation that is sent as docsText.
-func (w *renderer) withTextSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(w.docsText(d)) })
 }
 
 // foundText renders the results of a search, one line a hit, or the documentation of each.

@@ -84,8 +84,8 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	const denied, relative, counts = ", nor in a root of the client", "a relative name requires a root of the client",
-		"but where the policy has files for a client, only what it lists counts"
+	const denied, relative, counts = ", nor in a root of the client", "it could be relative to a root of the client only",
+		"which counts only for reading, and only where the policy has no files for the client"
 	in := func(path string) string { return filepath.Join(dir, path) }
 	check(plain, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("work/d.txt"), `{"file":"/work/d.txt"}`)
@@ -95,11 +95,11 @@ func TestRoots(t *testing.T) {
 	check(plain, "../one/a.txt", "not an absolute path")
 	check(plain, "none.txt", "does not exist")
 	check(session, "d.txt", relative) // it lists no root yet
-	check(session, in("work/d.txt"), `and the client lists no roots; nothing was run; the operator can add \"/work\" to files in `+
-		`[callers.\"mcp:c\"] of policy.toml; or the client can list the folder among its roots`)
+	check(session, in("work/d.txt"), `nor in a root of the client, which lists none, or only /; nothing was run; the operator can add \"/work\" to files in `+
+		`[callers.\"mcp:c\"] of policy.toml`)
 	rooted.AddRoots(&sdk.Root{URI: "file:///"}, &sdk.Root{URI: "https://a.test/"})
 	check(session, "d.txt", relative)
-	check(session, in("work/d.txt"), denied+" (/ does not count)")
+	check(session, in("work/d.txt"), denied+", which lists none, or only /")
 	rooted.RemoveRoots("file:///")
 	rooted.AddRoots(&sdk.Root{URI: "file://" + in("one")}, &sdk.Root{URI: "file://localhost" + in("two")})
 	check(session, "a.txt", `{"file":"/one/a.txt"}`)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -156,11 +155,4 @@ type describedTool struct {
 
 func (w *renderer) described(d *host.Docs) describedTool {
 	return describedTool{d.ToolDocs, w.steps(d.Next)}
-}
-
-// withDescribedSize returns a context for descriptions that are sent as a describedTool.
-func (w *renderer) withDescribedSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
-		return len(marshalEscaped(w.described(d)))
-	})
 }

@@ -97,8 +97,8 @@ func metaTools() []metaTool {
 	}
 }
 
-// listedSchema returns a meta-tool's schema without what a model need not read. The argument again is in the answer that
-// it concerns.
+// listedSchema returns a meta-tool's schema without what a model need not read. The answer that the argument again
+// concerns names it.
 func (t metaTool) listedSchema() json.RawMessage {
 	unlisted := []string{"additionalProperties", "again", "default", "max_tokens", "maximum", "maxItems", "minimum",
 		"minItems", "minLength", "x-aliases"}

@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        798,   // the plugin page; rules of origins; each folder that is written has a test
 	"manifest":                 10275, // names of built-in plugins; lists for objects; bounds, cases in tier 3; x-assert
-	"host/call":                2718,  // reasons of refused files; rules for the parts of a call; files that a tool makes
+	"host/call":                2755,  // refused files, roots and lists; rules for parts of calls; files that tools make
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
 	"host/redact":              558,   // blocks of content, from host; all texts of errors
@@ -34,7 +34,7 @@ var maxLines = map[string]int{
 	"host/protect":             783,   // files in a folder that are out of reach; times of files, from host
 	"host/internal/index":      3332,  // the file of merged segments, which host had
 	"host/record":              1822,  // what a call acted on
-	"host/mcp":                 4419,  // the package below; the prepared list; options; roots; ids by value
+	"host/mcp":                 4451,  // the package below; the prepared list; options; roots; ids by value; what was sent
 	"host/wasm":                10179, // compilations ahead of calls; kinds of imports; four packages more
 	"host/learn":               4073,  // the evaluation of searches; imports host/overlay, host/commandline
 	"host/docs":                923,
@@ -46,13 +46,13 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
-	"cdp":                      6023, // what the plugin page uses of it; attaching; certificates
+	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
 	"cdp/internal/keeper":      9478, // names of downloads; origins, whose rules hold for every request; how a drag rests
 	"cdp/internal/keeper/page": 6753, // fields that are left; lists, drags looked at again; maps; PDFs; marks; days; paths
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13135, // subjects; addresses; imports; signals of servers; texts in files
+	"cmd":                      13139, // attached browsers; subjects; addresses; imports; signals; texts in files
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1404,  // reports have their name in full; imports
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
