@@ -82,6 +82,14 @@ func (e *Error) clip(part int) {
 			texts[i] = short(s, 160)
 		}
 	}
+	if e.Tool != nil && e.Tool.Inner != nil {
+		tool, inner := *e.Tool, *e.Tool.Inner
+		if inner.Message = short(inner.Message, 200); len(inner.Details) > longValue {
+			inner.Details = named("details", inner.Details)
+		}
+		tool.Inner = &inner
+		e.Tool = &tool
+	}
 	if p := e.Protocol; p != nil {
 		e.Protocol = &ProtocolError{p.Code, short(p.Message, 200), short(p.Data, 200)}
 	}
@@ -120,7 +128,7 @@ func (e *Error) fit() {
 		func() { e.fitDetails(limit, fewDetails) },
 		func() {
 			if e.Tool != nil && len(e.Tool.Details) > longValue {
-				e.Tool = &ToolError{e.Tool.Exit, e.Tool.Name, named("details", e.Tool.Details)}
+				e.Tool = &ToolError{e.Tool.Exit, e.Tool.Name, named("details", e.Tool.Details), e.Tool.Inner}
 			}
 		},
 		func() {

@@ -155,6 +155,16 @@ type ToolError struct {
 	Exit    int             `json:"exit"`
 	Name    string          `json:"name,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
+	Inner   *InnerError     `json:"inner,omitempty"`
+}
+
+// InnerError is the failure of a call that a tool made and passed on as its own.
+type InnerError struct {
+	Tool    string          `json:"tool"`
+	Code    Code            `json:"code"`
+	Name    string          `json:"name,omitempty"` // of the exit code that the inner tool declares
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"` // those of the inner tool, or the violations of its parameters
 }
 
 // ProtocolError is an error of the Chrome DevTools Protocol.

@@ -20,12 +20,28 @@ type activity struct {
 	redactor *redact.Redactor
 	inner    repeats
 
-	mu         sync.Mutex
-	uses       []string
-	dropped    int           // uses beyond maxUses
-	denials    []string      // for the record: the rights
-	denied     []host.Denial // for the answer
-	innerError *host.Error   // of the last call of the plugin that failed
+	mu      sync.Mutex
+	uses    []string
+	dropped int           // uses beyond maxUses
+	denials []string      // for the record: the rights
+	denied  []host.Denial // for the answer
+	failed  []innerError  // the last calls of the plugin that failed
+}
+
+// innerError is a call of a plugin that failed.
+type innerError struct {
+	tool string
+	*host.Error
+}
+
+// maxFailed is how many failed calls of a plugin are known, to tell which error it passes on.
+const maxFailed = 20
+
+// recordFailure notes a call of the plugin that failed.
+func (a *activity) recordFailure(tool string, e *host.Error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = append(a.failed[max(0, len(a.failed)+1-maxFailed):], innerError{tool, e})
 }
 
 // recordUse adds a use of a right to the record of the call.

@@ -3,11 +3,13 @@ package call_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // TestReadToolPostsNothing checks that a tool with the effect read, which a remote client may call, cannot send
@@ -109,6 +111,72 @@ func TestInnerExitCodeByName(t *testing.T) {
 		if e == nil || string(e.Code) != c.wantCode || e.ExitCode() != c.wantExit || e.Tool == nil ||
 			c.wantCode != "ambiguous" && (e.Tool.Name != "sold_out" || strings.Contains(e.Message, "use a ref")) {
 			t.Errorf("%s, %q: %+v %+v", c.codes, c.message, e, e.Tool)
+		}
+	}
+}
+
+// TestInnerError checks that a plugin that passes on the error of a call names that call, in each form in which a guest
+// can do so, and that its own exit code does not say that it was refused.
+func TestInnerError(t *testing.T) {
+	sold := func(context.Context, *host.Request) (*host.Result, error) {
+		return nil, &host.Error{Code: "sold_out", Exit: 10, Message: "none left",
+			Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{"left":0}`)}}
+	}
+	for _, c := range []struct {
+		tool, params string
+		code         host.Code
+		exit         int
+		details      string
+	}{
+		{"shop.add", `{"titel":1}`, host.InvalidArgs, 1, "/titel"},
+		{"shop.gone", `{}`, host.NotFound, 1, ""},
+		{"none.at", `{}`, host.NotFound, 1, ""},
+		{"shop.echo", `{}`, "sold_out", 10, `"left":0`},
+		{"shop.order.cancel", `{"id":1}`, host.ChromeConnection, 101, ""},
+	} {
+		for _, form := range []struct {
+			name    string
+			exit    func(inner *host.Error) int
+			message string
+		}{
+			{"the exit code and the message, as sdk/go", (*host.Error).ExitCode, "%s"},
+			{"the exit code alone", (*host.Error).ExitCode, "it did not work: %.0s"},
+			{"the message with 1, as sdk/rust", func(*host.Error) int { return 1 }, "%s"},
+			{"the message in another", func(*host.Error) int { return 1 }, "ToolError: %s (plugin.js:3)"},
+		} {
+			inner := newFake(t, shop, map[string]handler{"echo": sold,
+				"order.cancel": func(context.Context, *host.Request) (*host.Result, error) {
+					return nil, host.Errorf(host.ChromeConnection, "no browser is open")
+				}})
+			h := newHost(t, call.Config{}, inner, newFake(t, outerNamed("outer"), map[string]handler{
+				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+					_, err := callTool(ctx, r, c.tool, json.RawMessage(c.params), "")
+					e := host.AsError(err)
+					own := &host.Error{Code: host.ToolFailed, Message: fmt.Sprintf(form.message, e.Message),
+						Tool: &host.ToolError{Exit: form.exit(e)}}
+					if own.Tool.Exit == 10 { // which the plugin declares
+						own.Code, own.Exit, own.Tool.Name = "sold_out", 10, "sold_out"
+					}
+					return nil, own
+				}}))
+			e := makeCall(t, h, "outer.echo", `{}`).Err
+			if c.exit == 10 && strings.Contains(form.name, "alone") {
+				continue // nothing tells it from the plugin's own failure
+			}
+			want := c.exit
+			if want > 79 && strings.HasPrefix(form.name, "the message") {
+				want = 1
+			}
+			if e == nil || e.Tool == nil || e.Tool.Inner == nil {
+				t.Fatalf("%s, %s: %+v", c.tool, form.name, e)
+			}
+			if i := e.Tool.Inner; e.ExitCode() != want || i.Tool != c.tool || i.Code != c.code || i.Message == "" ||
+				!strings.Contains(string(i.Details), c.details) || e.Docs != nil {
+				t.Errorf("%s, %s: %+v, inner %+v, exit %d; want %d", c.tool, form.name, e, i, e.ExitCode(), want)
+			}
+			if object := jsontext.Marshal(e.Object()); len(object) > 900 {
+				t.Errorf("%s, %s: %d bytes: %s", c.tool, form.name, len(object), object)
+			}
 		}
 	}
 }

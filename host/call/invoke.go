@@ -165,24 +165,55 @@ func (r *run) timeout(d host.Decision) time.Duration {
 	return timeout
 }
 
-// adoptInnerError gives the error of a plugin that ended with the exit code of an inner call that failed the code of
-// that call and what to do next: the host found that failure, and the plugin only passes it on.
+// ofAll are the codes of the host that say what the outer call met, too, when an inner call met it. Any other says that
+// the inner call was refused or failed, which the outer one was not.
+var ofAll = []host.Code{host.ChromeLaunch, host.ChromeConnection, host.TargetCrashed, host.Unavailable,
+	host.Interrupted, host.Terminated}
+
+// adoptInnerError completes the error of a plugin that passes on the error of a call that it made: one that ends with
+// the same exit code of the host, or has its message. The error names the inner tool and what it reported.
 func (r *run) adoptInnerError(e *host.Error) {
+	if e.Tool == nil {
+		return
+	}
 	r.activity.mu.Lock()
-	inner := r.activity.innerError
+	failed := slices.Clone(r.activity.failed)
 	r.activity.mu.Unlock()
-	switch {
-	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
-	case inner.Exit != 0 && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
-		r.adoptDeclared(e, inner)
-	case inner.Exit == 0 && e.Code == host.ToolFailed && isOutcome(inner.Code):
-		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
+	for _, inner := range slices.Backward(failed) {
+		passesExit := e.Tool.Exit == inner.ExitCode()
+		message := inner.Message[:min(len(inner.Message), maxNamed)]
+		if passesExit && inner.Exit == 0 && isOutcome(inner.Code) && inner.Code != host.ToolFailed ||
+			message != "" && strings.Contains(e.Message, message) {
+			r.adopt(e, inner, passesExit)
+			return
+		}
 	}
 }
 
-// adoptDeclared is adoptInnerError for an exit code that the inner tool declares. The numbers of two plugins have
-// nothing to do with each other: the code is that of the same name, or 1 if the outer tool declares none.
-func (r *run) adoptDeclared(e, inner *host.Error) {
+// adopt completes e with the inner error that it passes on. passesExit is whether e has the exit code of it.
+func (r *run) adopt(e *host.Error, inner innerError, passesExit bool) {
+	passed := &host.InnerError{Tool: inner.tool, Code: inner.Code, Message: inner.Message}
+	switch {
+	case inner.Tool != nil:
+		passed.Name, passed.Details = inner.Tool.Name, inner.Tool.Details
+	case len(inner.Details) > 0:
+		passed.Details, _ = manifest.Marshal(inner.Object().Details)
+	}
+	if inner.Message != "" && strings.HasPrefix(e.Message, inner.Message) {
+		e.Message = inner.tool + ": " + e.Message
+	}
+	switch {
+	case inner.Exit != 0 && (passesExit || e.Exit == 0 && r.declaredExit(string(inner.Code)) != 0):
+		r.adoptDeclared(e, inner)
+	case passesExit && slices.Contains(ofAll, inner.Code):
+		e.Code, e.Protocol, e.Steps = inner.Code, inner.Protocol, inner.Steps
+	}
+	e.Tool.Inner = passed
+}
+
+// adoptDeclared is adopt for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
+// with each other: the code is that of the same name, or 1 if the outer tool declares none.
+func (r *run) adoptDeclared(e *host.Error, inner innerError) {
 	name := string(inner.Code)
 	exit, details := e.Tool.Exit, e.Tool.Details
 	e.Code, e.Exit, e.Steps = host.ToolFailed, 0, inner.Steps
@@ -190,17 +221,27 @@ func (r *run) adoptDeclared(e, inner *host.Error) {
 		if by := m.ExitCode(exit); by != nil { // whose advice the message has
 			e.Message = strings.TrimSuffix(e.Message, " ("+manifest.CleanLine(by.Suggestion)+")")
 		}
-		of := r.address.Tool.ExitCodes
-		i := slices.IndexFunc(m.ExitCodes, func(c manifest.ExitCode) bool { return c.Name == name })
-		if i >= 0 && (len(of) == 0 || slices.Contains(of, name)) {
-			exit = m.ExitCodes[i].Code
-			e.Code, e.Exit = inner.Code, exit
-		}
+	}
+	if own := r.declaredExit(name); own != 0 {
+		exit, e.Code, e.Exit = own, inner.Code, own
 	}
 	if len(details) == 0 && inner.Tool != nil {
 		details = inner.Tool.Details
 	}
 	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
+}
+
+// declaredExit returns the exit code that the tool declares under a name, 0 if there is none.
+func (r *run) declaredExit(name string) int {
+	m, err := r.address.Provider.Manifest()
+	if of := r.address.Tool.ExitCodes; err != nil || len(of) > 0 && !slices.Contains(of, name) {
+		return 0
+	}
+	i := slices.IndexFunc(m.ExitCodes, func(c manifest.ExitCode) bool { return c.Name == name })
+	if i < 0 {
+		return 0
+	}
+	return m.ExitCodes[i].Code
 }
 
 // watchInterval is how often a plugin's call under way is checked against the policy and the catalog. A revoked grant

@@ -89,9 +89,7 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 		r.activity.recordUse("tool:" + a.Tool)
 	}
 	if err != nil {
-		r.activity.mu.Lock()
-		r.activity.innerError = a.Err
-		r.activity.mu.Unlock()
+		r.activity.recordFailure(a.Tool, a.Err)
 		return nil, err
 	}
 	return &host.Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil

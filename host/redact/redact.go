@@ -220,6 +220,10 @@ func (v *Redactor) RedactError(e *host.Error) {
 	}
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.Redact(e.Tool.Name), v.RedactJSON(e.Tool.Details)
+		if i := e.Tool.Inner; i != nil {
+			e.Tool.Inner = &host.InnerError{Tool: i.Tool, Code: host.Code(v.Redact(string(i.Code))), Name: v.Redact(i.Name),
+				Message: v.Redact(i.Message), Details: v.RedactJSON(i.Details)}
+		}
 	}
 	if e.Protocol != nil {
 		e.Protocol = &host.ProtocolError{Code: e.Protocol.Code, Message: v.Redact(e.Protocol.Message),

@@ -23,12 +23,12 @@ import (
 var maxLines = map[string]int{
 	".":                        798,   // the plugin page; rules of origins; each folder that is written has a test
 	"manifest":                 10275, // names of built-in plugins; lists for objects; bounds, cases in tier 3; x-assert
-	"host/call":                2755,  // refused files, roots and lists; rules for parts of calls; files that tools make
+	"host/call":                2760,  // inner errors; reasons of refused files; rules for parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
-	"host/redact":              558,   // blocks of content, from host; all texts of errors
+	"host/redact":              562,   // inner errors; blocks of content, from host; all texts of errors
 	"host/session":             466,   // names of sessions and media types of results, from host
-	"host":                     1908,  // what a call acted on; roots; how many violations there are
+	"host":                     1924,  // inner errors; what a call acted on; roots; how many violations there are
 	"host/policy":              3081,  // what has no effect on built-in plugins; certificates and logins of origins
 	"host/egress":              817,
 	"host/protect":             783,   // files in a folder that are out of reach; times of files, from host
@@ -67,7 +67,7 @@ var maxLines = map[string]int{
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
 // with a reason.
-const maxHostDoc = 1543
+const maxHostDoc = 1554 // inner errors
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
 // Take an entry out when it is no longer needed, and never add one.
