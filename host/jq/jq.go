@@ -13,6 +13,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/query"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -75,11 +76,7 @@ func compile(text string) (*gojq.Code, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("it has %d bytes, at most %d", len(text), MaxSize)
 	}
-	query, err := gojq.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return gojq.Compile(query)
+	return query.Compile(text)
 }
 
 // Filter returns data as the expression transforms it: its outputs, as [Join] joins them. Numbers keep their digits.

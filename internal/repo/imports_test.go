@@ -82,6 +82,7 @@ var layers = map[string][]string{
 	"internal/durable":  {},
 	"internal/lazy":     {},
 	"internal/lists":    {},
+	"internal/query":    {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
@@ -125,7 +126,7 @@ var layers = map[string][]string{
 	"host/docs": {
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"host/jq":         {"host", "manifest"},
+	"host/jq":         {"host", "internal/query", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
 		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "host/reference",
@@ -195,7 +196,7 @@ var layers = map[string][]string{
 	"sdk":          {},
 	"sdk/go":       {},
 	"plugins":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"plugins/json": {"sdk/go"},
+	"plugins/json": {"internal/query", "sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
 		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay",
@@ -316,7 +317,7 @@ var dependencies = map[string][]string{
 	},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
 	"github.com/blevesearch/snowballstem":  {"host"},
-	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "plugins/json"},
+	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "internal/query", "plugins/json"},
 	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
 	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},
 	"github.com/pkoukk/tiktoken-go":        {"bench"},

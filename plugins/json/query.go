@@ -10,6 +10,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"github.com/parley-tools/parley/internal/query"
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
@@ -83,16 +84,11 @@ func (y *yielding) Done() <-chan struct{} {
 }
 
 func compile(filter string) (*gojq.Code, error) {
-	query, err := gojq.Parse(filter)
-	if err != nil {
-		provided := err.Error()
-		var parse *gojq.ParseError
-		if errors.As(err, &parse) {
-			provided = fmt.Sprintf("%s (at byte %d)", err, parse.Offset)
-		}
-		return nil, sdk.Invalid("/filter", "a jq filter", provided, adviseSyntax(filter, parse))
+	code, err := query.Compile(filter, gojq.WithEnvironLoader(func() []string { return nil }))
+	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
+		return nil, sdk.Invalid("/filter", "a jq filter", fmt.Sprintf("%s (at byte %d)", err, parse.Offset),
+			adviseSyntax(filter, parse))
 	}
-	code, err := gojq.Compile(query, gojq.WithEnvironLoader(func() []string { return nil }))
 	if err != nil {
 		advice := ""
 		switch {
