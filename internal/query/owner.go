@@ -101,7 +101,7 @@ func (o *owner) update(v any, path []any, change func(old any) any) (updated any
 		}
 		return object, ok
 	case json.Number:
-		if i, err := strconv.Atoi(string(key)); err == nil {
+		if i, ok := integer(key).(int); ok {
 			return o.update(v, append([]any{i}, path[1:]...), change)
 		}
 	case int:
@@ -129,21 +129,19 @@ func (o *owner) update(v any, path []any, change func(old any) any) (updated any
 // get returns the value at a path. It is false as in [owner.update].
 func get(v any, path []any) (any, bool) {
 	for _, key := range path {
-		var array []any
-		var object map[string]any
-		ok := true
-		if n, is := key.(json.Number); is {
-			key, _ = strconv.Atoi(string(n))
-			ok = n == json.Number(strconv.Itoa(key.(int)))
+		if n, ok := key.(json.Number); ok {
+			key = integer(n)
 		}
 		switch key := key.(type) {
 		case string:
-			if object, ok = v.(map[string]any); !ok && v != nil {
+			object, ok := v.(map[string]any)
+			if !ok && v != nil {
 				return nil, false
 			}
 			v = object[key]
 		case int:
-			if array, ok = v.([]any); !ok && v != nil || key < 0 || key > len(array) {
+			array, ok := v.([]any)
+			if !ok && v != nil || key < 0 || key > len(array) {
 				return nil, false
 			}
 			if v = nil; key < len(array) {
@@ -242,6 +240,7 @@ func (o *owner) merge(l, r map[string]any) any {
 	return l
 }
 
+// integer returns an int where the digits are those of one.
 func integer(n json.Number) any {
 	if i, err := strconv.Atoi(string(n)); err == nil && strconv.Itoa(i) == string(n) {
 		return i
