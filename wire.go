@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -279,6 +280,13 @@ func (p *Parley) AuditLog() *audit.Log {
 				return rules.Audit()
 			},
 			Warn: func(err error) { p.cfg.Notice(err.Error()) },
+			Redact: func(text string) string {
+				rules, err := p.Policy()
+				if err != nil {
+					return text // without a policy, which secrets there are is not known
+				}
+				return (&redact.Redactor{Source: rules}).RedactHeld(text)
+			},
 		})
 	}
 	return p.parts.log

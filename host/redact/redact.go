@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -248,29 +249,61 @@ func (v *Redactor) RedactError(e *host.Error) {
 	}
 }
 
-// RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
+// ownTexts are the fields of an event that the host chooses: ids that it makes, and words of its own.
+var ownTexts = []string{"Op", "CallID", "Within", "RetryOf", "Question", "Mode", "Audit", "By"}
+
+// RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool,
+// and in whichever text they are: names of sessions and clients, too.
 func (v *Redactor) RedactEvent(e host.Event) host.Event {
+	if v.hold(); v.empty() {
+		return e
+	}
+	e.Params, e.Result, e.Err = v.RedactJSON(e.Params), v.RedactJSON(e.Result), v.RedactAllError(e.Err)
+	e.Members = v.WithoutSecrets(maps.Clone(e.Members))
+	v.redactFields(reflect.ValueOf(&e).Elem())
+	return e
+}
+
+// redactFields redacts the texts of a struct, and those of its embedded structs.
+func (v *Redactor) redactFields(of reflect.Value) {
+	for i := range of.NumField() {
+		field := of.Type().Field(i)
+		switch text := of.Field(i).Addr().Interface().(type) {
+		case *string:
+			if !slices.Contains(ownTexts, field.Name) {
+				*text = v.Redact(*text)
+			}
+		case *[]string:
+			*text = lists.Map(*text, v.Redact)
+		default:
+			if field.Anonymous {
+				v.redactFields(of.Field(i))
+			}
+		}
+	}
+}
+
+// RedactHeld is [Redactor.Redact] for a text of a record that is no event.
+func (v *Redactor) RedactHeld(text string) string {
+	v.hold()
+	return v.Redact(text)
+}
+
+// hold makes the values that are redacted those of the secrets that the host holds now.
+func (v *Redactor) hold() {
 	source, ok := v.Source.(heldSecrets)
 	if !ok {
-		return e
+		return
 	}
 	values := source.HeldSecrets(context.Background())
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	if !maps.Equal(values, v.values) {
 		v.values, v.forms = values, nil
 		if len(values) > 0 {
 			v.forms = newSecretForms(values)
 		}
 	}
-	v.mu.Unlock()
-	if v.empty() {
-		return e
-	}
-	e.Tool, e.Query, e.Subject = v.Redact(e.Tool), v.Redact(e.Query), v.Redact(e.Subject)
-	e.Params, e.Result, e.Err = v.RedactJSON(e.Params), v.RedactJSON(e.Result), v.RedactAllError(e.Err)
-	e.Members = v.WithoutSecrets(maps.Clone(e.Members))
-	e.Uses, e.Refused = lists.Map(e.Uses, v.Redact), lists.Map(e.Refused, v.Redact)
-	return e
 }
 
 // minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.

@@ -167,6 +167,32 @@ func TestRedactAllError(t *testing.T) {
 	}
 }
 
+// held has the secrets that a host holds.
+type held struct{ host.Secrets }
+
+func (held) HeldSecrets(context.Context) map[string]string {
+	return map[string]string{"password": "hunter2-hunter2"}
+}
+
+// TestRedactEvent puts a secret into every text of an event, whatever field it is in, and finds it in none but those
+// that the host chooses.
+func TestRedactEvent(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	for _, text := range []string{secret, "of " + secret + ".", "aHVudGVyMi1odW50ZXIy", "http://a.test/?q=" + secret} {
+		var e host.Event
+		fillStrings(reflect.ValueOf(&e).Elem(), text, 0)
+		e.Members, e.Err = map[string][]string{"kind": {text}}, &host.Error{Message: text}
+		got := (&Redactor{Source: held{}}).RedactEvent(e)
+		of := reflect.ValueOf(&got).Elem()
+		for _, name := range ownTexts {
+			of.FieldByName(name).SetString("")
+		}
+		if all, err := json.Marshal(got); err != nil || strings.Contains(string(all), text) {
+			t.Errorf("%q is left: %s %v", text, all, err)
+		}
+	}
+}
+
 // fillStrings sets the strings in a value, and makes what they are in. Texts of JSON are strings in quotes.
 func fillStrings(v reflect.Value, text string, depth int) {
 	switch {

@@ -201,7 +201,7 @@ var layers = map[string][]string{
 	".": {
 		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay",
 		"host/policy",
-		"host/protect", "host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store",
+		"host/protect", "host/record", "host/redact", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/wire", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -40,6 +41,8 @@ type Config struct {
 	Keep     int
 	// Now is the clock for records without a time; nil is time.Now.
 	Now func() time.Time
+	// Redact takes the values of secrets out of the texts of Note; nil leaves them. Those of events have none.
+	Redact func(string) string
 }
 
 // Log is an audit log in a folder. It is safe for concurrent use, also by several processes: the end of the log is read
@@ -131,6 +134,12 @@ func (l *Log) Note(op, subject string, details ...string) error {
 	mode, err := l.Mode()
 	if mode == Off && err == nil {
 		return nil
+	}
+	if l.cfg.Redact != nil {
+		subject, details = l.cfg.Redact(subject), slices.Clone(details)
+		for i, text := range details {
+			details[i] = l.cfg.Redact(text)
+		}
 	}
 	return l.append(operatorRecord(op, subject, details), mode == Required)
 }
