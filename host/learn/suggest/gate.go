@@ -95,12 +95,13 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
-	why = cmp.Or(g.checkValue(e, before), checkEmptied(e, before), g.checkAlias(base, e, before))
+	why = cmp.Or(g.checkValue(e, before), g.checkAlias(base, e, before))
 	if why == "" && slices.Contains(texts, e.Field) {
 		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
 	}
 	if why == "" {
-		why = cmp.Or(g.checkLint(base, before, after), g.checkExample(ctx, base, e, after))
+		why = cmp.Or(g.checkLint(base, before, after), checkEmptied(base.Info().Name, e, before),
+			g.checkExample(ctx, base, e, after))
 	}
 	return why, nil
 }
@@ -153,17 +154,33 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 // fewWords is the number of words below which a text says next to nothing.
 const fewWords = 3
 
-// checkEmptied refuses a text that says next to nothing in place of one that says something.
-func checkEmptied(e *overlay.Edit, t *manifest.Tool) string {
-	words := len(strings.Fields(e.Value))
-	if before := len(strings.Fields(e.Replaced(t))); words < fewWords && before >= 2*fewWords {
-		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", words, before)
+// fillers are words that stand where nothing is said.
+var fillers = strings.Fields(`a an and is it na nil no none not nothing null of or same see tba tbd text the this to
+	todo tool undefined unknown xx xxx`)
+
+// checkEmptied refuses a text that says nothing but the tool's own name, and one that says next to nothing in place of
+// one that says something.
+func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
+	if !slices.Contains(texts, e.Field) && e.Field != overlay.WhenNot {
+		return ""
+	}
+	words := spelling.Words(e.Value)
+	isFiller := func(word string) bool { return len(word) == 1 && word[0] < 128 || slices.Contains(fillers, word) }
+	names := spelling.Words(plugin + " " + t.Name + " " + e.Param)
+	said := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
+		return isFiller(word) || slices.Contains(names, strings.TrimSuffix(word, "s"))
+	})
+	if before := len(strings.Fields(e.Replaced(t))); len(words) < fewWords && before >= 2*fewWords {
+		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", len(words), before)
+	}
+	if len(said) == 0 {
+		return fmt.Sprintf("%q says nothing about %s", manifest.CleanLine(e.Value), t.Name)
 	}
 	return ""
 }
 
-// checkAlias refuses an alias that is the name or an alias of something else: of another tool, or of another parameter
-// of the tool.
+// checkAlias refuses an alias that is the name or an alias of something else: of another tool, or of a parameter: for
+// the alias of a parameter those of the tool, and for that of a tool those of all tools of the plugin.
 func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
 	taken := func(what string, names ...string) string {
 		if slices.ContainsFunc(names, func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }) {
@@ -177,22 +194,28 @@ func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool)
 			return taken("the parameter "+name, e.Value)
 		}
 	case overlay.Alias:
+		ofParam := ""
 		for p, name := range stats.Names(g.Catalog) {
 			plugin := p.Info().Name
 			known := []string{plugin + "." + name}
 			if plugin == base.Info().Name {
+				other, err := p.Tool(name)
+				if err != nil || other == nil {
+					continue
+				}
+				if param, _, _ := manifest.ParamNamed(other.Params, e.Value); param != "" {
+					ofParam = taken("the parameter "+param+" of "+plugin+"."+name, e.Value)
+				}
 				if strings.EqualFold(name, t.Name) {
 					continue
 				}
-				known = append(known, name, host.LocalName(name))
-				if other, err := p.Tool(name); err == nil && other != nil {
-					known = append(known, other.Aliases...)
-				}
+				known = append(append(known, name, host.LocalName(name)), other.Aliases...)
 			}
 			if why := taken(plugin+"."+name, known...); why != "" {
 				return why
 			}
 		}
+		return ofParam
 	}
 	return ""
 }

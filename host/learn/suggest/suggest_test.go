@@ -355,6 +355,50 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// TestGateKeepsTexts tries texts that say nothing for each text of each tool, and each name of a tool or a parameter as
+// the alias of a tool.
+func TestGateKeepsTexts(t *testing.T) {
+	base := newPlugin(t, shop)
+	gate := &Gate{Catalog: catalogOf(t, base)}
+	refuses := func(e overlay.Edit) {
+		o, refused, err := gate.Check(t.Context(), base, &overlay.Overlay{}, []Proposal{{Edit: e}})
+		if err != nil || len(refused) != 1 || len(o.Edits) != 0 {
+			t.Errorf("%s: the %s %q passes: %v", e.Tool, e.Field, e.Value, err)
+		}
+	}
+	var aliases []string
+	for _, tool := range base.m.Tools {
+		aliases = append(append(aliases, tool.Name, "shop."+tool.Name), host.LocalName(tool.Name))
+		edits := []overlay.Edit{}
+		for _, field := range []string{overlay.Brief, overlay.Standard, overlay.Full, overlay.When, overlay.WhenNot,
+			overlay.Task, overlay.Phrase} {
+			edits = append(edits, overlay.Edit{Tool: tool.Name, Field: field})
+		}
+		for _, p := range manifest.Params(tool.Params) {
+			edits = append(edits, overlay.Edit{Tool: tool.Name, Field: overlay.Param, Param: p.Name})
+			aliases = append(aliases, p.Name, strings.ToUpper(p.Name))
+		}
+		for i, e := range edits {
+			if i > 0 && tool.Name != "article.add" { // the linter takes long
+				break
+			}
+			for _, text := range []string{"", " ", "\n\t", "-", "--", "...", "…", ".", "?", "n/a", "N/A", "NA", "none", "null",
+				"nil", "TODO", "tbd", "x", "1", "(none)", "no text", "the tool", tool.Name, "shop." + tool.Name,
+				strings.ReplaceAll(tool.Name, ".", " ") + ".", "Shop", e.Param} {
+				e.Value = text
+				refuses(e)
+			}
+		}
+	}
+	for _, tool := range base.m.Tools {
+		for _, alias := range aliases {
+			if host.LocalName(tool.Name) != host.LocalName(alias) {
+				refuses(overlay.Edit{Tool: tool.Name, Field: overlay.Alias, Value: alias})
+			}
+		}
+	}
+}
+
 // TestGateKeepsSearch checks that no tool is pushed out of the first hits of its own tasks, and that of several edits
 // only those are refused that do it.
 func TestGateKeepsSearch(t *testing.T) {

@@ -111,7 +111,7 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
 		all.add(of.Plugin, suggest.Proposal{Edit: e.Edit})
 	}
-	data.applyData, err = applyEdits(ctx, app, all, opts.DryRun, opts.Yes, false)
+	data.applyData, err = applyEdits(ctx, app, all, opts.editOptions)
 	if err != nil {
 		return err
 	}

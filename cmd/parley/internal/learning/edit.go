@@ -123,7 +123,8 @@ func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions)
 	if err != nil {
 		return err
 	}
-	data, err := applyEdits(ctx, app, proposals, opts.DryRun, opts.Yes, opts.From != "")
+	opts.whole = opts.From != ""
+	data, err := applyEdits(ctx, app, proposals, opts.editOptions)
 	if err != nil {
 		return err
 	}
@@ -327,6 +328,7 @@ type docsApplyOptions struct {
 type editOptions struct {
 	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
 	command.Approval
+	whole bool // all or none: if the gate refuses one, none is applied
 }
 
 // modelEditOptions are the options of a command that applies what a model proposes.
@@ -405,11 +407,9 @@ func (p *proposed) add(plugin string, edit suggest.Proposal) {
 	*p = append(*p, proposed{{plugin, []suggest.Proposal{edit}}}...)
 }
 
-// applyEdits applies edits of plugins, those that the gate lets pass or, if whole, all or none.
-func applyEdits(
-	ctx context.Context, app *command.App, proposals proposed, dryRun, yes, whole bool,
-) (*applyData, error) {
-	edits, err := newEdits(app, dryRun)
+// applyEdits applies edits of plugins that the gate lets pass.
+func applyEdits(ctx context.Context, app *command.App, proposals proposed, o editOptions) (*applyData, error) {
+	edits, err := newEdits(app, o.DryRun)
 	for _, of := range proposals {
 		if err == nil {
 			err = edits.check(ctx, of.plugin, of.edits)
@@ -418,7 +418,7 @@ func applyEdits(
 	if err != nil {
 		return nil, err
 	}
-	if data := edits.data; whole && !dryRun && len(data.Refused) > 0 {
+	if data := edits.data; o.whole && !o.DryRun && len(data.Refused) > 0 {
 		var b strings.Builder
 		fmt.Fprintf(&b, "no edit is applied: %d of %d are refused", len(data.Refused), len(data.Refused)+len(data.Applied))
 		for _, r := range data.Refused {
@@ -426,7 +426,7 @@ func applyEdits(
 		}
 		return nil, host.Errorf(host.InvalidArgs, "%s", b.String()).WithNext("parley docs list")
 	}
-	return edits.data, edits.write(ctx, yes)
+	return edits.data, edits.write(ctx, o.Yes)
 }
 
 // refusalText says in a line which edit the gate refused, and why.

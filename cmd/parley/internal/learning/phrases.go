@@ -231,7 +231,8 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o *
 			}
 		}
 	}
-	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o.DryRun, o.Yes, false)
+	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}},
+		editOptions{DryRun: o.DryRun, Approval: o.Approval})
 	if err != nil {
 		return nil, err
 	}
