@@ -45,6 +45,9 @@ type Installation struct {
 	// TakesFrom is the owner from whom it takes the name: "shipped" or the key of a signer; "" if the name is free or its
 	// own. A person has to confirm that before [Installation.Commit].
 	TakesFrom string
+	// Older is why an older version may not take the place of a newer one; nil if it does not, or may. A person can
+	// confirm it.
+	Older *host.Error
 
 	by        *Installer
 	options   Options
@@ -87,7 +90,7 @@ func (i *Installation) BreakingChanges() []lint.Change {
 	return lint.Breaking(i.Changes)
 }
 
-// Confirm states that a person has confirmed the changes of [Installation.BreakingChanges].
+// Confirm states that a person has confirmed the changes of [Installation.BreakingChanges], and what is Older.
 func (i *Installation) Confirm() { i.confirmed = true }
 
 // Installed says what an installation or a removal has changed.
@@ -192,8 +195,8 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 			}
 		}
 	}
-	if len(i.BreakingChanges()) == 0 { // otherwise a person is asked about all of it, the older version included
-		_, err = in.cfg.Store.Replaces(c, o.Downgrade)
+	if _, err = in.cfg.Store.Replaces(c, o.Downgrade); errors.Is(err, host.Integrity) {
+		i.Older, err = host.AsError(err), nil
 	}
 	return i, err
 }
@@ -285,7 +288,7 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
-	downgrade := i.options.Downgrade || i.confirmed && len(i.BreakingChanges()) > 0
+	downgrade := i.options.Downgrade || i.confirmed && (i.Older != nil || len(i.BreakingChanges()) > 0)
 	entry, _, err := i.by.cfg.Store.Install(i.Candidate, downgrade)
 	if err != nil {
 		return Installed{}, err

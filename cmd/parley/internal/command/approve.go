@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,9 @@ func (c *Change) Undone() string {
 	return Either(c.Sends, "nothing was sent", "nothing was changed")
 }
 
+// ErrDeclined is the cause of the error of a change that a person was asked about and has not approved.
+var ErrDeclined = errors.New("not confirmed")
+
 // Approve returns an error unless the operator approves a change. With yes there is no question: either the policy
 // allows that, or the change is denied.
 func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
@@ -79,7 +83,7 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 	}
 	approved, err := a.ApproveChange(ctx, c)
 	if err == nil && !approved {
-		err = host.Errorf(host.Denied, "not confirmed; %s", c.Undone())
+		err = &host.Error{Code: host.Denied, Message: "not confirmed; " + c.Undone(), Cause: ErrDeclined}
 	}
 	return err
 }

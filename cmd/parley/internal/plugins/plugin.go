@@ -4,6 +4,7 @@ package plugins
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -290,27 +291,32 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
 
-// approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
-// Without either, there is no question. The edit is zero if there are no grants.
+// approveInstall prepares the grants of an installation, and has the operator approve them, what the plugin breaks and
+// that it is an older version. Without either, there is no question. The edit is zero if there are no grants.
 func approveInstall(
 	ctx context.Context, app *command.App, rules *policy.Policy, prepared *admit.Installation, data *Plugin,
 	o pluginInstallOptions,
 ) (policy.Edit, error) {
 	edit, err := prepareGrants(app, rules, prepared.Candidate, data, o)
-	takes := prepared.TakesFrom != ""
-	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && data.Moved == "" {
+	takes, older := prepared.TakesFrom != "", prepared.Older != nil
+	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && !older && data.Moved == "" {
 		return edit, err
 	}
 	var about strings.Builder
 	writeInstalled(&about, data, "To be installed:")
+	command.PrintIf(&about, older, "  it is older than %s, which is installed\n", manifest.CleanLine(data.Replaced))
 	change := command.Change{Installs: about.String()}
 	if len(o.Grants) > 0 {
 		change.Diff = edit.Diff()
 	}
 	change.Diff += command.When(takes, command.TakesText(data.Name, prepared.TakesFrom))
 	change.Diff += command.When(data.Moved != "", data.Moved+"\n")
-	change.ByPolicy = len(o.Grants)+len(data.Breaks) == 0 // a name or a tag is all that there is to approve
-	if err = app.Approve(ctx, change, o.Yes); err != nil && len(data.Breaks) > 0 {
+	change.ByPolicy = len(o.Grants)+len(data.Breaks) == 0 && !older // a name or a tag is all that there is to approve
+	switch err = app.Approve(ctx, change, o.Yes); {
+	case err == nil:
+	case older && len(data.Breaks) == 0 && !o.Yes && !errors.Is(err, command.ErrDeclined):
+		return edit, prepared.Older // nobody can be asked: it says what lets it through
+	case len(data.Breaks) > 0:
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
 		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}
