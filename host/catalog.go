@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,7 +223,7 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 func (c *Catalog) UnknownPlugin(name string) *Error {
 	e := Errorf(NotFound, "no plugin is named %s", Printable(name))
 	e.DidYouMean = c.nearestPlugins(name)
-	return e.WithSteps(ListStep(""), SearchStep(Printable(name)))
+	return e.WithSteps(ListStep(""), SearchStep(Printable(strings.TrimSpace(name))))
 }
 
 func (c *Catalog) nearestPlugins(name string) []NearName {
@@ -250,7 +251,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 		near = append(near, c.nearestPlugins(plugin)...)
 	}
 	e.DidYouMean = closestTo(near)
-	return e.WithSteps(ListStep(""), SearchStep(Printable(typed)))
+	return e.WithSteps(ListStep(""), SearchStep(Printable(strings.TrimSpace(typed))))
 }
 
 func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Error {
@@ -275,7 +276,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	if known != "" {
 		return e.WithSteps(ListStep(plugin + "." + known))
 	}
-	return e.WithSteps(ListStep(plugin), SearchStep(Printable(local)))
+	return e.WithSteps(ListStep(plugin), SearchStep(Printable(strings.TrimSpace(local))))
 }
 
 // searchSteps returns the steps for a name that resembles no other of its plugin: they lead to what a search for it
@@ -368,11 +369,12 @@ func Closest(near []NearName) []NearName {
 	return near[:min(len(near), maxNear)]
 }
 
-// Printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
+// Printable returns a name from input as messages may show it: on one line, without control characters, clipped, and in
+// quotation marks if its ends cannot be seen without them.
 func Printable(name string) string {
-	name = manifest.Clip(manifest.CleanLine(name), 80)
-	if name == "" {
-		return `""`
+	name = manifest.Clip(manifest.CleanValue(name), 80)
+	if name == "" || strings.TrimSpace(name) != name {
+		return strconv.Quote(name)
 	}
 	return name
 }

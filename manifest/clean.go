@@ -94,6 +94,11 @@ func CleanLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
+// CleanValue is [Clean] for a value on one line, which keeps its spaces: each white space becomes a space.
+func CleanValue(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(s))
+}
+
 // Clip shortens s to at most the given number of bytes, at the end of a character, and marks the cut with an ellipsis.
 func Clip(s string, bytes int) string {
 	const ellipsis = "…"

@@ -256,6 +256,14 @@ func (n *Names) PeersOf(p host.Provider) (table peers.Table) {
 	return table
 }
 
+// OfPeers reports whether a manifest knows a name as that of a tool of another product.
+func (n *Names) OfPeers(name string) bool {
+	return slices.ContainsFunc(n.catalog.Providers(), func(p host.Provider) bool {
+		table := n.PeersOf(p)
+		return len(table.Named(spelling.Fold(name))) > 0
+	})
+}
+
 // meaning is what a name means: the calls, with qualified names, and the rewrites that apply to all of them.
 type meaning struct {
 	name        string

@@ -453,6 +453,16 @@ func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	}
 }
 
+// TemplateOf returns parameters of a tool, with a hole in the place of one that has no value.
+func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMessage {
+	for _, p := range manifest.Params(t.Params) {
+		if p.Name == name {
+			params[name] = holeOf(t)("/"+jsontext.EscapeToken(name), name, p.Type, p.Description)
+		}
+	}
+	return jsontext.Marshal(params)
+}
+
 // wholeClause cuts a text of more than maxAbout bytes at the end of a clause, or of a word if it has none.
 func wholeClause(text string) string {
 	if len(text) <= maxAbout {

@@ -76,7 +76,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	f := lists.Find(forms, func(f *form) bool { return f.name == format })
 	if f == nil {
 		return nil, host.Errorf(host.InvalidArgs, "unknown format %q; expected one of %s",
-			manifest.CleanLine(format), strings.Join(Formats(), ", ")).
+			manifest.CleanValue(format), strings.Join(Formats(), ", ")).
 			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "mcp"))
 	}
 	found, err := s.tools(names)

@@ -89,7 +89,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 		var err error
 		if options.Timeout, err = time.ParseDuration(o.Timeout); err != nil {
 			return host.Options{}, Local{},
-				host.Errorf(host.InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
+				host.Errorf(host.InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanValue(o.Timeout))
 		}
 	}
 	return options, Local{Session: o.Session, Out: o.Out, Until: o.Until}, Check(options)
@@ -223,7 +223,7 @@ func Check(o host.Options) error {
 	switch o.Isolate {
 	case "", "none", "process", "call":
 	default:
-		return host.Errorf(host.InvalidArgs, "isolate: %q is not one of none, process, call", manifest.CleanLine(o.Isolate))
+		return host.Errorf(host.InvalidArgs, "isolate: %q is not one of none, process, call", manifest.CleanValue(o.Isolate))
 	}
 	if waits := []string{"load", "idle", "none"}; o.Wait != "" && !slices.Contains(waits, o.Wait) {
 		return unknownWord("wait", o.Wait, strings.Join(waits, ", "), waits)
@@ -237,7 +237,7 @@ func Check(o host.Options) error {
 
 // unknownWord returns the error of an option that takes one of a few words.
 func unknownWord(option, given, expected string, words []string) *host.Error {
-	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
+	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanValue(given), expected)
 	e.DidYouMean = spelling.Nearest(given, words, 3)
 	return e
 }

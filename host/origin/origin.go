@@ -262,5 +262,5 @@ func quoteRedacted(s string) string {
 
 // Quote quotes untrusted text for an error: on one line, without hidden characters, of bounded length.
 func Quote(s string) string {
-	return strconv.Quote(manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD")), 200))
+	return strconv.Quote(manifest.Clip(manifest.CleanValue(strings.ToValidUTF8(s, "\uFFFD")), 200))
 }

@@ -30,7 +30,7 @@ import (
 func CheckName(name string) error {
 	if !isFileName(name) {
 		return host.Errorf(host.InvalidArgs, "%q is not the name of a session: expected at most 64 letters, digits, "+
-			"\"-\" and \"_\", beginning with a letter or digit", manifest.Clip(manifest.CleanLine(name), 80))
+			"\"-\" and \"_\", beginning with a letter or digit", manifest.Clip(manifest.CleanValue(name), 80))
 	}
 	return nil
 }

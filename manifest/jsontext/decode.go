@@ -331,9 +331,13 @@ func ValidNumber(text string) bool { return numberFault(text) == "" }
 
 // numberFault returns why Decode refuses text as a number, "" if it accepts it.
 func numberFault(text string) string {
-	if len(text) > maxNumberLen && (len(text) > maxDigits+1 || strings.ContainsAny(text, ".eE")) {
-		return fmt.Sprintf("a number of %d characters; at most %d are accepted, and %d digits of an integer: "+
-			"write it as a string", len(text), maxNumberLen, maxDigits)
+	switch isInteger := !strings.ContainsAny(text, ".eE"); {
+	case isInteger && len(text) > maxDigits+1:
+		return fmt.Sprintf("an integer of %d digits; at most %d are accepted: write it as a string",
+			len(strings.TrimPrefix(text, "-")), maxDigits)
+	case !isInteger && len(text) > maxNumberLen:
+		return fmt.Sprintf("a number of %d characters; at most %d are accepted: write it as a string", len(text),
+			maxNumberLen)
 	}
 	mantissa, exp, ok := splitNumber(text)
 	if !ok {

@@ -74,8 +74,8 @@ func TestDecodeErrors(t *testing.T) {
 		{`1e400`, `invalid JSON at line 1, column 1: the number 1e400 has more than 400 digits`},
 		{`1e-99999999`, `invalid JSON at line 1, column 1: the number 1e-99999999 is out of range`},
 		{`1.5e401`, `invalid JSON at line 1, column 1: the number 1.5e401 is out of range`},
-		{"0." + strings.Repeat("1", 63), `invalid JSON at line 1, column 1: a number of 65 characters; at most 64 are accepted, and 400 digits of an integer: write it as a string`},
-		{strings.Repeat("1", 402), `invalid JSON at line 1, column 1: a number of 402 characters; at most 64 are accepted, and 400 digits of an integer: write it as a string`},
+		{"0." + strings.Repeat("1", 63), `invalid JSON at line 1, column 1: a number of 65 characters; at most 64 are accepted: write it as a string`},
+		{strings.Repeat("1", 402), `invalid JSON at line 1, column 1: an integer of 402 digits; at most 400 are accepted: write it as a string`},
 		{strings.Repeat("[", 201), `invalid JSON at line 1, column 201: more than 200 nested arrays and objects`},
 		{"{\n  \"a\": é\n}", `invalid JSON at line 2, column 8: 'é' where a value is expected (at /a)`},
 	} {

@@ -37,7 +37,7 @@ func ToolList(raw []byte) (*host.Catalog, error) {
 	for _, t := range list.Tools {
 		plugin, name := splitName(t.Name)
 		if name == "" {
-			return nil, fmt.Errorf("%q is not the name of a tool", manifest.CleanLine(manifest.Clip(t.Name, 60)))
+			return nil, fmt.Errorf("%q is not the name of a tool", manifest.CleanValue(manifest.Clip(t.Name, 60)))
 		}
 		m := plugins[plugin]
 		if m == nil {

@@ -33,7 +33,7 @@ func (m TaskMiss) String() string {
 	if len(m.Got) > 0 {
 		found = strings.Join(m.Got, ", ")
 	}
-	return fmt.Sprintf("%s: %q finds %s", m.Tool, manifest.CleanLine(m.Phrase), found)
+	return fmt.Sprintf("%s: %q finds %s", m.Tool, manifest.CleanValue(m.Phrase), found)
 }
 
 // CheckTasks searches all plugins for each task phrase of a plugin's tools. The searches are not recorded. The error is

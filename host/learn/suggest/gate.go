@@ -87,7 +87,7 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 	case before == nil:
 		return base.Info().Name + " has no tool " + manifest.CleanLine(e.Tool), nil
 	case !slices.Contains(overlay.Fields(), e.Field):
-		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanLine(e.Field),
+		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanValue(e.Field),
 			strings.Join(overlay.Fields(), ", ")), nil
 	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
 		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"),
@@ -127,7 +127,7 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 	switch e.Field {
 	case overlay.Alias, overlay.ParamAlias, overlay.Keyword:
 		if !plainName().MatchString(e.Value) {
-			return fmt.Sprintf("%q is not a word", manifest.CleanLine(manifest.Clip(e.Value, 60)))
+			return fmt.Sprintf("%q is not a word", manifest.CleanValue(manifest.Clip(e.Value, 60)))
 		}
 	case overlay.Need:
 		if _, ok := stats.Find(g.Catalog, e.Value); !ok {
@@ -136,7 +136,7 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 	case overlay.From:
 		tool, _, ok := manifest.SplitSource(e.Value)
 		if _, known := stats.Find(g.Catalog, tool); !ok || !known {
-			return fmt.Sprintf("%q is not the result of a tool", manifest.CleanLine(e.Value))
+			return fmt.Sprintf("%q is not the result of a tool", manifest.CleanValue(e.Value))
 		}
 	case overlay.Example:
 		if e.Example == nil {
@@ -174,7 +174,7 @@ func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", len(words), before)
 	}
 	if len(said) == 0 {
-		return fmt.Sprintf("%q says nothing about %s", manifest.CleanLine(e.Value), t.Name)
+		return fmt.Sprintf("%q says nothing about %s", manifest.CleanValue(e.Value), t.Name)
 	}
 	return ""
 }

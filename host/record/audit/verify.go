@@ -103,7 +103,7 @@ func parseAnchor(s string) (h Head, err error) {
 	if err != nil || seq == "0" || !isHash(h.Hash) {
 		return Head{}, host.Errorf(host.InvalidArgs,
 			"%q is not the head of an audit log; expected \"sha256:\" and 64 digits, or what parley audit head printed",
-			manifest.CleanLine(s)).WithSteps(host.OperatorStep(host.OpAuditHead))
+			manifest.CleanValue(s)).WithSteps(host.OperatorStep(host.OpAuditHead))
 	}
 	return h, nil
 }

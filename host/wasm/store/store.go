@@ -538,7 +538,7 @@ func reinstall(e Entry) host.Step { return host.OperatorStep(host.OpPluginInstal
 func notInstalled(name string, entries []Entry) error {
 	names := lists.Map(entries, func(e Entry) string { return e.Name })
 	err := host.Errorf(host.NotFound, "no plugin %q is installed",
-		manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpPluginList))
+		manifest.CleanValue(name)).WithSteps(host.OperatorStep(host.OpPluginList))
 	err.DidYouMean = spelling.Nearest(name, names, 3)
 	return err
 }

@@ -145,7 +145,7 @@ func findSession(ctx context.Context, app *command.App, name string) (*command.S
 			names = append(names, s.Name)
 		}
 	}
-	e := host.Errorf(host.NotFound, "no session is named %q", manifest.CleanLine(manifest.Clip(name, 80))).
+	e := host.Errorf(host.NotFound, "no session is named %q", manifest.CleanValue(manifest.Clip(name, 80))).
 		WithNext("parley session list", "parley session list --all")
 	e.DidYouMean = command.Nearest(name, names)
 	return nil, e
@@ -188,7 +188,7 @@ func runRunnerStop(_ context.Context, app *command.App, plugin string) error {
 	})
 	if len(stopped) == 0 && plugin != "" {
 		return host.Errorf(host.NotFound, "no runner of the plugin %q runs",
-			manifest.CleanLine(manifest.Clip(plugin, 80))).WithNext("parley runner list")
+			manifest.CleanValue(manifest.Clip(plugin, 80))).WithNext("parley runner list")
 	}
 	data := listed(stopped)
 	return app.Print(data, []string{"parley runner list"},

@@ -30,13 +30,6 @@ var pluginNewCommand = &command.Command[*pluginNewOptions]{
 // runPluginNew makes a folder with the source of a small plugin, with the SDK, which builds, checks and installs as it
 // is.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
-	if !slices.Contains(languageNames, opts.Lang) {
-		given := command.Either(opts.Lang == "", "no --lang was given",
-			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
-		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
-			"(sdk/abi.md) and are packed", given).
-			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
-	}
 	template, err := fs.ReadFile(sdk.Templates, "templates/"+sourceManifest)
 	if err != nil {
 		return err
@@ -48,12 +41,19 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 	}
 	if _, err := manifest.Parse(described, parley.Version); err != nil || len(opts.Name) > 40 {
 		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
-			"hyphens and underscores, a letter first, without \"__\"", manifest.CleanLine(opts.Name)).
+			"hyphens and underscores, a letter first, without \"__\"", host.Printable(opts.Name)).
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
 	}
 	if manifest.Reserved(opts.Name) {
 		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", opts.Name).
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+	}
+	if !slices.Contains(languageNames, opts.Lang) {
+		given := command.Either(opts.Lang == "", "no --lang was given",
+			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
+		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
+			"(sdk/abi.md) and are packed", given).
+			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
 	}
 	if err := os.Mkdir(opts.Name, 0o755); errors.Is(err, fs.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", opts.Name).

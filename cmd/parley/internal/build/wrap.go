@@ -58,7 +58,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
 		return host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
 			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and no name that Parley "+
-				"reserves; choose one with --name NAME", manifest.CleanLine(name)).
+				"reserves; choose one with --name NAME", manifest.CleanValue(name)).
 			WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
 	}
 	out := cmp.Or(opts.Out, filepath.Join(filepath.Dir(opts.Path), stem+".manifest.json"))
@@ -200,7 +200,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 		path, value, ok := strings.Cut(f, "=")
 		from, _, err := w.use(value, "Content of the file "+path+".")
 		if !ok || err != nil || !strings.HasPrefix(path, "/") {
-			return nil, refused("--file %q: expected /PATH={name}", manifest.CleanLine(f))
+			return nil, refused("--file %q: expected /PATH={name}", manifest.CleanValue(f))
 		}
 		files = append(files, map[string]any{"path": path, "from": from})
 	}
@@ -209,7 +209,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 	for _, e := range w.o.Env {
 		key, value, ok := strings.Cut(e, "=")
 		if env[key], _, err = w.use(value, "Variable "+key+" of the environment."); err != nil || !ok {
-			return nil, refused("--env %q: expected NAME=VALUE", manifest.CleanLine(e))
+			return nil, refused("--env %q: expected NAME=VALUE", manifest.CleanValue(e))
 		}
 	}
 	put(wasi, "env", env, len(env) > 0)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -35,8 +37,65 @@ func newFront(streams *command.Streams, args []string) *command.App {
 	app := command.NewApp(streams, args)
 	f := &front{App: app, offered: map[string]*parsedLine{}}
 	app.Offers, app.Meant = f.offers, f.meant
-	app.Commands = command.Map(commandTable(), command.Maker.Name)
+	app.Commands, app.LeadsTo = command.Map(commandTable(), command.Maker.Name), leadsTo
 	return app
+}
+
+// everyday are words by which people know commands, after the words of each command.
+const everyday = `
+audit show: log logs
+call: exec execute invoke
+cdp close: kill
+code: script
+config list: configuration configure env options settings setup
+doctor: diagnose health
+help: man usage
+learn: examples guide intro tutorial
+list: ls plugins tools
+mcp: daemon serve server start up
+plugin build: compile make
+plugin check: lint validate
+plugin install: add i
+plugin new: create generate init scaffold
+plugin pull: download
+plugin push: publish release upload
+plugin remove: del delete rm uninstall
+plugin show: describe info inspect
+plugin update: upgrade
+policy explain: permissions rights
+policy grant: allow authorize
+policy revoke: deny disallow
+runner list: ps status
+runner stop: down quit stop
+search: grep lookup query
+secret set: auth key login token
+session list: sessions
+stats: metrics
+trace list: history traces
+version: about`
+
+// leadsTo returns the commands that a word means which is none: those below another one that have its name, or else the
+// one that people know by it.
+func leadsTo(word string) (lines []string) {
+	var visit func(before string, all []command.Maker)
+	visit = func(before string, all []command.Maker) {
+		for _, m := range all {
+			if m.Name() == word && before != "" {
+				lines = append(lines, before+word)
+			}
+			if group, is := m.(*command.Group); is {
+				visit(before+m.Name()+" ", group.Of)
+			}
+		}
+	}
+	visit("", commandTable())
+	for line := range strings.Lines(everyday) {
+		name, words, _ := strings.Cut(line, ":")
+		if len(lines) == 0 && slices.Contains(strings.Fields(words), word) {
+			lines = append(lines, name)
+		}
+	}
+	return lines
 }
 
 // offers reports whether a line may be offered as next: a command must parse as the command line itself does, with
@@ -64,8 +123,11 @@ func (a *front) offers(line string) bool {
 // offered.
 func (a *front) parseOffer(line string) *parsedLine {
 	words, ok := commandline.Words(line)
-	if command, _, reads := strings.Cut(line, " < "); !ok && reads {
-		words, ok = commandline.Words(command)
+	if command, file, reads := strings.Cut(line, " < "); !ok && reads {
+		_, err := os.Stat(file)
+		if words, ok = commandline.Words(command); a.Failing && err != nil {
+			return nil
+		}
 	}
 	if !ok || len(words) == 0 || words[0] != "parley" {
 		if strings.HasPrefix(line, "parley ") || advice.Lifts(strings.Fields(line)) {
@@ -115,6 +177,7 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	} else if err != nil {
 		return p, false
 	}
+	cmd.SetContext(context.Background())
 	p = parsedLine{command: cmd.CommandPath(), words: cmd.Flags().Args(), options: map[string]string{}}
 	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
 	delete(p.options, "json")
@@ -139,12 +202,69 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 		_, err := catalog.Find(p.words[0])
 		return p, err == nil
 	case cmd != root:
-		return p, true
+		return p, !a.Failing || namesExist(cmd, p, catalog)
 	}
 	if cmd.RunE(cmd, p.words) != nil || opts.Check() != nil || len(p.words) == 0 {
 		return p, opts.Check() == nil
 	}
 	return a.parseTool(p, catalog, opts)
+}
+
+// free are the words of lines of use that need not name what exists, beside the ids of records, whose form is enough.
+var (
+	free = strings.Fields("WORD RIGHT QUERY ...")
+	id   = lazy.Pattern(`^([a-z][0-9a-f]{8}|sha256:[0-9a-f]+|RW[\w+/=]{20,})$`)
+)
+
+// readOptions are the options whose value is a file that is read.
+var readOptions = strings.Fields("dataset from import key manifest remove replay tls-cert tls-key token-file tools")
+
+// namesExist reports whether the words and the options of a command name files, plugins, tools and the like that exist.
+// A word that the reader must replace names nothing.
+func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
+	isFile := func(name string) bool {
+		_, err := os.Stat(name)
+		return err == nil
+	}
+	takes := strings.Fields(cmd.Use)[1:]
+	for i, word := range p.words {
+		kinds := strings.Split(strings.Trim(takes[min(i, len(takes)-1)], "[]."), "|")
+		exists := slices.ContainsFunc(kinds, func(kind string) bool {
+			switch _, _, err := command.Find(catalog, []string{word}, false); {
+			case kind == "-":
+				return word == kind
+			case kind == "URL":
+				return strings.Contains(word, "://") && !strings.Contains(word, ".example") // which never exist
+			case kind == "DIR", strings.HasPrefix(kind, "FILE"):
+				return isFile(word)
+			case slices.Contains(free, kind), i > 0 && kind == "TOOL", cmd.Name() == "new", cmd.Name() == "set":
+				return true
+			default:
+				return err == nil || id().MatchString(word) || completes(cmd, p.words[:i], word)
+			}
+		})
+		if !exists || placeholder().MatchString(word) {
+			return false
+		}
+	}
+	for name, value := range p.options {
+		if placeholder().MatchString(value) || slices.Contains(readOptions, name) && !isFile(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// completes reports whether a word is one that completes the words before it.
+func completes(cmd *cobra.Command, before []string, word string) bool {
+	found := cmd.ValidArgs
+	if cmd.ValidArgsFunction != nil {
+		found, _ = cmd.ValidArgsFunction(cmd, before, word)
+	}
+	return slices.ContainsFunc(found, func(one string) bool {
+		name, _, _ := strings.Cut(one, "\t")
+		return name == word
+	})
 }
 
 // parseTool is parse for words that name a plugin, a tool or what it has.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/commandline"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -75,7 +76,7 @@ func TestOffers(t *testing.T) {
 	for line, want := range map[string]bool{
 		"parley text hash b": true, "parley text hash --describe": true, "parley text --list": true, "parley --list": true,
 		"parley help search": true, "parley help text": true, "parley text hash TEXT": true, "leave it out": true,
-		"parley text hash -- -hello": true, "parley plugin show NAME": true, "parley text hash a --dry-run": true,
+		"parley text hash -- -hello": true, "parley plugin show NAME": false, "parley plugin show text": true, "parley text hash a --dry-run": true,
 		// the call that failed, in other spellings
 		"parley text hash a --param algorithm=md5": false, "parley call text.hash a --param algorithm=md5 --json": false,
 		`parley text.hash --params '{"algorithm":"md5", "text":"a"}'`: false,
@@ -95,6 +96,98 @@ func TestOffers(t *testing.T) {
 		if got := app.Offers(line); got != want {
 			t.Errorf("%s: offered: %v", line, got)
 		}
+	}
+}
+
+// TestEveryMistake makes the mistakes that each command allows: no words, one too many, unknown ones, unknown options,
+// options without a value and with a wrong one, and misspelt names. It runs each command that is offered then, which has
+// to be another one that is neither invalid nor about what does not exist.
+func TestEveryMistake(t *testing.T) {
+	home := testhome.New(t)
+	t.Chdir(t.TempDir())
+	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
+	run := func(args []string) (said string, code int) {
+		var out, errs bytes.Buffer
+		streams := &command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Env: env}
+		code = Main(args, streams)
+		return errs.String(), code
+	}
+	seen, sampled := map[string]bool{}, sample(t, 8)
+	mistake := func(args ...string) {
+		said, code := run(append(slices.Clone(args), "--json"))
+		if code == 0 {
+			return
+		}
+		next := nextIn([]byte(said))
+		if code == 110 || len(next) == 0 {
+			t.Errorf("%q ends in %d, and nothing is next: %s", args, code, said)
+		}
+		if slices.Contains(args, " a ") && !strings.Contains(said, `\" a \"`) && strings.Contains(said, `\"a\"`) {
+			t.Errorf("%q: the value is reported as another one: %s", args, said)
+		}
+		for _, line := range next {
+			words, ok := commandline.Words(line)
+			if !strings.HasPrefix(line, "parley ") || seen[line] {
+				continue
+			}
+			seen[line] = true
+			if !ok || advice.Lifts(words) || slices.Equal(words[1:], args) || slices.ContainsFunc(words, placeholder().MatchString) {
+				t.Errorf("%q: next is %s", args, line)
+				continue
+			}
+			if isServer := slices.Contains([]string{"mcp", "dev", "tail"}, words[len(words)-1]); isServer || words[1] == "doctor" ||
+				strings.HasPrefix(line, "parley plugin new") {
+				continue
+			}
+			isEmpty := strings.Contains(line, " lock") || strings.Contains(line, " sync") || strings.Contains(line, "head") ||
+				strings.Contains(line, "judge") || strings.Contains(line, "runner stop") // there is nothing of that kind here
+			if said, code := run(words[1:]); code == 81 && !strings.Contains(said, "terminal") || code == 83 && !isEmpty ||
+				code == 110 {
+				t.Errorf("%q: next is %s, which ends in %d: %s", args, line, code, said)
+			}
+		}
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		path := strings.Fields(cmd.CommandPath())[1:]
+		with := func(words ...string) []string { return slices.Concat(path, words) }
+		takes := strings.Fields(cmd.Use)[1:]
+		if name := cmd.Name(); cmd.HasParent() {
+			last := len(path) - 1
+			for _, typo := range []string{name[:len(name)-1], name + "x", strings.ToUpper(name)} {
+				mistake(slices.Concat(path[:last], []string{typo})...)
+			}
+			mistake(name)
+			mistake(name, "nosuch")
+		}
+		if len(takes) > 0 && takes[0][0] != '[' || cmd.HasSubCommands() {
+			mistake(path...)
+			mistake(with("nosuch")...)
+			mistake(with("no-such.wasm")...)
+			mistake(with(" a ")...)
+		}
+		mistake(with("--nosuch")...)
+		mistake(with(append(slices.Repeat([]string{"nosuch"}, len(takes)), "many")...)...)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !cmd.HasParent() || f.Name == "help" || !sampled() {
+				return
+			}
+			mistake(with("--" + f.Name[:len(f.Name)-1])...)
+			if f.NoOptDefVal == "" {
+				mistake(with("--" + f.Name)...)
+				mistake(with(append(slices.Repeat([]string{"nosuch"}, len(takes)), "--"+f.Name, " a ")...)...)
+			}
+		})
+		for _, child := range cmd.Commands() {
+			if name := child.Name(); name != "tail" && name != "dev" && name != "doctor" && name != "mcp" {
+				visit(child)
+			}
+		}
+	}
+	root := newRoot(newFront(&command.Streams{Env: env}, nil), nil)
+	visit(root)
+	if len(seen) < 40 {
+		t.Errorf("only %d lines were offered", len(seen))
 	}
 }
 

@@ -79,6 +79,11 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
+		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && len(leadsTo(a.Args[0])) > 0 {
+			if _, noPlugin := catalog.FindIn(a.Args[0], ""); noPlugin != nil {
+				return tools.UnknownWord(a, a.Args[0], host.AsError(noPlugin))
+			}
+		}
 		given := unknown.GetSpecifiedName()
 		dashes := "--"
 		if unknown.GetSpecifiedShortnames() != "" {
@@ -99,10 +104,10 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		if !cmd.HasParent() {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
-	case errors.As(err, &invalid):
-		e.Message = "--session: " + invalid.Message
+	case errors.As(err, &value) && errors.As(err, &invalid):
+		e.Message = "--" + value.GetFlag().Name + ": " + invalid.Message
 	case errors.As(err, &value):
-		name, given := value.GetFlag().Name, manifest.CleanLine(value.GetValue())
+		name, given := value.GetFlag().Name, manifest.CleanValue(value.GetValue())
 		expected := tools.OptionType(value.GetFlag())
 		e.Message = fmt.Sprintf("option --%s: %q is not a valid %s", name, given, expected)
 		e.Details = []host.Detail{{Parameter: "--" + name, Keyword: "type", Provided: given, Expected: expected}}
@@ -119,7 +124,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
-	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
+	return e.WithNext(command.HelpLine(cmd))
 }
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}

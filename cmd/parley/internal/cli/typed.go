@@ -24,7 +24,8 @@ type typedLine struct {
 	words, own []string    // own are Parley's options, with their values
 	objects    [][2]string // --params, and --param that is not KEY=VALUE, with their values
 	params     [][2]string
-	missing    bool // an option has no value and is no switch
+	missing    bool   // a value cannot be read
+	valueless  string // an option that has no value and is no switch
 }
 
 // takeApart takes the command line apart: options that Parley does not have may be parameters of the tool, and so may a
@@ -83,7 +84,9 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			case hasNext && (isTruth || !isSwitch):
 				value, rest = rest[0], rest[1:]
 			default:
-				value, l.missing = "true", l.missing || !isSwitch
+				if value = "true"; !isSwitch {
+					l.missing, l.valueless = true, name
+				}
 			}
 			l.params = append(l.params, [2]string{name, value})
 		}
@@ -176,7 +179,7 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 		_, isSwitch = names.Option(at.Name(), option)
 		return false, isSwitch
 	})
-	if len(l.params) == 0 || l.missing {
+	if len(l.params) == 0 {
 		return nil
 	}
 	args := append(slices.Clone(l.words), l.own...)
@@ -185,12 +188,13 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 	}
 	for _, p := range l.params {
 		name, _, own := manifest.ParamNamed(at.Tool.Params, p[0])
-		if object, _ := objectOf(p[1]); name == "" && (!foreign || object != nil) {
+		hasValue := p[0] != l.valueless
+		if object, _ := objectOf(p[1]); name == "" && (!foreign || !hasValue || object != nil) {
 			return nil
 		} else if !own {
 			name = p[0]
 		}
-		args = append(args, "--param", name+"="+p[1])
+		args = append(args, "--param", name+command.When(hasValue, "="+p[1]))
 	}
 	return args
 }
@@ -221,6 +225,9 @@ func (a *front) meant() *host.Step {
 		return nil
 	})
 	at, words, rest := named(a.App, root, h.Names())
+	if isBare := at.Tool == nil && len(words) > 0; isBare && len(leadsTo(words[0])) > 0 && !h.Names().OfPeers(words[0]) {
+		return nil
+	}
 	var describe *host.Step
 	for _, name := range candidates(h.Names(), at, words, rest) {
 		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Names().Option(name.means, option) })

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -272,10 +273,12 @@ func handleSignals(cancel context.CancelCauseFunc) {
 type App struct {
 	*Streams
 	Global
-	Args     []string // the command line, as given
-	Commands []string // the names of all commands
-	Failing  bool     // the command has failed
-	HelpErr  error    // what failed while printing help
+	Args     []string                   // the command line, as given
+	Commands []string                   // the names of all commands
+	LeadsTo  func(word string) []string // the commands that a word means which is none
+	Help     string                     // the line that explains the command that runs; "" for a call
+	Failing  bool                       // the command has failed
+	HelpErr  error                      // what failed while printing help
 	Signaled *signaledContext
 	// Offers reports whether a line may be offered as next. Nil means that every line may.
 	Offers func(line string) bool
@@ -501,7 +504,11 @@ func (a *App) Fail(err error) int {
 	}
 	e = e.Bounded()
 	next := a.Next(e.Steps, e.Next)
-	if hint := nextFor[e.Code]; len(next) == 0 && hint != "" {
+	hint := nextFor[e.Code]
+	if slices.Contains([]host.Code{host.InvalidArgs, host.NotFound, host.Denied}, e.Code) {
+		hint = cmp.Or(a.Help, hint)
+	}
+	if len(next) == 0 && hint != "" {
 		next = []string{hint}
 	}
 	env := &Envelope{Warnings: []string{}}
@@ -560,8 +567,11 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		fmt.Fprintf(w, "%sError:%s %s\n", red, reset, message)
 	}
 	for _, d := range e.Details {
-		where := cmp.Or(d.Parameter, "parameters")
-		line := where + ": " + Either(d.Provided == "", d.Expected, "expected "+d.Expected+", got "+d.Provided)
+		where, provided := cmp.Or(d.Parameter, "parameters"), d.Provided
+		if strings.TrimSpace(provided) != provided {
+			provided = strconv.Quote(provided)
+		}
+		line := where + ": " + Either(provided == "", d.Expected, "expected "+d.Expected+", got "+provided)
 		if d.Suggestion != nil {
 			line += " (" + d.Suggestion.String() + ")"
 		}

@@ -188,7 +188,7 @@ func (w *lineWords) addOptions(o host.StepOptions) {
 }
 
 // QuoteWord cleans a text from an untrusted source and quotes it as one word of a POSIX shell.
-func QuoteWord(s string) string { return ShellQuote(manifest.CleanLine(s)) }
+func QuoteWord(s string) string { return ShellQuote(manifest.CleanValue(s)) }
 
 // ShellQuote quotes a text as one word of a POSIX shell. A plain word stays as it is.
 func ShellQuote(s string) string {

@@ -53,11 +53,16 @@ func (g *Group) New(app *App) *cobra.Command {
 		if len(args) == 0 {
 			names := strings.Join(childNames(cmd), ", ")
 			return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
-				WithNext(strings.Split(cmd.Example, "\n")...)
+				WithNext(strings.Split(cmd.Example, "\n")...).WithNext(HelpLine(cmd))
 		}
 		return UnknownCommand(cmd, args[0])
 	}
 	return cmd
+}
+
+// HelpLine is the line that explains a command. It can be offered where its examples name what does not exist here.
+func HelpLine(cmd *cobra.Command) string {
+	return "parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley")
 }
 
 func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobra.Command).Name) }
@@ -66,11 +71,11 @@ func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobr
 func UnknownCommand(cmd *cobra.Command, word string) error {
 	e := UnknownValue("COMMAND", word, childNames(cmd))
 	e.Code, e.Details = host.NotFound, nil
-	e.Message = fmt.Sprintf("parley %s has no command %s", cmd.Name(), manifest.CleanLine(word))
+	e.Message = fmt.Sprintf("%s has no command %s", cmd.CommandPath(), host.Printable(word))
 	for i := range e.DidYouMean {
-		e.DidYouMean[i].Name = cmd.Name() + " " + e.DidYouMean[i].Name
+		e.DidYouMean[i].Name = strings.TrimPrefix(cmd.CommandPath(), "parley ") + " " + e.DidYouMean[i].Name
 	}
-	return e.WithNext("parley help " + cmd.Name())
+	return e.WithNext(HelpLine(cmd))
 }
 
 // Command is a command that runs with options: O is a pointer to a struct, whose fields say by their tags where they
@@ -114,6 +119,9 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 		opts, places = made.Interface().(O), addFlags(cmd, cmd.Flags(), made.Elem(), nil)
 	}
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
+		if app.Help = ""; cmd.HasParent() {
+			app.Help = HelpLine(cmd)
+		}
 		for i, place := range places {
 			switch place := place.(type) {
 			case *[]string:
@@ -136,7 +144,8 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 }
 
 // addFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
-// are about it, too. The fields of structs count. A field of the type *pflag.FlagSet is set to the flags, one of
+// are about it, too. The fields of structs count. An option with the tag once is refused when it is given
+// again, and the tag says what to do. A field of the type *pflag.FlagSet is set to the flags, one of
 // *cobra.Command to the command. addFlags appends pointers to the fields with the tag word.
 func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 	for i := range opts.NumField() {
@@ -176,6 +185,10 @@ func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, word
 		default:
 			panic("--" + name + " has the type " + at.Type().String())
 		}
+		if once := field.Tag.Get("once"); once != "" {
+			option := flags.Lookup(name)
+			option.Value = &onceOnly{option.Value, once, false}
+		}
 	}
 	return words
 }
@@ -193,10 +206,10 @@ func checkWords(cmd *cobra.Command, words []string) error {
 		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
 		e.Message += When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
 	case len(words) > most && most == 0:
-		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanLine(words[0]))
+		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanValue(words[0]))
 	case len(words) > most:
 		e = host.Errorf(host.InvalidArgs, "%s takes %s only; unexpected %q", cmd.CommandPath(), strings.Join(takes, " "),
-			manifest.CleanLine(words[most]))
+			manifest.CleanValue(words[most]))
 	case empty >= 0 && empty < len(takes):
 		e = host.Errorf(host.InvalidArgs, "%s: %s is empty", cmd.CommandPath(), strings.Trim(takes[empty], "[]"))
 	default:
@@ -206,8 +219,7 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
 		e = e.WithNext(p.CommandPath() + " list") // which has the names
 	}
-	example, _, _ := strings.Cut(cmd.Example, "\n")
-	return e.WithNext(example)
+	return e.WithNext(strings.Split(cmd.Example, "\n")...).WithNext(HelpLine(cmd))
 }
 
 // sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
@@ -237,6 +249,21 @@ func (t *Texts) Type() string { return "stringArray" }
 func (t *Texts) Set(text string) error {
 	*t = append(*t, text)
 	return nil
+}
+
+// onceOnly is the value of an option that is refused when it is given again. What says what to do.
+type onceOnly struct {
+	pflag.Value
+	what  string
+	isSet bool
+}
+
+func (o *onceOnly) Set(text string) error {
+	if o.isSet {
+		return host.Errorf(host.InvalidArgs, "it is given twice; %s", o.what)
+	}
+	o.isSet = true
+	return o.Value.Set(text)
 }
 
 // FirstSet returns the first of these options that was given, "" if none was.
@@ -278,14 +305,14 @@ func Find(catalog *host.Catalog, words []string, anyway bool) (host.Address, []s
 // UnknownValue returns the error of a word that is not one of the allowed ones. The name is that of an option, without
 // dashes, or in capitals that of a positional word.
 func UnknownValue(name, given string, allowed []string) *host.Error {
-	given = manifest.CleanLine(given)
+	given = manifest.CleanValue(given)
 	if strings.ToLower(name) == name {
 		name = "--" + name
 	}
 	expected := "one of " + strings.Join(allowed, ", ")
 	e := host.Errorf(host.InvalidArgs, "%s: %q is not %s", name, given, expected)
 	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: expected}}
-	e.DidYouMean = Nearest(given, allowed)
+	e.DidYouMean = Nearest(strings.TrimSpace(given), allowed)
 	return e
 }
 

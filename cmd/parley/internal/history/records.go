@@ -36,11 +36,11 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 		if _, invalid := path.Match(option[1], ""); err == nil && invalid != nil {
 			err = host.Errorf(host.InvalidArgs,
 				"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
-				option[0], manifest.CleanLine(option[1]))
+				option[0], manifest.CleanValue(option[1]))
 		}
 	}
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
-		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanLine(f.Op), strings.Join(ops, ", "))
+		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
 	}
 	filter.Since = since
 	return filter, err
@@ -148,5 +148,5 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time "+
-		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanLine(s))
+		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanValue(s))
 }

@@ -122,11 +122,11 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 	case err != nil && !errors.Is(err, errStop):
 		return err
 	case len(found) == 0:
-		return host.Errorf(host.NotFound, "no trace has the call id %q", manifest.CleanLine(id)).
+		return host.Errorf(host.NotFound, "no trace has the call id %q", manifest.CleanValue(id)).
 			WithNext("parley trace list")
 	case len(found) > 1:
 		return host.Errorf(host.NotFound, "%s begin with %q; give more of the call id",
-			manifest.Plural(len(found), "call id"), manifest.CleanLine(id)).WithNext("parley trace list")
+			manifest.Plural(len(found), "call id"), manifest.CleanValue(id)).WithNext("parley trace list")
 	}
 	record := &found[0]
 	var next []string

@@ -33,8 +33,7 @@ var datasetExportCommand = &command.Command[*datasetExportOptions]{
 // runDatasetExport writes sessions, queries and edits to a file.
 func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExportOptions) error {
 	if opts.Out == "" {
-		return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
-			WithNext("parley docs dataset export --out FILE")
+		return host.Errorf(host.InvalidArgs, "--out is missing: parley docs dataset export --out FILE")
 	}
 	catalog, scope, records, err := recorded(app, opts.Name, opts.Since)
 	if err != nil {
@@ -136,8 +135,8 @@ var docsEvalCommand = &command.Command[*docsEvalOptions]{
 // runDocsEval scores a catalog by a dataset.
 func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) error {
 	if opts.Dataset == "" {
-		return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
-			WithNext("parley docs eval --dataset FILE")
+		return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export: "+
+			"parley docs eval --dataset FILE")
 	}
 	set, err := readDataset(ctx, opts.Dataset)
 	if err != nil {
@@ -243,7 +242,7 @@ func readDataset(ctx context.Context, path string) (*dataset.Dataset, error) {
 	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a dataset: %s", path, manifest.CleanLine(err.Error())).
-			WithNext("parley docs dataset export --out FILE")
+			WithSteps(host.OperatorStep(host.OpHelp, "docs dataset export"))
 	}
 	return set, nil
 }

@@ -68,7 +68,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 func printBatch(a *command.App, data *suggestData, id string) error {
 	i := slices.IndexFunc(data.Composites, func(c suggest.Composite) bool { return c.ID == id })
 	if i < 0 {
-		return host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanLine(id)).
+		return host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanValue(id)).
 			WithNext("parley docs suggest")
 	}
 	c := &data.Composites[i]

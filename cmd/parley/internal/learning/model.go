@@ -217,7 +217,7 @@ func told(app *command.App, done, total int, message string) {
 }
 
 var docsJudgeCommand = &command.Command[*docsJudgeOptions]{
-	Use: "judge [SESSION]", Run: runDocsJudge,
+	Use: "judge [SESSION]", Run: runDocsJudge, Words: command.CompleteSessions,
 	Short: "Let a model say which sessions did their task",
 	Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
 		"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
@@ -240,7 +240,7 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 	}
 	if len(asked) == 0 {
 		return host.Errorf(host.NotFound, "no session with calls is in the traces").
-			WithNext("parley trace list", "parley text hash x --session NAME")
+			WithNext("parley trace list", "parley text hash x --session mine")
 	}
 	plan := modelPlan{what: "verdicts on " + manifest.Plural(len(asked), "session"), sends: sentOfCalls(app)}
 	data := &judgeData{Sessions: len(asked), Results: []judge.Result{}}

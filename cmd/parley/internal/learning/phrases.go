@@ -67,7 +67,7 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 	}
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
-			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
+			manifest.CleanLine(err.Error()))
 	}
 	if err := file.find(app, "the phrases are"); err != nil {
 		return err

@@ -342,7 +342,7 @@ func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOpti
 		change, err = trust.Remove(opts.Remove)
 	case opts.List || opts.Remove != "" || opts.Key == "":
 		return command.MissingWord("plugin trust", "one KEY or FILE.pub, or --list, or --remove KEY",
-			"parley plugin trust my.key.pub --name me")
+			"parley plugin trust --list")
 	default:
 		var key signature.Key
 		if key, err = readPublicKey(app, opts.Key); err == nil {

@@ -55,8 +55,7 @@ func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 		return host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").
 			WithNext("leave one of them out")
 	case (opts.TLSCert == "") != (opts.TLSKey == "") || opts.TLSCert != "" && opts.PlainHTTP:
-		return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
-			WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
+		return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http")
 	}
 	server, err := newServer(ctx, app, *opts)
 	if err != nil {
@@ -125,8 +124,8 @@ type mcpServer struct {
 func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer, error) {
 	if app.SessionName != "" && o.HTTP != "" {
 		return nil, host.Errorf(host.InvalidArgs, "--session is for the one client on stdin and stdout; over HTTP the line "+
-			"\"NAME=TOKEN session=%s\" in a file of tokens lets the clients with that token work in it", app.SessionName).
-			WithNext("parley mcp --http " + o.HTTP + " --token-file FILE")
+			"\"NAME=TOKEN session=%s\" in a file of tokens lets the clients with that token work in it: "+
+			"parley mcp --http %s --token-file FILE", app.SessionName, o.HTTP)
 	}
 	settings, err := app.Settings()
 	if err != nil {
@@ -173,13 +172,12 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 		return err
 	}
 	if o.NoToken && !loopback {
-		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s", address).
-			WithNext("parley mcp --http " + address + " --token-file FILE")
+		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s; "+
+			"--token-file FILE names those that may", address)
 	}
 	if o.TLSCert == "" && !o.PlainHTTP && !loopback {
 		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network; "+
-			"--plain-http is for a proxy in front of it that has TLS", address).
-			WithNext("parley mcp --http " + address + " --tls-cert FILE --tls-key FILE")
+			"give --tls-cert FILE --tls-key FILE; --plain-http is for a proxy in front of it that has TLS", address)
 	}
 	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(app)}
 	scheme := "http://"
@@ -241,7 +239,7 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	name, port, err := net.SplitHostPort(given)
 	if err != nil || port == "" {
 		return "", false, host.Errorf(host.InvalidArgs, "--http: %q is not an address; expected HOST:PORT",
-			manifest.CleanLine(given)).WithNext("parley mcp --http 127.0.0.1:8931")
+			manifest.CleanValue(given)).WithNext("parley mcp --http 127.0.0.1:8931")
 	}
 	name = cmp.Or(name, "127.0.0.1")
 	ip := net.ParseIP(name)

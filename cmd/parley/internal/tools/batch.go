@@ -68,7 +68,7 @@ type batchOptions struct {
 
 	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
 	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
-	Params          string   `flag:"params" usage:"all of them: JSON, @FILE or -"`
+	Params          string   `flag:"params" usage:"all of them: JSON, @FILE or -" once:"one object has all"`
 }
 
 // batchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
@@ -530,7 +530,7 @@ type planOptions struct {
 	Words []string `word:""` // a qualified name, or words to search for
 	place
 	Set    []string `flag:"param" usage:"KEY=VALUE, repeatable"`
-	Params string   `flag:"params" usage:"JSON, @FILE or -"`
+	Params string   `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
 	Run    bool     `flag:"run" usage:"make the calls"`
 }
 

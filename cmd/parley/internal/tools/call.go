@@ -82,7 +82,7 @@ type CallOptions struct {
 	Trace bool         // shows where a plugin crashes; see [host.Error]
 	Flags *pflag.FlagSet
 
-	Params   string        `flag:"params" usage:"JSON, @FILE or -"`
+	Params   string        `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
 	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE"` // each in addition to Params and Words
 	Timeout  time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
@@ -141,7 +141,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	if at.Tool != nil {
 		if h.Names().Conflicts(at, o.Words) {
 			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other tools; "+
-				"a value goes into --param", manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name).
+				"a value goes into --param", manifest.CleanValue(strings.Join(o.Words, " ")), at.Tool.Name).
 				WithSteps(host.DescribeStep(at.Name(), 0))
 		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
@@ -241,7 +241,7 @@ type codeOptions struct {
 	// Path is the file with the program, - for [App.Input].
 	Path     string `word:""`
 	Flags    *pflag.FlagSet
-	Params   string        `flag:"params" usage:"inputs: JSON, @FILE or - (stdin)"`
+	Params   string        `flag:"params" usage:"inputs: JSON, @FILE or - (stdin)" once:"one object has all inputs"`
 	Set      []string      `flag:"param" usage:"an input: KEY=VALUE, KEY=@FILE, a.b=1"`
 	Timeout  time.Duration `flag:"timeout" usage:"end the program after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
@@ -415,7 +415,7 @@ func copyOut(app *command.App, path string, o *resultOptions) error {
 func noResult(id string, kept []string) *host.Error {
 	e := host.Errorf(host.NotFound,
 		"no result is kept for call %q in this session: results that were cut are kept for a day, the last %d of a session",
-		manifest.Clip(manifest.CleanLine(id), 80), session.MaxResults)
+		manifest.Clip(manifest.CleanValue(id), 80), session.MaxResults)
 	e.DidYouMean = command.Nearest(id, kept)
 	return e.WithNext("make the call again; its option --out FILE writes the whole result", "parley help result")
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -16,13 +18,14 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// buildParams returns the parameters of a call: first o.Params, then o.Words, then o.Set. Later values replace earlier
-// ones.
+// buildParams returns the parameters of a call. Those of o.Words and o.Set replace those of o.Params, which may be a
+// file with common ones, but not one another.
 func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
 	raw, err := readParams(ctx, app, o.Params, o.Timeout)
 	if err != nil {
@@ -54,12 +57,53 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 	if err := positional(params, t, words); err != nil {
 		return nil, err
 	}
+	by := givers{}
+	for i, word := range o.Words {
+		name := t.Positional[min(i, len(t.Positional)-1)]
+		by = append(by, giver{[]string{name}, fmt.Sprintf("the word %q", manifest.CleanValue(word))})
+	}
+	missing := ""
 	for _, p := range given {
-		if err := setParam(ctx, app, params, t, p, o.Timeout); err != nil {
+		if name, _, _ := manifest.ParamNamed(t.Params, p); name != "" && !strings.Contains(p, "=") {
+			missing = name
+		} else if err := setParam(ctx, app, params, &by, t, p, o.Timeout); err != nil {
 			return nil, err
 		}
 	}
+	if missing != "" {
+		e := host.Errorf(host.InvalidArgs, "parameter %s requires a value: expected KEY=VALUE", missing)
+		e.Template = advice.TemplateOf(t, params, missing)
+		return nil, e
+	}
 	return jsontext.Marshal(params), nil
+}
+
+// givers are what has given the parameters of a command line, in order.
+type givers []giver
+
+type giver struct {
+	path []string
+	by   string
+}
+
+// give records what gives the parameter at a path. The error is invalid_args if that, what is inside it, or it as a
+// part of something else has been given before. A list takes more, and an object another property.
+func (all *givers) give(params map[string]any, path []string, by string, isMore bool) error {
+	_, isThere := jsontext.Lookup(params, path)
+	for _, before := range *all {
+		n := min(len(before.path), len(path))
+		if isMore || !slices.Equal(before.path[:n], path[:n]) {
+			continue
+		}
+		was, _ := jsontext.Lookup(params, before.path)
+		if isThere || was == nil || len(before.path) == len(path) {
+			return host.Errorf(host.InvalidArgs, "parameter %s is given twice: by %s and by %s",
+				manifest.CleanLine(strings.Join(path, ".")), manifest.Clip(before.by, 120), manifest.Clip(by, 120)).
+				WithNext("leave one of them out")
+		}
+	}
+	*all = append(*all, giver{path, by})
+	return nil
 }
 
 // ParamsOf returns the parameters of a call for which nothing has to be read. It reports false for another, and for
@@ -234,7 +278,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	takes := "takes " + cmp.Or(strings.Join(t.Positional, ", "), "no words")
 	word := words[len(t.Positional)]
 	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
-		manifest.CleanLine(word), t.Name, takes)
+		manifest.CleanValue(word), t.Name, takes)
 	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
 	isOnly := !jsontext.LooksLikeJSON(word) && len(words) == 1 && len(params) == 0 && len(required) == 1
 	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
@@ -245,12 +289,13 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 }
 
 // setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
-// tool has a parameter of exactly that name. A key that is given again appends to an array.
-func setParam(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool, given string,
+// tool has a parameter of exactly that name; a number is the place in a list. A key that is given again appends to an
+// array.
+func setParam(ctx context.Context, app *command.App, params map[string]any, by *givers, t *manifest.Tool, given string,
 	timeout time.Duration) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
-		return host.Errorf(host.InvalidArgs, "--param %q: expected KEY=VALUE", manifest.CleanLine(given))
+		return host.Errorf(host.InvalidArgs, "--param %q: expected KEY=VALUE", manifest.CleanValue(given))
 	}
 	path := []string{key}
 	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {
@@ -270,37 +315,65 @@ func setParam(ctx context.Context, app *command.App, params map[string]any, t *m
 	if err := validUTF8(key, text); err != nil {
 		return err
 	}
-	at := params
 	isAbsent := isNull && !accepts(kind, "null") && !accepts(kind, "string")
-	for _, step := range path[:len(path)-1] {
-		if at[step] == nil {
-			if isAbsent {
-				return nil
-			}
-			at[step] = map[string]any{}
-		}
-		next, ok := at[step].(map[string]any)
-		if !ok {
-			return host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s",
-				manifest.CleanLine(key), step, path[len(path)-1])
-		}
-		at = next
+	before, _ := jsontext.Lookup(params, path)
+	list, isList := before.([]any)
+	isMore := isList && kind == "array" && !isNull && !strings.HasPrefix(text, "[")
+	if err := by.give(params, path, "--param "+manifest.CleanValue(given), isMore); err != nil {
+		return err
 	}
-	last := path[len(path)-1]
+	value := typed(text, kind, item)
 	switch {
-	case isAbsent:
-		delete(at, last)
-		return nil
+	case isMore:
+		value = append(list, typed(text, item, ""))
 	case isNull && accepts(kind, "null"):
-		at[last] = nil
+		value = nil
+	case isAbsent:
+		inside, _ := jsontext.Lookup(params, path[:len(path)-1])
+		if object, isObject := inside.(map[string]any); isObject {
+			delete(object, path[len(path)-1])
+		}
 		return nil
 	}
-	if list, isList := at[last].([]any); isList && kind == "array" && !strings.HasPrefix(text, "[") {
-		at[last] = append(list, typed(text, item, ""))
-		return nil
+	isArray := func(depth int) bool {
+		kind, _ := manifest.TypeAt(t.Params, path[:depth]...)
+		return kind == "array"
 	}
-	at[last] = typed(text, kind, item)
-	return nil
+	_, err := put(params, path, 0, value, isArray)
+	return err
+}
+
+// put puts a value at a path inside another value, whose place is that of the first steps of the path, and returns it.
+// It makes the objects and the lists that are missing.
+func put(inside any, path []string, depth int, value any, isArray func(depth int) bool) (any, error) {
+	if depth == len(path) {
+		return value, nil
+	}
+	step := path[depth]
+	if inside == nil && isArray(depth) {
+		inside = []any{}
+	} else if inside == nil {
+		inside = map[string]any{}
+	}
+	var err error
+	switch at := inside.(type) {
+	case map[string]any:
+		at[step], err = put(at[step], path, depth+1, value, isArray)
+		return at, err
+	case []any:
+		i, invalid := strconv.Atoi(step)
+		if invalid == nil && i == len(at) {
+			at = append(at, nil)
+		} else if invalid != nil || i < 0 || i > len(at) {
+			return at, host.Errorf(host.InvalidArgs, "--param %s: %s is a list of %s; expected the place of one, from 0 on, "+
+				"or of the next", manifest.CleanLine(strings.Join(path, ".")), manifest.CleanLine(path[depth-1]),
+				manifest.Plural(len(at), "item"))
+		}
+		at[i], err = put(at[i], path, depth+1, value, isArray)
+		return at, err
+	}
+	return nil, host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s",
+		manifest.CleanLine(strings.Join(path, ".")), manifest.CleanLine(path[depth-1]), manifest.CleanLine(step))
 }
 
 // accepts reports whether a parameter of this kind may have a value of the type. What no schema describes may have any.
@@ -339,6 +412,8 @@ func typed(text, kind, item string) any {
 	switch {
 	case kind == "array" && (err != nil || !strings.HasPrefix(strings.TrimSpace(text), "[")):
 		return []any{typed(text, item, "")}
+	case err != nil && json.Valid([]byte(text)) && strings.Trim(text, "+-.0123456789eE") == "":
+		return json.Number(text) // the host says what its limit is
 	case err != nil, isString && !isAny:
 		return text
 	}

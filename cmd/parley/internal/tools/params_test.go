@@ -54,7 +54,7 @@ func TestSetParam(t *testing.T) {
 	} {
 		params := map[string]any{}
 		for _, given := range c.given {
-			if err := setParam(t.Context(), &command.App{}, params, tool, given, 0); err != nil {
+			if err := setParam(t.Context(), &command.App{}, params, &givers{}, tool, given, 0); err != nil {
 				t.Errorf("%s: %v", given, err)
 			}
 		}
@@ -64,9 +64,50 @@ func TestSetParam(t *testing.T) {
 	}
 	for given, hint := range map[string]string{"text=@" + picture: "base64", "o.text=@" + utf16: "UTF-16",
 		"any=@" + utf16: "UTF-16"} {
-		err := setParam(t.Context(), &command.App{}, map[string]any{}, tool, given, 0)
+		err := setParam(t.Context(), &command.App{}, map[string]any{}, &givers{}, tool, given, 0)
 		if !errors.Is(err, host.InvalidArgs) || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
+// TestGivenTwice gives a parameter twice, in each pair of ways: one value never replaces another one, but that of
+// --params. A list has both.
+func TestGivenTwice(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(file, []byte(`["a"]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]func(o *CallOptions){
+		"-": func(o *CallOptions) { o.Words = append(o.Words, "-") }, "word": func(o *CallOptions) { o.Words = append(o.Words, "a") },
+		"@":      func(o *CallOptions) { o.Words = append(o.Words, "@"+file) },
+		"value":  func(o *CallOptions) { o.Set = append(o.Set, "all=a") },
+		"file":   func(o *CallOptions) { o.Set = append(o.Set, "all=@"+file) },
+		"empty":  func(o *CallOptions) { o.Set = append(o.Set, "all=") },
+		"null":   func(o *CallOptions) { o.Set = append(o.Set, "all=null") },
+		"--all":  func(o *CallOptions) { o.All = true },
+		"inside": func(o *CallOptions) { o.Set = append(o.Set, "all.0.a=a") },
+	}
+	for _, kind := range []string{"string", "integer", "boolean", "object", "array", "null"} {
+		tool := &manifest.Tool{Name: "t", Positional: []string{"all"}, Params: []byte(`{"type":"object","properties":{"all":
+			{"type":"` + kind + `","items":{"type":"string"}}}}`)}
+		for first, give := range ways {
+			for second, giveAgain := range ways {
+				o := CallOptions{}
+				give(&o)
+				giveAgain(&o)
+				app := &command.App{Streams: &command.Streams{In: strings.NewReader(`["b"]`)}, Signaled: command.NewApp(
+					&command.Streams{}, nil).Signaled}
+				params, err := buildParams(t.Context(), app, tool, &o)
+				if err == nil && !(kind == "array" && len(params) > len(`{"all":["a"]}`)) && first+second != "--all--all" {
+					t.Errorf("%s: %s and %s: %s", kind, first, second, params)
+				}
+				o.Params, app.In = `{"all":["c"]}`, strings.NewReader(`["b"]`)
+				if _, again := buildParams(t.Context(), app, tool, &o); (err == nil) != (again == nil) &&
+					first != "inside" {
+					t.Errorf("%s: %s and %s: %v, but beside --params %v", kind, first, second, err, again)
+				}
+			}
 		}
 	}
 }

@@ -40,10 +40,9 @@ func runSearchCommand(ctx context.Context, app *command.App, opts *searchOptions
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", beside).WithNext(leaveOut)
 	case isEval && len(opts.Words) > 0:
 		return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
-			manifest.CleanLine(opts.Words[0])).WithNext(leaveOut)
+			manifest.CleanValue(opts.Words[0])).WithNext(leaveOut)
 	case opts.Tools != "" && opts.Eval == "":
-		return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval").
-			WithNext("parley search --eval FILE --tools " + command.ShellQuote(opts.Tools))
+		return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval FILE")
 	}
 	if err := opts.Limited.Limit(app, opts.Flags); err != nil {
 		return err
