@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -310,7 +311,8 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := matches{effects: map[string]string{}, asks: map[string]manifest.Capabilities{}, list: []Match{}}
+	found := matches{effects: map[string]string{}, asks: map[string]manifest.Capabilities{},
+		settings: map[string]json.RawMessage{}, list: []Match{}}
 	for _, provider := range c.Providers() {
 		found.read(provider)
 	}
@@ -338,9 +340,11 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 					to = append(to, plugin)
 				}
 			}
-			to = append(to, lists.Filter(slices.Sorted(maps.Keys(f.origins)), func(of string) bool {
-				return f.origins[of].login == name
-			})...)
+			for _, f := range s.files() { // either may have the origin that logs in with it
+				to = append(to, lists.Filter(slices.Sorted(maps.Keys(f.origins)), func(of string) bool {
+					return f.origins[of].login == name
+				})...)
+			}
 			found.add(f.secrets[name].pos, "[secrets."+name+"]", to, "")
 		}
 		for _, of := range slices.Sorted(maps.Keys(f.origins)) {
@@ -370,6 +374,7 @@ type matches struct {
 	names, plugins []string          // in the catalog's order
 	effects        map[string]string // by the name of a tool
 	asks           map[string]manifest.Capabilities
+	settings       map[string]json.RawMessage // the schemas of plugins that have settings
 	list           []Match
 }
 
@@ -377,7 +382,7 @@ func (m *matches) read(provider host.Provider) {
 	plugin := provider.Info().Name
 	m.plugins = append(m.plugins, plugin)
 	if of, err := provider.Manifest(); err == nil {
-		m.asks[plugin] = of.Capabilities
+		m.asks[plugin], m.settings[plugin] = of.Capabilities, of.Settings
 	}
 	names, _ := provider.Names()
 	for _, name := range names {
@@ -395,6 +400,23 @@ func (m *matches) add(pos position, rule string, to []string, typed string) {
 		match.DidYouMean = spelling.Nearest(strings.TrimRight(typed, ".*"), slices.Concat(m.plugins, m.names), 3)
 	}
 	m.list = append(m.list, match)
+}
+
+// addSettings adds each setting of a plugin, which its schema may know.
+func (m *matches) addSettings(p *plugin, own []string) {
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(p.settings, &given)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		var to []string
+		for _, plugin := range own {
+			known := manifest.Params(m.settings[plugin])
+			isKnown := slices.ContainsFunc(known, func(p manifest.Param) bool { return p.Name == name })
+			if isKnown || len(known) == 0 && len(m.settings[plugin]) > 0 {
+				to = append(to, plugin)
+			}
+		}
+		m.add(p.settingsPos, p.name+" setting "+name, to, "")
+	}
 }
 
 func (m *matches) addRules(caller string, v verb, list *rules) {
@@ -423,9 +445,10 @@ func (m *matches) addPlugin(p *plugin) {
 	}
 	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, p.name) })
 	own := m.plugins[max(i, 0) : i+1]
-	if i < 0 || len(p.grants) == 0 {
+	if i < 0 || len(p.grants) == 0 || p.isolate != "" || p.limits != (limits{}) {
 		m.add(p.pos, "[plugin."+p.name+"]", own, p.name)
 	}
+	m.addSettings(p, own)
 	for _, g := range p.grants {
 		var to []string
 		typed := ""

@@ -46,9 +46,10 @@ func catalogOfThree(t *testing.T) *host.Catalog {
 		listed{manifest: &manifest.Manifest{Name: "notes", Capabilities: clock, Tools: []manifest.Tool{
 			{Name: "add", Effect: "write"}, {Name: "drop", Effect: "destructive"}, {Name: "list", Effect: "read"},
 		}}},
-		listed{manifest: &manifest.Manifest{Name: "Shop", Capabilities: asks, Tools: []manifest.Tool{
-			{Name: "Order.cancel", Effect: "destructive"}, {Name: "Order.list", Effect: "read"},
-		}}},
+		listed{manifest: &manifest.Manifest{Name: "Shop", Capabilities: asks,
+			Settings: json.RawMessage(`{"type":"object","properties":{"limit":{"type":"integer"}}}`), Tools: []manifest.Tool{
+				{Name: "Order.cancel", Effect: "destructive"}, {Name: "Order.list", Effect: "read"},
+			}}},
 		listed{manifest: &manifest.Manifest{Name: "text", Tools: []manifest.Tool{{Name: "hash", Effect: "read"}}}},
 	)
 	if err != nil {
@@ -80,6 +81,12 @@ func TestMatches(t *testing.T) {
 		{"[plugin.shob]\ndigest = \"" + digestA + "\"", "", "policy.toml:1 [plugin.shob]: 0? Shop"},
 		{"[secrets.TOKEN]\n" + secret, "", "policy.toml:2 [secrets.TOKEN]: 2 https://api.example.com Shop"},
 		{"[secrets.OTHER]\n" + secret, "", "policy.toml:2 [secrets.OTHER]: 1 https://api.example.com"},
+		{"[secrets.LOGIN]\nfrom = \"store\"\n[origins.\"https://a.test\"]\nlogin = \"secret:LOGIN\"", "",
+			"policy.toml:2 [secrets.LOGIN]: 1 https://a.test; policy.toml:3 [origins.\"https://a.test\"]: 1 login secret:LOGIN"},
+		{"[plugin.shop]\ndigest = \"" + digestA + "\"\n[plugin.shop.settings]\nlimit = 1\nlimits = 1\n", "",
+			"policy.toml:1 [plugin.shop]: 1 Shop; policy.toml:3 shop setting limit: 1 Shop; policy.toml:3 shop setting limits: 0"},
+		{"[plugin.text]\ndigest = \"" + digestA + "\"\nsettings = {a = 1}\nisolate = \"process\"\ngrants = [\"clock\"]\n", "",
+			"policy.toml:1 [plugin.text]: 1 text; policy.toml:3 text setting a: 0; policy.toml:5 text grant clock: 0"},
 		{"", to("shop", "clock"), "grants.toml:3 shop grant clock: 1 Shop"},
 		{"", to("shop", "random"), "grants.toml:3 shop grant random: 0"},
 		{"", to("shop", "http:GET:https://api.example.com"),

@@ -39,6 +39,15 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	if err != nil {
 		return err
 	}
+	if s, err := app.Settings(); err == nil {
+		if name, isSecret := strings.CutPrefix(s.Model.Key, "secret:"); isSecret {
+			for i := range matches {
+				if m := &matches[i]; m.Rule == "[secrets."+name+"]" {
+					m.Matches, m.First = m.Matches+1, append(m.First, "model.key")
+				}
+			}
+		}
+	}
 	data := checkPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
 	for _, m := range matches {
 		switch {
