@@ -369,8 +369,8 @@ func Closest(near []NearName) []NearName {
 	return near[:min(len(near), maxNear)]
 }
 
-// Printable returns a name from input as messages may show it: on one line, without control characters, clipped, and in
-// quotation marks if its ends cannot be seen without them.
+// Printable returns a name from input as messages may show it: clean, on one line, clipped, and quoted if it has spaces
+// at its ends.
 func Printable(name string) string {
 	name = manifest.Clip(manifest.CleanValue(name), 80)
 	if name == "" || strings.TrimSpace(name) != name {

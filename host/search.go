@@ -101,7 +101,7 @@ type SearchData struct {
 	Results       []SearchResult `json:"results"`
 	NearestGroups []string       `json:"nearest_groups,omitempty"`
 
-	Foreign bool `json:"-"` // the query is probably not in English
+	Foreign, Whole bool `json:"-"` // the query is probably not in English; Query is all of it
 }
 
 // SearchResult is one hit.

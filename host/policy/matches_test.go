@@ -84,8 +84,9 @@ func TestMatches(t *testing.T) {
 		{"[secrets.LOGIN]\nfrom = \"store\"\n[origins.\"https://a.test\"]\nlogin = \"secret:LOGIN\"", "",
 			"policy.toml:2 [secrets.LOGIN]: 1 https://a.test; policy.toml:3 [origins.\"https://a.test\"]: 1 login secret:LOGIN"},
 		{"[plugin.shop]\ndigest = \"" + digestA + "\"\n[plugin.shop.settings]\nlimit = 1\nlimits = 1\n", "",
-			"policy.toml:1 [plugin.shop]: 1 Shop; policy.toml:3 shop setting limit: 1 Shop; policy.toml:3 shop setting limits: 0"},
-		{"[plugin.text]\ndigest = \"" + digestA + "\"\nsettings = {a = 1}\nisolate = \"process\"\ngrants = [\"clock\"]\n", "",
+			"policy.toml:1 [plugin.shop]: 1 Shop; policy.toml:3 shop setting limit: 1 Shop; " +
+				"policy.toml:3 shop setting limits: 0"},
+		{"[plugin.text]\ndigest = \"" + digestA + "\"\nsettings = {a = 1}\nisolate = \"process\"\ngrants = [\"clock\"]", "",
 			"policy.toml:1 [plugin.text]: 1 text; policy.toml:3 text setting a: 0; policy.toml:5 text grant clock: 0"},
 		{"", to("shop", "clock"), "grants.toml:3 shop grant clock: 1 Shop"},
 		{"", to("shop", "random"), "grants.toml:3 shop grant random: 0"},

@@ -40,7 +40,7 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider
 		}
 	}
 	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{},
-		NearestGroups: found.Groups, Foreign: found.Foreign}
+		NearestGroups: found.Groups, Foreign: found.Foreign, Whole: len(text) <= maxQuery}
 	for _, hit := range found.Hits {
 		r := host.SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,

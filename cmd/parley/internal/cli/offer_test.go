@@ -76,7 +76,8 @@ func TestOffers(t *testing.T) {
 	for line, want := range map[string]bool{
 		"parley text hash b": true, "parley text hash --describe": true, "parley text --list": true, "parley --list": true,
 		"parley help search": true, "parley help text": true, "parley text hash TEXT": true, "leave it out": true,
-		"parley text hash -- -hello": true, "parley plugin show NAME": false, "parley plugin show text": true, "parley text hash a --dry-run": true,
+		"parley text hash -- -hello": true, "parley plugin show NAME": false, "parley plugin show text": true,
+		"parley text hash a --dry-run": true,
 		// the call that failed, in other spellings
 		"parley text hash a --param algorithm=md5": false, "parley call text.hash a --param algorithm=md5 --json": false,
 		`parley text.hash --params '{"algorithm":"md5", "text":"a"}'`: false,
@@ -100,7 +101,7 @@ func TestOffers(t *testing.T) {
 }
 
 // TestEveryMistake makes the mistakes that each command allows: no words, one too many, unknown ones, unknown options,
-// options without a value and with a wrong one, and misspelt names. It runs each command that is offered then, which has
+// options without a value and with a wrong one, misspelt names. It runs each command that is offered then, which has
 // to be another one that is neither invalid nor about what does not exist.
 func TestEveryMistake(t *testing.T) {
 	home := testhome.New(t)
@@ -131,11 +132,12 @@ func TestEveryMistake(t *testing.T) {
 				continue
 			}
 			seen[line] = true
-			if !ok || advice.Lifts(words) || slices.Equal(words[1:], args) || slices.ContainsFunc(words, placeholder().MatchString) {
+			if isHole := placeholder().MatchString; !ok || advice.Lifts(words) || slices.Equal(words[1:], args) ||
+				slices.ContainsFunc(words, isHole) {
 				t.Errorf("%q: next is %s", args, line)
 				continue
 			}
-			if isServer := slices.Contains([]string{"mcp", "dev", "tail"}, words[len(words)-1]); isServer || words[1] == "doctor" ||
+			if last := words[len(words)-1]; slices.Contains([]string{"mcp", "dev", "tail", "doctor"}, last) ||
 				strings.HasPrefix(line, "parley plugin new") {
 				continue
 			}

@@ -80,8 +80,8 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && len(leadsTo(a.Args[0])) > 0 {
-			if _, noPlugin := catalog.FindIn(a.Args[0], ""); noPlugin != nil {
-				return tools.UnknownWord(a, a.Args[0], host.AsError(noPlugin))
+			if _, isPlugin := catalog.Provider(a.Args[0]); !isPlugin {
+				return cmd.RunE(cmd, a.Args[:1]) // which refuses the word
 			}
 		}
 		given := unknown.GetSpecifiedName()
@@ -124,7 +124,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
-	return e.WithNext(command.HelpLine(cmd))
+	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
 }
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}

@@ -339,6 +339,7 @@ type said struct {
 func NewApp(streams *Streams, args []string) *App {
 	app := &App{
 		Streams: streams, Args: args, Signaled: newSignaledContext(), Approver: &terminal{}, ApproveChange: approveOnTerminal,
+		LeadsTo: func(string) []string { return nil },
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
 	for _, a := range args {
@@ -504,8 +505,8 @@ func (a *App) Fail(err error) int {
 	}
 	e = e.Bounded()
 	next := a.Next(e.Steps, e.Next)
-	hint := nextFor[e.Code]
-	if slices.Contains([]host.Code{host.InvalidArgs, host.NotFound, host.Denied}, e.Code) {
+	hint := cmp.Or(nextFor[e.Code], a.Help)
+	if e.Code == host.InvalidArgs || e.Code == host.NotFound {
 		hint = cmp.Or(a.Help, hint)
 	}
 	if len(next) == 0 && hint != "" {

@@ -53,15 +53,15 @@ func (g *Group) New(app *App) *cobra.Command {
 		if len(args) == 0 {
 			names := strings.Join(childNames(cmd), ", ")
 			return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
-				WithNext(strings.Split(cmd.Example, "\n")...).WithNext(HelpLine(cmd))
+				WithNext(strings.Split(cmd.Example, "\n")...).WithNext(helpLine(cmd))
 		}
 		return UnknownCommand(cmd, args[0])
 	}
 	return cmd
 }
 
-// HelpLine is the line that explains a command. It can be offered where its examples name what does not exist here.
-func HelpLine(cmd *cobra.Command) string {
+// helpLine is the line that explains a command. It can be offered where its examples name what does not exist here.
+func helpLine(cmd *cobra.Command) string {
 	return "parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley")
 }
 
@@ -75,7 +75,7 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	for i := range e.DidYouMean {
 		e.DidYouMean[i].Name = strings.TrimPrefix(cmd.CommandPath(), "parley ") + " " + e.DidYouMean[i].Name
 	}
-	return e.WithNext(HelpLine(cmd))
+	return e.WithNext(helpLine(cmd))
 }
 
 // Command is a command that runs with options: O is a pointer to a struct, whose fields say by their tags where they
@@ -120,7 +120,7 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		if app.Help = ""; cmd.HasParent() {
-			app.Help = HelpLine(cmd)
+			app.Help = helpLine(cmd)
 		}
 		for i, place := range places {
 			switch place := place.(type) {
@@ -206,7 +206,8 @@ func checkWords(cmd *cobra.Command, words []string) error {
 		e = host.Errorf(host.InvalidArgs, "%s requires %s", cmd.CommandPath(), strings.Join(required[len(words):], " and "))
 		e.Message += When(len(cmd.ValidArgs) > 0, ", one of "+strings.Join(cmd.ValidArgs, ", "))
 	case len(words) > most && most == 0:
-		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(), manifest.CleanValue(words[0]))
+		e = host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q", cmd.CommandPath(),
+			manifest.CleanValue(words[0]))
 	case len(words) > most:
 		e = host.Errorf(host.InvalidArgs, "%s takes %s only; unexpected %q", cmd.CommandPath(), strings.Join(takes, " "),
 			manifest.CleanValue(words[most]))
@@ -219,7 +220,7 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
 		e = e.WithNext(p.CommandPath() + " list") // which has the names
 	}
-	return e.WithNext(strings.Split(cmd.Example, "\n")...).WithNext(HelpLine(cmd))
+	return e.WithNext(strings.Split(cmd.Example, "\n")...).WithNext(helpLine(cmd))
 }
 
 // sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never

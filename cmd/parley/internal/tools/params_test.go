@@ -79,7 +79,8 @@ func TestGivenTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	ways := map[string]func(o *CallOptions){
-		"-": func(o *CallOptions) { o.Words = append(o.Words, "-") }, "word": func(o *CallOptions) { o.Words = append(o.Words, "a") },
+		"-":      func(o *CallOptions) { o.Words = append(o.Words, "-") },
+		"word":   func(o *CallOptions) { o.Words = append(o.Words, "a") },
 		"@":      func(o *CallOptions) { o.Words = append(o.Words, "@"+file) },
 		"value":  func(o *CallOptions) { o.Set = append(o.Set, "all=a") },
 		"file":   func(o *CallOptions) { o.Set = append(o.Set, "all=@"+file) },

@@ -227,7 +227,7 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 	}
 	at, rest, err := command.Find(h.Catalog(), words, anyway)
 	if err != nil && at.Plugin == "" {
-		err = UnknownWord(a, words[0], host.AsError(err))
+		err = unknownWord(a, words[0], host.AsError(err))
 	}
 	return at, rest, err
 }
@@ -235,31 +235,27 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 // naming are commands whose word names something new, and which take more than that. Help about them is offered.
 var naming = []string{"plugin new", "secret set"}
 
-// UnknownWord returns the error of a first word that no plugin has, with the commands and the plugins that it may mean.
-func UnknownWord(a *command.App, word string, e *host.Error) *host.Error {
+// unknownWord returns the error of a first word that no plugin has, with the commands and the plugins that it may mean.
+func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
 	if strings.TrimSpace(word) == "" {
 		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
-	if strings.ContainsAny(word, "._") { // the name of a tool
-		if near := command.Nearest(word, a.Commands); len(near) > 0 {
-			e.DidYouMean = host.Closest(append(e.DidYouMean, near...))
-		}
-		return e
+	lines, near, next := a.LeadsTo(word), e.DidYouMean, []string{}
+	if len(lines) > 0 { // a command, and no tool that has the same word in its name
+		near = slices.DeleteFunc(near, func(n host.NearName) bool { return strings.Contains(n.Name, ".") })
+		e.Steps = nil
 	}
-	near := append(slices.DeleteFunc(e.DidYouMean, func(n host.NearName) bool { return strings.Contains(n.Name, ".") }),
-		command.Nearest(word, a.Commands)...)
-	var next []string
-	for _, line := range a.LeadsTo(word) {
+	for _, line := range lines {
 		near = append(near, host.NearName{Name: line})
 		hasMore := len(a.Args) > 1 && !strings.HasPrefix(a.Args[1], "-")
 		if hasMore && a.Args[0] == word && !slices.Contains(naming, line) {
-			next = append(next, strings.Join(append([]string{"parley", line}, command.Map(a.Args[1:], command.ShellQuote)...), " "))
+			next = append(next, "parley "+line+" "+strings.Join(command.Map(a.Args[1:], command.ShellQuote), " "))
 		}
 		next = append(next, "parley help "+line)
 	}
-	if e.DidYouMean = host.Closest(near); len(next) > 0 {
-		e.Steps = nil
+	if near = append(near, command.Nearest(word, a.Commands)...); len(near) > 0 {
+		e.DidYouMean = host.Closest(near)
 	}
 	return e.WithNext(next...)
 }

@@ -181,8 +181,7 @@ func searchNext(a *command.App, o *searchOptions, data *search.Answer) []string 
 	default:
 		next = append(next, "parley --list")
 	}
-	isWhole := data.Query == manifest.Strip(o.query().Text) // a long one is not repeated
-	if data.Total > len(data.Results) && len(data.Results) < maxHits && isWhole {
+	if data.Total > len(data.Results) && len(data.Results) < maxHits && data.Whole {
 		more := "parley search " + command.QuoteWord(o.query().Text)
 		for _, w := range o.words() {
 			more += command.When(w[1] != "" && w[1] != searchDefaults[w[0]], " --"+w[0]+" "+command.QuoteWord(w[1]))
