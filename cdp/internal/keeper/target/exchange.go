@@ -122,8 +122,23 @@ func unsent(ctx context.Context, method string) *api.Error {
 	return err
 }
 
-// await waits for the reply to a command.
+// await waits for the reply to a command. It probes the target before the time is up, so that its caller then hears
+// whether that is busy with a script.
 func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started time.Time) mux.Reply {
+	var early <-chan time.Time
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		early = time.After(max(left-ProbeTimeout, left/2))
+	}
+	var sent *probe
+	select {
+	case r := <-p.Done:
+		return r
+	case <-ctx.Done():
+	case <-early:
+		sent = s.probe(t)
+		defer sent.forget()
+	}
 	select {
 	case r := <-p.Done:
 		return r
@@ -142,12 +157,12 @@ func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started t
 	default:
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		go s.Unstick(t)
+		go s.Unstick(t, nil)
 		return mux.Reply{Err: api.ContextError(ctx, p.Method)}
 	}
 	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", p.Method,
 		time.Since(started).Round(10*time.Millisecond))
-	if diagnosis := s.Unstick(t); diagnosis != "" {
+	if diagnosis := s.Unstick(t, sent); diagnosis != "" {
 		failure.Message += "; " + diagnosis
 	}
 	if t != nil {
@@ -293,59 +308,72 @@ func revives(method string) bool {
 
 // Unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
 // returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
-// the probe and is left alone.
-func (s *Sender) Unstick(t *Target) string {
-	if t == nil {
-		return ""
+// the probe and is left alone. The probe may have been sent before; nil: it is sent now.
+func (s *Sender) Unstick(t *Target, sent *probe) string {
+	if sent == nil {
+		sent = s.probe(t)
+		defer sent.forget()
 	}
-	s.Mux.Lock()
-	leaving := t.Root().PendingURL != ""
-	unresponsive := s.Mux.Err() != nil || t.Closed || t.Crashed || t.Session == "" || t.Root().Dialog != nil
-	s.Mux.Unlock()
-	if unresponsive {
-		return ""
-	}
-	responded, forget, err := s.probe(t)
-	defer forget()
-	if err != nil {
+	switch {
+	case sent.err != nil:
 		return "the browser has stopped reading"
+	case sent.pending == nil:
+		return ""
 	}
 	select {
-	case <-responded:
+	case <-sent.pending.Done:
 		return ""
-	case <-time.After(ProbeTimeout):
+	case <-time.After(time.Until(sent.at.Add(ProbeTimeout))):
 	}
 	s.Mux.Lock()
-	pendingURL := t.Root().PendingURL
-	if pendingURL == "" && !leaving {
+	pendingURL, ended := t.Root().PendingURL, s.Mux.Err() != nil || t.Closed || t.Crashed || t.Root().Dialog != nil
+	if pendingURL == "" && !sent.leaving && !ended {
 		Post(s.Mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
 	s.Mux.Unlock()
 	switch { // messages now reach the new page, whose script must not be terminated
 	case pendingURL != "":
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
-	case leaving:
+	case sent.leaving, ended:
 		return ""
 	}
 	select {
-	case <-responded:
+	case <-sent.pending.Done:
 		return "the page was busy with a script that did not end, which was stopped"
 	case <-time.After(TerminateTimeout):
 		return "the page does not respond, and its script could not be stopped; Page.reload may help, or close the page"
 	}
 }
 
-// probe sends a command to which an idle target responds at once.
-func (s *Sender) probe(t *Target) (responded <-chan mux.Reply, forget func(), err *api.Error) {
+// probe is a command to which an idle target responds at once.
+type probe struct {
+	pending *mux.Pending // nil: the target responds to nothing, whatever its scripts do
+	at      time.Time
+	leaving bool // the target was being left
+	err     *api.Error
+	forget  func()
+}
+
+// probe sends a probe.
+func (s *Sender) probe(t *Target) *probe {
+	sent := &probe{at: time.Now(), forget: func() {}}
+	if t == nil {
+		return sent
+	}
 	s.Mux.Lock()
 	defer s.Mux.Unlock()
+	sent.leaving = t.Root().PendingURL != ""
+	if s.Mux.Err() != nil || t.Closed || t.Crashed || t.Session == "" || t.Root().Dialog != nil {
+		return sent
+	}
 	p := &mux.Pending{Method: runtime.CommandEvaluate, To: t.At()}
-	err = s.Mux.Send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
-	return p.Done, func() {
+	sent.err = s.Mux.Send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	sent.pending, sent.forget = p, func() {
 		s.Mux.Lock()
 		s.Mux.Forget(p)
 		s.Mux.Unlock()
-	}, err
+	}
+	return sent
 }
 
 const (

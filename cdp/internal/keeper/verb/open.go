@@ -241,7 +241,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 		return committed() && t.Loaded && (w.kind != api.WaitIdle || t.Idle), nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
-		if diagnosis := w.e.sender.Unstick(t); diagnosis != "" {
+		if diagnosis := w.e.sender.Unstick(t, nil); diagnosis != "" {
 			err.Message += "; " + diagnosis
 		}
 	}
