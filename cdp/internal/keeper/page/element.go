@@ -61,7 +61,9 @@ type Failure struct {
 	Hosts   bool // elements may have closed shadow roots, which were not looked into
 	Total   int
 	Near    []Element
-	By      *Element // what covers the element
+	By      *Element // what covers or clips the element
+	// How many frames were not searched.
+	Unsearched int
 }
 
 // Exit returns the failure as the error of a verb. Wanted is the locator as the caller gave it.
@@ -105,7 +107,7 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		if f.Ref != "" {
 			why = f.Element.String() + ": " + why
 		}
-		if advice := adviceFor[f.Why]; advice != "" {
+		if advice := cmp.Or(adviceFor[f.Why], adviceFor[strings.Replace(f.Why, "its frame", "it", 1)]); advice != "" {
 			why += " (" + advice + ")"
 		}
 		return Exit(f.Code, why, details)
@@ -116,6 +118,9 @@ func (f *Failure) Exit(wanted string) *api.Error {
 	if f.Why != "" {
 		return Exit("no_match", f.Why+list, details)
 	}
+	if f.Unsearched > 0 {
+		list += fmt.Sprintf("; frames that were not searched: %d", f.Unsearched)
+	}
 	return Exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)", Quote(Clip(wanted, 200)),
 		list),
 		details)
@@ -125,7 +130,8 @@ func (f *Failure) Exit(wanted string) *api.Error {
 // itself, or about which nothing can be done, has none.
 var adviceFor = map[string]string{
 	"it is covered":                   "deal with what covers it",
-	"its frame is covered":            "deal with what covers it",
+	"it is clipped":                   "scroll or open what clips it",
+	"the pointer goes through it":     "act on what is around it, or wait until the page lets it be clicked",
 	"it is disabled":                  "fill in or choose first what enables it",
 	"it is read-only":                 "act on what sets it",
 	"it is moving":                    "wait until it stands, and act again",

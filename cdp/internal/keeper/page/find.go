@@ -2,7 +2,11 @@ package page
 
 import (
 	"cmp"
+	"context"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
@@ -12,8 +16,9 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	if word == "" {
 		return "", Element{}, nil
 	}
-	in, all, failure, err := Anywhere(v, func(in Frame) (f found, _ *Failure, err *api.Error) {
-		err = v.Script(in, &f, "find", v.Locate(word), Object{"limit": 3, "acting": v.writes, "time": v.TimeLeft()})
+	where := v.Locate(word)
+	in, all, failure, err := Anywhere(v, where, func(in Frame) (f found, _ *Failure, err *api.Error) {
+		err = v.Script(in, &f, "find", where, Object{"limit": 3, "acting": v.writes, "time": v.TimeLeft()})
 		return f, f.Failure, err
 	})
 	if failure == nil && all.Total > 1 {
@@ -23,7 +28,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	case err != nil:
 		return "", Element{}, err
 	case failure != nil:
-		return "", Element{}, failure.Exit(word)
+		return "", Element{}, v.NotFound(failure, word)
 	}
 	e = all.Matches[0]
 	v.About(e, in)
@@ -43,64 +48,140 @@ type found struct {
 	Elements
 	Resolved string
 	Failure  *Failure
-	Frames   int // how many frames the document has
+	Rank     int // how well the elements fit the locator; less is better
+	Frames   int // how many frames of the document are to have one of their own
 	Partial  bool
+	in       Frame
+	err      *api.Error
+}
+
+// frameTime is how long a search waits for a frame that is not there yet, or does not answer.
+const frameTime = 1500 * time.Millisecond
+
+// search looks for a locator in all documents of the page at once, that of the page first. If none has it, it waits for
+// frames that are not there yet, unless its caller does. Unseen counts those that were not searched.
+func (v *Visit) search(where Locator, limit int) (all []found) {
+	for until := time.Now().Add(v.Within(frameTime)); ; {
+		frames := append([]PageFrame{{}}, v.Frames()...)
+		all = make([]found, len(frames))
+		var asked sync.WaitGroup
+		for i, frame := range frames {
+			own := *v // its caller goes on with v
+			if i > 0 {
+				own.owed = nil
+			}
+			ask := func() {
+				if i > 0 {
+					ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
+					defer cancel()
+					own.Ctx = ctx
+				}
+				f, _, err := withClosedRoots(&own, frame.ID, func(in Frame) (f found, _ *Failure, err *api.Error) {
+					err = own.Script(in, &f, "find", where, Object{"limit": limit, "time": own.TimeLeft()})
+					return f, f.Failure, err
+				})
+				f.in, f.err = frame.ID, err
+				all[i] = f
+			}
+			if i > 0 {
+				asked.Go(ask)
+			} else if ask(); true {
+				v.owed, v.Before = own.owed, own.Before
+			}
+		}
+		asked.Wait()
+		total, due := 0, 0
+		for i, f := range all {
+			total += f.Total
+			due += f.Frames
+			if i > 0 && f.err != nil {
+				v.Unseen++
+			} else if url := v.URL(f.in); i > 0 && url != "" && url != api.BlankURL {
+				due--
+			}
+		}
+		due -= v.Unseen
+		if v.Unseen += max(due, 0); total > 0 || v.Unseen == 0 || due <= 0 || v.writes || time.Now().After(until) ||
+			!v.Pause(pauseTime) {
+			return all
+		}
+	}
 }
 
 // FindAll finds elements, in the page and all its frames.
 func FindAll(v *Visit, word string, limit int) (all Elements, err *api.Error) {
-	where, unread, partial := v.Locate(word), 0, false
+	where, partial := v.Locate(word), false
+	docs := v.search(where, limit)
+	failure := docs[0].Failure
+	if docs[0].err != nil {
+		return all, docs[0].err
+	}
 	all.Matches = []Element{}
-	search := func(in Frame) (found, *api.Error) {
-		f, _, err := withClosedRoots(v, in, func(in Frame) (f found, _ *Failure, err *api.Error) {
-			err = v.Script(in, &f, "find", where, Object{"limit": limit, "time": v.TimeLeft()})
-			return f, f.Failure, err
-		})
+	for _, f := range docs {
 		all.Total += f.Total
 		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
 		all.Note = cmp.Or(all.Note, f.Resolved)
 		partial = partial || f.Partial
-		return f, err
-	}
-	mine, err := search("")
-	if err != nil {
-		return all, err
-	}
-	if mine.Frames > 0 && (where["ref"] == nil || mine.Failure != nil) {
-		for _, f := range v.Frames() {
-			inner, err := search(f.ID)
-			switch {
-			case err != nil:
-				unread++ // it is being replaced
-			case inner.Failure != nil && !inner.Failure.Elsewhere():
-				mine.Failure = inner.Failure
-			}
+		if f.Failure != nil && !f.Failure.Elsewhere() {
+			failure = f.Failure
 		}
 	}
-	if v.Unseen += unread; v.Unseen > 0 {
+	if v.Unseen > 0 {
 		all.LeftOut = v.FramesLeftOut(nil, "page.snapshot shows refs of frames")
 	}
 	if partial {
 		all.LeftOut = strings.Trim(all.LeftOut+", "+NotAll, ", ")
 	}
 	if all.Total == 0 {
-		return all, mine.Failure.Exit(word)
+		return all, v.NotFound(failure, word)
 	}
 	return all, nil
+}
+
+// NotFound is the error of what was found in no document. It says which frames were not searched.
+func (v *Visit) NotFound(f *Failure, word string) *api.Error {
+	if f.Code == "no_match" && v.Unseen > 0 {
+		own := *f
+		own.Unsearched = v.Unseen
+		f = &own
+	}
+	return f.Exit(word)
 }
 
 // NotAll says that an answer has only a part of the page.
 const NotAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
 
-// Anywhere calls a function for the page and, where that fails because no element is there that can be used, for its
-// frames. It returns the frame for which the function did not fail, or the failure that says most, and of which frame.
-func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *Failure, *api.Error) {
+// Anywhere calls a function for the document that has what a locator means: that of the page or of a frame. It returns
+// the frame for which the function did not fail, or the failure that says most, and of which frame. What several documents
+// have is ambiguous, as in one.
+func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *Failure, *api.Error) {
+	if frames := v.Frames(); len(frames) == 0 || where == nil {
+		found, failure, err := withClosedRoots(v, "", try)
+		return "", found, failure, err
+	}
+	var docs []found
+	if where["ref"] == nil {
+		docs = v.search(where, 3)
+		docs = slices.DeleteFunc(docs, func(f found) bool { return f.Total == 0 })
+	}
+	if len(docs) > 0 {
+		best := slices.MinFunc(docs, func(a, b found) int { return a.Rank - b.Rank })
+		docs = slices.DeleteFunc(docs, func(f found) bool { return f.Rank != best.Rank })
+		if len(docs) == 1 {
+			found, failure, err := withClosedRoots(v, best.in, try)
+			return best.in, found, failure, err
+		}
+		var none R
+		return "", none, v.manyDocuments(docs), nil
+	}
 	found, failure, err := withClosedRoots(v, "", try)
 	if err != nil || failure == nil || !failure.Elsewhere() {
 		return "", found, failure, err
 	}
-	of := Frame("")
-	for _, f := range v.Frames() {
+	of, unseen := Frame(""), v.Unseen
+	frames := v.Frames()
+	v.Unseen = max(v.Unseen, unseen)
+	for _, f := range frames {
 		found, other, err := withClosedRoots(v, f.ID, try)
 		switch {
 		case err != nil: // it is being replaced
@@ -113,6 +194,22 @@ func Anywhere[R any](v *Visit, try func(Frame) (R, *Failure, *api.Error)) (Frame
 		}
 	}
 	return of, found, failure, nil
+}
+
+// manyDocuments is the failure of a locator that means elements of several documents.
+func (v *Visit) manyDocuments(docs []found) *Failure {
+	many := &Failure{Code: "many"}
+	for _, f := range docs {
+		many.Total += f.Total
+		e := f.Matches[0]
+		e.State, e.Value, e.CSS = "", "", ""
+		if e.In = "the page"; f.in != "" {
+			e.In = "the frame at " + Clip(v.URL(f.in), 80)
+		}
+		many.Near = append(many.Near, e)
+	}
+	many.Near = many.Near[:min(len(many.Near), 3)]
+	return many
 }
 
 // withClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to

@@ -458,8 +458,8 @@ const hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 head
 // thorough, an element with nothing in it that has a size all the same.
 function mayHost(el, thorough) {
 	if (askedFor.has(el) || shadowRoot(el)) return false;
-	if (tag(el).includes("-")) return true;
-	if (!thorough || !hostTags.has(tag(el)) || childNodes(el).length) return false;
+	if (tag(el).includes("-")) return rendered(el);
+	if (!thorough) return false;
 	const box = rectOf(el);
 	return box.width >= 16 && box.height >= 16;
 }
@@ -467,7 +467,7 @@ function mayHost(el, thorough) {
 // hosts returns elements that may have a closed shadow root, at most 100, each once.
 function hosts(thorough) {
 	const found = [];
-	for (const el of allElements()) {
+	for (const el of kinds().hosts) {
 		if (!mayHost(el, thorough)) continue;
 		askedFor.add(el);
 		if (found.push(el) === 100) break;
@@ -475,15 +475,16 @@ function hosts(thorough) {
 	return found;
 }
 
-const hasHosts = (thorough) => (thorough || kinds().custom) && allElements().some((el) => mayHost(el, thorough));
+const hasHosts = (thorough) => kinds().hosts.some((el) => mayHost(el, thorough));
 
-// kinds returns which kinds of elements there are, hidden or not: {custom, roots, frames}, the last in their order. It
+// kinds returns which kinds of elements there are, hidden or not: {hosts, roots, frames}, the last in their order. hosts are
+// those that could have a closed shadow root. It
 // costs much less than to read which are shown.
 function kinds() {
 	const look = (all) => {
 		for (const el of all) {
 			const name = tag(el), inside = shadowRoot(el);
-			kindsHere.custom ||= name.includes("-");
+			if (!inside && (name.includes("-") || hostTags.has(name) && !firstChild(el))) kindsHere.hosts.push(el);
 			if (/^(i?frame|embed|object)$/.test(name)) kindsHere.frames.push(el);
 			if (!inside) continue;
 			kindsHere.roots = true;
@@ -491,7 +492,7 @@ function kinds() {
 		}
 	};
 	if (!kindsHere) {
-		kindsHere = {custom: false, roots: false, frames: []};
+		kindsHere = {hosts: [], roots: false, frames: []};
 		look(queryDocument(document, "*"));
 	}
 	return kindsHere;
@@ -641,7 +642,9 @@ function locate(locator) {
 	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
 	if (locator.has !== undefined) {
 		const part = clean(locator.has).toLowerCase();
-		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
+		const joined = (text) => text.replace(/\s/g, ""); // blocks have line breaks between them
+		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)))
+			.filter((el) => joined(textIn(el).toLowerCase()).includes(joined(part)));
 	}
 	if (locator.in) {
 		const outer = outerOf(locator.in), all = found;
@@ -779,10 +782,12 @@ const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) :
 function textSearch(text, fits = equal) {
 	const most = 10_000 + 10 * text.length; // with white space; to compare much longer ones takes long
 	const same = (all) => all.length < most && fits(all, text);
-	const found = innermost(fitting((el) => same(textContent(el)) && rendered(el)));
+	const found = innermost(fitting((el) => same(textContent(el)) && rendered(el))).filter(isRead);
 	return found.length ? found : fitting((el) => same(ownText(el)) && rendered(el)); // beside other elements in it
 }
 
+// isRead reports whether anything of the text of an element is shown: all of it may be that of a hidden one in it.
+const isRead = (el) => clean(textIn(el)) !== "";
 const ownText = (el) => [...childNodes(el)].map((node) => nodeType(node) === 3 ? data(node) : "").join(" ");
 
 function xpathSearch(path) {
@@ -792,7 +797,11 @@ function xpathSearch(path) {
 
 const innermost = (all) => all.filter((el) => !all.some((other) => other !== el && contains(el, other)));
 
+// rank says how well what the last search by a word has found fits it: the less, the better.
+let rank = 0;
+
 function wordSearch(word) {
+	rank = 0;
 	if (/[#.[>:]/.test(word)) {
 		try {
 			const found = search({css: word});
@@ -803,13 +812,15 @@ function wordSearch(word) {
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
-		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el),
+		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el) && isRead(el),
 	]) {
 		const found = fitting(fits, all);
+		rank++;
 		if (found.length) return found;
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
+	rank = part.length ? 4 : pressed.length ? 5 : 6;
 	if (pressed.length || part.length) return pressed.length ? pressed : part;
 	const isNamed = (el) => clickable(el) || !namedByText.has(role(el));
 	return fitting((el) => isNamed(el) && equal(shownName(el), word), all); // as a snapshot names it
@@ -1107,7 +1118,7 @@ const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(
 // only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
 function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
 	audit = false, options = false, final = false} = {}) {
-	if (!final && !group && hasHosts(false)) return {hosts: true};
+	if (!final && !group && hasHosts(true)) return {hosts: true};
 	if (since) ({roles = "", options = false} = last);
 	let top = rootElement(), nodes;
 	if (group) {
@@ -1264,7 +1275,8 @@ const isLayout = (table) => matches(table, "[role=none],[role=presentation]") ||
 
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
 // does not fit is not read. main leaves out what stands around the main content: {left}.
-function text({max_tokens = 2000, focus = "", main = false} = {}) {
+function text({max_tokens = 2000, focus = "", main = false, final = false} = {}) {
+	if (!final && hasHosts(true)) return {hosts: true};
 	const aside = main ? mainPart() : {left: []};
 	let top = aside.top || rootElement();
 	if (focus) {
@@ -1419,10 +1431,16 @@ function text({max_tokens = 2000, focus = "", main = false} = {}) {
 
 // ---- What a locator finds
 
+// hasDocument reports whether a frame is to have a document of its own: nothing says that it has none.
+const hasDocument = (el) => el.contentWindow && !/^(about:blank|javascript:.*)?$/.test(attribute(el, "src") || attribute(el, "data") ||
+	has(el, "srcdoc") && "srcdoc" || "") && el.loading !== "lazy";
+
 function find(locator, {limit = 5, acting = false} = {}) {
-	const found = acting && checkShown(locator) || locate(locator), {frames} = kinds();
-	if (found.failure) return {...found, frames: frames.length};
-	return {frames: frames.length, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+	rank = 0;
+	const found = acting && checkShown(locator) || locate(locator), frames = kinds().frames.filter(hasDocument).length;
+	if (found.failure) return {...found, frames};
+	const unseen = innerWidth * innerHeight === 0 || !found.elements.some(rendered);
+	return {frames, rank: unseen ? rank + 10 : rank, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
 		const own = role(el), value_ = value(el), state = states(el, own);
 		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
 			...found.elements.length < 3 && {css: path(el)}};
@@ -1466,9 +1484,11 @@ function get(locator, what, of = "") {
 
 const frame = () => new Promise((done) => {
 	requestAnimationFrame(done);
-	setTimeout(done, document.hidden ? 20 : 300); // a page in the background has no frames, and a busy one late ones
+	pause(document.hidden ? 20 : 300).then(done); // a page in the background has no frames, and a busy one late ones
 });
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// pause waits. Timers do not fire where a sandbox or a setting forbids scripts; timeouts of signals do.
+const pause = (ms) => new Promise((done) => listen(AbortSignal.timeout(Math.max(ms, 0)), "abort", done));
 
 // eventually looks again until what it sees is so, at most for some milliseconds, and returns what it has seen last.
 async function eventually(look, ms, isSo = Boolean) {
@@ -1585,9 +1605,19 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 		const other = !offset && (isBox(el) && labelsOf(el).find(shown) || // or it is clipped, so that what is around it is hit
 			drawn.has(role(el)) && hit && within(hit, el) && drawing(el));
 		if (other && other !== el) return ready(other, {keys, covered, scroll});
-		if (covered) return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
+		if (covered) return hit ? unreached(el, hit, x, y) : {why: "it is outside the view"};
 	}
 	return {x, y};
+}
+
+// unreached says why the pointer reaches something else than an element at a point: what is around one cannot cover it.
+function unreached(el, hit, x, y) {
+	if (style(el).pointerEvents === "none") return {why: "the pointer goes through it"};
+	for (let up = parent(el); up && up !== document.body; up = parent(up)) {
+		const r = rectOf(up), outside = x < r.left || x > r.right || y < r.top || y > r.bottom;
+		if (outside && style(up).overflow !== "visible") return {why: "it is clipped", by: cover(up)};
+	}
+	return within(hit, el) ? {why: "it is clipped"} : {why: "it is covered", by: cover(hit)};
 }
 
 // aim waits until the only element that a locator means can be acted on: {ref, role, name, x, y}, or {failure}.
@@ -1712,18 +1742,23 @@ function onPointer(event) {
 	if (right && press) guarded.pressed = {x: event.clientX, y: event.clientY};
 }
 
-// These listeners come before those of the page where the script runs at document start.
-for (const type of pointer) listen(window, type, onPointer, {capture: true});
+// These listeners come before those of the page where the script runs at document start. document.open removes them, so
+// that each guard puts them back; what is there stays in its place.
+const listenToPointer = () => {
+	for (const type of pointer) listen(window, type, onPointer, {capture: true});
+};
+listenToPointer();
 
 // guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
 const guardTime = 3000;
 
 function guard(el, to) {
+	listenToPointer();
 	guarded = {el, to, received: false, missed: null, until: performance.now() + guardTime};
 	return {};
 }
 
-// landed ends guard: {received}, and what was hit instead, {missed}. A press on an element that has moved away since then
+// landed ends guard: {received}, what was hit instead, {missed}, and why no click followed the press, {unclicked}. A press on an element that has moved away since then
 // is not received, since the click went elsewhere, but it has reached the page.
 function landed() {
 	const {el, to, received = false, missed = null, pressed = null} = guarded || {};
@@ -1734,8 +1769,10 @@ function landed() {
 		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
 			pressed.y <= box.bottom;
 	};
+	const unclicked = !received && !missed && pressed !== null &&
+		(!isConnected(el) ? "went away" : disabled(el) ? "was disabled" : held() ? "was covered" : "moved");
 	return {received: !missed && (received || !to && pressed !== null && held()), pressed: pressed !== null && !missed,
-		...missed && {missed}};
+		...unclicked && {unclicked}, ...missed && {missed}};
 }
 
 // hold swallows pointer events during an act in a frame, since they are meant for the frame. The point is where they
@@ -1751,8 +1788,10 @@ async function hold(of, x, y) {
 		if (before.x !== after.x || before.y !== after.y) return {moved: true};
 	}
 	const hit = pointedAt(x, y);
-	if (hit !== el) return notReady(el, {why: "its frame is covered", ...hit && {by: cover(hit)}});
-	return guard(null);
+	if (hit === el) return guard(null);
+	if (!hit || !rendered(el) || !visible(el)) return notReady(el, {why: "its frame is not visible"});
+	const {why, by} = unreached(el, hit, x, y), subject = "its frame";
+	return notReady(el, {by, why: why.replace(/\bit\b/, subject)});
 }
 
 // ---- An action: begin, the input, end
@@ -1806,7 +1845,7 @@ function prepare(el) {
 		stop();
 		for (const type of events) unlisten(window, type, onEvent, {capture: true});
 	};
-	setTimeout(now.stop, watchTime);
+	pause(watchTime).then(now.stop);
 	action = now;
 }
 
@@ -1955,6 +1994,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 		const at = await ready(found.el, how);
 		if (at.x === undefined) return notReady(found.el, at);
 		dragged = null;
+		listen(window, "dragover", onDragOver, {capture: true});
 		prepare(found.el);
 		return {...describe(found.el), ...at, opener: interactive.has(role(found.el)) ? "pressed" : "dropped", ...here()};
 	}
@@ -1968,7 +2008,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 
 // takesDrop reports whether the page lets what is dragged over it be dropped.
 let dragged = null;
-listen(window, "dragover", (event) => { if (event.isTrusted) dragged = event; }, {capture: true});
+const onDragOver = (event) => { if (event.isTrusted) dragged = event; };
 const takesDrop = () => Boolean(dragged?.defaultPrevented) && dragged.dataTransfer?.dropEffect !== "none";
 
 // here returns which document this is, and whether it is in the background; where adds what it is called.
@@ -2442,11 +2482,11 @@ async function vitals() {
 	const read = (type) => new Promise((done) => {
 		const all = [], observer = new PerformanceObserver((list) => all.push(...list.getEntries()));
 		observer.observe({type, buffered: true});
-		setTimeout(() => {
+		pause(60).then(() => {
 			all.push(...observer.takeRecords());
 			observer.disconnect();
 			done(all);
-		}, 60);
+		});
 	});
 	const [paints, largest, shifts, tasks] = await Promise.all(
 		["paint", "largest-contentful-paint", "layout-shift", "longtask"].map(read));

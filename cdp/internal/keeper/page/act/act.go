@@ -49,7 +49,7 @@ func begin(v *page.Visit, word string, h how) (*begun, *api.Error) {
 }
 
 func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *api.Error) {
-	var where any
+	var where page.Locator // nil for the element that has the focus
 	if word != "" {
 		where = v.Locate(word)
 	}
@@ -61,7 +61,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			most = 1
 		}
 		h.Time = v.TimeLeft()
-		in, start, failure, err := page.Anywhere(v, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
+		in, start, failure, err := page.Anywhere(v, where, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
 			start := &begun{in: in, seq: seq, verb: h.verb}
 			if h.Timeout = 1; in == "" {
 				h.Timeout = most
@@ -86,7 +86,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		case failure == nil:
 			return throughFrames(v, start, word)
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
-			return nil, failure.Exit(word)
+			return nil, v.NotFound(failure, word)
 		}
 	}
 }
@@ -111,19 +111,21 @@ func throughFrames(v *page.Visit, start *begun, word string) (*begun, *api.Error
 			if err == nil && held.Failure != nil {
 				return held.Failure.Exit(what)
 			}
-			moved = moved || held.Moved
 			start.around = append(start.around, in)
+			if moved = held.Moved; moved && err == nil {
+				return page.Exit("not_ready", what+" moves", nil) // the points around it are others now
+			}
 			return err
 		})
-		if err != nil || !moved {
+		if !moved {
 			return start, err
 		}
 	}
 	return nil, page.Exit("not_ready", what+" moves", nil)
 }
 
-// maxScrolls is how often frames around an element are scrolled.
-const maxScrolls = 4
+// maxScrolls is how often frames around an element are scrolled, one at a time.
+const maxScrolls = 10
 
 // act begins an act on an element, sends its input, and waits until what it caused is over.
 func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *api.Error) {
@@ -165,8 +167,6 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 				meant = start.To.Element
 			}
 			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
-		case !last.Received && last.Pressed && h.To == nil:
-			e.addNote("it moved while it was pressed: the press reached it, the click did not")
 		}
 		return e, last, nil
 	}
@@ -193,7 +193,10 @@ func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	case p.Element == "":
 		return nil, page.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
-	e, _, err := clickAt(v, p.Element, h, p, modifiers)
+	e, last, err := clickAt(v, p.Element, h, p, modifiers)
+	if err == nil && last.Unclicked != "" {
+		e.addNote("it " + last.Unclicked + " while it was pressed: the press reached it, the click did not")
+	}
 	return e, err
 }
 

@@ -27,6 +27,7 @@ type Effects struct {
 type ended struct {
 	Received, Pressed, Changed, Settled, Checked bool          // Pressed: the press arrived, whatever followed
 	Around                                       bool          // something else than the element has changed
+	Unclicked                                    string        // why no click followed the press
 	Missed, Now                                  *page.Element // Now: the element, if it has another name now
 	URL, Title, Document                         string
 	Value                                        *string
@@ -130,6 +131,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		}
 		now.Now = cmp.Or(now.Now, last.Now)
 		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
+		now.Unclicked = cmp.Or(now.Unclicked, last.Unclicked)
 		now.Around, now.Changed = now.Around || last.Around, now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil

@@ -74,15 +74,17 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	return s.shot, nil
 }
 
-// snapshotOf returns the snapshot of a frame, also of what is in closed shadow roots.
-func snapshotOf(v *page.Visit, in page.Frame, args page.Object) (s snapshotText, err *api.Error) {
+// readWhole reads a frame by a function of page.js, also what is in closed shadow roots: the function returns hosts while
+// there may be some.
+func readWhole[R any](v *page.Visit, in page.Frame, function string, args page.Object, hosts func(R) bool) (r R,
+	err *api.Error) {
 	args = maps.Clone(args)
 	for depth := 1; ; depth++ {
-		s = snapshotText{}
-		if err = v.Script(in, &s, "snapshot", args); err != nil || !s.Hosts {
-			return s, err
+		r = *new(R)
+		if err = v.Script(in, &r, function, args); err != nil || !hosts(r) {
+			return r, err
 		}
-		args["final"] = !v.OpenClosedRoots(in, false) || depth == page.MaxClosedDepth
+		args["final"] = !v.OpenClosedRoots(in, true) || depth == page.MaxClosedDepth
 	}
 }
 
@@ -122,7 +124,7 @@ func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of
 
 // snapshotWithFrames returns the snapshot of a frame with those of its frames, as far as the budget allows.
 func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapshotText, *api.Error) {
-	s, err := snapshotOf(v, in, args)
+	s, err := readWhole(v, in, "snapshot", args, func(s snapshotText) bool { return s.Hosts })
 	if err != nil || s.Failure != nil {
 		return s, err
 	}
@@ -221,18 +223,22 @@ func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	return r, err
 }
 
+// documentText is what the function text of page.js returns.
+type documentText struct {
+	pageText
+	Failure *page.Failure
+	Frames  []page.Element
+	Type    string // the media type of the document
+	Left    []string
+	Partial bool
+	Hosts   bool // as in snapshotText
+}
+
 // textOf reads a document and its frames, as far as the budget allows. It returns the frames that are missing.
 func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pageText, missing []page.Element,
 	err *api.Error) {
-	var r struct {
-		pageText
-		Failure *page.Failure
-		Frames  []page.Element
-		Type    string // the media type of the document
-		Left    []string
-		Partial bool
-	}
-	if err = v.Script(in, &r, "text", args); err == nil && r.Failure != nil {
+	r, err := readWhole(v, in, "text", args, func(r documentText) bool { return r.Hosts })
+	if err == nil && r.Failure != nil {
 		err = r.Failure.Exit(wanted)
 	}
 	if err != nil {
@@ -295,16 +301,17 @@ func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 		}
 		return page.Answer{Value: json.RawMessage(strconv.Itoa(all.Total))}, err
 	}
-	_, found, failure, err := page.Anywhere(v, func(in page.Frame) (page.Answer, *page.Failure, *api.Error) {
+	where := v.Locate(p.Element)
+	_, found, failure, err := page.Anywhere(v, where, func(in page.Frame) (page.Answer, *page.Failure, *api.Error) {
 		var r struct {
 			page.Answer
 			Failure *page.Failure
 		}
-		err := v.Script(in, &r, "get", v.Locate(p.Element), p.What, p.Of, page.Object{"time": v.TimeLeft()})
+		err := v.Script(in, &r, "get", where, p.What, p.Of, page.Object{"time": v.TimeLeft()})
 		return r.Answer, r.Failure, err
 	})
 	if failure != nil {
-		err = failure.Exit(p.Element)
+		err = v.NotFound(failure, p.Element)
 	}
 	if len(found.Value) == 0 {
 		found.Value = json.RawMessage("null")
