@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRewrittenDocuments clicks what document.write has put into a document: of the page, of a frame, at once and by the
-// click before. Each click is counted once, and told as received.
+// TestRewrittenDocuments clicks what document.write has put into a document: of the page, of a frame, at once and by
+// the click before. Each click is counted once, and told as received.
 func TestRewrittenDocuments(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -138,7 +138,8 @@ func TestSameNameInDocuments(t *testing.T) {
 		_, all["snapshot"] = run(t, c, Snapshot, SnapshotParams{Focus: "Name", MaxTokens: 500})
 		_, all["text"] = run(t, c, Text, TextParams{Element: "Name", MaxTokens: 500})
 		for verb, err := range all {
-			if test.one != (err == nil) || err != nil && !strings.HasPrefix(exit(err), "ambiguous: \"Name\" matches 2 elements") {
+			many := strings.HasPrefix(exit(err), `ambiguous: "Name" matches 2 elements`)
+			if test.one != (err == nil) || err != nil && !many {
 				t.Errorf("%s: %s: %s", name, verb, exit(err))
 			}
 		}
@@ -154,7 +155,8 @@ func TestFramesInTime(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
 	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
-	inner := `<p>mid<iframe src="` + other + `/echo?<iframe src='data:text/html,<button>Deep</button>'></iframe>"></iframe>`
+	inner := `<p>mid<iframe src="` + other +
+		`/echo?<iframe src='data:text/html,<button>Deep</button>'></iframe>"></iframe>`
 	for range 5 {
 		c.show(t, url+"/", `<iframe sandbox=allow-scripts srcdoc="`+html.EscapeString(inner)+`"></iframe>`)
 		if r, err := run(t, c, Find, FindParams{Element: "Deep", Limit: 3}); err != nil || r.Total != 1 {
@@ -180,10 +182,12 @@ func TestFramesInTime(t *testing.T) {
 func TestFarFrames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
-	for _, style := range []string{"", "margin-top:300px", "margin-top:300px;transform:rotate(180deg)", "margin-left:900px"} {
+	for _, style := range []string{"", "margin-top:300px", "margin-top:300px;transform:rotate(180deg)",
+		"margin-left:900px"} {
 		text := `<button onclick="top.n++">Inner</button>`
 		for range 4 {
-			text = `<p>para</p><iframe width=260 height=150 style="` + style + `" srcdoc="` + html.EscapeString(text) + `"></iframe>`
+			text = `<p>para</p><iframe width=260 height=150 style="` + style + `" srcdoc="` + html.EscapeString(text) +
+				`"></iframe>`
 		}
 		c.show(t, url+"/", "<script>var n = 0</script>"+text)
 		if e, err := run(t, c, Click, ClickParams{Element: "Inner"}); err != nil || c.evaluate(t, "n") != "1" {

@@ -99,7 +99,12 @@ func Join(outputs []any) (json.RawMessage, error) {
 }
 
 // Outputs returns the outputs of the expression on data. The errors are those of [Expression.Filter].
-func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) ([]any, error) {
+func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) (outputs []any, err error) {
+	defer func() { // gojq 0.12.20 has a fault in how it keeps variables of nested functions
+		if fault := recover(); fault != nil {
+			outputs, err = nil, x.errorf(host.InvalidArgs, "%s", manifest.CleanLine(fmt.Sprint(fault)))
+		}
+	}()
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.UseNumber()
 	var input any
@@ -108,7 +113,7 @@ func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) ([]any, 
 	}
 	ctx, stop := limitMemory(ctx)
 	defer stop()
-	outputs := []any{}
+	outputs = []any{}
 	for iter := x.code.RunWithContext(ctx, input); ; {
 		v, ok := iter.Next()
 		if !ok {

@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9478, // names of downloads; origins, whose rules hold for every request; how a drag rests
-	"cdp/internal/keeper/page": 6753, // fields that are left; lists, drags looked at again; maps; PDFs; marks; days; paths
+	"cdp/internal/keeper":      9510, // names of downloads; rules of origins; drags; a probe before the time is up
+	"cdp/internal/keeper/page": 6779, // lists, drags looked at again; maps; marks; one name in several documents
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13378, // values given twice; names in what is offered; everyday words

@@ -28,7 +28,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	case err != nil:
 		return "", Element{}, err
 	case failure != nil:
-		return "", Element{}, v.NotFound(failure, word)
+		return "", Element{}, NotFound(v, failure, word)
 	}
 	e = all.Matches[0]
 	v.About(e, in)
@@ -60,7 +60,7 @@ const frameTime = 1500 * time.Millisecond
 
 // search looks for a locator in all documents of the page at once, that of the page first. If none has it, it waits for
 // frames that are not there yet, unless its caller does. Unseen counts those that were not searched.
-func (v *Visit) search(where Locator, limit int) (all []found) {
+func search(v *Visit, where Locator, limit int) (all []found) {
 	for until := time.Now().Add(v.Within(frameTime)); ; {
 		frames := append([]PageFrame{{}}, v.Frames()...)
 		all = make([]found, len(frames))
@@ -111,7 +111,7 @@ func (v *Visit) search(where Locator, limit int) (all []found) {
 // FindAll finds elements, in the page and all its frames.
 func FindAll(v *Visit, word string, limit int) (all Elements, err *api.Error) {
 	where, partial := v.Locate(word), false
-	docs := v.search(where, limit)
+	docs := search(v, where, limit)
 	failure := docs[0].Failure
 	if docs[0].err != nil {
 		return all, docs[0].err
@@ -133,13 +133,13 @@ func FindAll(v *Visit, word string, limit int) (all Elements, err *api.Error) {
 		all.LeftOut = strings.Trim(all.LeftOut+", "+NotAll, ", ")
 	}
 	if all.Total == 0 {
-		return all, v.NotFound(failure, word)
+		return all, NotFound(v, failure, word)
 	}
 	return all, nil
 }
 
 // NotFound is the error of what was found in no document. It says which frames were not searched.
-func (v *Visit) NotFound(f *Failure, word string) *api.Error {
+func NotFound(v *Visit, f *Failure, word string) *api.Error {
 	if f.Code == "no_match" && v.Unseen > 0 {
 		own := *f
 		own.Unsearched = v.Unseen
@@ -152,16 +152,18 @@ func (v *Visit) NotFound(f *Failure, word string) *api.Error {
 const NotAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
 
 // Anywhere calls a function for the document that has what a locator means: that of the page or of a frame. It returns
-// the frame for which the function did not fail, or the failure that says most, and of which frame. What several documents
-// have is ambiguous, as in one.
-func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (Frame, R, *Failure, *api.Error) {
+// the frame for which the function did not fail, or the failure that says most, and of which frame. What several
+// documents have is ambiguous, as in one.
+func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (
+	Frame, R, *Failure, *api.Error,
+) {
 	if frames := v.Frames(); len(frames) == 0 || where == nil {
 		found, failure, err := withClosedRoots(v, "", try)
 		return "", found, failure, err
 	}
 	var docs []found
 	if where["ref"] == nil {
-		docs = v.search(where, 3)
+		docs = search(v, where, 3)
 		docs = slices.DeleteFunc(docs, func(f found) bool { return f.Total == 0 })
 	}
 	if len(docs) > 0 {
@@ -172,7 +174,7 @@ func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api
 			return best.in, found, failure, err
 		}
 		var none R
-		return "", none, v.manyDocuments(docs), nil
+		return "", none, manyDocuments(v, docs), nil
 	}
 	found, failure, err := withClosedRoots(v, "", try)
 	if err != nil || failure == nil || !failure.Elsewhere() {
@@ -197,7 +199,7 @@ func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api
 }
 
 // manyDocuments is the failure of a locator that means elements of several documents.
-func (v *Visit) manyDocuments(docs []found) *Failure {
+func manyDocuments(v *Visit, docs []found) *Failure {
 	many := &Failure{Code: "many"}
 	for _, f := range docs {
 		many.Total += f.Total

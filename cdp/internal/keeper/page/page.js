@@ -1117,7 +1117,7 @@ const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(
 // one. With audit only controls without a name are shown, with options those of lists. Unless it is final it returns
 // only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
 function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
-	audit = false, options = false, final = false} = {}) {
+	audit = false, options = false, final = true} = {}) {
 	if (!final && !group && hasHosts(true)) return {hosts: true};
 	if (since) ({roles = "", options = false} = last);
 	let top = rootElement(), nodes;
@@ -1275,7 +1275,7 @@ const isLayout = (table) => matches(table, "[role=none],[role=presentation]") ||
 
 // text returns what the page says, as Markdown: {text, cut, frames}, cut being about how many characters are left out: what
 // does not fit is not read. main leaves out what stands around the main content: {left}.
-function text({max_tokens = 2000, focus = "", main = false, final = false} = {}) {
+function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) {
 	if (!final && hasHosts(true)) return {hosts: true};
 	const aside = main ? mainPart() : {left: []};
 	let top = aside.top || rootElement();

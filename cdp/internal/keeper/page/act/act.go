@@ -86,7 +86,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		case failure == nil:
 			return throughFrames(v, start, word)
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
-			return nil, v.NotFound(failure, word)
+			return nil, page.NotFound(v, failure, word)
 		}
 	}
 }

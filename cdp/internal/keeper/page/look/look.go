@@ -74,11 +74,12 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	return s.shot, nil
 }
 
-// readWhole reads a frame by a function of page.js, also what is in closed shadow roots: the function returns hosts while
-// there may be some.
+// readWhole reads a frame by a function of page.js, also what is in closed shadow roots: the function returns hosts
+// while there may be some.
 func readWhole[R any](v *page.Visit, in page.Frame, function string, args page.Object, hosts func(R) bool) (r R,
 	err *api.Error) {
 	args = maps.Clone(args)
+	args["final"] = false
 	for depth := 1; ; depth++ {
 		r = *new(R)
 		if err = v.Script(in, &r, function, args); err != nil || !hosts(r) {
@@ -311,7 +312,7 @@ func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 		return r.Answer, r.Failure, err
 	})
 	if failure != nil {
-		err = v.NotFound(failure, p.Element)
+		err = page.NotFound(v, failure, p.Element)
 	}
 	if len(found.Value) == 0 {
 		found.Value = json.RawMessage("null")
