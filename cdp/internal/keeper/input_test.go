@@ -30,7 +30,7 @@ func TestUnansweredInputEnds(t *testing.T) {
 			[]string{"Input.dispatchMouseEvent did not return within 1s", "3 were sent and 0 returned"}},
 		{"not all events", func(method string, n int32) bool { return strings.HasPrefix(method, "Input.") && n > 1 }, 0,
 			[]string{"Input.dispatchMouseEvent did not return within 1s", "3 were sent and 1 returned"}},
-		{"nothing", func(string, int32) bool { return true }, target.ProbeTimeout/2 + target.TerminateTimeout, // probed at half the time
+		{"nothing", func(string, int32) bool { return true }, target.ProbeTimeout/2 + target.TerminateTimeout,
 			[]string{"does not respond", "3 were sent and 0 returned"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
