@@ -578,6 +578,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		}
 		a.Wrap(w, "      ", "  %s", manifest.CleanLine(line))
 	}
+	writeDone(w, e.Tool)
 	if len(e.Earlier) > 0 {
 		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
 		a.Wrap(w, "  ", "Errors of this session before: %s", strings.Join(latest, "; "))
@@ -594,6 +595,16 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		return fmt.Sprintf(" %s (edit distance: %d)", n.Name, n.Distance)
 	}))
 	WriteLabelled(w, "Tip:", Map(next[:min(2, len(next))], manifest.CleanLine)) // --json has all
+}
+
+// writeDone prints what a tool says that it has done or caused before it failed, which no later answer tells.
+func writeDone(w io.Writer, e *host.ToolError) {
+	var said struct{ Results, Caused json.RawMessage }
+	if e == nil || json.Unmarshal(e.Details, &said) != nil {
+		return
+	}
+	PrintIf(w, len(said.Results) > 0, "Done before: %s\n", manifest.CleanLine(string(said.Results)))
+	PrintIf(w, len(said.Caused) > 0, "Caused: %s\n", manifest.CleanLine(string(said.Caused)))
 }
 
 // PrintIf prints what a condition makes true or worth telling.
