@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -256,7 +257,7 @@ type job struct {
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		var beside aside
-		result, failure := c.handle(j.ctx, j.request, &beside)
+		result, failure := c.handleSafely(j.ctx, j.request, &beside)
 		if j.by.IsPlugin() {
 			beside.rights = c.s.verbs.Tenancy.TakeUsedRights(j.by)
 		}
@@ -287,6 +288,30 @@ func (c *client) send(kind wire.Kind, parts ...[]byte) error {
 	}
 	return err
 }
+
+// handleSafely is handle, but a panic ends the call and not the keeper, with its browser and all pages.
+func (c *client) handleSafely(ctx context.Context, q request, beside *aside) (result json.RawMessage,
+	failure *api.Error) {
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		log.Printf("%s has panicked: %v\n%s", q.op, fault, debug.Stack())
+		m := c.s.verbs.Mux
+		for until := time.Now().Add(muxTime); !m.TryLock(); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				panic(fault) // the call had locked it, and nothing would go on
+			}
+		}
+		m.Unlock()
+		result, failure = nil, api.Errorf(api.CodeInternal, "the keeper failed in %s: %v", q.op, fault)
+	}()
+	return c.handle(ctx, q, beside)
+}
+
+// muxTime is how long calls may have the mux locked after one has panicked.
+const muxTime = 5 * time.Second
 
 // handle runs one request and returns its result.
 func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
