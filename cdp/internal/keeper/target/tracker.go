@@ -233,7 +233,7 @@ func (tr *Tracker) onTargetInfo(via *Target, method string, params json.RawMessa
 		tr.All = append(tr.All, t)
 	}
 	t.Kind, t.URL = scan.Text(info, "type"), scan.Text(info, "url")
-	t.Title, t.Opener = scan.Text(info, "title"), scan.Text(info, "openerId")
+	t.Title, t.Opener = scan.Text(info, "title"), cmp.Or(scan.Text(info, "openerId"), t.Opener)
 	tr.observer.OnTarget(t, scan.Text(info, "browserContextId"), via, fresh)
 	if method == cdptarget.AttachedToTarget.Method {
 		tr.onAttached(t, via, scan.Text(params, "sessionId"), string(scan.Field(params, "waitingForDebugger")) == "true")

@@ -123,6 +123,6 @@ func (f follower) OnNavigationRequested(t *target.Target, params json.RawMessage
 			f.owners.requestedPages = slices.Delete(f.owners.requestedPages, 0, 1)
 		}
 		f.owners.requestedPages = append(f.owners.requestedPages,
-			requestedPage{scan.Text(params, "url"), t.Owner, t.Context, t.Origin, time.Now()})
+			requestedPage{scan.Text(params, "url"), t.Owner, t.Context, t.Root().ID, t.Origin, time.Now()})
 	}
 }

@@ -468,6 +468,9 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 				if owner := ownerIn(e, kind+id); owner != "user/work" || e.Tracker.ByID[kind+id].Origin != originOf(*by) {
 					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.Tracker.ByID[kind+id].Origin)
 				}
+				if e.Tracker.ByID[kind+id].Opener == "" {
+					t.Errorf("%s%s has no opener", kind, id)
+				}
 			}
 		}
 	})

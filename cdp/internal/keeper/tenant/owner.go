@@ -94,7 +94,7 @@ func (ow *Owners) guessOwner(t *target.Target) {
 	}
 	for i, a := range ow.requestedPages {
 		if a.url == t.URL && a.context == t.Context && time.Since(a.at) < requestedPageTTL {
-			t.Owner, t.Origin = a.owner, a.origin
+			t.Owner, t.Origin, t.Opener = a.owner, a.origin, a.opener
 			ow.requestedPages = slices.Delete(ow.requestedPages, i, i+1)
 			return
 		}
@@ -118,9 +118,9 @@ func originOf(c api.Caller) target.Origin {
 
 // requestedPage is a page that another page has requested.
 type requestedPage struct {
-	url, owner, context string
-	origin              target.Origin
-	at                  time.Time
+	url, owner, context, opener string
+	origin                      target.Origin
+	at                          time.Time
 }
 
 const (
