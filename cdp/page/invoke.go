@@ -103,6 +103,11 @@ func (c *invocation) prepare(ctx context.Context, tool string, params json.RawMe
 		err = json.Unmarshal(q["save"], &path)
 		c.RecordUse("fs:write:" + filepath.Clean(path))
 		return params, err
+	case tool == "open" && given(q, "here") && string(q["here"]) == string(q["new"]):
+		wrong := api.Errorf(api.CodeInvalidArgs, "here is the opposite of new")
+		wrong.Invalid = &api.Invalid{Pointer: "/here", Expected: "the opposite of new, or one of them alone",
+			Provided: "the same"}
+		err = wrong
 	case tool == "open" && given(q, "here") && !given(q, "new"):
 		q["new"] = json.RawMessage(fmt.Sprint(string(q["here"]) != "true"))
 	case tool == "fill" && given(q, "secret"):

@@ -40,8 +40,9 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			_ = json.Unmarshal(s.Params, &to)
 			opened = to.URL
 		}
-		if acted > 0 {
+		if acted > 0 && v.Page != nil { // otherwise an act on pages has left the one before
 			earlier := v.Before
+			v.Before = nil
 			v.lookBack(v.Ledger())
 			v.AskLate()
 			r.addLate(acted, v.Before)

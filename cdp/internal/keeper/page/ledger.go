@@ -52,22 +52,37 @@ func (b *Before) none() bool { return b == nil || !b.Changed && b.URL == "" && b
 type Ledger struct {
 	turn     chan struct{} // holds one while an act is under way: one comes after the other
 	Acts     int           // so far
-	Of       string        // the last one
+	Of       string        // the last one that began
 	Seq      int64         // the newest event that was told
 	In       Frame         // where its element was
 	Document string        // the letters of the document that it ended in, and its URL
 	URL      string
-	Methods  map[string]string // of requests under way, by id
-	told     map[string]bool   // ids of pages that it opened, and of finished downloads
-	names    map[string]string
-	Woken    bool         // in the background it goes on as if it were in front
-	Picture  atomic.Value // the last one that was taken of the page, as screenshot has it
+	Methods  map[string]string   // of requests under way, by id
+	told     map[string]bool     // ids of pages that it opened, and of finished downloads
+	begun    map[string]download // that are under way, by id
+	Woken    bool                // in the background it goes on as if it were in front
+	Picture  atomic.Value        // the last one that was taken of the page, as screenshot has it
+}
+
+// download is one that was told, but not its end.
+type download struct {
+	name, of string
+	act      int // of which it was told, of is that act
+}
+
+// Begin notes the act to which later effects are attributed: its number, where its element is, and the newest event
+// before it.
+func (l *Ledger) Begin(of string, in Frame, seq int64) {
+	l.Acts++
+	l.Of, l.In, l.Seq = of, in, seq
 }
 
 // actionParams are the parameters of an event that an act can cause.
 type actionParams struct {
 	EventParams
 	RequestID        string                       `json:"requestId"`
+	LoaderID         string                       `json:"loaderId"`
+	Disposition      string                       `json:"disposition"` // of a navigation
 	Canceled         bool                         `json:"canceled"`
 	ErrorText        string                       `json:"errorText"`
 	Request          struct{ URL, Method string } `json:"request"`
@@ -116,16 +131,24 @@ type Activity struct {
 	Frames    []string // addresses of frames that have a new document
 	windows   []string // addresses of windows that scripts or links opened
 	chooser   string
-	downloads map[string]string // by id: the name and state, or the path
-	order     []string          // of downloads
+	inFrames  map[string]bool     // ids of what is pending that a frame waits for, and not the page
+	responses map[string]response // for documents of the page, by loader
+	downloads map[string]string   // by id: the name and state, or the path
+	order     []string            // of downloads
 }
 
 // mainRequest is the last request for a document of the page itself.
 type mainRequest struct {
 	id, Asks string // Asks is its URL
 	Fault    string // why it failed
-	Status   int    // of the response
-	Login    bool   // the server asked for one
+	response        // for the document that is shown
+	shown    string // its loader
+}
+
+// response is what a server responded.
+type response struct {
+	Status int
+	Login  bool // it asked for one
 }
 
 // blockedByRule is why a request failed that a rule of the session blocks, which is no news.
@@ -134,14 +157,15 @@ const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT.Inspector"
 // NewActivity returns that of a page since an event. methods are those of the requests that were under way.
 func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 	return &Activity{page: page, Seq: seq, Pending: map[string]string{}, Loading: map[string]string{},
-		methods: methods, downloads: map[string]string{}, refused: map[string]string{}}
+		methods: methods, downloads: map[string]string{}, refused: map[string]string{}, inFrames: map[string]bool{},
+		responses: map[string]response{}}
 }
 
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
 	"Page.javascriptDialogOpening", "Page.frameScheduledNavigation", "Page.frameClearedScheduledNavigation",
-	"Page.frameNavigated", "Page.windowOpen", "Page.domContentEventFired", ChooserOpened, "Browser.downloadWillBegin",
-	"Browser.downloadProgress"}
+	"Page.frameNavigated", "Page.windowOpen", "Page.frameRequestedNavigation", "Page.domContentEventFired",
+	ChooserOpened, "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
 // underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
 // are known.
@@ -202,9 +226,12 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		a.noteRequest(p)
 	case "Network.responseReceived":
 		if p.Type == "Document" && p.FrameID == a.page {
-			a.Status, a.Login = p.Response.Status, false
+			r := response{Status: p.Response.Status}
 			for name := range p.Response.Headers {
-				a.Login = a.Login || strings.EqualFold(name, "WWW-Authenticate")
+				r.Login = r.Login || strings.EqualFold(name, "WWW-Authenticate")
+			}
+			if a.responses[p.LoaderID] = r; p.LoaderID == a.shown {
+				a.response = r
 			}
 		}
 		if p.Response.Status == http.StatusUnauthorized {
@@ -225,12 +252,13 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		}
 		a.over(p.RequestID)
 	case "Page.frameScheduledNavigation":
-		a.Pending[p.FrameID] = p.URL
+		a.Pending[p.FrameID], a.inFrames[p.FrameID] = p.URL, p.FrameID != a.page
 	case "Page.frameClearedScheduledNavigation": // its request was sent, or it is given up
 		delete(a.Pending, p.FrameID)
 	case "Page.frameNavigated":
 		if p.Frame.ID == a.page {
 			a.Navigated, a.Parsed, a.Frames = true, false, nil
+			a.shown, a.response = p.Frame.LoaderID, a.responses[p.Frame.LoaderID]
 			// What the document before it was loading is given up, of which not all is reported.
 			others := func(request, _ string) bool { return request != p.Frame.LoaderID }
 			maps.DeleteFunc(a.Pending, others)
@@ -244,6 +272,10 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		a.chooser = Chooser{Mode: p.Mode, Node: p.Node}.Takes()
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)
+	case "Page.frameRequestedNavigation": // by a click with a key or another button, which opens no window of the page
+		if p.Disposition == "newTab" || p.Disposition == "newWindow" {
+			a.windows = append(a.windows, p.URL)
+		}
 	case "Page.javascriptDialogOpening":
 		a.dialogs = append(a.dialogs, p.Type+" "+Quote(Clip(p.Message, 160)))
 	case "Runtime.exceptionThrown":
@@ -278,7 +310,7 @@ func (a *Activity) noteRequest(p *actionParams) {
 	}
 	a.Loading[p.RequestID] = p.Request.URL
 	if slices.Contains(awaited, p.Type) {
-		a.Pending[p.RequestID] = p.Request.URL
+		a.Pending[p.RequestID], a.inFrames[p.RequestID] = p.Request.URL, p.Type == "Document" && p.FrameID != a.page
 	}
 }
 
@@ -306,6 +338,37 @@ func (a *Activity) Seen() bool {
 	return a.Asked || a.Navigated || a.chooser != "" ||
 		len(a.Pending)+len(a.windows)+len(a.order)+len(a.dialogs)+len(a.errors)+len(a.Frames) > 0
 }
+
+// AwaitsFrames reports whether nothing is pending but documents of frames, if anything is.
+func (a *Activity) AwaitsFrames() bool {
+	for id := range a.Pending {
+		if !a.inFrames[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// AwaitPages waits a moment for the pages of windows that were opened since an event. They are reported later.
+func (a *Activity) AwaitPages(v *Visit, since int64) {
+	if len(a.windows) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.Ctx, pagesTime)
+	defer cancel()
+	_ = v.Keeper.Mux.Wait(ctx, "for new pages", func() (bool, *api.Error) {
+		n := 0
+		for _, t := range v.Keeper.Tracker.All {
+			if t.Kind == "page" && t.Opener == v.Page.ID && t.Appeared >= since {
+				n++
+			}
+		}
+		return n >= len(a.windows), nil
+	})
+}
+
+// pagesTime is how long the page of a window may take.
+const pagesTime = 150 * time.Millisecond
 
 // AwaitRequests waits until no request is pending, or a dialog blocks the page. It returns false if the time is up.
 func (v *Visit) AwaitRequests(a *Activity, until time.Time) bool {
@@ -360,11 +423,15 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 			break
 		}
 		text := a.downloads[id]
-		if name := l.names[id]; name != "" && !strings.HasPrefix(text, `"`) {
-			text = name + ": " + text
+		earlier := l.begun[id]
+		if earlier.name != "" && !strings.HasPrefix(text, `"`) {
+			text = earlier.name + ": " + text
 		}
-		if delete(l.names, id); strings.HasSuffix(text, underWay) {
-			l.names[id] = strings.TrimSuffix(text, underWay)
+		if earlier.act > 0 && earlier.act != l.Acts {
+			text = fmt.Sprintf("%s (of act %d, %s)", text, earlier.act, earlier.of)
+		}
+		if delete(l.begun, id); strings.HasSuffix(text, underWay) {
+			l.begun[id] = download{strings.TrimSuffix(text, underWay), l.Of, l.Acts}
 		}
 		caused.Downloads = append(caused.Downloads, text)
 	}
@@ -398,7 +465,7 @@ func (v *Visit) Ledger() *Ledger {
 			}
 		}
 		l = &Ledger{turn: make(chan struct{}, 1), Methods: map[string]string{}, told: map[string]bool{},
-			names: map[string]string{}}
+			begun: map[string]download{}}
 		v.ledgers[v.Page] = l
 	}
 	return l
@@ -418,7 +485,7 @@ type lateDocument struct {
 // lookBack reads what has happened since the last answer on the page. What the document shows since then comes with the
 // next call of page.js.
 func (v *Visit) lookBack(l *Ledger) {
-	if l.Of == "" || v.Dialog() != nil {
+	if l.Of == "" || v.Dialog() != nil || !v.Before.none() { // of another page: what came on this one is told later
 		return
 	}
 	a, caused := NewActivity(v.Page.ID, l.Seq, l.Methods), &Caused{}

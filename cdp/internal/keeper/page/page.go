@@ -179,12 +179,26 @@ func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
 			return nil, err
 		}
 	}
-	if o.paged && v.Page == nil {
-		if err := v.FindPage(); err != nil {
-			return nil, err
-		}
+	var err *api.Error
+	switch {
+	case v.Page != nil:
+	case o.paged:
+		err = v.FindPage()
+	case v.Target != "": // a verb that needs no page does not ignore that there is none
+		_, err = v.Keeper.Owners.Resolve(v.By, v.Target)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return o.run(v, params)
+}
+
+// Follow leaves the page of the visit. The next step of do finds another one: what target names, "" for the current
+// one.
+func Follow(v *Visit, target string) {
+	v.AskLate()
+	v.leave()
+	v.Target, v.Page = target, nil
 }
 
 // FindPage finds the page that the call is about: the current one, or what the option target names. It reads what came

@@ -412,6 +412,13 @@ func (s *Sender) AnswerDialog(t *Target, how string) {
 	Post(s.Mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
+// EndDialog dismisses the open dialog of a page that is about to be left, and ends the script that shows it, which may
+// show others. The mux is locked.
+func (s *Sender) EndDialog(t *Target) {
+	Post(s.Mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+	s.AnswerDialog(t, "dismiss")
+}
+
 // BlockedTarget returns the error of what a dialog of a target blocks.
 func BlockedTarget(t *Target, d *api.Dialog) *api.Error {
 	way := `{"accept":true}, or reload or close the page`

@@ -175,6 +175,7 @@ func (t *Target) onNavigating(method string, params json.RawMessage) bool {
 		return false
 	case method == page.FrameStoppedLoading.Method:
 		t.PendingURL = ""
+		t.Loaded = true // without a load event, if its parser was stopped for a download or a response without content
 	case !strings.HasSuffix(strings.ToLower(scan.Text(params, "navigationType")), "samedocument"):
 		t.PendingURL = scan.Text(params, "url")
 	}

@@ -53,7 +53,6 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	if word != "" {
 		where = v.Locate(word)
 	}
-	v.Ledger().Acts++
 	woken := false
 	for turn := 0; ; turn++ {
 		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000), 1)

@@ -32,7 +32,6 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if p.Action == "" {
 		return r, nil
 	}
-	v.Ledger().Acts++
 	start := &begun{URL: v.URL(""), seq: lastSeq(v), verb: "dialog " + p.Action}
 	answer := page.Object{"accept": p.Action == "accept"}
 	if p.Text != "" {
@@ -41,10 +40,14 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if err := v.Command("Page.handleJavaScriptDialog", answer, nil); err != nil {
 		return nil, err
 	}
-	var now ended
-	if v.Script("", &now, "end", page.Object{"timeout": 50}) == nil && now.URL == start.URL {
+	// What the dialog held back is told here; then the document is observed again: the act that opened it may be long ago.
+	var late struct{ Changed bool }
+	_ = v.Script("", &late, "late")
+	now := begun{}
+	if v.Script("", &now, "begin", nil, how{}) == nil && now.URL == start.URL {
 		start.Document = now.Document
 	}
+	start.expected = late.Changed
 	e, _, err := finish(v, start, nil)
 	if err != nil {
 		return nil, err

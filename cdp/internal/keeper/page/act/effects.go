@@ -95,6 +95,14 @@ func (start *begun) end(v *page.Visit, in page.Frame, rest page.Object) (now end
 	return now, v.Script(in, &now, "end", rest)
 }
 
+// on returns the element that is acted on, "" if it is none in particular.
+func (s *begun) on() string {
+	if s.Ref == "" {
+		return ""
+	}
+	return s.Element.String()
+}
+
 // lastSeq returns the number of the newest event of the page's session.
 func lastSeq(v *page.Visit) int64 {
 	v.Keeper.Mux.Lock()
@@ -104,10 +112,8 @@ func lastSeq(v *page.Visit) int64 {
 
 // finish waits until what an act caused is over, and returns it. Start is what began it, fault the error of its input.
 func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *api.Error) {
-	e := &Effects{Note: start.Resolved}
-	if start.Ref != "" {
-		e.On = start.Element.String()
-	}
+	v.Ledger().Begin(strings.TrimSpace(start.verb+" "+start.on()), start.in, start.seq)
+	e := &Effects{Note: start.Resolved, On: start.on()}
 	caused := &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
@@ -213,6 +219,7 @@ func why(a *page.Activity) string {
 // describe adds to the effects what the events and the list of targets say, and notes in the ledger what was told.
 func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *page.Activity, last *ended) {
 	l := v.Ledger()
+	a.AwaitPages(v, start.seq)
 	v.Causes(l, caused, a, start.seq)
 	if last.Document != start.Document || last.URL != start.URL {
 		e.URL, e.Title = page.Clip(last.URL, 200), last.Title
@@ -239,8 +246,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if last.Now != nil {
 		e.addNote("it is now " + last.Now.String())
 	}
-	l.Of, l.In, l.Seq = strings.TrimSpace(start.verb+" "+e.On), start.in, a.Seq
-	l.Document, l.URL = last.Document, last.URL
+	l.Seq, l.Document, l.URL = a.Seq, last.Document, last.URL
 	e.Act = l.Acts
 }
 

@@ -49,8 +49,7 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	}
 	v.AskLate()
 	l := v.Ledger() // what the program changes is not told, but by the next answer
-	l.Acts++
-	l.Of = "evaluate"
+	l.Begin("evaluate", l.In, l.Seq)
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
 		"userGesture":   true, "replMode": statements})

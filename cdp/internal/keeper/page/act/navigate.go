@@ -48,11 +48,11 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if p.New == nil || !*p.New {
 		switch err := v.FindPage(); {
 		case err == nil:
-			return navigate(v, "open", p.URL, lastSeq(v), func() *api.Error {
+			return navigate(v, "open", p.URL, leftBy(v, true), func(from left) *api.Error {
 				var done struct{ ErrorText string }
 				err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
 					Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
-				if err == nil && done.ErrorText != "" {
+				if err == nil && done.ErrorText != "" && !from.replaced(v) {
 					err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
 				}
 				return err
@@ -68,46 +68,102 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if err != nil {
 		made.Target = err.Target
 	}
-	v.Target, v.Page, v.Before = made.Target, nil, nil
+	page.Follow(v, made.Target)
 	if err := v.FindPage(); err != nil {
 		return nil, err
 	}
 	v.Keeper.Mux.Lock()
 	since := min(v.Page.Appeared, v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner))
 	v.Keeper.Mux.Unlock()
-	return navigate(v, "open", p.URL, since, func() *api.Error { return nil })
+	return navigate(v, "open", p.URL, left{seq: since, none: true}, func(left) *api.Error { return nil })
 }
 
-// navigate moves the page, and waits until it can be used. since is the newest event before that.
-func navigate(v *page.Visit, name, url string, since int64, move func() *api.Error) (*opened, *api.Error) {
-	l := v.Ledger()
-	l.Acts++
-	start := &begun{seq: since, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
-	v.Keeper.Mux.Lock()
-	commits := v.Page.Commits
-	v.Keeper.Mux.Unlock()
-	err := move()
-	if err == nil && name == "go" {
-		awaitBegin(v, commits)
+// left is the document that a navigation leaves.
+type left struct {
+	seq     int64 // the newest event of it
+	none    bool  // the page is new
+	commits int   // of the page
+	crashed bool
+}
+
+// leftBy returns the document that the page shows, and ends what would keep Chrome from showing another one: its
+// dialogs, as a script may show one after the other, and a script that does not end. Once the other document has
+// arrived, Chrome takes no answer to a dialog and ends no script.
+func leftBy(v *page.Visit, dialogs bool) left {
+	m, t := v.Keeper.Mux, v.Page
+	wait := func(d time.Duration, ready func() bool) {
+		ctx, cancel := context.WithTimeout(v.Ctx, d)
+		defer cancel()
+		_ = m.Wait(ctx, "for a dialog", func() (bool, *api.Error) { return ready(), nil })
 	}
-	if err != nil && !page.IsDialog(err) {
-		return nil, loadingError(err)
-	}
-	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
-	if err == nil {
-		if err := awaitUsable(v, a, commits); err != nil {
-			if err.Code == api.CodeTimeout {
-				err.Message += fmt.Sprintf(" to open %s: %s (it stays open)", page.Clip(url, 200), why(a))
-			}
-			return nil, err
+	for range maxDialogs {
+		m.Lock()
+		open := t.Dialog
+		ends := dialogs && open != nil && open.Type != api.BeforeUnload
+		if ends {
+			v.Keeper.Tracker.Sender.EndDialog(t)
 		}
-		if a.Fault != "" {
-			return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, a.Fault))
+		m.Unlock()
+		if !ends {
+			break
+		}
+		wait(time.Second, func() bool { return t.Dialog != open })
+		wait(nextDialog, func() bool { return t.Dialog != nil })
+	}
+	if page.Leaving(v) == "" {
+		v.Keeper.Tracker.Sender.Unstick(t)
+	}
+	seq := lastSeq(v)
+	m.Lock()
+	defer m.Unlock()
+	return left{seq: seq, commits: t.Commits, crashed: t.Crashed}
+}
+
+// maxDialogs bounds the dialogs that a document may show one after the other before it is left, and nextDialog is how
+// long the next one may take.
+const maxDialogs, nextDialog = 50, 300 * time.Millisecond
+
+// replaced reports whether a navigation was given up for another one, as by a page that loads itself again.
+func (of left) replaced(v *page.Visit) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.Commits > of.commits
+}
+
+// navigate moves the page from the document that it leaves, and waits until it can be used.
+func navigate(v *page.Visit, name, url string, from left, move func(left) *api.Error) (*opened, *api.Error) {
+	l := v.Ledger()
+	start := &begun{seq: from.seq, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
+	l.Begin(start.verb, "", start.seq)
+	a, caused := page.NewActivity(v.Page.ID, start.seq, l.Methods), &page.Caused{}
+	fail := func(err *api.Error) (*opened, *api.Error) {
+		if err = loadingError(err); err.Code == api.CodeExit { // otherwise the next answer tells what it caused
+			a.Read(v)
+			v.Causes(l, caused, a, start.seq)
+			if l.Seq, caused.Failed = a.Seq, nil; !caused.None() {
+				err.Details = page.Object{"caused": caused}
+			}
+		}
+		return nil, err
+	}
+	err := move(from)
+	if page.IsDialog(err) && err.Dialog.Type != api.BeforeUnload && !from.none && !from.replaced(v) {
+		err = nil // a dialog of the document that is left
+	}
+	if err == nil && name == "go" {
+		awaitBegin(v, from.commits)
+	}
+	if err != nil && (!page.IsDialog(err) || err.Dialog.Type == api.BeforeUnload) {
+		return fail(err)
+	}
+	if err == nil {
+		if err := awaitUsable(v, a, from, url); err != nil {
+			return fail(err)
 		}
 	}
 	last := &ended{}
 	rest := quiet
-	if len(a.Pending) > 0 { // its scripts fetch what it shows
+	if len(a.Pending) > 0 && (loaded(v) || !a.AwaitsFrames()) { // its scripts fetch what it shows
 		v.AwaitRequests(a, time.Now().Add(fetchTime))
 	} else if loaded(v) {
 		rest = 0
@@ -118,14 +174,14 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 			break
 		}
 		if turn == maxNavigations || !v.CanRetry("", err) {
-			return nil, err
+			return fail(err)
 		}
 	}
 	if a.Read(v); len(a.Pending) > 0 { // of most that a script has just sent the response is about to come
 		v.AwaitRequests(a, time.Now().Add(soonTime))
 	}
 	if a.Status == http.StatusUnauthorized && a.Login {
-		return nil, loadingError(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, api.NoLogin))
+		return fail(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, api.NoLogin))
 	}
 	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
 	if r.Status == 0 && api.IsWebURL(r.URL) {
@@ -145,7 +201,7 @@ func navigate(v *page.Visit, name, url string, since int64, move func() *api.Err
 		r.Caused = caused
 	}
 	v.Subject = "document at " + page.Clip(cmp.Or(r.URL, url), 200)
-	l.Of, l.In, l.Seq, l.Document, l.URL = start.verb, "", a.Seq, last.Document, last.URL
+	l.Seq, l.Document, l.URL = a.Seq, last.Document, last.URL
 	return r, nil
 }
 
@@ -169,29 +225,69 @@ const fetchTime, soonTime = 2 * time.Second, 50 * time.Millisecond
 const maxNavigations = 20
 
 // awaitUsable waits until the newest document of the page can be used: it has loaded, or it has all of its elements and
-// shows them, and waits for no script, style or response. A dialog that blocks the page ends the wait, too.
-func awaitUsable(v *page.Visit, a *page.Activity, commits int) *api.Error {
-	var first time.Time // at which the document had all of its elements
+// shows them, and waits for no script, style or response. For documents of frames it waits a while only. A dialog that
+// blocks the page ends the wait, too.
+func awaitUsable(v *page.Visit, a *page.Activity, from left, url string) *api.Error {
+	err := awaitDocument(v, a, from)
+	switch {
+	case err != nil && err.Code == api.CodeTimeout:
+		err.Message += fmt.Sprintf(" to open %s: %s (it stays open; new opens another page)", page.Clip(url, 200),
+			stuck(v, a))
+	case err == nil && a.Fault != "":
+		err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, a.Fault)
+	}
+	return err
+}
+
+func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
+	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(time.Hour)) // there is time left to say why it is stuck
+	defer cancel()
+	var first, parsed time.Time // at which the document had all of its elements, and could be used but for frames
+	var answered *api.Dialog
 	for {
 		var failed *api.Error
-		parsed := false
-		err := v.Keeper.Events.AwaitRecords(v.Ctx, func() bool {
+		turn, cancel := context.WithTimeout(ctx, frameTime)
+		err := v.Keeper.Events.AwaitRecords(turn, func() bool {
 			a.Read(v)
 			v.Keeper.Mux.Lock()
 			defer v.Keeper.Mux.Unlock()
 			t := v.Page
+			old := t.Commits == from.commits && !from.none
 			switch {
 			case t.Closed:
 				failed = target.ClosedTarget(t)
+				return true
+			case t.Crashed && old && from.crashed: // the navigation revives it
+				return false
 			case t.Crashed:
 				failed = target.CrashedTarget(t)
-			case t.Dialog != nil && !api.AnswersDialogs(v.OnDialog):
+				return true
+			case t.Dialog != nil && t.Dialog == answered:
+				return false
+			case t.Dialog != nil && api.AnswersDialogs(v.OnDialog):
+				answered = t.Dialog
+				v.Keeper.Tracker.Sender.AnswerDialog(t, v.OnDialog)
+				return false
+			case t.Dialog != nil && old && t.Dialog.Type == api.BeforeUnload:
+				failed = target.BlockedTarget(t, t.Dialog)
+				return true
+			case t.Dialog != nil && old:
+				answered = t.Dialog
+				v.Keeper.Tracker.Sender.EndDialog(t)
+				return false
+			case t.Dialog != nil:
 				return true
 			}
-			parsed = a.Parsed && len(a.Pending) == 0
-			moved := t.Commits > commits || t.PendingURL == ""
-			return failed != nil || moved && t.PendingURL == "" && (t.Loaded || parsed)
+			if parsed = cmp.Or(parsed, time.Now()); !a.Parsed || !a.AwaitsFrames() {
+				parsed = time.Time{}
+			}
+			usable := a.Parsed && (len(a.Pending) == 0 || !parsed.IsZero() && time.Since(parsed) >= frameTime)
+			return t.PendingURL == "" && (t.Loaded || usable)
 		})
+		cancel()
+		if err != nil && failed == nil && ctx.Err() == nil {
+			continue
+		}
 		if err != nil || failed != nil {
 			return cmp.Or(failed, err)
 		}
@@ -207,6 +303,23 @@ func awaitUsable(v *page.Visit, a *page.Activity, commits int) *api.Error {
 		}
 	}
 }
+
+// stuck says why a document has not come, and ends its script if that does not end.
+func stuck(v *page.Visit, a *page.Activity) string {
+	diagnosis := v.Keeper.Tracker.Sender.Unstick(v.Page)
+	switch {
+	case diagnosis != "":
+		return diagnosis
+	case v.Dialog() != nil:
+		return "a dialog of the page before it is open"
+	case len(a.Pending) > 0:
+		return why(a)
+	}
+	return "it has not loaded"
+}
+
+// frameTime is how long the documents of frames are waited for, once a document can be used but for them.
+const frameTime = time.Second
 
 // paintTime is how long a document that has all of its elements may show nothing.
 const paintTime = time.Second
@@ -242,6 +355,8 @@ func declaredError(err *api.Error) *api.Error {
 	case has("ERR_INVALID_AUTH_CREDENTIALS"):
 		return page.Exit("login_required",
 			err.Message+"; the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
+	case has("ERR_ABORTED") && has("cannot open javascript:"):
+		return page.Exit("failed", err.Message+"; it shows no page: page.evaluate runs JavaScript", nil)
 	case has("ERR_ABORTED"):
 		return page.Exit("failed", err.Message+"; a download or an empty response shows no page: page.downloads lists files",
 			nil)
@@ -260,7 +375,7 @@ func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
 	if err := v.FindPage(); err != nil { // its document, which is left, is not asked what came late
 		return nil, err
 	}
-	return navigate(v, "go", p.To, lastSeq(v), func() *api.Error {
+	return navigate(v, "go", p.To, leftBy(v, p.To == "reload"), func(left) *api.Error {
 		if p.To == "reload" {
 			return v.Command("Page.reload", page.Object{}, nil)
 		}
@@ -310,12 +425,18 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 		if p.Target == "" {
 			return nil, page.Invalid("/target", "the id of a page", "nothing", "page.tabs lists them")
 		}
-		if _, err := v.Keeper.Activate(v.Ctx, v.By, p.Target); err != nil {
+		now, err := v.Keeper.Activate(v.Ctx, v.By, p.Target)
+		if err != nil {
 			return nil, err
 		}
+		page.Follow(v, now.Target)
 	case "close":
-		if _, err := v.Keeper.CloseTarget(v.Ctx, v.By, p.Target, v.OnDialog); err != nil {
+		closed, err := v.Keeper.CloseTarget(v.Ctx, v.By, cmp.Or(p.Target, v.Target), v.OnDialog)
+		if err != nil {
 			return nil, err
+		}
+		if v.Page == nil || v.Page.ID == closed.Target {
+			page.Follow(v, "")
 		}
 	}
 	v.Keeper.Tracker.RefreshTargets(v.Ctx)
