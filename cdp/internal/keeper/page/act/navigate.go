@@ -111,7 +111,7 @@ func leftBy(v *page.Visit, dialogs bool) left {
 		wait(nextDialog, func() bool { return t.Dialog != nil })
 	}
 	if page.Leaving(v) == "" {
-		v.Keeper.Tracker.Sender.Unstick(t)
+		v.Keeper.Tracker.Sender.Unstick(t, nil)
 	}
 	seq := lastSeq(v)
 	m.Lock()
@@ -306,7 +306,7 @@ func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
 
 // stuck says why a document has not come, and ends its script if that does not end.
 func stuck(v *page.Visit, a *page.Activity) string {
-	diagnosis := v.Keeper.Tracker.Sender.Unstick(v.Page)
+	diagnosis := v.Keeper.Tracker.Sender.Unstick(v.Page, nil)
 	switch {
 	case diagnosis != "":
 		return diagnosis
