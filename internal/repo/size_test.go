@@ -46,23 +46,13 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
-<<<<<<< HEAD
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
-	"cdp/page":                 795,  // words of page, what its calls need; the comparison of pictures
-	"cdp/internal/keeper":      9510, // names of downloads; rules of origins; drags; a probe before the time is up
-	"cdp/internal/keeper/page": 6779, // lists, drags looked at again; maps; marks; one name in several documents
-	"plugins":                  1786,
-	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13378, // values given twice; names in what is offered; everyday words
-=======
-	"cdp":                      6023, // what the plugin page uses of it; attaching; certificates
 	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9511, // names of downloads; rules of origins; a panic ends its call
 	"cdp/internal/keeper/page": 6849, // lists, drags, maps, PDFs; what keeps a document; late downloads, windows
 	"plugins":                  1786,
-	"sdk":                      1784,
-	"cmd":                      13144, // subjects; addresses; imports; signals of servers; what failed calls did
->>>>>>> a7e38f5d (page: steps follow tabs, open leaves what keeps a document, and effects go to their act)
+	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
+	"cmd":                      13378, // values given twice; names in what is offered; everyday words
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

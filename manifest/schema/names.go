@@ -197,7 +197,8 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 func (s *strangers) parse(at *location, text string) {
 	_, isSingle := wanted(s.prop(at.token).conjuncts())
 	raw, ok := jsontext.Repair(text)
-	if value, err := jsontext.Decode(raw, jsontext.Limits{}); ok && err == nil && !isSingle && jsontext.LooksLikeJSON(text) {
+	value, err := jsontext.Decode(raw, jsontext.Limits{})
+	if ok && err == nil && !isSingle && jsontext.LooksLikeJSON(text) {
 		s.object[at.token] = value
 		s.note(at.pointer(), at.pointer(), Parsed)
 	}
