@@ -265,7 +265,7 @@ func (a *authorization) explainRoots(name string, byList bool) string {
 	if a.call.Principal.Roots == nil {
 		return ""
 	}
-	of, none := "the server's working folder", ", which is /"
+	of, none := "the server's working folder", ", which is / or holds the home folder"
 	if _, listed := a.call.Principal.Roots(); listed {
 		of, none = "a root of the client", ", which lists none, or only /"
 	}

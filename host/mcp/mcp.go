@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/mcp/frame"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -330,14 +332,17 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 const rootsTime = 5 * time.Second
 
 // rootsOf returns the folders that a client on this machine works in: the roots that it lists, which may be none. For a
-// client that knows no roots, or cannot be asked for them in its revision, it is the working folder.
+// client that knows no roots, or cannot be asked for them in its revision, it is the working folder, unless that holds
+// the home folder: there it says nothing of what the client works in.
 //
 // Roots are asked for in each request, because they change.
 func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, listed bool) {
 	init := client.InitializeParams()
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
 	if stateless || init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
-		if folder, err := os.Getwd(); err == nil {
+		folder, err := os.Getwd()
+		home, outside := filepath.Rel(folder, protect.UserHome(os.Getenv))
+		if err == nil && (outside != nil || home == ".." || strings.HasPrefix(home, "../")) {
 			folders = append(folders, folder)
 		}
 		return folders, false

@@ -118,4 +118,7 @@ func TestRoots(t *testing.T) {
 	check(session, in("work/d.txt"), "under files for mcp:c; nothing was run; the operator can add")
 	files = []string{}
 	check(plain, "d.txt", counts)
+	files = nil
+	t.Setenv("HOME", in("work/home"))
+	check(plain, in("work/d.txt"), ", nor in the server's working folder, which is / or holds the home folder")
 }
