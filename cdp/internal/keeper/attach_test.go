@@ -23,8 +23,19 @@ import (
 )
 
 // startExternalChrome starts a Chrome outside Parley with a debugging port. It returns its process id and its ws://
-// address.
+// address. One that ends at once, as Chrome does on a busy machine now and then, is started again.
 func startExternalChrome(t testing.TB, chrome string) (pid int, address string) {
+	t.Helper()
+	for range 3 {
+		if pid, address = launchExternal(t, chrome); address != "" {
+			return pid, address
+		}
+	}
+	t.Fatal("Chrome names no address")
+	return 0, ""
+}
+
+func launchExternal(t testing.TB, chrome string) (pid int, address string) {
 	t.Helper()
 	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run",
@@ -50,6 +61,7 @@ func startExternalChrome(t testing.TB, chrome string) (pid int, address string) 
 			address = strings.TrimSpace(after)
 			break
 		}
+		t.Log(lines.Text())
 	}
 	go func() {
 		for b := make([]byte, 4096); ; {
