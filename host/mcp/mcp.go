@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -340,9 +339,7 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, liste
 	init := client.InitializeParams()
 	//lint:ignore SA1019 clients of revisions before 2026-07-28 have roots
 	if stateless || init == nil || init.Capabilities == nil || init.Capabilities.RootsV2 == nil {
-		folder, err := os.Getwd()
-		home, outside := filepath.Rel(folder, protect.UserHome(os.Getenv))
-		if err == nil && (outside != nil || home == ".." || strings.HasPrefix(home, "../")) {
+		if folder, err := os.Getwd(); err == nil && !protect.HoldsHome(folder, os.Getenv) {
 			folders = append(folders, folder)
 		}
 		return folders, false

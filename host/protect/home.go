@@ -21,6 +21,12 @@ func UserHome(env func(string) string) string {
 	return ""
 }
 
+// HoldsHome reports whether a folder is the home folder of the user, or holds it.
+func HoldsHome(folder string, env func(string) string) bool {
+	home, err := filepath.Rel(folder, UserHome(env))
+	return err == nil && filepath.IsLocal(home)
+}
+
 func homeVariable() string {
 	if runtime.GOOS == "windows" {
 		return "USERPROFILE"

@@ -105,7 +105,8 @@ var layers = map[string][]string{
 	},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/option",
-		"host/protect", "host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host/protect", "host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"manifest/spelling",
 	},
 	"host/mcp/envelope": {
 		"host", "host/advice", "host/call", "host/option", "internal/lazy", "manifest", "manifest/jsontext",

@@ -31,10 +31,10 @@ var maxLines = map[string]int{
 	"host":                     1925,  // inner errors; what a call acted on; roots; how many violations there are
 	"host/policy":              3102,  // settings and what else secrets are for
 	"host/egress":              817,
-	"host/protect":             783,   // files in a folder that are out of reach; times of files, from host
+	"host/protect":             787,   // files in a folder that are out of reach; times of files, from host
 	"host/internal/index":      3332,  // the file of merged segments, which host had
 	"host/record":              1830,  // secrets in notes
-	"host/mcp":                 4462,  // the package below; the prepared list; options; roots; ids by value; what was sent
+	"host/mcp":                 4466,  // the package below; the prepared list; options; roots; ids by value; what was sent
 	"host/wasm":                10179, // compilations ahead of calls; kinds of imports; four packages more
 	"host/learn":               4093,  // texts that say nothing
 	"host/docs":                923,
@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7031, // lists, drags, maps, PDFs; what keeps a document; late downloads, windows
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13391, // values given twice; names in what is offered; everyday words
+	"cmd":                      13392, // values given twice; names in what is offered; everyday words
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

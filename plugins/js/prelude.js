@@ -11,8 +11,8 @@
     return exponent > fraction.length ? BigInt(whole + fraction + "0".repeat(exponent - fraction.length)) : v;
   };
   const { parse: parseJSON, stringify: stringifyJSON, rawJSON } = JSON;
-  // A reviver doubles the time, so only texts with that many digits in a row get it.
-  const parse = (text) => /\d{16}/.test(text) ? parseJSON(text, exact) : parseJSON(text);
+  // A reviver doubles the time, so only texts with that many digits in a row, or such an exponent, get it.
+  const parse = (text) => /\d{16}|[eE]\+?\d{3}/.test(text) ? parseJSON(text, exact) : parseJSON(text);
   const stringify = (value) => {
     try {
       return stringifyJSON(value);

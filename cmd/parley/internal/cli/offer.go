@@ -240,7 +240,7 @@ func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 			case slices.Contains(free, kind), i > 0 && kind == "TOOL", cmd.Name() == "new", cmd.Name() == "set":
 				return true
 			default:
-				return err == nil || id().MatchString(word) || completes(cmd, p.words[:i], word)
+				return err == nil || id().MatchString(word) || isFile(word) || completes(cmd, p.words[:i], word)
 			}
 		})
 		if !exists || placeholder().MatchString(word) {
@@ -248,7 +248,8 @@ func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 		}
 	}
 	for name, value := range p.options {
-		if placeholder().MatchString(value) || slices.Contains(readOptions, name) && !isFile(value) {
+		exists := isFile(value) || id().MatchString(value)
+		if placeholder().MatchString(value) || slices.Contains(readOptions, name) && !exists {
 			return false
 		}
 	}
