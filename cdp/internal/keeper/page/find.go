@@ -61,34 +61,29 @@ const frameTime = 1500 * time.Millisecond
 // search looks for a locator in all documents of the page at once, that of the page first. If none has it, it waits for
 // frames that are not there yet, unless its caller does. Unseen counts those that were not searched.
 func search(v *Visit, where Locator, limit int) (all []found) {
+	ask := func(v *Visit, frame Frame) found {
+		f, _, err := withClosedRoots(v, frame, func(in Frame) (f found, _ *Failure, err *api.Error) {
+			err = v.Script(in, &f, "find", where, Object{"limit": limit, "time": v.TimeLeft()})
+			return f, f.Failure, err
+		})
+		f.in, f.err = frame, err
+		return f
+	}
 	for until := time.Now().Add(v.Within(frameTime)); ; {
-		frames := append([]PageFrame{{}}, v.Frames()...)
-		all = make([]found, len(frames))
+		frames := v.Frames()
+		all = make([]found, 1+len(frames))
 		var asked sync.WaitGroup
 		for i, frame := range frames {
-			own := *v // its caller goes on with v
-			if i > 0 {
-				own.owed = nil
-			}
-			ask := func() {
-				if i > 0 {
-					ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
-					defer cancel()
-					own.Ctx = ctx
-				}
-				f, _, err := withClosedRoots(&own, frame.ID, func(in Frame) (f found, _ *Failure, err *api.Error) {
-					err = own.Script(in, &f, "find", where, Object{"limit": limit, "time": own.TimeLeft()})
-					return f, f.Failure, err
-				})
-				f.in, f.err = frame.ID, err
-				all[i] = f
-			}
-			if i > 0 {
-				asked.Go(ask)
-			} else if ask(); true {
-				v.owed, v.Before = own.owed, own.Before
-			}
+			own := *v
+			own.owed = nil // the page has it
+			asked.Go(func() {
+				ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
+				defer cancel()
+				own.Ctx = ctx
+				all[1+i] = ask(&own, frame.ID)
+			})
 		}
+		all[0] = ask(v, "")
 		asked.Wait()
 		total, due := 0, 0
 		for i, f := range all {
