@@ -105,7 +105,7 @@ func TestURLs(t *testing.T) {
 		{"htp:/x", "http://x"}, {"htp://a.test/b", "http://a.test/b"}, {"htps://a.test", "https://a.test"},
 		{"//a.test/b", "https://a.test/b"}, {"localhost:3000/x", "http://localhost:3000/x"}, {"ftp://a.test/", "-"},
 		{"http:/a.test", "http://a.test"}, {"javascript:1", ""}, {"view-source:https://a.test", ""}, {"HTTPS://a.test", ""},
-		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
+		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"}, {"mailto:a@a.test", "-"},
 	} {
 		params, _ := json.Marshal(map[string]string{"url": c.url})
 		err := origin.CheckURLs(params, []string{"/url"})

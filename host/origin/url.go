@@ -127,7 +127,7 @@ func meantURL(given string) string {
 		meant = "https://" + given
 	}
 	u, err := url.Parse(meant)
-	if err != nil || meant == "" || u.Host == "" {
+	if err != nil || meant == "" || u.Host == "" || u.User != nil { // as in mailto:ada@example.com
 		return ""
 	}
 	return u.String()
