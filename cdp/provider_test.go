@@ -120,7 +120,8 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: got %v, expected invalid_url", c.url, err)
 			continue
 		}
-		if c.fixed != "-" && !strings.Contains(string(e.Corrected), c.fixed) {
+		isFixed := e.Corrected != nil
+		if isFixed != (c.fixed != "-") || isFixed && !strings.Contains(string(e.Corrected), c.fixed) {
 			t.Errorf("%s: corrected to %s, expected %s", c.url, e.Corrected, c.fixed)
 		}
 	}
