@@ -66,11 +66,11 @@ test-cli:
 	@$(GO) test $(TESTFLAGS) ./cmd/...
 
 test-browser:
-	@$(GO) test $(TESTFLAGS) ./host/wasm ./plugins/... $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
+	@$(GO) test $(TESTFLAGS) $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
 
 test-plain:
 	@$(GO) test $(TESTFLAGS) $$($(GO) list ./... | \
-	  grep -vxF "$$($(GO) list ./cmd/... ./host/wasm ./plugins/... ./cdp/... $(RACE))")
+	  grep -vxF "$$($(GO) list ./cmd/... ./cdp/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
