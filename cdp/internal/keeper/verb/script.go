@@ -287,7 +287,7 @@ func (e *Verbs) AdoptRoots(ctx context.Context, t *target.Target, frame string, 
 func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript, array string) (
 	int, *api.Error,
 ) {
-	const group = "parley-closed-roots"
+	group := "parley-closed-roots " + array // of this call alone: documents of a target are searched at the same time
 	defer post(e.sender, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
 	var world struct{ ID runtime.ExecutionContextID }
 	if json.Unmarshal(e.scriptContext(t, frame, s), &world) != nil {
