@@ -99,12 +99,7 @@ func Join(outputs []any) (json.RawMessage, error) {
 }
 
 // Outputs returns the outputs of the expression on data. The errors are those of [Expression.Filter].
-func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) (outputs []any, err error) {
-	defer func() { // gojq 0.12.20 has a fault in how it keeps variables of nested functions
-		if fault := recover(); fault != nil {
-			outputs, err = nil, x.errorf(host.InvalidArgs, "%s", manifest.CleanLine(fmt.Sprint(fault)))
-		}
-	}()
+func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) ([]any, error) {
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.UseNumber()
 	var input any
@@ -113,8 +108,8 @@ func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) (outputs
 	}
 	ctx, stop := limitMemory(ctx)
 	defer stop()
-	outputs = []any{}
-	for iter := x.code.RunWithContext(ctx, input); ; {
+	outputs := []any{}
+	for iter := x.run(ctx, input); ; {
 		v, ok := iter.Next()
 		if !ok {
 			return outputs, nil
@@ -136,10 +131,27 @@ func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) (outputs
 	}
 }
 
+// run returns the outputs of the expression on a value. A panic of gojq is an error.
+func (x *Expression) run(ctx context.Context, value any) gojq.Iter {
+	return safely{x.code.RunWithContext(ctx, value)}
+}
+
+type safely struct{ gojq.Iter }
+
+// Next is that of [gojq.Iter]. gojq 0.12.20 has a fault in how it keeps variables of nested functions.
+func (s safely) Next() (v any, more bool) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			v, more = fmt.Errorf("%v", fault), true
+		}
+	}()
+	return s.Iter.Next()
+}
+
 // Holds reports whether an output of the expression on a value is neither null nor false. The value is one that
 // encoding/json decodes to.
 func (x *Expression) Holds(ctx context.Context, value any) (bool, error) {
-	for outputs := x.code.RunWithContext(ctx, value); ; {
+	for outputs := x.run(ctx, value); ; {
 		v, more := outputs.Next()
 		switch v := v.(type) {
 		case error:
