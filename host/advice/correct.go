@@ -156,7 +156,7 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 	} else if isBroken {
 		given, changes = nil, []host.Change{{How: schema.Dropped}}
 	}
-	var options host.Options // that are moved out of the parameters
+	var options host.StepOptions // that are moved out of the parameters
 	if words := p.wordsMeant(given); words != nil {
 		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
 	}
@@ -240,18 +240,21 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 // Retry returns the call with other parameters, on the same page of the same browser, and with the options that the
 // caller gave; those that were among the parameters, such as a timeout, come first. For a destructive tool it is a dry
 // run, which shows what would happen.
-func (p *Params) Retry(params json.RawMessage, moved host.Options) *host.Step {
+func (p *Params) Retry(params json.RawMessage, moved host.StepOptions) *host.Step {
 	s := host.CallStep(p.Tool, params).At(p.Options.Place)
-	kept := p.GivenOptions
-	kept.Browser = cmp.Or(moved.Browser, s.Options.Browser, kept.Browser)
-	kept.Target = cmp.Or(moved.Target, s.Options.Target, kept.Target)
-	kept.Context = cmp.Or(moved.Context, s.Options.Context, kept.Context)
-	kept.DryRun = kept.DryRun || moved.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
-	kept.Timeout, kept.JQ = cmp.Or(moved.Timeout, kept.Timeout), cmp.Or(moved.JQ, kept.JQ)
-	kept.Wait, kept.OnDialog = cmp.Or(moved.Wait, kept.Wait), cmp.Or(moved.OnDialog, kept.OnDialog)
-	kept.MaxBytes = cmp.Or(moved.MaxBytes, kept.MaxBytes)
-	s.Options = kept
+	s.Options = over(moved, over(s.Options, p.GivenOptions))
+	s.Options.DryRun = s.Options.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
 	return &s
+}
+
+// over returns options with others in their place, as far as these are given and may stand among parameters.
+func over(first, rest host.StepOptions) host.StepOptions {
+	rest.Browser, rest.Target = cmp.Or(first.Browser, rest.Browser), cmp.Or(first.Target, rest.Target)
+	rest.Context, rest.JQ = cmp.Or(first.Context, rest.Context), cmp.Or(first.JQ, rest.JQ)
+	rest.Wait, rest.OnDialog = cmp.Or(first.Wait, rest.Wait), cmp.Or(first.OnDialog, rest.OnDialog)
+	rest.Timeout, rest.MaxBytes = cmp.Or(first.Timeout, rest.Timeout), cmp.Or(first.MaxBytes, rest.MaxBytes)
+	rest.DryRun, rest.Unlimited = first.DryRun || rest.DryRun, first.Unlimited || rest.Unlimited
+	return rest
 }
 
 // AddSuggestions gives the error of a provider its first step: the corrected call, if the provider has corrected the
@@ -260,7 +263,7 @@ func (p *Params) AddSuggestions(e *host.Error) {
 	if e.Corrected != nil {
 		p.dropDefaults(e)
 		if e.Retry == nil && e.Code != host.InvalidArgs { // of those, refuse adds the step
-			e.Retry = p.Retry(e.Corrected, host.Options{})
+			e.Retry = p.Retry(e.Corrected, host.StepOptions{})
 			e.Steps = append([]host.Step{*e.Retry}, e.Steps...)
 		}
 	}
@@ -294,7 +297,7 @@ func (p *Params) dropDefaults(e *host.Error) {
 // moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
 // the other parameters.
 func (p *Params) moveOptions(
-	paramsSchema *schema.Schema, given map[string]any, o *host.Options,
+	paramsSchema *schema.Schema, given map[string]any, o *host.StepOptions,
 ) (map[string]any, []host.Change) {
 	violations, err := paramsSchema.Validate(given)
 	if err != nil {
@@ -323,11 +326,7 @@ func (p *Params) moveOptions(
 			given = maps.Clone(given)
 		}
 		delete(given, name)
-		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
-		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
-		o.Context, o.JQ = cmp.Or(moved.Context, o.Context), cmp.Or(moved.JQ, o.JQ)
-		o.Wait, o.OnDialog = cmp.Or(moved.Wait, o.Wait), cmp.Or(moved.OnDialog, o.OnDialog)
-		o.MaxBytes = cmp.Or(moved.MaxBytes, o.MaxBytes)
+		*o = over(moved.StepOptions(), *o)
 		changes = append(changes, host.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
 	}
 	return given, changes

@@ -104,6 +104,7 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		`{"account":"a","browser":"work"}`:         {Place: host.Place{Browser: "work"}, DryRun: true},
 		`{"account":"a","jq":".id"}`:               {JQ: ".id", DryRun: true},
 		`{"account":"a","maxBytes":"10"}`:          {MaxBytes: 10, DryRun: true},
+		`{"account":"a","max_bytes":0}`:            {Unlimited: true, DryRun: true},
 		`{"account":"a","wait":"idle"}`:            {Wait: "idle", DryRun: true},
 		`{"account":"a","onDialog":"accept"}`:      {OnDialog: "accept", DryRun: true},
 	} {

@@ -231,7 +231,7 @@ func (r *run) adoptDeclared(e *host.Error, inner innerError) {
 	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
 }
 
-// declaredExit returns the exit code that the tool declares under a name, 0 if there is none.
+// declaredExit returns the exit code that the tool declares under a name, 0 if it declares none.
 func (r *run) declaredExit(name string) int {
 	m, err := r.address.Provider.Manifest()
 	if of := r.address.Tool.ExitCodes; err != nil || len(of) > 0 && !slices.Contains(of, name) {
