@@ -23,8 +23,7 @@ func UserHome(env func(string) string) string {
 
 // HoldsHome reports whether a folder is the home folder of the user, or holds it.
 func HoldsHome(folder string, env func(string) string) bool {
-	home, err := filepath.Rel(folder, UserHome(env))
-	return err == nil && filepath.IsLocal(home)
+	return inFolder(UserHome(env), folder)
 }
 
 func homeVariable() string {

@@ -40,11 +40,10 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 		return err
 	}
 	if s, err := app.Settings(); err == nil {
-		if name, isSecret := strings.CutPrefix(s.Model.Key, "secret:"); isSecret {
-			for i := range matches {
-				if m := &matches[i]; m.Rule == "[secrets."+name+"]" {
-					m.Matches, m.First = m.Matches+1, append(m.First, "model.key")
-				}
+		name, isSecret := strings.CutPrefix(s.Model.Key, "secret:")
+		for i := range matches {
+			if m := &matches[i]; isSecret && m.Rule == "[secrets."+name+"]" {
+				m.Matches, m.First = m.Matches+1, append(m.First, "model.key")
 			}
 		}
 	}
