@@ -477,9 +477,8 @@ function hosts(thorough) {
 
 const hasHosts = (thorough) => kinds().hosts.some((el) => mayHost(el, thorough));
 
-// kinds returns which kinds of elements there are, hidden or not: {hosts, roots, frames}, the last in their order. hosts are
-// those that could have a closed shadow root. It
-// costs much less than to read which are shown.
+// kinds returns which kinds of elements there are, hidden or not: {hosts, roots, frames}, the last in their order. hosts
+// are those that could have a closed shadow root. It costs much less than to read which are shown.
 function kinds() {
 	const look = (all) => {
 		for (const el of all) {
@@ -1567,12 +1566,14 @@ const atRest = () => action && !action.stopped && !action.missed &&
 
 // clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
 function clipped(el, {left, top, width, height}) {
-	const x = left + width / 2, y = top + height / 2;
-	return outward(parent(el)).some((up) => {
-		const r = rectOf(up);
-		return (x < r.left || x > r.right || y < r.top || y > r.bottom) && /auto|scroll/.test(style(up).overflow);
-	});
+	return pastBoxes(el, left + width / 2, top + height / 2).some((up) => /auto|scroll/.test(style(up).overflow));
 }
+
+// pastBoxes returns the boxes around an element that a point is outside of, the innermost first.
+const pastBoxes = (el, x, y) => outward(parent(el)).filter((up) => {
+	const {left, top, right, bottom} = rectOf(up);
+	return x < left || x > right || y < top || y > bottom;
+});
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
 async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset} = {}) {
@@ -1613,10 +1614,8 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 // unreached says why the pointer reaches something else than an element at a point: what is around one cannot cover it.
 function unreached(el, hit, x, y) {
 	if (style(el).pointerEvents === "none") return {why: "the pointer goes through it"};
-	for (let up = parent(el); up && up !== document.body; up = parent(up)) {
-		const r = rectOf(up), outside = x < r.left || x > r.right || y < r.top || y > r.bottom;
-		if (outside && style(up).overflow !== "visible") return {why: "it is clipped", by: cover(up)};
-	}
+	const clips = pastBoxes(el, x, y).find((up) => style(up).overflow !== "visible");
+	if (clips) return {why: "it is clipped", by: cover(clips)};
 	return within(hit, el) ? {why: "it is clipped"} : {why: "it is covered", by: cover(hit)};
 }
 
@@ -1758,8 +1757,9 @@ function guard(el, to) {
 	return {};
 }
 
-// landed ends guard: {received}, what was hit instead, {missed}, and why no click followed the press, {unclicked}. A press on an element that has moved away since then
-// is not received, since the click went elsewhere, but it has reached the page.
+// landed ends guard: {received}, what was hit instead, {missed}, and why no click followed the press, {unclicked}. A press
+// on an element that has moved away since then is not received, since the click went elsewhere, but it has reached the
+// page.
 function landed() {
 	const {el, to, received = false, missed = null, pressed = null} = guarded || {};
 	guarded = null;
