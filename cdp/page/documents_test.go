@@ -74,7 +74,7 @@ func TestSandboxedFrames(t *testing.T) {
 	}
 }
 
-// TestHiddenNames acts by names that nobody sees. Nothing around what has such a name stands in for it.
+// TestHiddenNames acts by the names of hidden elements. No element around one takes its place.
 func TestHiddenNames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

@@ -66,7 +66,7 @@ func (c *compiler) compileRegexp(source, options string) *pattern {
 	return p
 }
 
-// emptyAt returns the empty match at an offset, nil if there is none.
+// emptyAt returns the empty match at an offset, nil if the pattern does not match there.
 func (p *pattern) emptyAt(text string, offset int) []int {
 	_, width := utf8.DecodeLastRuneInString(text[:offset])
 	m := p.next.FindStringSubmatchIndex(text[offset-width:])

@@ -360,7 +360,7 @@ func (c *comparer) bound(name, key string, old, now any, sign int) {
 	}
 }
 
-// rational returns the value of a bound. The end of a type is none: what is beyond it never worked.
+// rational returns the value of a bound. The end of a type does not count: values beyond it never worked.
 func rational(v any) (*big.Rat, bool) {
 	n, ok := v.(json.Number)
 	if !ok || len(n) > 64 || schema.IsTypeEnd(n.String()) {

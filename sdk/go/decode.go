@@ -79,7 +79,7 @@ func parts(raw []byte) (names []string, values []json.RawMessage) {
 	return names, values
 }
 
-// partType returns the type into which a part of a list or an object is decoded, nil if there is none.
+// partType returns the type of a part of a list or an object, nil for one that is not decoded.
 func partType(t reflect.Type, name string, isList bool) reflect.Type {
 	switch kind := t.Kind(); {
 	case kind == reflect.Interface:

@@ -184,7 +184,7 @@ func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
 	case v.Page != nil:
 	case o.paged:
 		err = v.FindPage()
-	case v.Target != "": // a verb that needs no page does not ignore that there is none
+	case v.Target != "": // also a verb that needs no page refuses a wrong target
 		_, err = v.Keeper.Owners.Resolve(v.By, v.Target)
 	}
 	if err != nil {

@@ -95,7 +95,7 @@ func (start *begun) end(v *page.Visit, in page.Frame, rest page.Object) (now end
 	return now, v.Script(in, &now, "end", rest)
 }
 
-// on returns the element that is acted on, "" if it is none in particular.
+// on returns the element that is acted on, "" for an act on the page.
 func (s *begun) on() string {
 	if s.Ref == "" {
 		return ""

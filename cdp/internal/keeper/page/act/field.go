@@ -225,7 +225,7 @@ func (start *begun) inserts(leave leaving, text string) bool {
 func (now field) left(submitted bool) string {
 	switch {
 	case now.Took:
-		return "the page took the text when the field was left, and shows it beside it"
+		return "the page took the text when the field was left, and shows it next to the field"
 	case now.Gone:
 		return "it went away when it was left"
 	case now.Tags && !submitted:
