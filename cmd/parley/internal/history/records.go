@@ -40,7 +40,7 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 		}
 	}
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
-		err = host.Errorf(host.InvalidArgs, "--op: %q is not one of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
+		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
 	}
 	filter.Since = since
 	return filter, err
