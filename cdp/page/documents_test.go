@@ -158,7 +158,7 @@ func TestFramesInTime(t *testing.T) {
 	inner := `<p>mid<iframe src="` + other +
 		`/echo?<iframe src='data:text/html,<button>Deep</button>'></iframe>"></iframe>`
 	for range 5 {
-		var r *FindResult
+		var r FindResult
 		var err error
 		for turn := range 20 { // Chrome does not attach each frame of a busy machine: then the page is loaded again
 			if turn%4 == 0 {
