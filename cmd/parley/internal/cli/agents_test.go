@@ -364,8 +364,8 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	}))
 	defer site.Close()
 	server := serveAgents(t, home)
-	if err := homeCommand(home, "cdp", "open").Run(); err != nil { // by the person, so that the browser stays
-		t.Fatal(err)
+	if out, err := homeCommand(home, "cdp", "open").CombinedOutput(); err != nil { // by the person, so that the browser stays
+		t.Fatalf("%v: %s", err, out)
 	}
 	steps := task(site.URL)
 	byMCP := func(connect func(i int) *agent) func(i int, lines []map[string]any) []any {
