@@ -235,16 +235,18 @@ func TestLaunchErrors(t *testing.T) {
 	for _, tc := range []struct {
 		name, path, want string
 		code             int
+		transient        bool
 	}{
-		{"missing", filepath.Join(dir, "none"), "cannot start", -1},
+		{"missing", filepath.Join(dir, "none"), "cannot start", -1, false},
 		{
 			"output", script("output", "echo one >&2; echo two words >&2; exit 3"),
-			"exited with 3 before it responded; its last output:\n  one\n  two words", 3,
+			"exited with 3 before it responded; its last output:\n  one\n  two words", 3, true,
 		},
-		{"profile in use", script("inuse", "exit 21"), "is in use by another browser", 21},
-		{"taken over", script("over", "exit 0"), "already runs on the profile", 0},
-		{"hangs", script("hangs", "sleep 100"), "did not respond within", -1},
-		{"another program", script("cat", `printf 'hello\0' >&4; sleep 100`), "does not speak the DevTools protocol", -1},
+		{"crash", script("crash", "kill -SEGV $$"), "was killed before it responded", -1, true},
+		{"profile in use", script("inuse", "exit 21"), "is in use by another browser", 21, false},
+		{"taken over", script("over", "exit 0"), "already runs on the profile", 0, false},
+		{"hangs", script("hangs", "sleep 100"), "did not respond within", -1, false},
+		{"another program", script("cat", `printf 'hello\0' >&4; sleep 100`), "does not speak the DevTools protocol", -1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			timeout := testTimeout
@@ -256,8 +258,8 @@ func TestLaunchErrors(t *testing.T) {
 			if !errors.As(err, &failure) {
 				t.Fatalf("error %v", err)
 			}
-			if !strings.Contains(err.Error(), tc.want) || failure.ExitCode != tc.code {
-				t.Errorf("%d: %v", failure.ExitCode, err)
+			if !strings.Contains(err.Error(), tc.want) || failure.ExitCode != tc.code || failure.Transient != tc.transient {
+				t.Errorf("%d, transient %v: %v", failure.ExitCode, failure.Transient, err)
 			}
 		})
 	}

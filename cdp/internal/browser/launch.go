@@ -65,8 +65,9 @@ type LaunchError struct {
 	Reason string
 	// ExitCode is Chrome's exit code, or -1 if it did not exit by itself.
 	ExitCode int
-	// Killed is set if a signal ended the browser before it responded: from outside, or by a crash.
-	Killed bool
+	// Transient is set if the browser ended before it responded for no reason that is known to last: by a crash, a
+	// signal, or an exit code that says nothing. On a machine under heavy load that happens now and then.
+	Transient bool
 	// Stderr holds the last lines that Chrome wrote to its stderr.
 	Stderr []string
 }
@@ -127,8 +128,8 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	failure := &LaunchError{ExitCode: -1, Stderr: stderr.lines()}
 	switch {
 	case exited:
-		failure.ExitCode, failure.Killed = child.exitCode, child.exitCode == -1
-		failure.Reason = exitReason(cfg, child.exitCode)
+		failure.ExitCode = child.exitCode
+		failure.Reason, failure.Transient = exitReason(cfg, child.exitCode)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		failure.Reason = fmt.Sprintf("%s did not respond within %s and was killed", cfg.Path, cfg.Timeout)
 	case ctx.Err() != nil:
@@ -216,23 +217,25 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 	return append(args, "about:blank"), notes
 }
 
-func exitReason(cfg LaunchConfig, code int) string {
+// exitReason says why a browser that exited with a code before it responded did so, and whether it may respond the
+// next time.
+func exitReason(cfg LaunchConfig, code int) (reason string, transient bool) {
 	name := filepath.Base(cfg.Path)
 	switch code {
 	case 21:
 		return fmt.Sprintf("the profile %s is in use by another browser (%s exited with 21): "+
-			"close that browser, or use another user_data_dir", cfg.Profile, name)
+			"close that browser, or use another user_data_dir", cfg.Profile, name), false
 	case 0:
 		return fmt.Sprintf("%s exited at once: a browser that already runs on the profile %s has probably taken over; "+
-			"close that browser, or use another user_data_dir", name, cfg.Profile)
+			"close that browser, or use another user_data_dir", name, cfg.Profile), false
 	case -1:
-		return name + " was killed before it responded"
+		return name + " was killed before it responded", true
 	}
 	if cfg.Headed && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && needsDisplay {
 		return fmt.Sprintf("%s exited with %d before it responded: "+
-			"there is no display to show a window on; leave out headed", name, code)
+			"there is no display to show a window on; leave out headed", name, code), false
 	}
-	return fmt.Sprintf("%s exited with %d before it responded", name, code)
+	return fmt.Sprintf("%s exited with %d before it responded", name, code), true
 }
 
 // tail keeps the end of what is written to it.

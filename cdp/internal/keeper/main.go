@@ -213,9 +213,12 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 	cfg := browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
 		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()}
 	proc, err := browser.Launch(ctx, cfg)
-	if failed, ok := errors.AsType[*browser.LaunchError](err); ok && failed.Killed {
-		// On a machine under heavy load Chrome occasionally crashes while it starts.
-		log.Print("second attempt, because: ", failed)
+	for range 2 {
+		failed, ok := errors.AsType[*browser.LaunchError](err)
+		if !ok || !failed.Transient {
+			break
+		}
+		log.Print("another attempt, because: ", failed)
 		proc, err = browser.Launch(ctx, cfg)
 	}
 	if err != nil {

@@ -826,13 +826,14 @@ func TestLaunchErrors(t *testing.T) {
 	wantCode(t, err, api.CodeInvalidArgs)
 }
 
-// TestBrowserCrashAtLaunch launches a browser that crashes the first time.
+// TestBrowserCrashAtLaunch launches a browser that crashes the first time and exits the second time.
 func TestBrowserCrashAtLaunch(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	dir := tempDir(t)
 	script := fmt.Sprintf(
-		"#!/bin/sh\nif [ ! -e %[1]s/tried ]; then touch %[1]s/tried; kill -SEGV $$; fi\nexec %[2]s \"$@\"\n", dir, cfg.Chrome)
+		"#!/bin/sh\nif [ ! -e %[1]s/tried ]; then touch %[1]s/tried; kill -SEGV $$; fi\n"+
+			"if [ ! -e %[1]s/again ]; then touch %[1]s/again; exit 5; fi\nexec %[2]s \"$@\"\n", dir, cfg.Chrome)
 	cfg.Chrome = filepath.Join(dir, "chrome")
 	if err := os.WriteFile(cfg.Chrome, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
