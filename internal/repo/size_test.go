@@ -48,7 +48,7 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9529, // names of downloads; rules of origins; a panic ends its call
+	"cdp/internal/keeper":      9533, // names of downloads; rules of origins; a panic ends its call; launches again
 	"cdp/internal/keeper/page": 7031, // lists, drags, maps, PDFs; what keeps a document; late downloads, windows
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named

@@ -364,7 +364,8 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	}))
 	defer site.Close()
 	server := serveAgents(t, home)
-	if out, err := homeCommand(home, "cdp", "open").CombinedOutput(); err != nil { // by the person, so that the browser stays
+	// Opened by the person, the browser stays.
+	if out, err := homeCommand(home, "cdp", "open").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	steps := task(site.URL)
