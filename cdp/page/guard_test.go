@@ -114,3 +114,33 @@ func TestOthersInTheWay(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherPrograms goes to addresses that belong to other programs, in each way that a page has. None is opened, an act
+// that leads to one says so in its answer or the next one, and the page still takes clicks: Chrome would ask a person,
+// and swallow them.
+func TestOtherPrograms(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for name, html := range map[string]string{
+		"link":   `<a href="tel:5">Go</a>`,
+		"script": `<button onclick="location = 'zoommtg://join?x=1'">Go</button>`,
+		"later":  `<button onclick="setTimeout(() => location.replace('mailto:a@b.test'), 50)">Go</button>`,
+		"form":   `<form action="sip:a"><button>Go</button></form>`,
+		"frame":  `<iframe srcdoc="<a href='tel:5'>Go</a>"></iframe>`,
+		"load":   `<script>location = "tel:5"</script><button>Go</button>`,
+		"window": `<button onclick="window.open('tel:5')">Go</button>`,
+	} {
+		c.show(t, url+"/", "<script>var did = 0</script><button onclick=did++>Add</button>"+html)
+		told := ""
+		for _, element := range []string{"Go", "Add", "Add"} {
+			e, err := run(t, c, Click, ClickParams{Element: element})
+			if told += effects(e); err != nil {
+				t.Errorf("%s: %s: %s", name, element, exit(err))
+			}
+		}
+		if did := c.evaluate(t, "did"); did != "2" ||
+			name != "window" && name != "load" && !strings.Contains(told, "another program") {
+			t.Errorf("%s: %s clicks; %s", name, did, told)
+		}
+	}
+}

@@ -1748,6 +1748,19 @@ const listenToPointer = () => {
 };
 listenToPointer();
 
+// For an address of another program, such as tel:5, Chrome asks a person, and the tab takes no input until they answer.
+// In a browser that only programs control there is nobody: the navigation is refused, and the console says so. A page
+// sees that it was.
+const shownByChrome = /^(?:https?|file|data|blob|about|javascript|filesystem|devtools|view-source|chrome[\w-]*):/;
+if (navigator.webdriver) {
+	listen(navigation, "navigate", (event) => {
+		const url = event.destination.url;
+		if (shownByChrome.test(url)) return;
+		event.preventDefault();
+		console.error(`${url} was not opened: it belongs to another program`);
+	});
+}
+
 // guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
 const guardTime = 3000;
 
