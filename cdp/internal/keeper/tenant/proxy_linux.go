@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,16 +46,18 @@ func isFromBrowser(conn net.Conn, chromePID int) bool {
 }
 
 func holdsSocket(process, inode string) (bool, error) {
-	fds, err := os.ReadDir(process + "/fd")
+	folder, err := os.Open(process + "/fd")
 	if err != nil {
 		return false, err
 	}
-	for _, fd := range fds {
-		if link, err := os.Readlink(process + "/fd/" + fd.Name()); err == nil && link == "socket:["+inode+"]" {
+	defer folder.Close()
+	fds, err := folder.Readdirnames(-1)
+	for _, fd := range slices.Backward(fds) { // a new connection has a high number
+		if link, err := os.Readlink(process + "/fd/" + fd); err == nil && link == "socket:["+inode+"]" {
 			return true, nil
 		}
 	}
-	return false, nil
+	return false, err
 }
 
 // lookupSocket finds the remote end of a connection in the kernel's table. It returns its user and inode; the inode
@@ -65,11 +68,13 @@ func lookupSocket(from, to *net.TCPAddr) (uid int, inode string) {
 		return 0, ""
 	}
 	defer table.Close()
-	local, remote := procNetAddress(from), procNetAddress(to)
+	ends := procNetAddress(from) + " " + procNetAddress(to)
 	for lines := bufio.NewScanner(table); lines.Scan(); {
 		// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
-		f := strings.Fields(lines.Text())
-		if len(f) > 9 && f[1] == local && f[2] == remote {
+		if !strings.Contains(lines.Text(), ends) {
+			continue
+		}
+		if f := strings.Fields(lines.Text()); len(f) > 9 && f[1]+" "+f[2] == ends {
 			uid, err := strconv.Atoi(f[7])
 			if err != nil || f[9] == "0" {
 				return 0, "" // already closed

@@ -322,15 +322,19 @@ func TestProxyConnectionLimit(t *testing.T) {
 			c.Close()
 		}
 	}()
+	const few = 5 // what the kernel lists of many takes long to read on a busy machine
 	slots := p.listener.(*browserListener).slots
-	for range maxConnections + 1 {
+	for range maxConnections - few {
+		slots <- struct{}{}
+	}
+	for range few + 1 {
 		conn, err := net.Dial("tcp", p.address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, conn)
 	}
-	last := open[maxConnections]
+	last := open[few]
 	last.SetReadDeadline(time.Now().Add(testTimeout))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection over the limit stays open: %v", err)
@@ -341,5 +345,5 @@ func TestProxyConnectionLimit(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	waitFor(t, "all slots to be released", func() bool { return len(slots) == 0 })
+	waitFor(t, "all slots to be released", func() bool { return len(slots) == maxConnections-few })
 }
