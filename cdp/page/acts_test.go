@@ -111,6 +111,42 @@ func TestLateEffects(t *testing.T) {
 	}
 }
 
+// TestLateEffectsOfFrames acts by turns in the page and in frames. What a document did after its act is told as that,
+// once, and what did nothing is not told.
+func TestLateEffectsOfFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	late := html.EscapeString(`<button>Still</button><p id=out></p>` +
+		`<button onclick="setTimeout(() => { out.textContent = 'Late'; top.postMessage(1, '*') }, 600)">Later</button>`)
+	for _, frame := range []string{`srcdoc="` + late + `"`, `src="` + other + `/echo?` + late + `"`} {
+		c.show(t, url+"/", `<title>Page</title><button>Here</button><iframe `+frame+`></iframe>
+			<script>var done = 0; onmessage = () => done = 1</script>`)
+		for _, element := range []string{"Here", "Still", "Here", "Still", "Still", "Here"} {
+			e, err := run(t, c, Click, ClickParams{Element: element})
+			if err != nil || e.Before != nil {
+				t.Errorf("%s: %s: %s, %s", frame, element, effects(e), exit(err))
+			}
+		}
+		e, err := run(t, c, Click, ClickParams{Element: "Later"})
+		if err != nil {
+			t.Fatal(exit(err))
+		}
+		waitUntil(t, "the change", func() bool { return c.evaluate(t, "done") == "1" })
+		later := e.Act
+		told := ""
+		for range 2 {
+			e, err = run(t, c, Click, ClickParams{Element: "Here"})
+			if e.Before != nil {
+				told += fmt.Sprintf("%d %v", e.Before.Act, e.Before.Changed)
+			}
+		}
+		if err != nil || told != fmt.Sprintf("%d true", later) {
+			t.Errorf("%s: %q, %s", frame, told, exit(err))
+		}
+	}
+}
+
 // waitUntil calls done until it returns true, for some seconds.
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()

@@ -80,10 +80,12 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		case failure == nil && start.Hidden && !woken:
 			woken = true
 			_ = wake(v) // otherwise it acts as well as it can
-		case failure == nil && in == "":
-			return start, nil
 		case failure == nil:
-			return throughFrames(v, start, word)
+			if in != "" {
+				start, err = throughFrames(v, start, word)
+			}
+			v.AskLate() // of the document of the act before, if it is another one: this act may change it
+			return start, err
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}
