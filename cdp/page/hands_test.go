@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -496,5 +497,37 @@ func TestDragItems(t *testing.T) {
 		c.show(t, url+"/", h.html)
 		e, err := run(t, c, Drag, DragParams{Element: h.element, To: h.given.(string)})
 		h.check(t, c, e, err)
+	}
+}
+
+// TestActsThatLeave acts on elements whose events lead to another document, or to the same one again. Each act is told
+// as done, with where the page is.
+func TestActsThatLeave(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for _, test := range []struct{ html, tool, params string }{
+		{`<input aria-label=It oninput="GO">`, "fill", `"value":"a"`},
+		{`<input aria-label=It onchange="GO">`, "fill", `"value":"a"`},
+		{`<input aria-label=It onfocus="GO">`, "fill", `"value":"a"`},
+		{`<form action=/next><input aria-label=It oninput="form.submit()"></form>`, "fill", `"value":"a"`},
+		{`<input aria-label=It placeholder=dd/mm/yyyy oninput="GO">`, "fill", `"value":"31/01/2026"`},
+		{`<div contenteditable aria-label=It role=textbox oninput="GO"></div>`, "fill", `"value":"a"`},
+		{`<input type=date aria-label=It onchange="GO">`, "fill", `"value":"2026-01-31"`},
+		{`<input type=range aria-label=It oninput="GO">`, "fill", `"value":"70"`},
+		{`<select aria-label=It onchange="GO"><option>A<option>B</select>`, "select", `"options":["B"]`},
+		{`<input type=checkbox aria-label=It onchange="GO">`, "check", ``},
+		{`<input aria-label=It onkeydown="GO">`, "press", `"key":"a"`},
+		{`<button onmouseover="GO">It</button>`, "hover", ``},
+		{`<button onclick="GO">It</button>`, "click", ``},
+	} {
+		for _, way := range []string{"location = '/next'", "location.reload()"} {
+			c.show(t, url+"/", strings.Replace(test.html, "GO", way, 1))
+			raw, err := c.raw(t, test.tool, strings.ReplaceAll(`{"element":"It",`+test.params+`}`, ",}", "}"))
+			var e Effects
+			_ = json.Unmarshal(raw, &e)
+			if err != nil || e.URL == "" || strings.Contains(e.Note, "went away") {
+				t.Errorf("%s, %s: %s, %s", test.html, way, raw, exit(err))
+			}
+		}
 	}
 }

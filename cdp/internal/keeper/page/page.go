@@ -394,6 +394,11 @@ func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	return false
 }
 
+// Interrupted reports whether a call of page.js failed because its document was replaced while it ran.
+func Interrupted(err *api.Error) bool {
+	return err != nil && err.Code == api.CodeProtocolError && strings.Contains(err.Message, "navigated")
+}
+
 // Pause waits, and reports whether there is time left.
 func (v *Visit) Pause(d time.Duration) bool {
 	select {

@@ -2531,12 +2531,13 @@ function nodes() {
 		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
 }
 
-// ofElement are functions of an element, which their callers give by its reference.
+// ofElement are functions of an element, which their callers give by its reference. One that is not in the document any
+// more is gone.
 const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, reach, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};
-		return found.failure ? found : f(found.el, ...args);
+		return found.failure ? {...found, gone: true} : f(found.el, ...args);
 	};
 }
 

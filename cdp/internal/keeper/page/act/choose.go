@@ -162,7 +162,7 @@ func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *ap
 	if chosen.Failure != nil {
 		return nil, chosen.Failure.Exit(start.Ref)
 	}
-	if err != nil && !page.IsDialog(err) {
+	if err != nil && !page.IsDialog(err) && !page.Interrupted(err) {
 		return nil, err
 	}
 	e, last, err := finish(v, start, err)

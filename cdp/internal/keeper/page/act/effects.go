@@ -122,6 +122,9 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	afterEffect, unchanged := pace(v)
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	err := fault
+	if page.Interrupted(err) { // by what the input led to
+		err = nil
+	}
 	if err == nil && unchanged > 0 {
 		defer hasten(v, in, start.seq)()
 	}

@@ -91,9 +91,11 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	e.addNote(note)
 	r := &filled{Effects: *e}
-	if last.Value == nil || start.Gone || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
+	if last.Document == start.Document {
+		r.addNote(note)
+	}
+	if last.Value == nil || start.Gone || last.Document != start.Document || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
