@@ -2122,7 +2122,7 @@ async function held(el, leave, later, wanted, rest) {
 	if (leave && !stayed) el.blur();
 	if (leave === "back" && !stayed) focus(el, false);
 	const isQuick = rest && !later && holdsText(el);
-	if (isQuick) await pause(0);
+	if (isQuick || later) await pause(0); // what the page does after its event
 	if (isQuick ? action.around : leave || later || !holdsText(el)) await frame();
 	const flat = (text) => text.replace(/\s/g, "");
 	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
