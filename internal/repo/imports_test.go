@@ -4,7 +4,7 @@
 // The tables of this file are policy, not a description. When one of its tests fails, fix the import; change a table
 // only together with the design that it states:
 //
-//	cmd/parley/internal: cli -> {tools, plugins, build, learning, history, admin, serve} -> command
+//	cmd/parley/internal: cli -> {tools, plugins, learning, history, admin, serve} -> command
 //	    -> parley (the root) -> host/admit
 //	    -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record, host/signature,
 //	        host/wasm, cdp, plugins, sdk}
@@ -221,11 +221,7 @@ var layers = map[string][]string{
 	"cmd/parley/internal/plugins": {
 		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit", "host/call",
 		"host/learn/eval", "host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "host/wasm/store",
-		"manifest", "manifest/lint",
-	},
-	"cmd/parley/internal/build": {
-		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/admit", "host/policy",
-		"host/signature", "host/wasm", "host/wasm/store", "internal/lazy", "manifest", "manifest/jsontext", "sdk",
+		"internal/lazy", "manifest", "manifest/jsontext", "manifest/lint", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
@@ -241,7 +237,7 @@ var layers = map[string][]string{
 		"host/session", "manifest", "manifest/jsontext",
 	},
 	"cmd": {
-		".", "cmd/parley/internal/admin", "cmd/parley/internal/build", "cmd/parley/internal/command",
+		".", "cmd/parley/internal/admin", "cmd/parley/internal/command",
 		"cmd/parley/internal/history", "cmd/parley/internal/learning", "cmd/parley/internal/plugins",
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",

@@ -101,7 +101,6 @@ var singleCallers = map[string]int{
 	"cdp/internal/keeper":           9,
 	"cdp/internal/keeper/api":       4,
 	"cmd/parley/internal/command":   9,
-	"cmd/parley/internal/plugins":   4,
 	"cmd/parley/internal/tools":     6,
 	"host/internal/index":           2,
 	"host/wasm/internal/guest":      5,

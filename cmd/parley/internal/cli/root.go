@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/admin"
-	"github.com/parley-tools/parley/cmd/parley/internal/build"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/history"
 	"github.com/parley-tools/parley/cmd/parley/internal/learning"
@@ -54,21 +53,14 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 var commandTable = sync.OnceValue(func() []command.Maker {
 	const order = "search call batch code plan result plugin policy audit trace stats secret session runner config mcp " +
 		"docs learn doctor list help version completion"
-	const ofPlugin = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
-		"diff sign verify trust"
-	own := []command.Maker{completionCommand, &command.Group{Use: "plugin", Short: "Plugins",
-		Of: inOrder(ofPlugin, plugins.Commands, build.Commands)}}
-	return inOrder(order, tools.Commands, admin.Commands, history.Commands, learning.Commands, serve.Commands, own)
-})
-
-// inOrder returns the entries of several packages in the order of their names.
-func inOrder(order string, packages ...[]command.Maker) []command.Maker {
-	names, all := strings.Fields(order), slices.Concat(packages...)
+	names := strings.Fields(order)
+	all := slices.Concat(tools.Commands, plugins.Commands, admin.Commands, history.Commands, learning.Commands,
+		serve.Commands, []command.Maker{completionCommand})
 	slices.SortFunc(all, func(a, b command.Maker) int {
 		return slices.Index(names, a.Name()) - slices.Index(names, b.Name())
 	})
 	return all
-}
+})
 
 // flagError turns an error of pflag into one that says what was given, what exists and what to type next.
 func flagError(a *command.App, cmd *cobra.Command, err error) error {

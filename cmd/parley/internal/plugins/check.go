@@ -188,16 +188,16 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		}
 		return m, nil
 	}
-	p, err := ProviderOf(app, word, "compare")
+	p, err := providerOf(app, word, "compare")
 	if err != nil {
 		return nil, err
 	}
 	return p.Manifest()
 }
 
-// ProviderOf returns the plugin in a file or a folder, or a shipped or installed one by its name. The error is
+// providerOf returns the plugin in a file or a folder, or a shipped or installed one by its name. The error is
 // invalid_args for one that is built in, and has no manifest to do something with.
-func ProviderOf(app *command.App, word, do string) (host.Provider, error) {
+func providerOf(app *command.App, word, do string) (host.Provider, error) {
 	if !isPluginFile(word) {
 		at, err := app.Plugin(word)
 		if err == nil && at.Provider.Info().Kind == manifest.KindBuiltin {

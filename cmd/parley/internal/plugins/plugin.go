@@ -1,4 +1,4 @@
-// Package plugins has the commands for users of plugins: install, show, check, run, sign, trust, push, pull and pins.
+// Package plugins has the command plugin: what users of plugins run, and what their authors run.
 package plugins
 
 import (
@@ -23,16 +23,18 @@ import (
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
-// Commands are the subcommands of plugin that this package has.
-var Commands = []command.Maker{
+// Commands are the commands that this package has.
+var Commands = []command.Maker{&command.Group{Use: "plugin", Short: "Plugins", Of: []command.Maker{
+	pluginInstallCommand,
 	command.Plain("list", "List installed and shipped plugins", "parley plugin list --json", runPluginList),
 	command.Plain("show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
 		runPluginShow, command.CompletePlugins),
 	command.Plain("remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
 		command.FirstWord(installed)),
-	pluginSignCommand, pluginVerifyCommand, pluginDiffCommand, pluginTrustCommand, pluginRunCommand, pluginInstallCommand,
-	pluginLockCommand, pluginSyncCommand, pluginPushCommand, pluginPullCommand, pluginUpdateCommand, pluginCheckCommand,
-}
+	pluginNewCommand, pluginSchemaCommand, pluginBuildCommand, pluginPackCommand, pluginRunCommand, pluginDevCommand,
+	pluginWrapCommand, pluginPushCommand, pluginPullCommand, pluginUpdateCommand, pluginLockCommand, pluginSyncCommand,
+	pluginCheckCommand, pluginTestCommand, pluginDiffCommand, pluginSignCommand, pluginVerifyCommand, pluginTrustCommand,
+}}}
 
 // runPluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
 func runPluginList(_ context.Context, app *command.App, _ string) error {
@@ -102,7 +104,7 @@ func runPluginRemove(_ context.Context, app *command.App, name string) error {
 	if len(removed.Revoked) > 0 {
 		app.Notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
 	}
-	data := newPluginData(removed.Info(), removed.Source, nil)
+	data := describedPlugin(removed.Info(), removed.Source, nil)
 	data.Revoked = removed.Revoked
 	return app.Print(data, []string{"parley plugin list"}, command.Text("Removed %s %s\n", data.Name, data.Version))
 }
@@ -150,7 +152,7 @@ type replacement struct {
 	Moved string `json:"moved,omitempty"`
 }
 
-func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
+func describedPlugin(info host.Info, from string, m *manifest.Manifest) *Plugin {
 	p := &Plugin{
 		Name: info.Name, Version: info.Version, Kind: info.Kind, Brief: manifest.CleanLine(info.Brief),
 		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []host.Denial{},
@@ -161,8 +163,8 @@ func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
 	return p
 }
 
-// RightsOf returns the rights that are asked for.
-func RightsOf(asks []host.Denial) []string {
+// rightsOf returns the rights that are asked for.
+func rightsOf(asks []host.Denial) []string {
 	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
 
@@ -177,11 +179,11 @@ func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest
 	at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.Digest == info.Digest })
 	switch {
 	case info.Kind == manifest.KindBuiltin:
-		return newPluginData(info, "builtin", m)
+		return describedPlugin(info, "builtin", m)
 	case at < 0:
-		return newPluginData(info, "shipped", m)
+		return describedPlugin(info, "shipped", m)
 	}
-	p := newPluginData(info, entries[at].Source, m)
+	p := describedPlugin(info, entries[at].Source, m)
 	signer, err := app.Parley().Admission().SignerOf(entries[at])
 	if err != nil {
 		app.Notice("no key counts as trusted: " + err.Error())
@@ -232,7 +234,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		return nil, err
 	}
 	c := prepared.Candidate
-	data := newPluginData(c.Source().Info, c.Path, c.Manifest)
+	data := describedPlugin(c.Source().Info, c.Path, c.Manifest)
 	data.Signer = &prepared.Signer
 	compare(app, data, prepared.Replaces, c)
 	if before := prepared.Replaces; before != nil {
@@ -243,7 +245,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 	if err != nil {
 		return nil, err
 	}
-	data.Applies = ApplyingRights(rules, c)
+	data.Applies = applyingRights(rules, c)
 	edit, err := approveInstall(ctx, app, rules, prepared, data, o)
 	if err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		return nil, err
 	}
 	data.From, data.Granted, data.Revoked = done.Source, done.Granted, done.Revoked
-	data.Applies = ApplyingRights(rules, c)
+	data.Applies = applyingRights(rules, c)
 	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
 		app.Notice(note)
 	}
@@ -286,7 +288,7 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 	if err != nil {
 		return
 	}
-	was, is := RightsOf(host.RequestedRights(m.Capabilities)), RightsOf(data.Asks)
+	was, is := rightsOf(host.RequestedRights(m.Capabilities)), rightsOf(data.Asks)
 	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
@@ -355,7 +357,7 @@ func prepareGrants(app *command.App,
 				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := command.Either(len(data.Asks) > 0, strings.Join(RightsOf(data.Asks), ", "), "no rights")
+			requested := command.Either(len(data.Asks) > 0, strings.Join(rightsOf(data.Asks), ", "), "no rights")
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
 				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
 		}
@@ -364,8 +366,8 @@ func prepareGrants(app *command.App,
 	return rules.Grant(data.Name, data.Digest, grants...)
 }
 
-// ApplyingRights returns the grants that give a build something that it requests.
-func ApplyingRights(rules *policy.Policy, c *store.Candidate) []string {
+// applyingRights returns the grants that give a build something that it requests.
+func applyingRights(rules *policy.Policy, c *store.Candidate) []string {
 	var rights []string
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
 		for _, g := range r.Grants {

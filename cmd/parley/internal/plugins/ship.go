@@ -165,7 +165,7 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 		if err != nil {
 			return err
 		}
-		for _, text := range ApplyingRights(rules, old) {
+		for _, text := range applyingRights(rules, old) {
 			if g, err := policy.ParseGrant(text); err == nil && g.RequestedBy(c.Manifest.Capabilities) {
 				options.Grants = append(options.Grants, text)
 			}

@@ -43,7 +43,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	if err != nil {
 		return err
 	}
-	text, err := ReadKeyFile(app, command.KeyOption, opts.Key)
+	text, err := readKeyFile(app, command.KeyOption, opts.Key)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func readPublicKey(app *command.App, keyOrFile string) (signature.Key, error) {
 	if key, err := signature.ParseKey(keyOrFile); err == nil {
 		return key, nil
 	}
-	text, err := ReadKeyFile(app, command.PublicKeyOption, keyOrFile)
+	text, err := readKeyFile(app, command.PublicKeyOption, keyOrFile)
 	if err != nil {
 		return "", err
 	}
@@ -293,7 +293,7 @@ func readPublicKey(app *command.App, keyOrFile string) (signature.Key, error) {
 	return key, nil
 }
 
-func ReadKeyFile(app *command.App, option command.HostFile, path string) ([]byte, error) {
+func readKeyFile(app *command.App, option command.HostFile, path string) ([]byte, error) {
 	text, err := command.ReadHostFile(context.Background(), app, option, path, signature.MaxBytes)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %s; expected a key or a file with one",
@@ -304,7 +304,7 @@ func ReadKeyFile(app *command.App, option command.HostFile, path string) ([]byte
 
 // passwordOf returns the first line of a file.
 func passwordOf(app *command.App, path string) (string, error) {
-	text, err := ReadKeyFile(app, command.PasswordOption, path)
+	text, err := readKeyFile(app, command.PasswordOption, path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSuffix(line, "\r"), err
 }

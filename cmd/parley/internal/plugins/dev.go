@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
@@ -200,8 +199,8 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	return &devPluginData{
 		Name: done.Name, Version: done.Version, Digest: done.Digest, Key: string(key.Public()),
 		Trusted: prepared.Signer.Trusted, Unchanged: before != nil && before.Digest == done.Digest,
-		Applies: append([]string{}, plugins.ApplyingRights(rules, prepared.Candidate)...),
-		Asks:    plugins.RightsOf(host.RequestedRights(prepared.Candidate.Manifest.Capabilities)),
+		Applies: append([]string{}, applyingRights(rules, prepared.Candidate)...),
+		Asks:    rightsOf(host.RequestedRights(prepared.Candidate.Manifest.Capabilities)),
 		Lint:    append([]string{}, built.Lint...), MS: time.Since(start).Milliseconds(),
 	}, nil
 }
@@ -221,7 +220,7 @@ func devKey(app *command.App) (signature.SecretKey, error) {
 			return key, err
 		}
 	}
-	text, err := plugins.ReadKeyFile(app, command.KeyOption, path)
+	text, err := readKeyFile(app, command.KeyOption, path)
 	if err != nil {
 		return signature.SecretKey{}, err
 	}

@@ -1,5 +1,4 @@
-// Package build has the commands for authors of plugins: new, build, dev, test, pack, schema and wrap.
-package build
+package plugins
 
 import (
 	"bytes"
@@ -26,12 +25,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/sdk"
 )
-
-// Commands are the subcommands of plugin that this package has.
-var Commands = []command.Maker{
-	pluginTestCommand, pluginWrapCommand, pluginBuildCommand, pluginNewCommand, pluginPackCommand, pluginSchemaCommand,
-	pluginDevCommand,
-}
 
 var pluginBuildCommand = &command.Command[*pluginBuildOptions]{
 	Use: "build [DIR]", Run: runPluginBuild,

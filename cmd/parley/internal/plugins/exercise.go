@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/manifest"
@@ -30,7 +29,7 @@ func runPluginTest(ctx context.Context, app *command.App, opts *pluginTestOption
 	if opts.Calls < 0 || opts.Calls > 10_000 {
 		return host.Errorf(host.InvalidArgs, "--calls is %d; expected a number from 1 to 10000", opts.Calls)
 	}
-	provider, err := plugins.ProviderOf(app, opts.Plugin, "test")
+	provider, err := providerOf(app, opts.Plugin, "test")
 	if err != nil {
 		return err
 	}
