@@ -42,16 +42,13 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 			fixes = append(fixes, c.Fix)
 		}
 	}
-	raw, err := manifest.Marshal(data)
-	if err != nil {
-		return err
-	}
+	raw, _ := manifest.Marshal(data)
 	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: fixes}
 	failed := host.Errorf(host.ConfigError, "%s failed", manifest.Plural(data.Failed, "check"))
 	if !env.OK {
 		env.Error = app.ErrorObject(failed)
 	}
-	err = app.PrintEnvelope(env, func(w io.Writer) {
+	err := app.PrintEnvelope(env, func(w io.Writer) {
 		for _, c := range data.Checks {
 			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
 			command.PrintIf(w, c.Fix != "" && c.Status != "ok", "%-16s fix: %s\n", "", c.Fix)

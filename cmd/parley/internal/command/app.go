@@ -471,7 +471,9 @@ func WriteJSON(w io.Writer, v any, indented bool) error {
 		}
 	}
 	if indented {
-		raw = indent(manifest.EscapeJSON(raw))
+		var b bytes.Buffer
+		_ = json.Indent(&b, manifest.EscapeJSON(raw), "", "  ") // it is valid
+		raw = b.Bytes()
 	}
 	_, err = w.Write(append(raw, '\n'))
 	return err
@@ -726,14 +728,6 @@ func (a *App) color(tty bool, sequence string) string {
 // Columns returns the width to which text is wrapped.
 func (a *App) Columns() int {
 	return Either(a.Width > 20, a.Width, 80)
-}
-
-func indent(raw json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return raw
-	}
-	return b.Bytes()
 }
 
 // Progress returns a function that prints how far a call is, nil unless people see it: on a terminal, without --json.

@@ -272,8 +272,13 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 		}
 	}
 	if opts.All {
-		if err := removeDropped(list.Dropped); err != nil {
-			return err
+		for _, path := range list.Dropped {
+			if failed := os.Remove(path); !errors.Is(failed, fs.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
+		}
+		if err != nil {
+			return unwritableEdits(err)
 		}
 	}
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
@@ -689,16 +694,6 @@ func docsList(app *command.App, name string) (*editsData, error) {
 		data.Dropped = append(data.Dropped, dropped...)
 	}
 	return data, nil
-}
-
-// removeDropped removes the files of edits for builds that are gone.
-func removeDropped(files []string) (err error) {
-	for _, path := range files {
-		if failed := os.Remove(path); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-			err = errors.Join(err, failed)
-		}
-	}
-	return unwritableEdits(err)
 }
 
 // editDiff is an edit with the text that it replaces.

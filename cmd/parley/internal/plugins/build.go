@@ -453,12 +453,10 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 	}
 	if _, err := manifest.Parse(described, parley.Version); err != nil || len(opts.Name) > 40 {
 		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
-			"hyphens and underscores, a letter first, without \"__\"", host.Printable(opts.Name)).
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+			"hyphens and underscores, a letter first, without \"__\"", host.Printable(opts.Name))
 	}
 	if manifest.Reserved(opts.Name) {
-		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", opts.Name).
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", opts.Name)
 	}
 	if !slices.Contains(languageNames, opts.Lang) {
 		given := command.Either(opts.Lang == "", "no --lang was given",

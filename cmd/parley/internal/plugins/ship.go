@@ -78,7 +78,7 @@ var pluginPullCommand = &command.Command[*pluginPullOptions]{
 func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOptions) error {
 	if !isRemote(opts.From) {
 		return host.Errorf(host.InvalidURL, "%s is not remote; expected oci://HOST/NAME:TAG or https://..",
-			manifest.CleanLine(opts.From)).WithSteps(host.OperatorStep(host.OpHelp, "plugin pull"))
+			manifest.CleanLine(opts.From))
 	}
 	fetched, err := fetch(ctx, app, opts.From)
 	if err != nil {

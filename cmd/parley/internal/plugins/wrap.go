@@ -58,8 +58,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
 		return host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
 			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and no name that Parley "+
-				"reserves; choose one with --name NAME", manifest.CleanValue(name)).
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+				"reserves; choose one with --name NAME", manifest.CleanValue(name))
 	}
 	out := cmp.Or(opts.Out, filepath.Join(filepath.Dir(opts.Path), stem+".manifest.json"))
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
@@ -141,11 +140,6 @@ type wrapData struct {
 	Admission  *admit.Report `json:"admission"`
 }
 
-// refused returns the error of options that make no manifest.
-func refused(format string, args ...any) *host.Error {
-	return host.Errorf(host.InvalidArgs, format, args...).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
-}
-
 // wrapper makes a manifest.
 type wrapper struct {
 	o        *pluginWrapOptions
@@ -165,7 +159,8 @@ func (w *wrapper) use(text, about string) (template string, optional bool, err e
 		m := hole().FindStringSubmatch(s)
 		kind := cmp.Or(m[3], "string")
 		if !slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, kind) {
-			err = refused("%s has the type %s; expected string, integer, number, boolean, object or array", s, kind)
+			err = host.Errorf(host.InvalidArgs, "%s has the type %s; expected string, integer, number, boolean, object or array",
+				s, kind)
 		}
 		optional = optional || m[2] != ""
 		if w.props[m[1]] == nil {
@@ -200,7 +195,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 		path, value, ok := strings.Cut(f, "=")
 		from, _, err := w.use(value, "Content of the file "+path+".")
 		if !ok || err != nil || !strings.HasPrefix(path, "/") {
-			return nil, refused("--file %q: expected /PATH={name}", manifest.CleanValue(f))
+			return nil, host.Errorf(host.InvalidArgs, "--file %q: expected /PATH={name}", manifest.CleanValue(f))
 		}
 		files = append(files, map[string]any{"path": path, "from": from})
 	}
@@ -209,7 +204,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 	for _, e := range w.o.Env {
 		key, value, ok := strings.Cut(e, "=")
 		if env[key], _, err = w.use(value, "Variable "+key+" of the environment."); err != nil || !ok {
-			return nil, refused("--env %q: expected NAME=VALUE", manifest.CleanValue(e))
+			return nil, host.Errorf(host.InvalidArgs, "--env %q: expected NAME=VALUE", manifest.CleanValue(e))
 		}
 	}
 	put(wasi, "env", env, len(env) > 0)
@@ -401,8 +396,8 @@ type extismTool struct {
 func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions, code []byte, name string) ([]byte,
 	error) {
 	if o.Tool != "" || o.Stdin != "" || o.Output != "" || o.MIME != "" || len(o.Words)+len(o.Files)+len(o.Env) > 0 {
-		return nil, refused("%s is an Extism plugin, which lists its tools itself; expected no option but --name, --effect, "+
-			"--brief and --out", manifest.CleanLine(o.Path))
+		return nil, host.Errorf(host.InvalidArgs, "%s is an Extism plugin, which lists its tools itself; expected no option "+
+			"but --name, --effect, --brief and --out", manifest.CleanLine(o.Path))
 	}
 	data, err := probe(ctx, app, o.Path, code, name, manifest.KindExtism, "list", nil)
 	if err != nil {

@@ -350,11 +350,8 @@ func accessLog(app *command.App) func(mcp.Access) {
 	}
 }
 
-func appendLine(path string, record any) error {
-	line, err := manifest.Marshal(record)
-	if err != nil {
-		return err
-	}
+func appendLine(path string, record mcp.Access) error {
+	line, _ := manifest.Marshal(record)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxAccessLog {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return err

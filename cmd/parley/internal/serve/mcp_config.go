@@ -206,10 +206,7 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if !json.Valid(file) {
 		return nil, errors.New("it is not plain JSON (does it have comments?)")
 	}
-	value, err := manifest.Marshal(entry)
-	if err != nil {
-		return nil, err
-	}
+	value, _ := manifest.Marshal(entry)
 	var members map[string]json.RawMessage
 	isObject := func(raw []byte) bool { return jsontext.Scan(raw).Peek() == '{' && json.Unmarshal(raw, &members) == nil }
 	if !isObject(file) {
@@ -221,9 +218,7 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it is not a JSON object", c.key)
 	}
 	var b bytes.Buffer
-	if err := json.Indent(&b, jsontext.Set(file, []string{c.key}, "parley", value), "", "  "); err != nil {
-		return nil, err
-	}
+	_ = json.Indent(&b, jsontext.Set(file, []string{c.key}, "parley", value), "", "  ") // it is valid
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }

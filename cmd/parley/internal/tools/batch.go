@@ -316,16 +316,13 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
 		return refuse(invalid(manifest.CleanLine(err.Error())))
 	}
-	var named struct{ ID json.RawMessage }
-	if json.Unmarshal(text, &named) == nil && len(named.ID) > 0 && string(named.ID) != "null" {
-		id = named.ID
+	var line batchLine
+	_ = json.Unmarshal(text, &line) // checkLine says what is wrong with it
+	if len(line.ID) > 0 && string(line.ID) != "null" {
+		id = line.ID
 	}
 	if e := b.checkLine(text, number); e != nil {
 		return refuse(e)
-	}
-	var line batchLine
-	if err := json.Unmarshal(text, &line); err != nil {
-		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))))
 	}
 	if string(line.Options) == "null" {
 		line.Options = nil
@@ -502,10 +499,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	}
 	var lines bytes.Buffer // of a batch
 	for _, call := range plan.Calls {
-		raw, err := manifest.Marshal(call)
-		if err != nil {
-			return err
-		}
+		raw, _ := manifest.Marshal(call)
 		lines.Write(append(manifest.EscapeJSON(raw), '\n'))
 	}
 	if opts.Run {

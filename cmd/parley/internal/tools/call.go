@@ -284,7 +284,7 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 	source, err := command.ReadValue(ctx, o.Path, limit)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the program: %s; expected a file with JavaScript, or - for "+
-			"the standard input", manifest.CleanLine(err.Error())).WithSteps(host.OperatorStep(host.OpHelp, "code"))
+			"the standard input", manifest.CleanLine(err.Error()))
 	}
 	return source, nil
 }

@@ -188,7 +188,7 @@ func (o *RootOptions) FirstOf(names ...string) string { return command.FirstSet(
 
 // searchIn returns the search of --search in a plugin or a group, of everything if both are "".
 func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
-	return &searchOptions{Words: []string{o.Search}, Plugin: plugin, Group: group}
+	return &searchOptions{Words: []string{o.Search}, Plugin: plugin, Group: group, Limit: defaultHits}
 }
 
 // Check refuses options that have no effect beside the others, so that none is ignored.

@@ -47,9 +47,6 @@ func runSearchCommand(ctx context.Context, app *command.App, opts *searchOptions
 	if err := opts.Limited.Limit(app, opts.Flags); err != nil {
 		return err
 	}
-	if opts.Limit < 1 {
-		return invalidLimit(opts.Limit)
-	}
 	return runSearch(ctx, app, opts)
 }
 
@@ -67,8 +64,8 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 			return command.UnknownValue(c[0], c[1], allowed)
 		}
 	}
-	if opts.Limit < 0 || opts.Limit > maxHits {
-		return invalidLimit(opts.Limit)
+	if opts.Limit < 1 || opts.Limit > maxHits {
+		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", opts.Limit, maxHits)
 	}
 	if manifest.CleanLine(manifest.Strip(opts.query().Text)) == "" {
 		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
@@ -277,8 +274,11 @@ func (o *searchOptions) words() [][2]string {
 		{"kind", o.Kind}, {"detail", o.Detail}}
 }
 
-// maxHits is how many results a search may ask for.
-const maxHits = 1000
+// A search may ask for maxHits results, and has defaultHits unless it does.
+const (
+	defaultHits = 10
+	maxHits     = 1000
+)
 
 // searchWords are the words that options of a search may have, by the name of the option.
 var searchWords = map[string][]string{
@@ -286,12 +286,6 @@ var searchWords = map[string][]string{
 	"kind":     {"tool", "event", "type"},
 	"detail":   {"names", "signatures", "full"},
 	"category": {"generation", "review", "correction", "planning", "query", "action"},
-}
-
-// invalidLimit returns the error of a limit that no search can have.
-func invalidLimit(limit int) *host.Error {
-	return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", limit, maxHits).
-		WithSteps(host.OperatorStep(host.OpHelp, "search"))
 }
 
 // evalLine is an example of a line of an evaluation set.
