@@ -34,7 +34,10 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	if opts.Clean {
 		wasm.StopRunners(app.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
 	}
-	data := &doctorData{Checks: checks(ctx, app, opts.Authors)}
+	data := struct {
+		Checks []check `json:"checks"`
+		Failed int     `json:"failed"` // how many have the status "fail"
+	}{Checks: checks(ctx, app, opts.Authors)}
 	fixes := []string{} // of the checks that failed
 	for _, c := range data.Checks {
 		if c.Status == "fail" {
@@ -73,12 +76,6 @@ const minFree = 512 << 20
 
 // maxCompiled is the size of the compile cache, in bytes, above which clearing it is recommended.
 const maxCompiled = 1 << 30
-
-// doctorData are all checks of the set-up.
-type doctorData struct {
-	Checks []check `json:"checks"`
-	Failed int     `json:"failed"` // how many have the status "fail"
-}
 
 // doctorOptions say what to do besides checking.
 type doctorOptions struct {
@@ -348,7 +345,10 @@ func runConfigList(_ context.Context, app *command.App, _ string) error {
 	if err != nil {
 		return err
 	}
-	data := configData{s.Values, command.Folders(app)}
+	data := struct {
+		Settings []command.SettingValue `json:"settings"`
+		Paths    []command.NamedPath    `json:"paths"`
+	}{s.Values, command.Folders(app)}
 	return app.Print(data, []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}, func(w io.Writer) {
 		for _, v := range data.Settings {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n",
@@ -358,10 +358,4 @@ func runConfigList(_ context.Context, app *command.App, _ string) error {
 			fmt.Fprintf(w, "%-24s %s\n", p.Name, p.Path)
 		}
 	})
-}
-
-// configData are all settings and folders.
-type configData struct {
-	Settings []command.SettingValue `json:"settings"`
-	Paths    []command.NamedPath    `json:"paths"`
 }

@@ -47,7 +47,10 @@ func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 			}
 		}
 	}
-	data := checkPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
+	data := struct {
+		Files []string       `json:"files"`
+		Rules []policy.Match `json:"rules"`
+	}{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
 	for _, m := range matches {
 		switch {
 		case m.NoEffect != "":
@@ -142,12 +145,6 @@ func runPolicyGrant(ctx context.Context, app *command.App, opts *grantOptions) e
 		}
 		return rules.Grant(info.Name, to, grants...)
 	})
-}
-
-// checkPolicyData are the files of the policy, all of which are valid, and what each of their rules applies to today.
-type checkPolicyData struct {
-	Files []string       `json:"files"`
-	Rules []policy.Match `json:"rules"`
 }
 
 // rightsOptions say which rights of a plugin to change.

@@ -37,7 +37,10 @@ func runSecretSet(ctx context.Context, app *command.App, name string) error {
 		return err
 	}
 	app.Note("secret", name, "set")
-	data := secretData{name, len(value)}
+	data := struct {
+		Name  string `json:"name"`
+		Bytes int    `json:"bytes"` // size of the value
+	}{name, len(value)}
 	if data.Bytes < host.MinHeldSecret {
 		app.Notice(fmt.Sprintf("%s has %d bytes; values under %d bytes are not redacted from records of calls that do not "+
 			"use the secret", data.Name, data.Bytes, host.MinHeldSecret))
@@ -76,7 +79,10 @@ func runSecretList(_ context.Context, app *command.App, _ string) error {
 	if err != nil {
 		return err
 	}
-	data := secretsData{sources, len(sources)}
+	data := struct {
+		Secrets []policy.SecretSource `json:"secrets"`
+		Total   int                   `json:"total"`
+	}{sources, len(sources)}
 	return app.PrintNext(data, []string{"parley secret set NAME < FILE"}, func(w io.Writer) {
 		command.PrintIf(w, data.Total == 0, "No secret is stored.\n")
 		for _, s := range data.Secrets {
@@ -94,16 +100,4 @@ func runSecretRemove(_ context.Context, app *command.App, name string) error {
 	app.Note("secret", name, "removed")
 	data := map[string]string{"name": name}
 	return app.Print(data, []string{"parley secret list"}, func(w io.Writer) { fmt.Fprintln(w, "Removed "+name) })
-}
-
-// secretsData are the secrets of the operator, without their values.
-type secretsData struct {
-	Secrets []policy.SecretSource `json:"secrets"`
-	Total   int                   `json:"total"`
-}
-
-// secretData is a secret that was stored.
-type secretData struct {
-	Name  string `json:"name"`
-	Bytes int    `json:"bytes"` // size of the value
 }

@@ -78,7 +78,13 @@ func runSessionShow(ctx context.Context, app *command.App, name string) error {
 	if err != nil {
 		return err
 	}
-	data := &shownSession{
+	data := struct {
+		Name    string                     `json:"name"`
+		Used    time.Time                  `json:"used,omitzero"`
+		Shown   []session.ShownTool        `json:"shown"`
+		Results []session.StoredResult     `json:"results"`
+		Pages   []command.SessionPagesData `json:"pages"`
+	}{
 		Name: s.Name, Used: s.Used, Shown: append([]session.ShownTool{}, s.Stored.Shown...),
 		Results: append([]session.StoredResult{}, s.Stored.Results...),
 		Pages:   append([]command.SessionPagesData{}, s.Pages...),
@@ -113,25 +119,13 @@ func runSessionEnd(ctx context.Context, app *command.App, name string) error {
 	if err := h.EndSession(ctx, s.Stored.Session); err != nil {
 		return err
 	}
-	data := endedSession{s.Name, s.PageCount(), s.Results}
+	data := struct {
+		Name    string `json:"name"`
+		Pages   int    `json:"pages"`   // that it had open
+		Results int    `json:"results"` // that were stored for it
+	}{s.Name, s.PageCount(), s.Results}
 	return app.Print(data, []string{"parley session list"}, command.Text("Ended %s: closed %s, deleted %s\n", data.Name,
 		manifest.Plural(data.Pages, "page"), manifest.Plural(data.Results, "result")))
-}
-
-// shownSession is a session with everything that is known of it.
-type shownSession struct {
-	Name    string                     `json:"name"`
-	Used    time.Time                  `json:"used,omitzero"`
-	Shown   []session.ShownTool        `json:"shown"`
-	Results []session.StoredResult     `json:"results"`
-	Pages   []command.SessionPagesData `json:"pages"`
-}
-
-// endedSession is a session that has been ended.
-type endedSession struct {
-	Name    string `json:"name"`
-	Pages   int    `json:"pages"`   // that it had open
-	Results int    `json:"results"` // that were stored for it
 }
 
 // findSession returns the session of a name.

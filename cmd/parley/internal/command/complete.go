@@ -68,7 +68,7 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 
 // completeWord completes a word after a tool from the values of its parameter. If it has none, the word may be a file.
 func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	t, words := completedTool(a, cmd, args)
+	t, words := completedTool(a, args)
 	if t == nil || len(t.Positional) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -87,7 +87,7 @@ func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]st
 
 // completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
 func completeParam(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	t, _ := completedTool(a, cmd, args)
+	t, _ := completedTool(a, args)
 	if t == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -114,7 +114,7 @@ func completeParam(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 }
 
 // completedTool returns the tool that the words before the completed one name, or nil, and the words after it.
-func completedTool(a *App, cmd *cobra.Command, args []string) (*manifest.Tool, []string) {
+func completedTool(a *App, args []string) (*manifest.Tool, []string) {
 	catalog, err := a.Catalog()
 	if err != nil || len(args) == 0 {
 		return nil, nil

@@ -64,7 +64,10 @@ func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExport
 		return host.Errorf(host.Unavailable, "cannot write %s: %s", opts.Out, manifest.CleanLine(err.Error())).
 			WithNext("--out with a file that you can write")
 	}
-	data := &datasetData{opts.Out, set.Card}
+	data := struct {
+		File string       `json:"file"`
+		Card dataset.Card `json:"card"`
+	}{opts.Out, set.Card}
 	return app.Print(data, []string{"parley docs eval --dataset " + command.ShellQuote(data.File)}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: ", data.File)
 		cardText(w, &data.Card)
@@ -99,7 +102,11 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	data := &importedData{Card: set.Card}
+	data := struct {
+		*applyData
+		Card    dataset.Card `json:"card"`
+		Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and those already applied
+	}{Card: set.Card}
 	var all proposed
 	for _, e := range set.Edits {
 		of := build{e.Plugin, e.Manifest}
@@ -146,7 +153,11 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 	if err != nil {
 		return err
 	}
-	data := &evalData{Report: set.Evaluate(h)}
+	data := struct {
+		*dataset.Report
+		Choices *dataset.Choices `json:"choices,omitempty"`
+		Model   *modelRun        `json:"model,omitempty"`
+	}{Report: set.Evaluate(h)}
 	if opts.Model {
 		questions := set.Questions(h)
 		if len(questions) == 0 {
@@ -191,12 +202,6 @@ type datasetExportOptions struct {
 	Values bool `flag:"values" usage:"keep callers' values and searches, as far as traces have them"`
 	// the recording with verdicts on sessions; "" is the one in the host's state folder
 	Record string `flag:"record" usage:"add the verdicts that the recording FILE has"`
-}
-
-// datasetData says what was written.
-type datasetData struct {
-	File string       `json:"file"`
-	Card dataset.Card `json:"card"`
 }
 
 // verdicts returns a function that looks a verdict up in a recording. No model is asked.
@@ -247,13 +252,6 @@ func readDataset(ctx context.Context, path string) (*dataset.Dataset, error) {
 	return set, nil
 }
 
-// importedData says which edits of a dataset were applied.
-type importedData struct {
-	*applyData
-	Card    dataset.Card `json:"card"`
-	Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and those already applied
-}
-
 // docsEvalOptions say what [runDocsEval] measures.
 type docsEvalOptions struct {
 	Dataset string `flag:"dataset" usage:"measure by FILE"`
@@ -262,11 +260,4 @@ type docsEvalOptions struct {
 	// let the configured model choose tools for the queries
 	Model bool `flag:"model" usage:"let a model choose a tool for each query"`
 	modelOptions
-}
-
-// evalData are the figures of a catalog on a dataset.
-type evalData struct {
-	*dataset.Report
-	Choices *dataset.Choices `json:"choices,omitempty"`
-	Model   *modelRun        `json:"model,omitempty"`
 }

@@ -167,7 +167,11 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 	if err != nil {
 		return err
 	}
-	data := &docsExportData{Format: opts.Format, Tools: export.Tools}
+	data := struct {
+		Format string         `json:"format"`
+		Tools  int            `json:"tools"`
+		Files  []exportedFile `json:"files"`
+	}{Format: opts.Format, Tools: export.Tools}
 	for _, f := range export.Files {
 		file := exportedFile{Path: f.Path, Raw: f.Content}
 		switch {
@@ -217,13 +221,6 @@ type docsExportOptions struct {
 	Names  []string `word:""` // plugins, groups or tools; none means everything
 	// the folder that takes the files; "" means that the data has their content
 	Out string `flag:"out" usage:"write files into this folder"`
-}
-
-// docsExportData is an export.
-type docsExportData struct {
-	Format string         `json:"format"`
-	Tools  int            `json:"tools"`
-	Files  []exportedFile `json:"files"`
 }
 
 // exportedFile is a file of an export: one that was written, with its size, or one with its content.

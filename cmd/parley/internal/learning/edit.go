@@ -354,11 +354,10 @@ type build struct {
 	Manifest string `json:"manifest"` // the digest of the build, or the version of what is built in
 }
 
-// read takes a file that says which build it is about. The error is that of the parser, or says that it is missing.
-func (b *build) read(raw []byte, parse func([]byte) error) error {
-	err := parse(raw)
+// parsed returns the error of parsing a file about a build, or that the file does not say which build it is.
+func (b *build) parsed(err error) error {
 	if err == nil && (b.Plugin == "" || b.Manifest == "") {
-		err = errors.New("plugin or manifest is missing")
+		return errors.New("plugin or manifest is missing")
 	}
 	return err
 }
@@ -630,7 +629,7 @@ func readEdits(ctx context.Context, app *command.App, path string) (*editFile, e
 	raw, err := command.ReadValue(ctx, path, maxEdits)
 	file := &editFile{}
 	if err == nil {
-		err = file.read(raw, func(raw []byte) error { return json.Unmarshal(raw, file) })
+		err = file.parsed(json.Unmarshal(raw, file))
 	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a file of edits: %s", path, manifest.CleanLine(err.Error())).

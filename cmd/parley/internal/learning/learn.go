@@ -75,7 +75,10 @@ func listTutorials(ctx context.Context, app *command.App) error {
 	if err != nil {
 		return err
 	}
-	data, next := &tutorialsData{Tutorials: []tutorialRow{}}, []string{}
+	data, next := struct {
+		Tutorials []tutorialRow `json:"tutorials"`
+		Total     int           `json:"total"`
+	}{Tutorials: []tutorialRow{}}, []string{}
 	for _, p := range h.Catalog().Providers() {
 		m, err := p.Manifest()
 		if err != nil {
@@ -128,12 +131,6 @@ func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 
 // learnSince is the age up to which calls count as progress: as long as sessions are stored.
 const learnSince = "24h"
-
-// tutorialsData are the tutorials of all plugins.
-type tutorialsData struct {
-	Tutorials []tutorialRow `json:"tutorials"`
-	Total     int           `json:"total"`
-}
 
 // tutorialRow is a tutorial in the list of all.
 type tutorialRow struct {

@@ -58,7 +58,12 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: app.Parley().TryExample,
 		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
 		Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
-	data := &optimizeData{Results: []*optimize.Result{}, DryRun: opts.DryRun}
+	data := struct {
+		Results []*optimize.Result `json:"results"`
+		Applied []appliedEdit      `json:"applied"`
+		DryRun  bool               `json:"dry_run,omitempty"`
+		Model   modelRun           `json:"model"`
+	}{Results: []*optimize.Result{}, DryRun: opts.DryRun}
 	edits, err := newEdits(app, opts.DryRun)
 	if err != nil {
 		return err
@@ -138,14 +143,6 @@ type docsOptimizeOptions struct {
 	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 	Seed  uint64 `flag:"seed" default:"1" usage:"split the queries in another way"`
 	modelEditOptions
-}
-
-// optimizeData says what came of each tool.
-type optimizeData struct {
-	Results []*optimize.Result `json:"results"`
-	Applied []appliedEdit      `json:"applied"`
-	DryRun  bool               `json:"dry_run,omitempty"`
-	Model   modelRun           `json:"model"`
 }
 
 // tokensOfQuestion is what a question of an optimization takes, for the estimate of a run.

@@ -63,7 +63,7 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 	}
 	file := &phrasesFile{}
 	if err == nil {
-		err = file.read(raw, func(raw []byte) error { return model.Object(string(raw), file) })
+		err = file.parsed(model.Object(string(raw), file))
 	}
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
@@ -141,14 +141,6 @@ func phrasesPrompt(at host.Address, of []*manifest.Tool) string {
 		manifest.Clean(tools.String())
 }
 
-// phrasesData says which phrases of a model were applied and which the gate refused.
-type phrasesData struct {
-	*applyData
-	Questions int      `json:"questions"`
-	Malformed int      `json:"malformed"` // answers that are not phrases of the tools that were asked about
-	Model     modelRun `json:"model"`
-}
-
 const (
 	phrasesBatch  = 20   // tools of one question
 	phrasesAnswer = 4000 // most tokens of its answer
@@ -168,7 +160,12 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 	}
 	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
 		sends: "the documentation of these tools"}
-	data := &phrasesData{Questions: len(questions)}
+	data := struct {
+		*applyData
+		Questions int      `json:"questions"`
+		Malformed int      `json:"malformed"` // answers that are not phrases of the tools that were asked about
+		Model     modelRun `json:"model"`
+	}{Questions: len(questions)}
 	all := &phrasesFile{build{at.Plugin, at.Provider.Info().Build()}, map[string][]string{}}
 	data.Model, err = ask(ctx, app, opts.modelOptions, plan, questions,
 		func(int) string { return "phrases of " + at.Plugin },

@@ -471,7 +471,12 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 	} else if err != nil {
 		return host.Errorf(host.Unavailable, "cannot make the folder: %v", err)
 	}
-	data := &newPluginData{Dir: opts.Name, Name: opts.Name, Lang: opts.Lang}
+	data := struct {
+		Dir   string   `json:"dir"`
+		Name  string   `json:"name"`
+		Lang  string   `json:"lang"`
+		Files []string `json:"files"` // in Dir
+	}{Dir: opts.Name, Name: opts.Name, Lang: opts.Lang}
 	write := func(name string, content []byte) error {
 		data.Files = append(data.Files, name)
 		return os.WriteFile(filepath.Join(opts.Name, name), content, 0o644)
@@ -503,11 +508,3 @@ type pluginNewOptions struct {
 
 // languageNames are the languages in which a plugin can begin.
 var languageNames = command.Map(languages, func(l language) string { return l.name })
-
-// newPluginData is the folder that was made.
-type newPluginData struct {
-	Dir   string   `json:"dir"`
-	Name  string   `json:"name"`
-	Lang  string   `json:"lang"`
-	Files []string `json:"files"` // in Dir
-}

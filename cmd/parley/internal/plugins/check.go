@@ -119,7 +119,14 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	data := &comparePluginsData{
+	data := struct {
+		Old     comparedPlugin `json:"old"`
+		New     comparedPlugin `json:"new"`
+		Changes []lint.Change  `json:"changes"`
+		Breaks  int            `json:"breaks"`
+		// Major reports whether the new version announces that it breaks.
+		Major bool `json:"major"`
+	}{
 		Old:     comparedPlugin{before.Name, manifest.CleanLine(before.Version)},
 		New:     comparedPlugin{after.Name, manifest.CleanLine(after.Version)},
 		Changes: append([]lint.Change{}, lint.Compare(before, after)...), Major: lint.IsMajor(before.Version, after.Version),
@@ -158,16 +165,6 @@ func isPluginFile(word string) bool {
 type comparedPlugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-}
-
-// comparePluginsData are the changes from one version of a plugin to another, what breaks first.
-type comparePluginsData struct {
-	Old     comparedPlugin `json:"old"`
-	New     comparedPlugin `json:"new"`
-	Changes []lint.Change  `json:"changes"`
-	Breaks  int            `json:"breaks"`
-	// Major reports whether the new version announces that it breaks.
-	Major bool `json:"major"`
 }
 
 func readManifest(ctx context.Context, app *command.App, word string) (*manifest.Manifest, error) {

@@ -43,7 +43,10 @@ func runPluginList(_ context.Context, app *command.App, _ string) error {
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	data := &pluginListData{Plugins: []Plugin{}}
+	data := struct {
+		Plugins []Plugin `json:"plugins"`
+		Total   int      `json:"total"`
+	}{Plugins: []Plugin{}}
 	for _, p := range catalog.Providers() {
 		data.Plugins = append(data.Plugins, *plugin(app, p.Info(), entries, nil))
 		data.Total++
@@ -70,7 +73,13 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	data := &showPluginData{
+	data := struct {
+		Plugin
+		Description string              `json:"description"`
+		License     string              `json:"license,omitempty"`
+		Homepage    string              `json:"homepage,omitempty"`
+		ExitCodes   []manifest.ExitCode `json:"exit_codes"`
+	}{
 		*plugin(app, at.Provider.Info(), entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
 		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
 	}
@@ -168,12 +177,6 @@ func rightsOf(asks []host.Denial) []string {
 	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
 
-// pluginListData are all plugins.
-type pluginListData struct {
-	Plugins []Plugin `json:"plugins"`
-	Total   int      `json:"total"`
-}
-
 // plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
 func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest.Manifest) *Plugin {
 	at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.Digest == info.Digest })
@@ -190,15 +193,6 @@ func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest
 	}
 	p.Signer = &signer
 	return p
-}
-
-// showPluginData is a plugin with more of its manifest.
-type showPluginData struct {
-	Plugin
-	Description string              `json:"description"`
-	License     string              `json:"license,omitempty"`
-	Homepage    string              `json:"homepage,omitempty"`
-	ExitCodes   []manifest.ExitCode `json:"exit_codes"`
 }
 
 // pluginInstallOptions say what to install and what to grant to it.
@@ -295,11 +289,9 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 
 // approveInstall prepares the grants of an installation, and has the operator approve them, what the plugin breaks and
 // that it is an older version. Without either, there is no question. The edit is zero if there are no grants.
-func approveInstall(
-	ctx context.Context, app *command.App, rules *policy.Policy, prepared *admit.Installation, data *Plugin,
-	o pluginInstallOptions,
-) (policy.Edit, error) {
-	edit, err := prepareGrants(app, rules, prepared.Candidate, data, o)
+func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy, prepared *admit.Installation,
+	data *Plugin, o pluginInstallOptions) (policy.Edit, error) {
+	edit, err := prepareGrants(rules, prepared.Candidate, data, o)
 	takes, older := prepared.TakesFrom != "", prepared.Older != nil
 	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && !older && data.Moved == "" {
 		return edit, err
@@ -343,9 +335,8 @@ func breaksText(p *Plugin) string {
 
 // prepareGrants prepares the grants of an installation. The edit is zero if there are none. A right that the manifest
 // does not request is refused.
-func prepareGrants(app *command.App,
-	rules *policy.Policy, c *store.Candidate, data *Plugin, o pluginInstallOptions,
-) (policy.Edit, error) {
+func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o pluginInstallOptions) (policy.Edit,
+	error) {
 	if len(o.Grants) == 0 {
 		return policy.Edit{}, nil
 	}

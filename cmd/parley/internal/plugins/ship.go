@@ -60,7 +60,13 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	if err != nil {
 		return err
 	}
-	data := &pushData{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
+	data := struct {
+		Name      string `json:"name"`
+		Version   string `json:"version"`
+		Reference string `json:"reference"` // with the digest
+		Digest    string `json:"digest"`    // of the artifact
+		Signed    bool   `json:"signed"`
+	}{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
 	tagged, _, _ := strings.Cut(data.Reference, "@")
 	return app.PrintNext(data, []string{"parley plugin install " + tagged}, func(w io.Writer) {
 		signed := command.Either(data.Signed, "with its signature", "not signed")
@@ -88,7 +94,13 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	if err != nil {
 		return err
 	}
-	data := &pullData{Name: c.Manifest.Name, Version: c.Manifest.Version, Reference: fetched.Source,
+	data := struct {
+		Name      string `json:"name"`
+		Version   string `json:"version"`
+		Reference string `json:"reference"` // with the digest
+		Out       string `json:"out"`
+		Signature string `json:"signature,omitempty"` // the file
+	}{Name: c.Manifest.Name, Version: c.Manifest.Version, Reference: fetched.Source,
 		Out: cmp.Or(opts.Out, c.Manifest.Name+".wasm")}
 	if _, err := os.Lstat(data.Out); !errors.Is(err, fs.ErrNotExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(data.Out)).
@@ -181,7 +193,9 @@ func updateScripts(ctx context.Context, app *command.App) error {
 	if err != nil {
 		return err
 	}
-	data := &scriptsData{Updated: []string{}}
+	data := struct {
+		Updated []string `json:"updated"` // are bound to the engine that is installed now
+	}{Updated: []string{}}
 	for _, entry := range stale {
 		if err := app.Parley().Admission().BindScript(ctx, entry); err != nil {
 			return err
@@ -259,15 +273,6 @@ type pluginPushOptions struct {
 	To string `word:""`
 }
 
-// pushData is an artifact that was pushed.
-type pushData struct {
-	Name      string `json:"name"`
-	Version   string `json:"version"`
-	Reference string `json:"reference"` // with the digest
-	Digest    string `json:"digest"`    // of the artifact
-	Signed    bool   `json:"signed"`
-}
-
 // pluginPullOptions say what to fetch into a file.
 type pluginPullOptions struct {
 	// oci://.. or https://..
@@ -276,25 +281,11 @@ type pluginPullOptions struct {
 	Out string `flag:"out" usage:"default NAME.wasm"`
 }
 
-// pullData is a plugin that was fetched.
-type pullData struct {
-	Name      string `json:"name"`
-	Version   string `json:"version"`
-	Reference string `json:"reference"` // with the digest
-	Out       string `json:"out"`
-	Signature string `json:"signature,omitempty"` // the file
-}
-
 // pluginUpdateOptions say which plugin to update.
 type pluginUpdateOptions struct {
 	Scripts bool   `flag:"scripts" usage:"bind all installed scripts to the engines installed now"`
 	Name    string `word:""`
 	command.Approval
-}
-
-// scriptsData are the installed plugins of kind script whose engine was replaced by another build.
-type scriptsData struct {
-	Updated []string `json:"updated"` // are bound to the engine that is installed now
 }
 
 // staleScripts returns the installed scripts that are bound to another build of their engine.

@@ -64,7 +64,14 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c)), 0o644); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
-	data := &signPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
+	data := struct {
+		Name      string `json:"name"`
+		Version   string `json:"version"`
+		Digest    string `json:"digest"`
+		Signer    string `json:"signer"` // the public key
+		SignerID  string `json:"signer_id"`
+		Signature string `json:"signature"` // the file
+	}{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
 	next := []string{"parley plugin verify " + command.ShellQuote(c.Path) + " --key " + command.ShellQuote(data.Signer)}
 	return app.PrintNext(data, next, command.Text("Signed %s %s with the key %s\n  %s\n  %s\n", data.Name, data.Version,
 		data.Signer, data.Digest, data.Signature))
@@ -119,7 +126,13 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	if err := key.WritePair(opts.NewKey, password); err != nil {
 		return err
 	}
-	data := &newKeyData{opts.NewKey, opts.NewKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
+	data := struct {
+		SecretKey string `json:"secret_key"` // the file
+		PublicKey string `json:"public_key"` // the file
+		Key       string `json:"key"`        // the public key
+		ID        string `json:"id"`
+		Encrypted bool   `json:"encrypted"`
+	}{opts.NewKey, opts.NewKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
 	return app.PrintNext(data, next, command.Text("Wrote %s, to be kept secret, and %s:\n  %s\n", data.SecretKey,
 		data.PublicKey, data.Key))
@@ -199,22 +212,19 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 	if err != nil {
 		return err
 	}
-	data := &verifyPluginData{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
+	data := struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		Digest  string `json:"digest"`
+		admit.Signer
+		Comment string `json:"comment"` // the trusted comment of the signature, cleaned
+	}{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
 	next := append(trustCommands(data.Signer), "parley plugin install "+command.ShellQuote(c.Path))
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
 			data.Name, manifest.CleanLine(data.Version), command.SignatureText(data.Signer), data.Digest)
 		command.PrintIf(w, !data.Trusted, "Next: %s\n", next[0])
 	})
-}
-
-// newKeyData is a new pair of keys.
-type newKeyData struct {
-	SecretKey string `json:"secret_key"` // the file
-	PublicKey string `json:"public_key"` // the file
-	Key       string `json:"key"`        // the public key
-	ID        string `json:"id"`
-	Encrypted bool   `json:"encrypted"`
 }
 
 // pluginSignOptions say what to sign and with which key.
@@ -229,16 +239,6 @@ type pluginSignOptions struct {
 	PasswordFile string `flag:"password-file" usage:"file whose first line is the key's password; else the terminal is asked"`
 }
 
-// signPluginData is a plugin that was signed.
-type signPluginData struct {
-	Name      string `json:"name"`
-	Version   string `json:"version"`
-	Digest    string `json:"digest"`
-	Signer    string `json:"signer"` // the public key
-	SignerID  string `json:"signer_id"`
-	Signature string `json:"signature"` // the file
-}
-
 // pluginVerifyOptions say which signature to verify.
 type pluginVerifyOptions struct {
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
@@ -247,15 +247,6 @@ type pluginVerifyOptions struct {
 	Key string `flag:"key" usage:"public key, or its file, that must have signed"`
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
 	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
-}
-
-// verifyPluginData is a valid signature.
-type verifyPluginData struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Digest  string `json:"digest"`
-	admit.Signer
-	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 }
 
 // fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.

@@ -389,8 +389,7 @@ func stepsIn(answer *host.Answer, session string) {
 // callUntil makes the call of a line by run, and waits for an event of the same plugin that comes after it was sent.
 // The answer fails if the event does not come within the time of the call. Without an event it is that of run.
 func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
-	run func(context.Context) *host.Answer,
-) *host.Answer {
+	run func(context.Context) *host.Answer) *host.Answer {
 	if until == "" || call.Options.DryRun {
 		return run(ctx)
 	}

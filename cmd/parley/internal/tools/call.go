@@ -359,9 +359,8 @@ type resultOptions struct {
 }
 
 // filterKept filters a result, for as long as a call may take.
-func filterKept(
-	ctx context.Context, app *command.App, o *resultOptions, data json.RawMessage,
-) (json.RawMessage, error) {
+func filterKept(ctx context.Context, app *command.App, o *resultOptions, data json.RawMessage) (json.RawMessage,
+	error) {
 	corrected, err := jq.Check(o.JQ)
 	if err != nil {
 		e := host.AsError(err)

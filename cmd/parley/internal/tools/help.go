@@ -307,13 +307,6 @@ type optionHelp struct {
 	Description string `json:"description,omitempty"`
 }
 
-// introData is what parley prints without a command.
-type introData struct {
-	Description string `json:"description"`
-	Name        string `json:"name"`
-	Version     string `json:"version"`
-}
-
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *command.App, tool string, tier int) error {
 	ctx = advice.WithMaxTokens(ctx, app.MaxTokens)

@@ -68,7 +68,10 @@ func listPlugins(a *command.App) error {
 	if err != nil {
 		return err
 	}
-	data := &pluginsData{Plugins: []host.Info{}}
+	data := &struct {
+		Plugins []host.Info `json:"plugins"`
+		Total   int         `json:"total"`
+	}{Plugins: []host.Info{}}
 	for _, p := range catalog.Providers() {
 		info := p.Info()
 		info.Brief = manifest.CleanLine(info.Brief)
@@ -102,7 +105,13 @@ func listPlugin(a *command.App, at host.Address) error {
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	data := &pluginData{
+	data := &struct {
+		Plugin   string           `json:"plugin"`
+		Groups   []host.GroupLine `json:"groups"`
+		Tools    []host.Line      `json:"tools"`
+		Total    int              `json:"total"` // of groups, or of tools if there are no groups
+		Coverage any              `json:"coverage,omitempty"`
+	}{
 		Plugin: at.Plugin, Groups: append([]host.GroupLine{}, groups...), Tools: qualified(at.Plugin, tools),
 		Total: len(groups),
 	}
@@ -178,7 +187,13 @@ func listGroup(a *command.App, at host.Address) error {
 	if err != nil {
 		return err
 	}
-	data := &groupData{
+	data := &struct {
+		Plugin string           `json:"plugin"`
+		Group  string           `json:"group"`
+		Tools  []host.Line      `json:"tools"`
+		Events []host.EventLine `json:"events"`
+		Total  int              `json:"total"` // of tools
+	}{
 		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
 		Total: len(tools),
 	}
@@ -306,30 +321,6 @@ const maxBrief = 64
 // fitBrief returns a brief as a list shows it: cut to a width on a terminal, and whole in a pipe.
 func fitBrief(a *command.App, brief string, width int) string {
 	return command.Fit(manifest.CleanLine(brief), command.Either(a.OutTTY, width, maxBrief))
-}
-
-// pluginsData is the first level of the catalog: all plugins.
-type pluginsData struct {
-	Plugins []host.Info `json:"plugins"`
-	Total   int         `json:"total"`
-}
-
-// pluginData is the second level: the groups of a plugin, and its tools that are in no group.
-type pluginData struct {
-	Plugin   string           `json:"plugin"`
-	Groups   []host.GroupLine `json:"groups"`
-	Tools    []host.Line      `json:"tools"`
-	Total    int              `json:"total"` // of groups, or of tools if there are no groups
-	Coverage any              `json:"coverage,omitempty"`
-}
-
-// groupData is the third level: the tools and events of a group.
-type groupData struct {
-	Plugin string           `json:"plugin"`
-	Group  string           `json:"group"`
-	Tools  []host.Line      `json:"tools"`
-	Events []host.EventLine `json:"events"`
-	Total  int              `json:"total"` // of tools
 }
 
 func qualified(plugin string, lines []host.Line) []host.Line {

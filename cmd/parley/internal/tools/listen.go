@@ -78,8 +78,7 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case errors.Is(err, host.NotFound):
 		return err
 	case err != nil: // it is not known which call was meant
-		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool,
-			0))
+		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
 		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
 			e = e.WithNext("parley " + at.Plugin + listen + line + " --trigger " + command.ShellQuote(trigger))

@@ -281,7 +281,11 @@ func intro(a *command.App) error {
 	next := []string{
 		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",
 	}
-	data := introData{Name: "parley", Version: parley.Version, Description: description}
+	data := struct {
+		Description string `json:"description"`
+		Name        string `json:"name"`
+		Version     string `json:"version"`
+	}{Name: "parley", Version: parley.Version, Description: description}
 	return a.Print(data, next, command.Text("parley %s: %s\n\n%s", parley.Version, description, introLines))
 }
 
@@ -294,15 +298,12 @@ const introLines = `  parley --list                        list the plugins
 `
 
 func runVersion(_ context.Context, app *command.App, _ string) error {
-	data := &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	data := struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		Go      string `json:"go"`
+		OS      string `json:"os"`
+		Arch    string `json:"arch"`
+	}{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	return app.Print(data, nil, command.Text("parley %s\n", data.Version))
-}
-
-// versionData says which build of parley this is.
-type versionData struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
 }
