@@ -46,28 +46,13 @@ type parts struct {
 	shipped  []*wasm.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
-	stamp    [2]fileStamp // of the lock file and the folder of overlays that catalog was made from
+	stamp    [2]protect.Stamp // of the lock file and the folder of overlays that catalog was made from
 	host     *call.Host
 }
 
-// fileStamp is compared to find out whether a file has changed.
-type fileStamp struct{ info os.FileInfo }
-
-func stampOf(path string) fileStamp {
-	info, _ := os.Stat(path)
-	return fileStamp{info}
-}
-
 // catalogStamp returns the stamps of the files that decide what a catalog has.
-func (p *Parley) catalogStamp() [2]fileStamp {
-	return [2]fileStamp{stampOf(p.Store().LockPath()), stampOf(p.Overlays().Dir)}
-}
-
-func (s fileStamp) same(o fileStamp) bool {
-	if s.info == nil || o.info == nil {
-		return s.info == o.info
-	}
-	return os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() && s.info.ModTime().Equal(o.info.ModTime())
+func (p *Parley) catalogStamp() [2]protect.Stamp {
+	return [2]protect.Stamp{protect.StampOf(p.Store().LockPath()), protect.StampOf(p.Overlays().Dir)}
 }
 
 // Dirs returns the folders of the host.
@@ -126,14 +111,19 @@ func shippedDigest(name string) (string, error) {
 	return "", err
 }
 
-// Engine returns the engine of wasm plugins. It starts nothing until a plugin is called.
-func (p *Parley) Engine() *wasm.Engine {
+// partOf returns a part that cannot fail, and makes it if it is needed for the first time.
+func partOf[T any](p *Parley, part **T, make func() *T) *T {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
-	if p.parts.engine == nil {
-		p.parts.engine = wasm.New(p.engineConfig())
+	if *part == nil {
+		*part = make()
 	}
-	return p.parts.engine
+	return *part
+}
+
+// Engine returns the engine of wasm plugins. It starts nothing until a plugin is called.
+func (p *Parley) Engine() *wasm.Engine {
+	return partOf(p, &p.parts.engine, func() *wasm.Engine { return wasm.New(p.engineConfig()) })
 }
 
 func (p *Parley) engineConfig() wasm.Config {
@@ -144,16 +134,11 @@ func (p *Parley) engineConfig() wasm.Config {
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: wire.Self, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.admission.Annotate,
-		ScriptEngine: p.scriptEngine, ModuleLimits: p.moduleLimits,
+		ScriptEngine: p.scriptEngine,
+		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
+			return byPolicy(p, func(rules *policy.Policy) (host.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
+		},
 	}
-}
-
-func (p *Parley) moduleLimits(plugin string) (host.ModuleLimits, error) {
-	rules, err := p.Policy()
-	if err != nil {
-		return host.ModuleLimits{}, err
-	}
-	return rules.ModuleLimits(plugin)
 }
 
 // scriptEngine returns the plugin that runs plugins of kind script: an installed or a shipped one. A loaded file is not
@@ -190,24 +175,16 @@ func (p *Parley) scriptEngineOf(engine *wasm.Engine, name string) (*wasm.Provide
 
 // Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.
 func (p *Parley) Chrome() *cdp.Provider {
-	p.parts.mu.Lock()
-	defer p.parts.mu.Unlock()
-	if p.parts.chrome == nil {
-		p.parts.chrome = cdp.New(cdp.Config{
+	return partOf(p, &p.parts.chrome, func() *cdp.Provider {
+		chrome := cdp.New(cdp.Config{
 			RunDir: p.dirs.Run, CacheDir: p.dirs.Cache, StateDir: filepath.Join(p.dirs.State, "browser"),
 			Env: p.cfg.Env, Chrome: p.cfg.Chrome, Idle: p.cfg.BrowserIdle,
 			Version: Version, Debug: p.cfg.Debug,
-			AttachHosts: func() ([]string, error) {
-				rules, err := p.Policy()
-				if err != nil {
-					return nil, err
-				}
-				return rules.AttachHosts()
-			},
+			AttachHosts: func() ([]string, error) { return byPolicy(p, (*policy.Policy).AttachHosts) },
 		})
-		p.parts.pages = page.New(p.parts.chrome)
-	}
-	return p.parts.chrome
+		p.parts.pages = page.New(chrome)
+		return chrome
+	})
 }
 
 // Policy returns the operator's policy. It reads its files again when they have changed. The error is config_error for
@@ -246,6 +223,15 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	return p.parts.rules, nil
 }
 
+// byPolicy returns what the operator's policy says.
+func byPolicy[T any](p *Parley, say func(*policy.Policy) (T, error)) (said T, err error) {
+	rules, err := p.Policy()
+	if err != nil {
+		return said, err
+	}
+	return say(rules)
+}
+
 // ProtectedFiles returns the files of the host, without those that the policy names.
 func (p *Parley) ProtectedFiles() *protect.Files {
 	own := &protect.Files{Folders: p.dirs.own(), Programs: p.programs(), Named: filepath.Join(p.dirs.State, "named")}
@@ -268,17 +254,9 @@ func (p *Parley) programs() (paths []string) {
 
 // AuditLog returns the audit log.
 func (p *Parley) AuditLog() *audit.Log {
-	p.parts.mu.Lock()
-	defer p.parts.mu.Unlock()
-	if p.parts.log == nil {
-		p.parts.log = audit.Open(filepath.Join(p.dirs.State, "audit"), audit.Config{
-			Mode: func() (string, error) {
-				rules, err := p.Policy()
-				if err != nil {
-					return "", err
-				}
-				return rules.Audit()
-			},
+	return partOf(p, &p.parts.log, func() *audit.Log {
+		return audit.Open(filepath.Join(p.dirs.State, "audit"), audit.Config{
+			Mode: func() (string, error) { return byPolicy(p, (*policy.Policy).Audit) },
 			Warn: func(err error) { p.cfg.Notice(err.Error()) },
 			Redact: func(text string) string {
 				rules, err := p.Policy()
@@ -288,18 +266,14 @@ func (p *Parley) AuditLog() *audit.Log {
 				return (&redact.Redactor{Source: rules}).RedactHeld(text)
 			},
 		})
-	}
-	return p.parts.log
+	})
 }
 
 // Sessions returns what agents have been shown, by session.
 func (p *Parley) Sessions() *session.Store {
-	p.parts.mu.Lock()
-	defer p.parts.mu.Unlock()
-	if p.parts.sessions == nil {
-		p.parts.sessions = &session.Store{Dir: filepath.Join(p.dirs.State, "sessions")}
-	}
-	return p.parts.sessions
+	return partOf(p, &p.parts.sessions, func() *session.Store {
+		return &session.Store{Dir: filepath.Join(p.dirs.State, "sessions")}
+	})
 }
 
 // TraceDir returns the folder of the traces.
@@ -322,7 +296,7 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 	stamp := p.catalogStamp()
 	p.parts.mu.Lock()
 	made := p.parts.catalog
-	if made != nil && p.parts.stamp[0].same(stamp[0]) && p.parts.stamp[1].same(stamp[1]) {
+	if made != nil && p.parts.stamp[0].Same(stamp[0]) && p.parts.stamp[1].Same(stamp[1]) {
 		p.parts.mu.Unlock()
 		return made, false, nil
 	}

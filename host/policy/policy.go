@@ -3,9 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -90,7 +88,7 @@ type Policy struct {
 
 	mu     sync.Mutex
 	state  *state
-	stamps [2]fileStamp
+	stamps [2]protect.Stamp
 }
 
 var _ host.Policy = (*Policy)(nil)
@@ -248,8 +246,9 @@ func (p *Policy) current() (*state, error) {
 	if p.dir == "" {
 		return p.state, nil
 	}
-	stamps := [2]fileStamp{stampOf(filepath.Join(p.dir, PolicyFile)), stampOf(filepath.Join(p.dir, GrantsFile))}
-	if p.state != nil && stamps[0].equals(p.stamps[0]) && stamps[1].equals(p.stamps[1]) {
+	stamps := [2]protect.Stamp{protect.StampOf(filepath.Join(p.dir, PolicyFile)),
+		protect.StampOf(filepath.Join(p.dir, GrantsFile))}
+	if p.state != nil && stamps[0].Same(p.stamps[0]) && stamps[1].Same(p.stamps[1]) {
 		return p.state, nil
 	}
 	s, err := readState(p.dir)
@@ -259,29 +258,6 @@ func (p *Policy) current() (*state, error) {
 	}
 	p.state, p.stamps = s, stamps
 	return s, nil
-}
-
-// fileStamp says whether a file may have changed.
-type fileStamp struct {
-	exists bool
-	info   fs.FileInfo // nil if the file cannot be read, or does not exist
-}
-
-func stampOf(path string) fileStamp {
-	// A dangling link exists: it changes the stamp, and reading it fails.
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return fileStamp{}
-	}
-	info, _ := os.Stat(path)
-	return fileStamp{true, info}
-}
-
-func (a fileStamp) equals(b fileStamp) bool {
-	if a.info == nil || b.info == nil {
-		return a == b
-	}
-	return os.SameFile(a.info, b.info) && a.info.ModTime().Equal(b.info.ModTime()) && a.info.Size() == b.info.Size() &&
-		a.info.Mode() == b.info.Mode()
 }
 
 // state is the content of both files; nil for one that does not exist.

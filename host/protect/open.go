@@ -159,5 +159,30 @@ func ModTime(path string) time.Time {
 	return info.ModTime()
 }
 
+// Stamp says whether what is at a path may have changed.
+type Stamp struct {
+	exists bool
+	info   fs.FileInfo // nil if it cannot be read, or does not exist
+}
+
+// StampOf returns the stamp of what is at a path now.
+func StampOf(path string) Stamp {
+	// A dangling link exists: it changes the stamp, and reading it fails.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return Stamp{}
+	}
+	info, _ := os.Stat(path)
+	return Stamp{true, info}
+}
+
+// Same reports whether nothing has changed between two stamps of a path.
+func (s Stamp) Same(o Stamp) bool {
+	if s.info == nil || o.info == nil {
+		return s == o
+	}
+	return os.SameFile(s.info, o.info) && s.info.ModTime().Equal(o.info.ModTime()) && s.info.Size() == o.info.Size() &&
+		s.info.Mode() == o.info.Mode()
+}
+
 // MaxConfig is the size limit of a configuration file, in bytes.
 const MaxConfig = 1 << 20
