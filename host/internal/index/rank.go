@@ -225,38 +225,19 @@ func (s *search) wordValue(p *part, w int, c cell) float64 {
 	return min(p.idf[w], *maxIDF)
 }
 
-// topCandidates returns the first n of list, sorted by order. It uses a heap with the worst on top.
+// topCandidates returns the first n of list, sorted by order.
 func topCandidates(list []candidate, n int, order func(a, b candidate) int) []candidate {
-	if len(list) > 4*n {
-		heap := list[:n]
-		down := func(i int) {
-			for {
-				worst := i
-				for _, k := range [2]int{2*i + 1, 2*i + 2} {
-					if k < n && order(heap[k], heap[worst]) > 0 {
-						worst = k
-					}
-				}
-				if worst == i {
-					return
-				}
-				heap[i], heap[worst] = heap[worst], heap[i]
-				i = worst
-			}
+	n = min(n, len(list))
+	top := list[:n]
+	slices.SortFunc(top, order)
+	for _, c := range list[n:] {
+		if order(c, top[n-1]) < 0 {
+			at, _ := slices.BinarySearchFunc(top, c, order)
+			copy(top[at+1:], top[at:])
+			top[at] = c
 		}
-		for i := n/2 - 1; i >= 0; i-- {
-			down(i)
-		}
-		for _, c := range list[n:] {
-			if order(c, heap[0]) < 0 {
-				heap[0] = c
-				down(0)
-			}
-		}
-		list = heap
 	}
-	slices.SortFunc(list, order)
-	return list[:min(n, len(list))]
+	return top
 }
 
 // rescore computes the final score of a candidate and why it was found.
