@@ -13,5 +13,5 @@ func OwnedByUser(fs.FileInfo) bool { return true }
 
 func ownedByRoot(fs.FileInfo) bool { return true }
 
-// identify returns no identity: these systems do not give one.
-func identify(fs.FileInfo) (FileID, uint64) { return FileID{}, 1 }
+// IDOf returns no identity: these systems do not give one.
+func IDOf(fs.FileInfo) (FileID, uint64) { return FileID{}, 1 }

@@ -21,8 +21,8 @@ func ownedBy(info fs.FileInfo, uid int) bool {
 	return ok && int(st.Uid) == uid
 }
 
-// identify returns the identity of a file and how many names it has.
-func identify(info fs.FileInfo) (id FileID, links uint64) {
+// IDOf returns the identity of a file and how many names it has.
+func IDOf(info fs.FileInfo) (id FileID, links uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return FileID{}, 1

@@ -70,7 +70,7 @@ func Identify(path string) FileID {
 	if err != nil {
 		return FileID{}
 	}
-	id, _ := identify(info)
+	id, _ := IDOf(info)
 	return id
 }
 
@@ -296,7 +296,7 @@ func (o *Files) fileIDs() []FileID {
 				return nil
 			}
 			if info, err := e.Info(); err == nil {
-				if id, links := identify(info); links > 1 {
+				if id, links := IDOf(info); links > 1 {
 					ids = append(ids, id)
 				}
 			}
@@ -350,7 +350,7 @@ func (g *Guard) Denies(info fs.FileInfo) bool {
 	if g == nil {
 		return false
 	}
-	id, links := identify(info)
+	id, links := IDOf(info)
 	if id == (FileID{}) {
 		return false
 	}
@@ -388,7 +388,7 @@ func Register(path string, info fs.FileInfo) {
 	if err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	id, _ := identify(info)
+	id, _ := IDOf(info)
 	register.Lock()
 	defer register.Unlock()
 	register.files[path] = openedFile{id, info.ModTime().UnixNano()}

@@ -244,12 +244,14 @@ func (f *RootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 // CheckOpened returns what was opened, or why a guest may not have it: the name may refer to another file than before.
 func (f *RootFS) CheckOpened(file *os.File, name string, folder bool) (fs.FileInfo, experimentalsys.Errno) {
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, errnoOf(err)
+	}
+	id, _ := protect.IDOf(info)
+	switch {
 	case !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
-	case f.Files.Request.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && protect.PseudoFile(file):
+	case f.Files.Request.Guard.Denies(info) || f.device != 0 && id.Dev != f.device && protect.PseudoFile(file):
 		return nil, f.denyOwn(name)
 	case folder && !info.IsDir():
 		return nil, experimentalsys.ENOTDIR

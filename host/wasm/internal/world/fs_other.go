@@ -3,7 +3,6 @@
 package world
 
 import (
-	"io/fs"
 	"os"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
@@ -17,8 +16,6 @@ const OpenNonblock = 0
 func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
 
 func parentsOf(*os.File) []protect.FileID { return nil }
-
-func deviceOf(fs.FileInfo) uint64 { return 0 }
 
 func inodeOf(*os.File, string) uint64 { return 0 }
 

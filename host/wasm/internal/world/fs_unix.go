@@ -3,7 +3,6 @@
 package world
 
 import (
-	"io/fs"
 	"os"
 	"path"
 	"syscall"
@@ -73,14 +72,6 @@ func parentsOf(dir *os.File) []protect.FileID {
 		return nil
 	})
 	return ids
-}
-
-// deviceOf returns the device of a file.
-func deviceOf(info fs.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Dev)
-	}
-	return 0
 }
 
 // openDir opens a folder. With O_DIRECTORY, a pipe that has replaced it is an error instead of blocking.
