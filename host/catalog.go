@@ -349,7 +349,7 @@ func closestTo(near []NearName) []NearName {
 // Resembles returns the distance of what was typed from the nearest spelling of a local name: the bare name, with its
 // group, or with its plugin. It reports whether it is small enough for a typo.
 func Resembles(plugin, name, typed string) (distance int, ok bool) {
-	for _, form := range [3]string{name[strings.LastIndexByte(name, '.')+1:], name, plugin + "." + name} {
+	for _, form := range [3]string{LocalName(name), name, plugin + "." + name} {
 		if d, near := spelling.Resembles(typed, form); near && (!ok || d < distance) {
 			distance, ok = d, true
 		}

@@ -10,12 +10,6 @@ type Recorder interface {
 	Record(Event)
 }
 
-// Transports of [Origin].
-const (
-	TransportStdio = "stdio"
-	TransportHTTP  = "http"
-)
-
 // Origin says how a request came to the host. The zero value means the command line.
 type Origin struct {
 	Transport string `json:"transport,omitempty"` // "stdio" or "http"

@@ -353,7 +353,7 @@ func (n *Names) findRules(m *meaning) {
 	if p, ok := n.catalog.Provider(within); ok && len(m.all) == 0 && p.Info().Kind != manifest.KindBuiltin {
 		m.all = aliased(p, spelling.Fold(local))
 	}
-	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
+	if last := host.LocalName(local); within == "" {
 		local = m.name // "browser_resume" is not Debugger.resume
 	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
 		local = last
@@ -447,11 +447,7 @@ func (n *Names) formsOf(p host.Provider) (all []spelled) {
 	plugin := spelling.Fold(p.Info().Name)
 	names, _ := p.Names()
 	for _, name := range names {
-		own := spelling.Fold(name)
-		last := own
-		if i := strings.LastIndexByte(name, '.'); i >= 0 {
-			last = spelling.Fold(name[i+1:])
-		}
+		own, last := spelling.Fold(name), spelling.Fold(host.LocalName(name))
 		all = append(all, spelled{name, [4]string{plugin + own, own, singular(own), last}})
 	}
 	n.forms.Store(p, all)

@@ -264,7 +264,7 @@ func (m *modeServer) run(
 	if _, isTool := m.names.Find(c.Name); !isTool && r.Params.Name == callTool {
 		return m.taughtResult(r, answer), nil
 	}
-	return m.out.errorResult(answer), nil
+	return m.out.failure(answer).result(), nil
 }
 
 // begin admits and starts a call.

@@ -463,10 +463,7 @@ func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
 		Error *host.ErrorObject `json:"error"`
 		Next  []nextCall        `json:"next"`
 	}{false, e.Object(), []nextCall{}})
-	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "%s\n", raw)
+	frame.WriteBody(w, status, append(raw, '\n'))
 }
 
 // deadlineWriter gives a client clientTimeout to read each piece of a response, and counts the bytes that it has yet to

@@ -318,7 +318,7 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	switch {
 	case p.Origin.Token != "":
 		p.Name, p.Bound = "mcp-http:"+p.Origin.Token, true
-	case p.Origin.Transport == host.TransportHTTP:
+	case p.Origin.Transport == transportHTTP:
 		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	default:
 		stateless := frame.IsStateless(r)
@@ -360,12 +360,18 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, liste
 	return folders, true
 }
 
+// How requests come, as [host.Origin] has it.
+const (
+	transportStdio = "stdio"
+	transportHTTP  = "http"
+)
+
 // originOf returns how a request came.
 func originOf(extra *sdk.RequestExtra) host.Origin {
 	if extra == nil || extra.Header == nil {
-		return host.Origin{Transport: host.TransportStdio}
+		return host.Origin{Transport: transportStdio}
 	}
-	o := host.Origin{Transport: host.TransportHTTP, Peer: extra.Header.Get(peerHeader)}
+	o := host.Origin{Transport: transportHTTP, Peer: extra.Header.Get(peerHeader)}
 	if extra.TokenInfo != nil {
 		o.Token, _ = extra.TokenInfo.Extra[boundName].(string)
 	}

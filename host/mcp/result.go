@@ -67,9 +67,7 @@ func (m *modeServer) taughtResult(r *sdk.CallToolRequest, a *host.Answer) *sdk.C
 	return f.result()
 }
 
-// errorResult makes the result of a failure.
-func (w *renderer) errorResult(a *host.Answer) *sdk.CallToolResult { return w.failure(a).result() }
-
+// result makes the result of a failure.
 func (f failure) result() *sdk.CallToolResult {
 	result := jsonResult(f)
 	result.IsError = true

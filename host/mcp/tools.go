@@ -137,7 +137,7 @@ func (m *modeServer) addMetaTools() {
 		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			result, warnings, err := m.runMeta(ctx, tool, r)
 			if _, isWire := errors.AsType[*jsonrpc.Error](err); err != nil && !isWire {
-				result, err = m.out.errorResult(&host.Answer{Err: host.AsError(err)}), nil
+				result, err = m.out.failure(&host.Answer{Err: host.AsError(err)}).result(), nil
 			}
 			return withWarnings(result, warnings), err
 		})

@@ -110,7 +110,7 @@ func serveBatch(w http.ResponseWriter, r *http.Request, entries []entry, next ht
 		})
 	}
 	if len(invalid) == len(entries) {
-		writeBody(w, http.StatusBadRequest, join(invalid))
+		WriteBody(w, http.StatusBadRequest, join(invalid))
 		return
 	}
 	for _, response := range invalid {
@@ -191,10 +191,11 @@ func (e *entry) setBody(r *http.Request) *jsonrpc.Error {
 
 // WriteError responds with a JSON-RPC error.
 func WriteError(w http.ResponseWriter, status int, id json.RawMessage, err *jsonrpc.Error) {
-	writeBody(w, status, errorResponse(id, err))
+	WriteBody(w, status, errorResponse(id, err))
 }
 
-func writeBody(w http.ResponseWriter, status int, body []byte) {
+// WriteBody responds with JSON.
+func WriteBody(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
