@@ -103,8 +103,10 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 				"wildcard; name each tool", quote(g.String()))
 		}
 		g = g.Absolute(dir)
-		if err := p.env.checkReach(g); err != nil {
-			return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err)
+		if g.Kind == FS {
+			if err := p.env.Own.Check(g.Source, g.Mode == "rw"); err != nil {
+				return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err)
+			}
 		}
 		list = edit.add(list, g)
 	}

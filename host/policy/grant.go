@@ -152,14 +152,6 @@ func (g Grant) Absolute(dir string) Grant {
 	return g
 }
 
-// checkReach returns an error if the grant is for a folder that is out of reach.
-func (e Env) checkReach(g Grant) error {
-	if g.Kind != FS {
-		return nil
-	}
-	return e.Own.Check(g.Source, g.Mode == "rw")
-}
-
 // CheckReach returns a config_error with the position of each grant, and of each list of files for a caller, that has
 // no effect because a folder is out of reach: calls that need it are denied. The warnings are about files in a folder
 // that the rule does not reach.

@@ -278,7 +278,7 @@ func TestReplacedFiles(t *testing.T) {
 		r := &host.Request{Guard: guard}
 		denied := denialsOf(r)
 		f := mounted(t, inside, "rw", r)
-		file, err := f.Root.OpenFile(tt.name, os.O_RDONLY|world.OpenNonblock, 0)
+		file, err := f.Root.OpenFile(tt.name, os.O_RDONLY|protect.Nonblock, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

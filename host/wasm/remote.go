@@ -183,10 +183,8 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 		}
 		return nil, e
 	}
-	for _, block := range o.Content {
-		if err := block.Check(); err != nil {
-			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.ToolName(), err)
-		}
+	if err := a.CheckContent(o.Content); err != nil {
+		return nil, err
 	}
 	return &host.Result{Data: guest.JSONOr(o.Data, "null"), Content: o.Content,
 		Warnings: world.CleanWarnings(o.Warnings)}, nil

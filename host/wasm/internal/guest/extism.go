@@ -356,7 +356,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 			world.Line(err.Error(), 200))
 	}
 	if len(r.Content) > maxContent {
-		return nil, c.checkContent(make([]host.Content, len(r.Content)))
+		return nil, c.CheckContent(make([]host.Content, len(r.Content)))
 	}
 	var texts []string
 	var content []host.Content
@@ -376,7 +376,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 	if r.IsError {
 		return nil, c.toolError(1, text, nil)
 	}
-	if err := c.checkContent(content); err != nil {
+	if err := c.CheckContent(content); err != nil {
 		return nil, err
 	}
 	return &host.Result{Data: JSONOr(r.Structured, string(Marshal(text))), Content: content}, nil

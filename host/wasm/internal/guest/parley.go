@@ -238,7 +238,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":true together with \"exit\" or \"invalid\"",
 			c.ToolName())
 	case *r.OK:
-		if err := c.checkContent(r.Content); err != nil {
+		if err := c.CheckContent(r.Content); err != nil {
 			return nil, err
 		}
 		return &host.Result{
@@ -255,15 +255,15 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 // maxContent bounds the blocks of one result.
 const maxContent = 64
 
-// checkContent refuses content that no client could show.
-func (c *Call) checkContent(content []host.Content) error {
+// CheckContent refuses content that no client could show.
+func (j *Job) CheckContent(content []host.Content) error {
 	if len(content) > maxContent {
 		return host.Errorf(host.LimitExceeded, "%s returned %d blocks of content, the limit is %d",
-			c.ToolName(), len(content), maxContent)
+			j.ToolName(), len(content), maxContent)
 	}
 	for i, block := range content {
 		if err := block.Check(); err != nil {
-			return host.Errorf(host.InvalidResult, "%s returned invalid content /content/%d: %s", c.ToolName(), i, err)
+			return host.Errorf(host.InvalidResult, "%s returned invalid content /content/%d: %s", j.ToolName(), i, err)
 		}
 	}
 	return nil

@@ -80,9 +80,6 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// s33 reads a signed LEB128 number of at most 33 bits, as block types are.
-func (r *reader) s33() int64 { return r.signed(33) }
-
 // signed reads a signed LEB128 number of the given width.
 func (r *reader) signed(bits int) int64 {
 	at := r.pos

@@ -254,7 +254,7 @@ func (w *rewriter) end(last, at int, top *frame) {
 func (w *rewriter) readBlockType() int {
 	d := w.d
 	at := d.pos
-	t := d.s33()
+	t := d.signed(33)
 	switch {
 	case t == -64 && d.data[at] == 0x40:
 	case t < 0:

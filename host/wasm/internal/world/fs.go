@@ -211,7 +211,8 @@ func (f *RootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	if truncate && !write {
 		toOpen |= experimentalsys.O_RDWR
 	}
-	file, err := f.Root.OpenFile(name, osFlags(toOpen)|OpenNonblock, perm.Perm())
+	// A pipe that has replaced the file meanwhile is not waited for.
+	file, err := f.Root.OpenFile(name, osFlags(toOpen)|protect.Nonblock, perm.Perm())
 	if err != nil {
 		return nil, errnoOf(err)
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 )
 
-// OpenNonblock has no meaning here.
-const OpenNonblock = 0
-
 func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
 
 func parentsOf(*os.File) []protect.FileID { return nil }

@@ -12,9 +12,6 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 )
 
-// OpenNonblock keeps open from blocking on a pipe that has replaced a file meanwhile.
-const OpenNonblock = syscall.O_NONBLOCK
-
 // withFD calls op with the descriptor of a file, which must not be closed.
 func withFD(file *os.File, op func(fd int) error) error {
 	conn, err := file.SyscallConn()
