@@ -21,27 +21,27 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                        806,   // what the audit has no secrets by
+	".":                        781,   // what the audit has no secrets by
 	"manifest":                 10326, // names of built-in plugins; lists for objects; bounds in tier 3; joined names
 	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
 	"host/redact":              586,   // every text of an event
 	"host/session":             466,   // names of sessions and media types of results, from host
-	"host":                     1925,  // inner errors; what a call acted on; roots; how many violations there are
-	"host/policy":              3102,  // settings and what else secrets are for
+	"host":                     1921,  // inner errors; what a call acted on; roots; how many violations there are
+	"host/policy":              3079,  // settings and what else secrets are for
 	"host/egress":              817,
-	"host/protect":             787,   // files in a folder that are out of reach; times of files, from host
-	"host/internal/index":      3332,  // the file of merged segments, which host had
+	"host/protect":             804,   // files in a folder that are out of reach; what identifies a file, from four rooms
+	"host/internal/index":      3313,  // the file of merged segments, which host had
 	"host/record":              1830,  // secrets in notes
-	"host/mcp":                 4466,  // the package below; the prepared list; options; roots; ids by value; what was sent
-	"host/wasm":                10179, // compilations ahead of calls; kinds of imports; four packages more
+	"host/mcp":                 4463,  // the package below; the prepared list; options; roots; ids by value; what was sent
+	"host/wasm":                10167, // compilations ahead of calls; kinds of imports; four packages more
 	"host/learn":               4093,  // texts that say nothing
 	"host/docs":                923,
 	"host/signature":           350,
 	"host/oci":                 1013,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1768, // templates of what has no value; names of peers
+	"host/advice":              1757, // templates of what has no value; names of peers
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
@@ -68,7 +68,7 @@ var maxLines = map[string]int{
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
 // with a reason.
-const maxHostDoc = 1554 // inner errors
+const maxHostDoc = 1548 // inner errors
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
 // Take an entry out when it is no longer needed, and never add one.
