@@ -115,9 +115,9 @@ func TestOthersInTheWay(t *testing.T) {
 	}
 }
 
-// TestOtherPrograms goes to addresses that belong to other programs, in each way that a page has. None is opened, an act
-// that leads to one says so in its answer or the next one, and the page still takes clicks: Chrome would ask a person,
-// and swallow them.
+// TestOtherPrograms goes to addresses that belong to other programs, in each way that a page has. None is opened, an
+// act that leads to one says so in its answer or the next one, and the page still takes clicks: Chrome would ask a
+// person, and swallow them.
 func TestOtherPrograms(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

@@ -48,11 +48,11 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9533, // names of downloads; rules of origins; a panic ends its call; launches again
-	"cdp/internal/keeper/page": 7031, // lists, drags, maps, PDFs; what keeps a document; late downloads, windows
+	"cdp/internal/keeper":      9538, // names of downloads; rules of origins; a panic ends its call; launches again
+	"cdp/internal/keeper/page": 7036, // lists, drags, maps, PDFs; what keeps a document; windows; acts that leave
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13200, // values given twice; names in what is offered; everyday words
+	"cmd":                      13272, // values given twice; names in what is offered; everyday words
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

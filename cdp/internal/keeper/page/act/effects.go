@@ -113,18 +113,17 @@ func lastSeq(v *page.Visit) int64 {
 // finish waits until what an act caused is over, and returns it. Start is what began it, fault the error of its input.
 func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *api.Error) {
 	v.Ledger().Begin(strings.TrimSpace(start.verb+" "+start.on()), start.in, start.seq)
-	e := &Effects{Note: start.Resolved, On: start.on()}
-	caused := &page.Caused{}
+	e, caused := &Effects{Note: start.Resolved, On: start.on()}, &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	began := time.Now()
 	until, in := began.Add(min(settleTime, v.Patience())), start.in
 	defer stayUntil(v, until)()
 	afterEffect, unchanged := pace(v)
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
-	err := fault
-	if page.Interrupted(err) { // by what the input led to
-		err = nil
+	if page.Interrupted(fault) { // by what the input led to
+		fault = nil
 	}
+	err := fault
 	if err == nil && unchanged > 0 {
 		defer hasten(v, in, start.seq)()
 	}

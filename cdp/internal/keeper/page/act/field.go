@@ -95,7 +95,8 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if last.Document == start.Document {
 		r.addNote(note)
 	}
-	if last.Value == nil || start.Gone || last.Document != start.Document || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
+	if last.Value == nil || start.Gone || last.Document != start.Document ||
+		p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
