@@ -309,3 +309,23 @@ func TestOpenAfterCrash(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenErrorStatus opens what a server answers with an error and nothing to show, in the page of the session and in
+// a new one. The error has the status, not only Chrome's reason.
+func TestOpenErrorStatus(t *testing.T) {
+	c := startChrome(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
+		w.WriteHeader(status)
+	}))
+	defer s.Close()
+	for status, want := range map[int]string{404: "failed: ", 401: "login_required: ", 503: "failed: "} {
+		for _, fresh := range []bool{false, true} {
+			_, err := run(t, c, Open, OpenParams{URL: fmt.Sprintf("%s/%d", s.URL, status), New: fresh})
+			if got := exit(err); !strings.HasPrefix(got, want) || !strings.Contains(got, fmt.Sprintf("HTTP %d", status)) {
+				t.Errorf("%d, new %v: %s", status, fresh, got)
+			}
+		}
+	}
+}

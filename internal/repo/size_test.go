@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9538, // names of downloads; rules of origins; a panic ends its call; launches again
-	"cdp/internal/keeper/page": 7036, // lists, drags, maps, PDFs; what keeps a document; windows; acts that leave
+	"cdp/internal/keeper":      9543, // names of downloads; rules of origins; a panic ends its call; launches; statuses
+	"cdp/internal/keeper/page": 7038, // lists, drags, maps, PDFs; what keeps a document; windows; acts that leave
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13272, // values given twice; names in what is offered; everyday words

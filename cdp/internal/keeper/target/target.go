@@ -251,6 +251,10 @@ func (tr *Tracker) DocumentStatus(t *Target) int {
 	return 0
 }
 
+// ResponseStatus returns the HTTP status of the newest response to a navigation of a page, which may show no document
+// for it; 0 if it is unknown. The mux is locked.
+func (t *Target) ResponseStatus() int { return t.document.status }
+
 // PageInfo queries the browser, not the page, so it works however busy the page is.
 func (tr *Tracker) PageInfo(ctx context.Context, t *Target) (api.Page, *api.Error) {
 	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.ID)}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -268,9 +269,12 @@ func (e *Verbs) showable(t *target.Target, onDialog string) (bool, *api.Error) {
 // CannotOpen returns the error of a page whose navigation to a URL has failed for a reason of the browser.
 func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target, url, reason string) *api.Error {
 	e.Mux.Lock()
-	owner, asked := t.Owner, t.Asked
+	owner, asked, status := t.Owner, t.Asked, t.ResponseStatus()
 	e.Mux.Unlock()
 	reason = e.Owners.Reason(owner, asked, reason)
+	if reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE" && status > 0 { // and an empty body
+		reason = fmt.Sprintf("HTTP %d (%s)", status, reason)
+	}
 	err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(url, 200), reason)
 	err.Target, err.Remedy = t.ID, e.Owners.Remedy(ctx, by, asked, reason)
 	return err
