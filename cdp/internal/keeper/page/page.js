@@ -1436,7 +1436,9 @@ const hasDocument = (el) => el.contentWindow && !/^(about:blank|javascript:.*)?$
 
 function find(locator, {limit = 5, acting = false} = {}) {
 	rank = 0;
-	const found = acting && checkShown(locator) || locate(locator), frames = kinds().frames.filter(hasDocument).length;
+	const found = acting && checkShown(locator) || locate(locator);
+	const more = window !== window.top && readyState(document) === "loading"; // than the frames that it has so far
+	const frames = kinds().frames.filter(hasDocument).length + Number(more);
 	if (found.failure) return {...found, frames};
 	const unseen = innerWidth * innerHeight === 0 || !found.elements.some(rendered);
 	return {frames, rank: unseen ? rank + 10 : rank, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
