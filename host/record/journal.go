@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Config describes the files of a journal, which all lie in one folder.
@@ -230,11 +231,7 @@ func (j *Journal) files() ([]File, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	files := j.List(names)
+	files := j.List(lists.Map(entries, fs.DirEntry.Name))
 	for i := range files {
 		files[i].Path = filepath.Join(j.Dir, files[i].Path)
 	}

@@ -43,12 +43,8 @@ func (j *Journal) lock() (release func(), err error) {
 	deadline := time.Now().Add(j.Timeout)
 	select {
 	case j.writing <- struct{}{}:
-	default: // only now, because a timer costs more than the lock
-		select {
-		case j.writing <- struct{}{}:
-		case <-time.After(j.Timeout):
-			return nil, busy()
-		}
+	case <-time.After(j.Timeout):
+		return nil, busy()
 	}
 	for {
 		ok, err := j.fileLock.tryLock()

@@ -135,7 +135,7 @@ var layers = map[string][]string{
 		"manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
-		"host", "host/protect", "internal/durable", "internal/lazy", "manifest", "manifest/jsontext",
+		"host", "host/protect", "internal/durable", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext",
 		"manifest/schema",
 	},
 	"host/oci": {"host", "host/protect", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema"},

@@ -6,12 +6,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Values of Config.Mode.
@@ -50,7 +50,7 @@ type Config struct {
 type Log struct {
 	cfg     Config
 	journal *record.Journal
-	last    link // at the end of the journal; guarded by its lock
+	last    Head // at the end of the journal; guarded by its lock
 }
 
 var _ host.Auditor = (*Log)(nil)
@@ -136,10 +136,7 @@ func (l *Log) Note(op, subject string, details ...string) error {
 		return nil
 	}
 	if l.cfg.Redact != nil {
-		subject, details = l.cfg.Redact(subject), slices.Clone(details)
-		for i, text := range details {
-			details[i] = l.cfg.Redact(text)
-		}
+		subject, details = l.cfg.Redact(subject), lists.Map(details, l.cfg.Redact)
 	}
 	return l.append(operatorRecord(op, subject, details), mode == Required)
 }

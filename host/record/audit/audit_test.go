@@ -391,7 +391,7 @@ func TestLockFollowsReplacedFile(t *testing.T) {
 // A record that a killed host left half-written is cut off, which the next record reports; other invalid lines remain.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
-		data, _, err := chain(link{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
+		data, _, err := chain(Head{Seq: seq - 1, Hash: prev}, Record{Time: noon, Op: "grant"})
 		if err != nil {
 			t.Fatal(err)
 		}

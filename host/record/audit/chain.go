@@ -47,13 +47,6 @@ func sequenceOf(name string) int {
 	return n
 }
 
-// link is what the next record is chained to.
-type link struct {
-	hash string // of the last line; genesis if there is none
-	seq  uint64 // of the last record; 0 if there is none
-	time time.Time
-}
-
 // lines returns a record as the line at an end of the log, and before it the records about the log itself.
 func (l *Log) lines(end record.End, r Record) (data []byte, err error) {
 	last := l.last
@@ -74,7 +67,7 @@ func (l *Log) lines(end record.End, r Record) (data []byte, err error) {
 			if err != nil {
 				return nil, err
 			}
-			begin.Dropped = &Dropped{Files: end.Drop, Last: end.Before[end.Drop-1].ID, Seq: gone.seq, Hash: gone.hash}
+			begin.Dropped = &Dropped{Files: end.Drop, Last: end.Before[end.Drop-1].ID, Seq: gone.Seq, Hash: gone.Hash}
 		}
 		records = append(records, begin)
 	}
@@ -86,19 +79,19 @@ func (l *Log) lines(end record.End, r Record) (data []byte, err error) {
 }
 
 // chain encodes records as the lines after a link, and returns the link of the last one.
-func chain(last link, records ...Record) ([]byte, link, error) {
+func chain(last Head, records ...Record) ([]byte, Head, error) {
 	var data []byte
 	for _, r := range records {
-		if last.seq >= maxSeq { // only a forged record has such a number, and the next ones must be readable
-			last.seq = 0
+		if last.Seq >= maxSeq { // only a forged record has such a number, and the next ones must be readable
+			last.Seq = 0
 		}
-		r.V, r.Seq, r.Prev, r.Time = version, last.seq+1, last.hash, r.Time.UTC()
+		r.V, r.Seq, r.Prev, r.Time = version, last.Seq+1, last.Hash, r.Time.UTC()
 		line, err := encode(r)
 		if err != nil {
 			return nil, last, err
 		}
 		data = append(data, line...)
-		last = link{hashLine(line), r.Seq, r.Time}
+		last = Head{hashLine(line), r.Seq, r.Time}
 	}
 	return data, last, nil
 }
@@ -109,22 +102,22 @@ const maxInvalid = 100
 // lastIn finds the link at the end of the first size bytes of a file without reading the rest. The next record is
 // chained also to invalid lines, so that none of them can vanish; only a line without a line break is left out, which
 // has torn bytes.
-func (l *Log) lastIn(f io.ReaderAt, size int64) (last link, torn int64, err error) {
+func (l *Log) lastIn(f io.ReaderAt, size int64) (last Head, torn int64, err error) {
 	whole, err := record.WholeLines(f, size)
 	if err != nil {
 		return last, 0, err
 	}
-	last.hash, torn = genesis, size-whole
+	last.Hash, torn = genesis, size-whole
 	tries := 0
 	for line, err := range l.journal.Backward(f, whole) {
 		if err != nil || tries == maxInvalid {
 			return last, torn, err
 		}
 		if tries == 0 {
-			last.hash = hashOf(line.Sum)
+			last.Hash = hashOf(line.Sum)
 		}
 		if r, _, err := decode(line); err == nil {
-			last.seq, last.time = r.Seq, r.Time
+			last.Seq, last.Time = r.Seq, r.Time
 			break
 		}
 		tries++
@@ -132,10 +125,10 @@ func (l *Log) lastIn(f io.ReaderAt, size int64) (last link, torn int64, err erro
 	return last, torn, nil
 }
 
-func (l *Log) lastOf(closed record.File) (link, error) {
+func (l *Log) lastOf(closed record.File) (Head, error) {
 	f, info, err := protect.Open(closed.Path, 0)
 	if err != nil {
-		return link{}, err
+		return Head{}, err
 	}
 	defer f.Close()
 	last, _, err := l.lastIn(f, info.Size())
@@ -178,8 +171,8 @@ func (l *Log) State() (State, error) {
 		}
 		s.Bytes += f.Size
 		s.Torn = torn
-		if last.seq > 0 {
-			s.Head = Head{last.hash, last.seq, last.time}
+		if last.Seq > 0 {
+			s.Head = last
 		}
 	}
 	return s, err

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -107,9 +107,7 @@ func recordOf(e host.Event) Record {
 	}
 	r.Outcome.Code, r.Outcome.ExitCode = record.Name(string(e.Err.Code)), e.Err.ExitCode()
 	for _, d := range e.Err.Denied {
-		if right := clipText(d.Right); !slices.Contains(r.Denied, right) {
-			r.Denied = append(r.Denied, right)
-		}
+		r.Denied = lists.Add(r.Denied, clipText(d.Right))
 	}
 	if e.Err.Tool == nil && (e.Err.Code == host.Timeout || e.Err.Code == host.LimitExceeded) {
 		r.Limit = clipText(string(e.Err.Code) + ": " + e.Err.Message)
@@ -123,13 +121,7 @@ func operatorRecord(op, subject string, details []string) Record {
 
 func clipText(s string) string { return record.Text(s, maxText) }
 
-func clipTexts(list []string) []string {
-	var out []string
-	for _, s := range list {
-		out = append(out, clipText(s))
-	}
-	return out
-}
+func clipTexts(list []string) []string { return lists.Map(list, clipText) }
 
 // encode returns a record as a line. It halves the longest list until the line is short enough.
 func encode(r Record) ([]byte, error) {
@@ -145,12 +137,12 @@ func encode(r Record) ([]byte, error) {
 }
 
 func (r *Record) shorten() bool {
-	lists := []struct {
+	all := []struct {
 		items *[]string
 		more  *int
 	}{{&r.Rights, &r.RightsMore}, {&r.Touched, &r.TouchedMore}, {&r.Denied, &r.DeniedMore}, {&r.Details, &r.DetailsMore}}
-	longest, most := lists[0], 0
-	for _, l := range lists {
+	longest, most := all[0], 0
+	for _, l := range all {
 		if n := len(strings.Join(*l.items, "")); n > most {
 			longest, most = l, n
 		}

@@ -65,7 +65,7 @@ func TestTampering(t *testing.T) {
 		return func(lines []string) []string { return slices.Insert(lines, line, text(lines)) }
 	}
 	forged := func(lines []string, after int, seq uint64) string {
-		data, _, err := chain(link{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
+		data, _, err := chain(Head{Seq: seq - 1, Hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,10 +270,10 @@ func TestForgedChains(t *testing.T) {
 	}
 	dropping := call()
 	dropping.Dropped = rotation(5, a).Dropped
-	at := func(seq uint64, hash string) link { return link{seq: seq, hash: hash} }
+	at := func(seq uint64, hash string) Head { return Head{Seq: seq, Hash: hash} }
 	for _, tt := range []struct {
 		name    string
-		after   link // the end of the previous file, according to the first record
+		after   Head // the end of the previous file, according to the first record
 		records []Record
 		anchor  string
 		kind    string

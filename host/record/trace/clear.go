@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/internal/durable"
 )
 
 // prune returns how many of the oldest files to remove when files[today] begins: those of KeepDays days ago and
@@ -72,9 +73,7 @@ func (c *Cleared) clear(file record.File, f record.Filter) error {
 	case len(kept) == 0:
 		err = os.Remove(file.Path)
 	default:
-		if err = os.WriteFile(file.Path+".new", kept, 0o600); err == nil {
-			err = os.Rename(file.Path+".new", file.Path)
-		}
+		err = durable.Write(file.Path, kept)
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -36,11 +37,11 @@ const (
 func Shapes(params json.RawMessage, members map[string][]string) json.RawMessage {
 	data := bytes.TrimSpace(params)
 	if !json.Valid(data) {
-		return quoted(fmt.Sprintf("invalid(%d)", len(params)))
+		return jsontext.Marshal(fmt.Sprintf("invalid(%d)", len(params)))
 	}
 	s := scanner{jsontext.Scan(data)}
 	if data[0] != '{' {
-		return quoted(manifest.Clip(s.value(0).String(), maxShape))
+		return jsontext.Marshal(manifest.Clip(s.value(0).String(), maxShape))
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -52,9 +53,9 @@ func Shapes(params json.RawMessage, members map[string][]string) json.RawMessage
 			if n > 0 {
 				b.WriteByte(',')
 			}
-			b.Write(quoted(key))
+			b.Write(jsontext.Marshal(key))
 			b.WriteByte(':')
-			b.Write(quoted(manifest.Clip(shape.String(), maxShape)))
+			b.Write(jsontext.Marshal(manifest.Clip(shape.String(), maxShape)))
 		}
 		n++
 	})
@@ -106,7 +107,8 @@ func (s *scanner) value(depth int) shape {
 	}
 	switch token := s.Next(); token[0] {
 	case '"':
-		n := characters(token)
+		text, _ := jsontext.Unquote(token)
+		n := utf8.RuneCountInString(text) // a pair of surrogate escapes is one character
 		return shape{"string", n, n}
 	case 't', 'f':
 		return shape{kind: "boolean"}
@@ -146,10 +148,7 @@ func (s *scanner) arrayShape(depth int) shape {
 	if n == 0 || depth >= maxNesting {
 		return shape{kind: fmt.Sprintf("array[%d]", n)}
 	}
-	texts := make([]string, 0, len(kinds)+1)
-	for _, k := range kinds {
-		texts = append(texts, k.String())
-	}
+	texts := lists.Map(kinds, shape.String)
 	if overflow {
 		texts = append(texts, "…")
 	}
@@ -183,15 +182,6 @@ func keyName(raw []byte) string {
 	return manifest.Clip(manifest.CleanLine(key), maxKeyBytes)
 }
 
-// characters counts the characters of a quoted JSON string; a pair of surrogate escapes is one.
-func characters(quoted []byte) int {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return utf8.RuneCount(quoted) - 2
-	}
-	text, _ := jsontext.Unquote(quoted)
-	return utf8.RuneCountInString(text)
-}
-
 // numberKind follows JSON Schema: 1.0 and 1e3 are integers.
 func numberKind(text []byte) string {
 	if !bytes.ContainsAny(text, ".eE") {
@@ -201,9 +191,4 @@ func numberKind(text []byte) string {
 		return "integer"
 	}
 	return "number"
-}
-
-func quoted(s string) []byte {
-	text, _ := manifest.Marshal(s) // a string always encodes
-	return text
 }

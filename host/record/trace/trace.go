@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -203,9 +204,6 @@ func paramsOf(given json.RawMessage, members map[string][]string, values bool) j
 	return Shapes(given, members)
 }
 
-func namesOf(list []string) (names []string) {
-	for _, s := range list[:min(len(list), maxNames)] {
-		names = append(names, record.Name(s))
-	}
-	return names
+func namesOf(list []string) []string {
+	return lists.Map(list[:min(len(list), maxNames)], record.Name)
 }
