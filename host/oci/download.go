@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -103,12 +104,9 @@ func (c *Client) extract(layer string, r Reference) (string, error) {
 	case wasm == nil:
 		return "", host.Errorf(host.InvalidPlugin, "%s is an image without the file plugin.wasm", r)
 	}
-	path, partial, err := c.files(strings.TrimPrefix(digestOf(wasm), "sha256:"))
+	path, _, err := c.files(strings.TrimPrefix(digestOf(wasm), "sha256:"))
 	if err == nil {
-		err = os.WriteFile(partial, wasm, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(partial, path)
+		err = durable.Write(path, wasm)
 	}
 	return path, err
 }

@@ -51,7 +51,6 @@ const (
 	maxWasm      = 128 << 20
 	maxManifest  = 1 << 20
 	maxSignature = 64 << 10
-	maxReferrers = 20 // artifacts that are looked at for a signature
 )
 
 // descriptor describes content by its digest.
@@ -136,9 +135,6 @@ func (r Reference) String() string {
 	return s
 }
 
-// Pinned reports whether the reference has a digest, so that it always means the same plugin.
-func (r Reference) Pinned() bool { return r.digest != "" }
-
 // Digest returns the digest of the reference, "" if it has none.
 func (r Reference) Digest() string { return r.digest }
 
@@ -159,7 +155,7 @@ const created = "1970-01-01T00:00:00Z"
 // Push pushes a plugin, with its signature if it has one, and returns the digest of the artifact. What the registry has
 // already is not sent again, and an upload that was interrupted goes on where it ended, if the registry has kept it.
 func (c *Client) Push(ctx context.Context, r Reference, p Plugin) (string, error) {
-	if r.Pinned() {
+	if r.digest != "" {
 		return "", host.Errorf(host.InvalidURL, "%s has a digest, which follows from the plugin; expected a tag", r)
 	}
 	repo := c.repository(r)

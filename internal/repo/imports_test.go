@@ -138,7 +138,9 @@ var layers = map[string][]string{
 		"host", "host/protect", "internal/durable", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext",
 		"manifest/schema",
 	},
-	"host/oci": {"host", "host/protect", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/oci": {
+		"host", "host/protect", "internal/durable", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
+	},
 	"cdp": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol",
 		"cdp/internal/words", "host", "host/origin", "host/protect", "internal/durable", "internal/wire", "manifest",
