@@ -46,7 +46,10 @@ func (p *printer) bounds(t *node, kind string) string {
 func boundWords(t *node, kind string, isPortable bool) (words []string) {
 	keys := countKeywords[kind]
 	if !isPortable || portableKeywords[keys[0]] == "" {
-		words = countWords(t, keys)
+		least, most := memberOf[*int](t, keys[0]), memberOf[*int](t, keys[1])
+		if text := spelling.Count(least, most, keys[2]); text != "" {
+			words = append(words, text)
+		}
 	}
 	for _, k := range boundKeywords {
 		isSaid := isPortable && portableKeywords[k.key] != ""
@@ -79,24 +82,6 @@ func boundWords(t *node, kind string, isPortable bool) (words []string) {
 		words = append(words, alternatives(t)...)
 	}
 	return words
-}
-
-// countWords says how many parts a value has: "1 to 5 items".
-func countWords(t *node, keys [3]string) []string {
-	number := func(key string) (n int, ok bool) { return memberOf[int](t, key), t.has(key) }
-	least, hasLeast := number(keys[0])
-	most, hasMost := number(keys[1])
-	switch {
-	case hasLeast && hasMost && least == most:
-		return []string{"exactly " + spelling.Plural(least, keys[2])}
-	case hasLeast && hasMost:
-		return []string{fmt.Sprintf("%d to %s", least, spelling.Plural(most, keys[2]))}
-	case hasLeast:
-		return []string{"at least " + spelling.Plural(least, keys[2])}
-	case hasMost:
-		return []string{"at most " + spelling.Plural(most, keys[2])}
-	}
-	return nil
 }
 
 // alternatives says which properties an object needs one or several of: "needs id or name".

@@ -50,13 +50,8 @@ type Source struct {
 
 // Parameter returns the pointer as documentation shows it: "/location/scriptId" is location.scriptId.
 func (v *Value) Parameter() string {
-	var names []string
-	for _, name := range strings.Split(strings.TrimPrefix(v.Pointer, "/"), "/") {
-		if name != "0" {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ".")
+	names := strings.Split(strings.TrimPrefix(v.Pointer, "/"), "/")
+	return strings.Join(lists.Filter(names, func(name string) bool { return name != "0" }), ".")
 }
 
 // FlowOf returns what a manifest says about what comes before a tool: its needs, and the x-from of its parameters.

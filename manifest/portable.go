@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -217,10 +218,9 @@ func setEnum(out map[string]any, values []json.RawMessage) {
 func anyValue() map[string]any {
 	value := map[string]any{"type": "number"}
 	for range 2 {
-		cases := []any{}
-		for _, kind := range []string{"string", "number", "boolean", "object"} {
-			cases = append(cases, map[string]any{"type": kind})
-		}
+		cases := lists.Map([]string{"string", "number", "boolean", "object"}, func(kind string) any {
+			return map[string]any{"type": kind}
+		})
 		value = map[string]any{"anyOf": append(cases, map[string]any{"type": "array", "items": value})}
 	}
 	return value

@@ -87,7 +87,7 @@ func (in *Installer) refuse(report *Report, steps ...host.Step) error {
 // checkAccepted returns an error for a name in a list of accepted rules that no rule has.
 func checkAccepted(names []string) error {
 	for _, name := range names {
-		if _, ok := lint.Find(name); ok {
+		if slices.ContainsFunc(lint.Rules(), func(r lint.Rule) bool { return r.Name == name }) {
 			continue
 		}
 		var known []string

@@ -70,7 +70,7 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 	if a.Search, a.Describe, err = s.replyCosts(ctx, tools); err != nil {
 		return nil, err
 	}
-	inMode := map[string][]listed{}
+	inMode := map[string]map[string]listed{}
 	for _, m := range s.Modes {
 		if inMode[m], err = s.list(ctx, m); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 }
 
 // costOf measures a list as the JSON array that a model reads.
-func costOf(mode string, list []listed) ModeCost {
+func costOf(mode string, list map[string]listed) ModeCost {
 	bytes := len("[]") + max(0, len(list)-1)
 	for _, t := range list {
 		bytes += len(t.raw)
@@ -104,11 +104,7 @@ func costOf(mode string, list []listed) ModeCost {
 	return ModeCost{Mode: mode, Tools: len(list), Bytes: bytes, Tokens: manifest.TokensOf(bytes)}
 }
 
-func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed) ([]ToolCost, error) {
-	shown := make(map[string]listed, len(list))
-	for _, t := range list {
-		shown[t.Name] = t
-	}
+func (s *Source) costs(ctx context.Context, tools []host.Address, list map[string]listed) ([]ToolCost, error) {
 	costs := make([]ToolCost, 0, len(tools))
 	for _, at := range tools {
 		c := ToolCost{Name: at.Name()}
@@ -120,7 +116,7 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 			}
 			*tokens = d.Tokens()
 		}
-		if t, ok := shown[s.ListedName(c.Name)]; ok {
+		if t, ok := list[s.ListedName(c.Name)]; ok {
 			c.Description, c.Parameters = manifest.Tokens(t.Description), manifest.TokensOf(len(t.InputSchema))
 			c.Listed = manifest.TokensOf(len(t.raw))
 		}

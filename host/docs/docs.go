@@ -38,9 +38,9 @@ type listed struct {
 	raw json.RawMessage // the whole entry, as sent
 }
 
-// list returns all pages of tools/list in a mode.
-func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
-	var all []listed
+// list returns the tools on all pages of tools/list in a mode, by their names there.
+func (s *Source) list(ctx context.Context, mode string) (map[string]listed, error) {
+	all := map[string]listed{}
 	for cursor := ""; ; {
 		raw, err := s.Request(ctx, mode, "tools/list", struct {
 			Cursor string `json:"cursor,omitempty"`
@@ -60,7 +60,7 @@ func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
 			if err := json.Unmarshal(raw, &tool); err != nil {
 				return nil, err
 			}
-			all = append(all, tool)
+			all[tool.Name] = tool
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			return all, nil

@@ -23,9 +23,8 @@ type File struct {
 
 // Export is a catalog, or a part of it, in one format.
 type Export struct {
-	Format string
-	Tools  int
-	Files  []File
+	Tools int
+	Files []File
 	// Warnings say what the system that reads this format will refuse.
 	Warnings []string
 }
@@ -87,10 +86,6 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[string]listed, len(list))
-	for _, t := range list {
-		shown[t.Name] = t
-	}
 	x := &exporter{Source: s}
 	for _, at := range found {
 		d, err := s.describe(ctx, at, manifest.Tier3)
@@ -100,13 +95,13 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 		for i, e := range d.Examples {
 			d.Examples[i].Command = s.Command(host.CallStep(d.Name, e.Params))
 		}
-		x.tools = append(x.tools, exported{at, d, shown[s.ListedName(at.Name())]})
+		x.tools = append(x.tools, exported{at, d, list[s.ListedName(at.Name())]})
 	}
 	files, err := f.write(x)
 	if err != nil {
 		return nil, err
 	}
-	return &Export{Format: format, Tools: len(x.tools), Files: files, Warnings: x.warnings}, nil
+	return &Export{Tools: len(x.tools), Files: files, Warnings: x.warnings}, nil
 }
 
 // examples returns the examples that succeed and are calls by themselves: without references to the results of others.

@@ -76,15 +76,6 @@ type Hit struct {
 // Rules returns all rules in the order of manifest/RULES.md.
 func Rules() []Rule { return slices.Clone(rules) }
 
-// Find returns the rule with a name.
-func Find(name string) (Rule, bool) {
-	r := lists.Find(rules, func(r *Rule) bool { return r.Name == name })
-	if r == nil {
-		return Rule{}, false
-	}
-	return *r, true
-}
-
 // maxFindings bounds the findings of one rule, because a manifest can have thousands of tools.
 const maxFindings = 20
 

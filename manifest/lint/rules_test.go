@@ -195,12 +195,9 @@ func TestRulesAreDocumented(t *testing.T) {
 		})
 	}
 	for _, r := range rules {
-		if got, ok := Find(r.Name); !ok || got.Name != r.Name || !strings.HasSuffix(r.Summary, ".") {
-			t.Errorf("%s: %v, %q", r.Name, ok, r.Summary)
+		if !strings.HasSuffix(r.Summary, ".") {
+			t.Errorf("%s: %q", r.Name, r.Summary)
 		}
-	}
-	if _, ok := Find("nonsense"); ok {
-		t.Error("an unknown rule was found")
 	}
 }
 
@@ -218,7 +215,8 @@ func TestRequirementsAreCovered(t *testing.T) {
 			continue
 		}
 		for _, name := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(m[1], -1) {
-			if _, ok := Find(name[1]); !ok && name[1] != "required" && name[1] != "deprecated" {
+			known := slices.ContainsFunc(rules, func(r Rule) bool { return r.Name == name[1] })
+			if !known && name[1] != "required" && name[1] != "deprecated" {
 				t.Errorf("row %s names %q, which is not a rule", row, name[1])
 			}
 		}

@@ -103,11 +103,6 @@ func (f *field) has(keys ...string) bool {
 	return false
 }
 
-func (f *field) enum() []any {
-	list, _ := f.schema["enum"].([]any)
-	return list
-}
-
 // is reports whether a field has a type, alone or beside null.
 func (f *field) is(kind string) bool {
 	others := lists.Filter(jsontext.Texts(f.schema["type"]), func(t string) bool { return t != "null" || kind == "null" })
@@ -310,7 +305,8 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 }
 
 func checkOptionalDefault(l *linter, at string, f field) {
-	if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
+	values, _ := f.schema["enum"].([]any)
+	if f.depth == 1 && !f.item && !f.required && len(values) > 1 && !f.has("default") &&
 		!withoutWords().MatchString(f.description()) {
 		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
 	}

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -44,13 +43,9 @@ var (
 
 // collectTexts returns the texts of a manifest in the order of their pointers.
 func collectTexts(m *manifest.Manifest) []text {
-	raw, err := json.Marshal(m)
+	doc, err := jsontext.Normalize(m)
 	if err != nil {
 		return nil // a schema is not JSON; Parse refuses that
-	}
-	doc, err := jsontext.Decode(raw, jsontext.Limits{})
-	if err != nil {
-		return nil
 	}
 	var texts []text
 	jsontext.Values(doc, func(tokens []string, v any) {

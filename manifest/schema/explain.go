@@ -30,7 +30,10 @@ func (s *Schema) explain(f fault) Violation {
 		}
 		v.Expected += f.expected
 	case "additionalProperties", "unevaluatedProperties":
-		s.unknown(&v, f)
+		if v.Expected = "no property here"; len(f.known) > 0 {
+			v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
+		}
+		v.DidYouMean = nearestNames(f.at.token, withoutGiven(f.known, f.beside)) // one that is given was not meant again
 	case "propertyNames":
 		v.Provided = "the name " + jsontext.QuoteShort(f.at.token)
 		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
@@ -67,13 +70,6 @@ func (s *Schema) schemaAt(at *location) *node {
 		}
 	}
 	return propSchema(all, at.token)
-}
-
-func (s *Schema) unknown(v *Violation, f fault) {
-	if v.Expected = "no property here"; len(f.known) > 0 {
-		v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
-	}
-	v.DidYouMean = nearestNames(f.at.token, withoutGiven(f.known, f.beside)) // one that is given was not meant again
 }
 
 // nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
@@ -332,17 +328,10 @@ func (s span) text(word, noun string) string {
 	if least != nil && *least == 0 {
 		least = nil
 	}
-	switch {
-	case least != nil && most != nil && *least == *most:
-		return word + "exactly " + spelling.Plural(*least, noun)
-	case least != nil && most != nil:
-		return word + fmt.Sprintf("%d to %s", *least, spelling.Plural(*most, noun))
-	case least != nil:
-		return word + "at least " + spelling.Plural(*least, noun)
-	case most != nil:
-		return word + "at most " + spelling.Plural(*most, noun)
+	if least == nil && most == nil {
+		return ""
 	}
-	return ""
+	return word + spelling.Count(least, most, noun)
 }
 
 func oneOf(values []any) string {

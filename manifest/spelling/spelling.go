@@ -171,6 +171,21 @@ func AtMost(items []string, most int) []string {
 	return items
 }
 
+// Count says how many parts something may have: "1 to 5 items", "at least 2 items"; "" if both bounds are nil.
+func Count(least, most *int, noun string) string {
+	switch {
+	case least != nil && most != nil && *least == *most:
+		return "exactly " + Plural(*least, noun)
+	case least != nil && most != nil:
+		return fmt.Sprintf("%d to %s", *least, Plural(*most, noun))
+	case least != nil:
+		return "at least " + Plural(*least, noun)
+	case most != nil:
+		return "at most " + Plural(*most, noun)
+	}
+	return ""
+}
+
 // Plural returns a number with its noun: "1 tool", "2 tools".
 func Plural(n int, noun string) string {
 	if n == 1 {
