@@ -184,7 +184,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 	if err != nil {
 		return lint.Neighbors{}, err
 	}
-	beside := lint.Neighbors{Search: func(phrase string, all bool) []lint.Hit {
+	beside := lint.Neighbors{Search: func(phrase string, all bool) []string {
 		if all {
 			return with(phrase)
 		}
@@ -208,7 +208,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 }
 
 // searcher returns a search over plugins that records nothing.
-func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error) {
+func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []string, error) {
 	catalog, err := host.NewCatalog(providers...)
 	if err != nil {
 		return nil, err
@@ -217,17 +217,17 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	if err != nil {
 		return nil, err
 	}
-	return func(phrase string) []lint.Hit {
+	return func(phrase string) []string {
 		const depth = 5
 		data, _, err := h.Search(context.Background(), host.Principal{}, host.SearchQuery{Text: phrase, Limit: depth})
 		if err != nil {
 			return nil
 		}
-		var hits []lint.Hit
+		var names []string
 		for _, r := range data.Results {
-			hits = append(hits, lint.Hit{Name: r.Name, Sure: r.Confidence == "high"})
+			names = append(names, r.Name)
 		}
-		return hits
+		return names
 	}, nil
 }
 

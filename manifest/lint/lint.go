@@ -23,11 +23,10 @@ const (
 	Warning Severity = "warning"
 )
 
-// Rule is one rule. Its name identifies it in reports and for --accept.
+// Rule is one rule. Its name identifies it in reports and for --accept; manifest/RULES.md says what it requires.
 type Rule struct {
 	Name     string
 	Severity Severity
-	Summary  string // one sentence: what the rule requires
 
 	check func(*linter)
 }
@@ -48,9 +47,9 @@ func (f Finding) String() string {
 type Neighbors struct {
 	// Plugins are the other plugins. One with the name of the checked plugin is ignored.
 	Plugins []Plugin
-	// Search returns the best hits for a phrase, best first: among all plugins including the checked one, or, if with is
-	// false, among the others only. It may be nil.
-	Search func(phrase string, with bool) []Hit
+	// Search returns the qualified names of the tools that a search for a phrase finds, the best first: among all plugins
+	// including the checked one, or, if with is false, among the others only. It may be nil.
+	Search func(phrase string, with bool) []string
 }
 
 // Plugin is another plugin, as far as rules compare with it.
@@ -65,12 +64,6 @@ type Tool struct {
 	Name           string // local
 	Aliases, Tasks []string
 	Returns        json.RawMessage // its schema; nil if it declares none
-}
-
-// Hit is a tool that a search found.
-type Hit struct {
-	Name string // qualified
-	Sure bool   // the search is confident that the tool fits
 }
 
 // Rules returns all rules in the order of manifest/RULES.md.
@@ -100,7 +93,7 @@ type linter struct {
 	m      *manifest.Manifest
 	texts  []text
 	others []Plugin
-	search func(phrase string, with bool) []Hit
+	search func(phrase string, with bool) []string
 
 	rule  *Rule
 	count int
@@ -150,45 +143,33 @@ func (p *Plugin) tool(name string) *Tool {
 
 // rules are all rules. manifest/RULES.md documents them in this order.
 var rules = []Rule{
-	{"verb-name", Warning, "A tool's name begins with a verb, or is the noun of what it returns.", checkVerbName},
-	{"near-duplicate", Warning, "Two tools differ by more than spelling, word order or a synonym.", checkNearDuplicate},
-	{"one-task", Warning, "A tool does one thing: no verbs joined by \"and\", no parameter that selects an action.",
-		eachTool(checkOneTask)},
-	{"tier-length", Warning, "Each tier of documentation stays within its budget of tokens.", eachTool(checkTierLength)},
-	{"tautology", Warning, "A description says more than the name.", eachTool(checkTautology)},
-	{"plain-brief", Warning, "A brief says what the tool does, as a command, without a preface.", checkPlainBrief},
-	{"example", Warning, "A tool has an example that can run.", eachTool(checkExample)},
-	{"tasks", Warning, "A tool has task phrases, and search finds it by each of them.", checkTasks},
-	{"typed", Warning, "Each field has a type, each object its properties, each array its items.", eachTool(checkTyped)},
-	{"described", Warning, "Each parameter and each field of a result has a description.", checkDescribed},
-	{"constraints", Warning, "Limits are given as keywords and in words: bounds, formats and patterns.",
-		eachParam(checkConstraints)},
-	{"enum-in-prose", Warning, "A limited set of values is an enum, not prose.", eachParam(checkEnumInProse)},
-	{"additional-properties", Warning, "An object of parameters says whether it takes further properties.",
-		eachTool(checkAdditionalProperties)},
-	{"nesting", Warning, "Parameters nest at most three levels deep.", eachTool(checkNesting)},
-	{"values-validate", Warning, "Defaults and examples within a schema are valid by it.", eachTool(checkValuesValidate)},
-	{"required", Warning, "Some parameters are required: neither all of many, nor none without defaults.",
-		eachTool(checkRequired)},
-	{"optional-default", Warning, "An optional choice says what happens without it.", eachParam(checkOptionalDefault)},
-	{"effect-verb", Warning, "The declared effect fits the verb of the name.", eachTool(checkEffectVerb)},
-	{"effect-rights", Warning, "The declared effects fit the rights that are asked for, and each right has a reason.",
-		checkEffectRights},
-	{"deprecation", Warning, "A deprecated tool names a replacement that exists, with versions in order.",
-		eachTool(checkDeprecation)},
-	{"reference", Warning, "Each tool and parameter that a text refers to exists.", checkReferences},
-	{"flow", Warning, "What comes before a tool, or returns a value for it, exists wherever the plugin runs.",
-		eachTool(checkFlow)},
-	{"category-returns", Warning, "A tool returns what tools of its category return.", eachTool(checkCategory)},
-	{"instructs-reader", Error, "Texts describe the plugin. They do not instruct their reader.",
-		checkInstructsReader},
-	{"names-other-tools", Error, "Texts do not say to call, prefer or avoid tools of other plugins or of the agent.",
-		checkNamesOtherTools},
-	{"superlatives", Error, "Texts do not praise the plugin over others, and claim no endorsement.", checkSuperlatives},
-	{"hidden-characters", Error, "Texts have no invisible characters, bidi controls or terminal sequences.",
-		checkHiddenCharacters},
-	{"look-alike-name", Error, "No name can be mistaken for that of another plugin or tool, or of the host.",
-		checkLookAlikeName},
-	{"takes-first-place", Error, "No task, alias or keyword takes the first place in search from another plugin's tool.",
-		checkTakesFirstPlace},
+	{"verb-name", Warning, checkVerbName},
+	{"near-duplicate", Warning, checkNearDuplicate},
+	{"one-task", Warning, eachTool(checkOneTask)},
+	{"tier-length", Warning, eachTool(checkTierLength)},
+	{"tautology", Warning, eachTool(checkTautology)},
+	{"plain-brief", Warning, checkPlainBrief},
+	{"example", Warning, eachTool(checkExample)},
+	{"tasks", Warning, checkTasks},
+	{"typed", Warning, eachTool(checkTyped)},
+	{"described", Warning, checkDescribed},
+	{"constraints", Warning, eachParam(checkConstraints)},
+	{"enum-in-prose", Warning, eachParam(checkEnumInProse)},
+	{"additional-properties", Warning, eachTool(checkAdditionalProperties)},
+	{"nesting", Warning, eachTool(checkNesting)},
+	{"values-validate", Warning, eachTool(checkValuesValidate)},
+	{"required", Warning, eachTool(checkRequired)},
+	{"optional-default", Warning, eachParam(checkOptionalDefault)},
+	{"effect-verb", Warning, eachTool(checkEffectVerb)},
+	{"effect-rights", Warning, checkEffectRights},
+	{"deprecation", Warning, eachTool(checkDeprecation)},
+	{"reference", Warning, checkReferences},
+	{"flow", Warning, eachTool(checkFlow)},
+	{"category-returns", Warning, eachTool(checkCategory)},
+	{"instructs-reader", Error, checkInstructsReader},
+	{"names-other-tools", Error, checkNamesOtherTools},
+	{"superlatives", Error, checkSuperlatives},
+	{"hidden-characters", Error, checkHiddenCharacters},
+	{"look-alike-name", Error, checkLookAlikeName},
+	{"takes-first-place", Error, checkTakesFirstPlace},
 }

@@ -587,9 +587,9 @@ func TestSearchesAreBounded(t *testing.T) {
 		other.Tools[0].Tasks = append(other.Tools[0].Tasks, tool.Tasks...)
 	}
 	searches := 0
-	Check(m, Neighbors{Plugins: []Plugin{other}, Search: func(string, bool) []Hit {
+	Check(m, Neighbors{Plugins: []Plugin{other}, Search: func(string, bool) []string {
 		searches++
-		return []Hit{{Name: "other.find"}}
+		return []string{"other.find"}
 	}})
 	if most := maxTaskQueries + 2*maxQueries; searches > most || searches < maxTaskQueries {
 		t.Errorf("%d searches, at most %d", searches, most)

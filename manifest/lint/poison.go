@@ -487,20 +487,20 @@ func checkTakesFirstPlace(l *linter) {
 	reported := map[string]bool{}
 	for _, q := range queries[:min(len(queries), maxQueries)] {
 		before := l.search(q, false)
-		if len(before) == 0 || !slices.Contains(owners[q], before[0].Name) {
+		if len(before) == 0 || !slices.Contains(owners[q], before[0]) {
 			continue // the tool did not have the first place
 		}
 		after := l.search(q, true)
-		if len(after) == 0 || !l.isOwn(after[0].Name) || reported[after[0].Name+before[0].Name] {
+		if len(after) == 0 || !l.isOwn(after[0]) || reported[after[0]+before[0]] {
 			continue
 		}
-		at := l.pointerOf(after[0].Name, q, own)
+		at := l.pointerOf(after[0], q, own)
 		if at == "" {
 			continue // by its name or its documentation, which other rules are about
 		}
-		reported[after[0].Name+before[0].Name] = true
+		reported[after[0]+before[0]] = true
 		l.add(at, "a search for %s, a phrase of %s, would find %s first; use other words", quoted(q),
-			before[0].Name, after[0].Name)
+			before[0], after[0])
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -92,7 +92,7 @@ func neighbors(m *manifest.Manifest) Neighbors {
 		{Name: "cdp", Shipped: true, Tools: []Tool{
 			{Name: "Page.captureScreenshot", Tasks: []string{"take a picture of a page"}}, {Name: "Network.getCookies"}}},
 	}
-	search := func(query string, with bool) []Hit {
+	search := func(query string, with bool) []string {
 		type ranked struct {
 			name  string
 			score float64
@@ -126,11 +126,7 @@ func neighbors(m *manifest.Manifest) Neighbors {
 			}
 			return 0
 		})
-		var hits []Hit
-		for _, r := range list {
-			hits = append(hits, Hit{Name: r.name, Sure: r.score > 0.5})
-		}
-		return hits
+		return lists.Map(list, func(r ranked) string { return r.name })
 	}
 	return Neighbors{Plugins: plugins, Search: search}
 }
@@ -193,11 +189,6 @@ func TestRulesAreDocumented(t *testing.T) {
 				}
 			}
 		})
-	}
-	for _, r := range rules {
-		if !strings.HasSuffix(r.Summary, ".") {
-			t.Errorf("%s: %q", r.Name, r.Summary)
-		}
 	}
 }
 
