@@ -193,12 +193,6 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Resolve returns the digest of the artifact that a reference now means.
-func (c *Client) Resolve(ctx context.Context, r Reference) (string, error) {
-	_, d, err := c.repository(r).manifest(ctx, r)
-	return d.Digest, remoteError(r, err)
-}
-
 // Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image whose only layer has
 // plugin.wasm. A download that was interrupted goes on where it ended. The error is not_found, integrity for content
 // with another digest, invalid_plugin for an artifact that is not a plugin, limit_exceeded for one that is too large,

@@ -270,10 +270,10 @@ func at[K comparable, V any](of *map[K]*V, key K) *V {
 // group are cases with the sessions that they are from.
 type group struct {
 	Evidence
-	sessions set
+	sessions counts
 	queries  []string
 	field    host.Violation
-	read     set // sessions whose callers had read the documentation
+	read     counts // sessions whose callers had read the documentation
 }
 
 func (g *group) add(session, call string) {
@@ -284,16 +284,6 @@ func (g *group) add(session, call string) {
 		g.sessions.add(session)
 		g.Sessions = len(g.sessions)
 	}
-}
-
-// set is a set of names.
-type set map[string]bool
-
-func (s *set) add(name string) {
-	if *s == nil {
-		*s = set{}
-	}
-	(*s)[name] = true
 }
 
 // counts is how often each name occurred.
@@ -333,8 +323,8 @@ type tally struct {
 	calls, failed, repeated int
 	codes, unknown, used    counts
 	arguments               counts
-	given                   map[string]*set // sessions with a parameter, whose callers had read the documentation
-	read                    set             // all of these
+	given                   map[string]*counts // sessions with a parameter, whose callers had read the documentation
+	read                    counts             // all of these
 	fields                  map[string]*group
 	ms, recovery            []float64
 	first, recovered, kept  rate
@@ -359,7 +349,7 @@ func (c *counter) add(r *host.Record) {
 	default:
 		rep.Calls++
 		s := c.sessions[r.Session]
-		read := r.Session != "" && r.Mode == fullMode || s != nil && s.read[r.Tool]
+		read := r.Session != "" && r.Mode == fullMode || s != nil && s.read[r.Tool] > 0
 		at(&c.tools, r.Tool).add(r, read)
 		c.all.add(r, read)
 		for name, source := range r.From {

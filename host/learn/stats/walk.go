@@ -23,7 +23,7 @@ type walk struct {
 	search    *host.Record   // the search that no successful call has followed yet
 	since     int            // calls since the search
 	missed    string         // the last tool that succeeded after the search and is not among its hits
-	read      set            // tools of which tier 2 or 3 was sent
+	read      counts         // tools of which tier 2 or 3 was sent
 	asked     string         // the first tool that was described or called after the search
 	done      []string       // the tools that succeeded, each once
 	successes []*host.Record // the calls that did, in order
@@ -32,7 +32,7 @@ type walk struct {
 // tool is the state of a tool in a session.
 type tool struct {
 	called   bool
-	errors   set          // the kinds of errors that occurred
+	errors   counts       // the kinds of errors that occurred
 	waiting  int          // calls since the first error after a success; 0 means that the last call succeeded
 	offered  bool         // the last error had a correction
 	hadDocs  bool         // the last error had documentation
@@ -203,7 +203,7 @@ func (t *tool) count(sum *tally, r *host.Record) {
 			sum.kept.add(r.SuggestionUsed)
 		}
 	}
-	if !ok && slices.ContainsFunc(kinds(r), func(kind string) bool { return t.errors[kind] }) {
+	if !ok && slices.ContainsFunc(kinds(r), func(kind string) bool { return t.errors[kind] > 0 }) {
 		sum.repeated++
 	}
 }

@@ -222,16 +222,14 @@ func exampleValue(t *manifest.Tool, name string) json.RawMessage {
 			return value
 		}
 	}
-	for _, p := range manifest.Params(t.Params) {
-		switch {
-		case p.Name != name:
-		case p.Default != nil:
-			return p.Default
-		case len(p.Enum) > 0:
-			return p.Enum[0]
-		}
+	p := lists.Find(manifest.Params(t.Params), func(p *manifest.Param) bool { return p.Name == name })
+	switch {
+	case p == nil:
+		return nil
+	case p.Default == nil && len(p.Enum) > 0:
+		return p.Enum[0]
 	}
-	return nil
+	return p.Default
 }
 
 // given returns the parameters of an example.
