@@ -265,11 +265,7 @@ func (f *field) compile() (*schema.Schema, error) {
 			own[key] = v
 		}
 	}
-	text, err := manifest.Marshal(own)
-	if err != nil {
-		return nil, err
-	}
-	return schema.CompileUntrusted(text)
+	return schema.CompileUntrusted(jsontext.Marshal(own))
 }
 
 // withoutWords say in a description what happens when a parameter is absent.

@@ -519,11 +519,7 @@ func (c *compiler) pattern(source, at string) *pattern {
 		c.refuse(at, "a pattern of %d bytes, at most %d", len(source), gatePatternLen)
 		return nil
 	}
-	var prog *syntax.Prog
-	tree, err := syntax.Parse(source, syntax.Perl)
-	if err == nil {
-		prog, err = syntax.Compile(tree.Simplify())
-	}
+	re, err := regexp.Compile(source)
 	if err != nil {
 		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		lookAround := []string{"(?=", "(?!", "(?<=", "(?<!"}
@@ -533,6 +529,8 @@ func (c *compiler) pattern(source, at string) *pattern {
 		c.refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source), why)
 		return nil
 	}
+	tree, _ := syntax.Parse(source, syntax.Perl) // as regexp.Compile did
+	prog, _ := syntax.Compile(tree.Simplify())
 	if c.untrusted && len(prog.Inst) > gatePatternSize {
 		c.refuse(at, "the pattern %s needs a program of %d instructions, at most %d: use smaller repeat counts",
 			jsontext.QuoteShort(source), len(prog.Inst), gatePatternSize)
@@ -541,10 +539,6 @@ func (c *compiler) pattern(source, at string) *pattern {
 	if c.regexps += len(prog.Inst); c.untrusted && c.regexps > gatePatternsSum {
 		c.refuse(at, "the patterns of this schema need more than %d instructions together", gatePatternsSum)
 		return nil
-	}
-	re, err := regexp.Compile(source)
-	if err != nil {
-		c.refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
 	}
 	return &pattern{source, re, len(prog.Inst)}
 }

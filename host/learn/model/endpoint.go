@@ -114,12 +114,9 @@ func (e *Endpoint) post(ctx context.Context, q *Question) (raw []byte, status in
 		Content string `json:"content"`
 	}
 	field := cmp.Or(e.limitField, "max_tokens")
-	body, err := manifest.Marshal(map[string]any{
+	body, _ := manifest.Marshal(map[string]any{ // strings and a number always encode
 		"model": e.Name, "messages": []message{{"system", q.System}, {"user", q.Text}}, field: q.Limit,
 	})
-	if err != nil {
-		return nil, 0, nil, err
-	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(e.URL, "/")+"/chat/completions",
 		bytes.NewReader(body))
 	if err != nil {

@@ -98,10 +98,7 @@ func (s *subject) question() (model.Question, error) {
 	}
 	present := textsOf(s.tool)
 	present.Params = nil
-	texts, err := manifest.Marshal(present)
-	if err != nil {
-		return model.Question{}, err
-	}
+	texts, _ := manifest.Marshal(present) // strings always encode
 	var b strings.Builder
 	fmt.Fprintf(&b, "Tool: %s [%s]\nParameters:\n%sPresent texts:\n%s\n", s.full, s.tool.Effect, paramsText(s.tool), texts)
 	for _, kind := range []struct {
