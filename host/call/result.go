@@ -29,7 +29,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	value, err := jsontext.Decode(data, limits)
-	if malformed, ok := errors.AsType[*jsontext.SyntaxError](err); ok && malformed.TooMany() {
+	if malformed, ok := errors.AsType[*jsontext.SyntaxError](err); ok && malformed.TooMany {
 		return &host.Error{Code: host.LimitExceeded,
 			Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
 	}

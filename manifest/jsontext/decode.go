@@ -39,16 +39,9 @@ type SyntaxError struct {
 	Line, Column int    // from 1; columns count characters
 	Pointer      string // JSON pointer to the value being read
 	Msg          string
-
-	limit bool // a bound of Limits is exceeded
-	many  bool // that bound is Limits.Values
+	IsLimit      bool // the text exceeds a bound of [Limits]; its grammar may be valid
+	TooMany      bool // that bound is Limits.Values
 }
-
-// IsLimit reports whether the text exceeds a bound of [Limits]. Its grammar may be valid.
-func (e *SyntaxError) IsLimit() bool { return e.limit }
-
-// TooMany reports whether the text has more values than [Limits] allows.
-func (e *SyntaxError) TooMany() bool { return e.many }
 
 func (e *SyntaxError) Error() string {
 	at := ""
@@ -66,7 +59,7 @@ func Decode(data []byte, lim Limits) (any, error) {
 	lim.Depth, lim.Bytes = cmp.Or(lim.Depth, defaultDepth), cmp.Or(lim.Bytes, defaultBytes)
 	lim.Values = cmp.Or(lim.Values, defaultValues)
 	if len(data) > lim.Bytes {
-		return nil, &SyntaxError{Line: 1, Column: 1, limit: true,
+		return nil, &SyntaxError{Line: 1, Column: 1, IsLimit: true,
 			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are accepted", len(data), lim.Bytes)}
 	}
 	d := &decoder{s: string(data), lim: lim}
@@ -112,7 +105,7 @@ func (d *decoder) document() any {
 func (d *decoder) value(depth int) any {
 	if d.n++; d.n > d.lim.Values {
 		d.fail(d.i, "more than %d values", d.lim.Values)
-		d.err.limit, d.err.many = true, true
+		d.err.IsLimit, d.err.TooMany = true, true
 		return nil
 	}
 	if d.i == len(d.s) {
@@ -123,7 +116,7 @@ func (d *decoder) value(depth int) any {
 		return d.str()
 	case (c == '{' || c == '[') && depth == d.lim.Depth:
 		d.fail(d.i, "more than %d nested arrays and objects", d.lim.Depth)
-		d.err.Pointer, d.err.limit = "", true // nobody reads a pointer of 200 tokens
+		d.err.Pointer, d.err.IsLimit = "", true // nobody reads a pointer of 200 tokens
 		return nil
 	case c == '{':
 		return d.object(depth + 1)

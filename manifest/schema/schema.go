@@ -35,7 +35,7 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 // with a *[jsontext.SyntaxError].
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth, Values: gateNodes})
-	if syn, ok := errors.AsType[*jsontext.SyntaxError](err); ok && syn.IsLimit() {
+	if syn, ok := errors.AsType[*jsontext.SyntaxError](err); ok && syn.IsLimit {
 		return nil, refuse("", "%s", syn.Msg)
 	}
 	if err != nil {
