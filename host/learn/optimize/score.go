@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
@@ -37,49 +35,60 @@ const tokenCost = 0.0002
 // batchSize is the number of queries of one question.
 const batchSize = (maxOwn + maxSiblings) / 2
 
+// result is what was chosen for a query.
+type result struct {
+	query
+	chosen bool // the right tool
+	valid  bool // with valid arguments, too; only of a query of the tool itself
+}
+
 // outcome is what was chosen for some queries.
 type outcome struct {
-	sums   Score
-	others map[string]bool // queries of other tools, and whether they were served right
+	own     string // local name of the tool that is measured
+	tokens  int
+	results []result
 }
 
 // with returns the outcome over the queries of both.
 func (a *outcome) with(b *outcome) *outcome {
-	sum := &outcome{a.sums, maps.Clone(a.others)}
-	sum.sums.Own += b.sums.Own
-	sum.sums.Chosen += b.sums.Chosen
-	sum.sums.Valid += b.sums.Valid
-	sum.sums.Siblings += b.sums.Siblings
-	sum.sums.Right += b.sums.Right
-	maps.Copy(sum.others, b.others)
-	return sum
-}
-
-func (a *outcome) points() float64 {
-	return float64(a.sums.Chosen+a.sums.Valid)/2 + float64(a.sums.Right)
+	return &outcome{a.own, a.tokens, slices.Concat(a.results, b.results)}
 }
 
 func (a *outcome) score() *Score {
-	s := a.sums
-	if n := s.Own + s.Siblings; n > 0 {
-		s.Score = math.Round((a.points()/float64(n)-tokenCost*float64(s.Tokens))*1e4) / 1e4
+	s := &Score{Tokens: a.tokens}
+	for _, r := range a.results {
+		total, right := &s.Siblings, &s.Right
+		if r.tool == a.own {
+			total, right = &s.Own, &s.Chosen
+		}
+		if *total++; r.chosen {
+			*right++
+		}
+		if r.valid {
+			s.Valid++
+		}
+	}
+	if n := len(a.results); n > 0 {
+		s.Score = math.Round((s.points()/float64(n)-tokenCost*float64(s.Tokens))*1e4) / 1e4
 	}
 	s.Share = stats.ShareOf(s.Valid, s.Own)
-	return &s
+	return s
 }
+
+func (s *Score) points() float64 { return float64(s.Chosen+s.Valid)/2 + float64(s.Right) }
 
 // worse returns in what an outcome over the same queries is worse, "" if in nothing.
 func (a *outcome) worse(after *outcome) string {
+	original, edited := a.score(), after.score()
 	switch {
-	case after.points() < a.points():
-		return fmt.Sprintf("worse over all: %g points, and the original %g", after.points(), a.points())
-	case after.score().Score < a.score().Score:
-		return fmt.Sprintf("worse over all: %.3f, and the original %.3f", after.score().Score, a.score().Score)
+	case edited.points() < original.points():
+		return fmt.Sprintf("worse over all: %g points, and the original %g", edited.points(), original.points())
+	case edited.Score < original.Score:
+		return fmt.Sprintf("worse over all: %.3f, and the original %.3f", edited.Score, original.Score)
 	}
-	for q, right := range a.others {
-		if is, known := after.others[q]; right && known && !is {
-			tool, text, _ := strings.Cut(q, "\x00")
-			return fmt.Sprintf("%s is no longer chosen for %q", tool, text)
+	for i, r := range a.results {
+		if r.tool != a.own && r.chosen && !after.results[i].chosen {
+			return fmt.Sprintf("%s is no longer chosen for %q", r.tool, r.text)
 		}
 	}
 	return ""
@@ -96,7 +105,7 @@ func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{sums: Score{Tokens: docs.Tokens()}, others: map[string]bool{}}
+	o := &outcome{own: s.tool.Name, tokens: docs.Tokens()}
 	tools := docs.Text()
 	for _, t := range s.siblings {
 		tools += model.ToolLine(s.plugin, t)
@@ -112,30 +121,12 @@ func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries
 			return nil, errMalformed
 		}
 		for i, q := range batch {
-			s.count(o, q, calls[i])
+			r := result{query: q, chosen: calls[i].Named(s.plugin + "." + q.tool)}
+			r.valid = r.chosen && q.tool == o.own && s.valid(calls[i].Arguments)
+			o.results = append(o.results, r)
 		}
 	}
 	return o, nil
-}
-
-// count counts what was chosen for a query.
-func (s *subject) count(o *outcome, q query, c model.Choice) {
-	chosen := c.Named(s.plugin + "." + q.tool)
-	if q.tool != s.tool.Name {
-		o.sums.Siblings++
-		o.others[q.tool+"\x00"+q.text] = chosen
-		if chosen {
-			o.sums.Right++
-		}
-		return
-	}
-	o.sums.Own++
-	if chosen {
-		o.sums.Chosen++
-		if s.valid(c.Arguments) {
-			o.sums.Valid++
-		}
-	}
 }
 
 // describe returns tier 2 of the tool with an overlay.
