@@ -36,6 +36,9 @@ const (
 // NoLogin is the browser's reason for a page whose server asks for a login.
 const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
 
+// NoPage is the browser's reason for an error status with an empty body.
+const NoPage = "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
+
 // Error is the type of every failure of this package.
 type Error struct {
 	Code    string       `json:"code"`

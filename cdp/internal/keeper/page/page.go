@@ -386,7 +386,7 @@ func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	if err == nil || err.Code != api.CodeProtocolError && (err.Code != api.CodeNotFound || in == "") {
 		return false
 	}
-	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "o frame", "not found"} {
+	for _, sign := range []string{"ontext", leftSign, "ollected", "No target", "o frame", "not found"} {
 		if err.Code == api.CodeNotFound || strings.Contains(err.Message, sign) {
 			return v.Pause(pauseTime)
 		}
@@ -394,9 +394,12 @@ func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	return false
 }
 
+// leftSign is in Chrome's error of a call that ran when its document was replaced.
+const leftSign = "navigated"
+
 // Interrupted reports whether a call of page.js failed because its document was replaced while it ran.
 func Interrupted(err *api.Error) bool {
-	return err != nil && err.Code == api.CodeProtocolError && strings.Contains(err.Message, "navigated")
+	return err != nil && err.Code == api.CodeProtocolError && strings.Contains(err.Message, leftSign)
 }
 
 // Pause waits, and reports whether there is time left.

@@ -64,7 +64,7 @@ func (ow *Owners) Reason(session, url, reason string) string {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
 	switch refused := ow.Setups.Of(session).Refused[api.OriginOf(url)]; {
-	case refused == api.NoLogin && reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE": // the response of that server is empty
+	case refused == api.NoLogin && reason == api.NoPage: // the response of that server is empty
 		return refused
 	case refused != api.NoLogin && refused != "" && reason == "net::ERR_ABORTED":
 		return refused

@@ -272,7 +272,11 @@ func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target,
 	owner, asked, status := t.Owner, t.Asked, t.ResponseStatus()
 	e.Mux.Unlock()
 	reason = e.Owners.Reason(owner, asked, reason)
-	if reason == "net::ERR_HTTP_RESPONSE_CODE_FAILURE" && status > 0 { // and an empty body
+	switch {
+	case reason != api.NoPage || status == 0:
+	case status == http.StatusUnauthorized:
+		reason = api.NoLogin
+	default:
 		reason = fmt.Sprintf("HTTP %d (%s)", status, reason)
 	}
 	err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(url, 200), reason)

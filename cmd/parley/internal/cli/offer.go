@@ -74,8 +74,8 @@ stats: metrics
 trace list: history traces
 version: about`
 
-// leadsTo returns the commands that an unknown word means: subcommands of that name or, if there are none, the commands
-// that people know by it.
+// leadsTo returns the commands to suggest for an unknown word: subcommands of that name or, if there are none, the
+// commands that people know by it.
 func leadsTo(word string) (lines []string) {
 	var visit func(before string, all []command.Maker)
 	visit = func(before string, all []command.Maker) {

@@ -275,7 +275,7 @@ type App struct {
 	Global
 	Args     []string                   // the command line, as given
 	Commands []string                   // the names of all commands
-	LeadsTo  func(word string) []string // the commands that an unknown word means
+	LeadsTo  func(word string) []string // the commands to suggest for an unknown word
 	Help     string                     // the line that explains the command that runs; "" for a call
 	Failing  bool                       // the command has failed
 	HelpErr  error                      // what failed while printing help

@@ -82,10 +82,12 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			_ = wake(v) // otherwise it acts as well as it can
 		case failure == nil:
 			if in != "" {
-				start, err = throughFrames(v, start, word)
+				if start, err = throughFrames(v, start, word); err != nil {
+					return nil, err
+				}
 			}
 			v.AskLate() // of the document of the act before, if it is another one: this act may change it
-			return start, err
+			return start, nil
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}

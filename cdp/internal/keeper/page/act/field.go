@@ -92,10 +92,11 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return nil, err
 	}
 	r := &filled{Effects: *e}
-	if last.Document == start.Document {
-		r.addNote(note)
+	if last.Document != start.Document {
+		return r, nil
 	}
-	if last.Value == nil || start.Gone || last.Document != start.Document ||
+	r.addNote(note)
+	if last.Value == nil || start.Gone ||
 		p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}

@@ -352,10 +352,10 @@ func declaredError(err *api.Error) *api.Error {
 	case has("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL", "ERR_TLS"):
 		return page.Exit("tls",
 			err.Message+"; the certificate is not valid for this address, or the server does not speak TLS", nil)
-	case has("ERR_INVALID_AUTH_CREDENTIALS", "HTTP 401 (net:"):
+	case has(api.NoLogin):
 		return page.Exit("login_required",
 			err.Message+"; the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
-	case has("ERR_HTTP_RESPONSE_CODE_FAILURE"):
+	case has(api.NoPage):
 		return page.Exit("failed", err.Message+"; the server responded with an error and no page: check the address", nil)
 	case has("ERR_ABORTED") && has("cannot open javascript:"):
 		return page.Exit("failed", err.Message+"; it shows no page: page.evaluate runs JavaScript", nil)
