@@ -3,9 +3,12 @@ package page_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -68,6 +71,40 @@ func TestStatesAmongSteps(t *testing.T) {
 	c.evaluate(t, `document.cookie = "a=; max-age=0; path=/"`)
 	if _, err := run(t, c, State, StateParams{Action: "delete", Name: "steps"}); err != nil {
 		t.Error(exit(err))
+	}
+}
+
+// TestFailedStepsKeepResults checks that the error of a step tells what was done before it, whatever its code, also
+// where the host runs a step itself.
+func TestFailedStepsKeepResults(t *testing.T) {
+	c := startChrome(t)
+	url := server(t, c)
+	const get = `get {"element":"css=button","what":"text"}`
+	for _, before := range [][]string{{get}, {get, `state {"action":"list"}`, get}} {
+		for last, code := range map[string]string{
+			`get {"element":"None","what":"text"}`:  "no_match",
+			`route {"action":"mock"}`:               "invalid_args",
+			`state {"action":"load","name":"none"}`: "not_found",
+			`evaluate {"expression":"alert(1)"}`:    "busy",
+		} {
+			c.show(t, url+"/", `<title>Steps</title><button>Go</button>`)
+			if code == "timeout" {
+				c.deadline = 6 * time.Second
+			}
+			_, err := run(t, c, Do, steps(append(slices.Clone(before), last)...))
+			if err == nil {
+				t.Errorf("%s did not fail", last)
+				continue
+			}
+			e, said := host.AsError(err), api.StepsDone{}
+			if e.Tool != nil {
+				_ = json.Unmarshal(e.Tool.Details, &said)
+			}
+			if string(e.Code) != code || said.Done != len(before) || len(said.Results) != len(before) ||
+				effects(said.Results[0].Result) != `{"value":"Go"}` || said.Results[len(before)-1].Step != len(before) {
+				t.Errorf("%d steps and %s: %s, %+v", len(before), last, exit(err), e.Tool)
+			}
+		}
 	}
 }
 

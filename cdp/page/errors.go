@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
@@ -39,6 +41,7 @@ func (c *invocation) hostError(err error) error {
 		e.Details = []host.Detail{{Parameter: manifest.CleanLine(k.Invalid.Pointer), Keyword: "tool",
 			Provided: clean(k.Invalid.Provided), Expected: clean(k.Invalid.Expected),
 			Suggestion: host.TextSuggestion(clean(k.Invalid.Suggestion))}}
+		addDetails(e, k)
 		return e
 	}
 	e, ok := c.provider.chrome.HostError(err, c.Request).(*host.Error)
@@ -48,6 +51,7 @@ func (c *invocation) hostError(err error) error {
 	if e.Exit != 0 { // its number is one of the plugin cdp
 		e.Code, e.Exit, e.Steps = host.ToolFailed, 0, nil
 	}
+	addDetails(e, k)
 	for i, s := range e.Steps {
 		name, _ := strings.CutPrefix(s.Tool, cdp.Name+".")
 		if own, ok := ownSteps[name]; ok {
@@ -76,14 +80,26 @@ func (c *invocation) declared(k *api.Error, name string) *host.Error {
 			}
 		}
 	}
-	if len(k.Details) == 0 {
-		return e
-	}
 	if q, ok := k.Details["select"]; ok {
 		if raw, err := manifest.Marshal(q); err == nil {
 			e.Steps = append(e.Steps, host.CallStep(Name+".select", raw))
 		}
 	}
+	addDetails(e, k)
+	return e
+}
+
+// addDetails adds the details of the keeper's error, such as what do has done before the step that failed, also to an
+// error with a code of the host.
+func addDetails(e *host.Error, k *api.Error) {
+	if k == nil || len(k.Details) == 0 {
+		return
+	}
+	tool := host.ToolError{Exit: e.ExitCode(), Name: string(e.Code)}
+	if e.Tool != nil {
+		tool = *e.Tool
+	}
+	e.Tool = &tool
 	details, err := manifest.Marshal(k.Details)
 	switch {
 	case err == nil && len(details) <= maxDetails:
@@ -91,46 +107,66 @@ func (c *invocation) declared(k *api.Error, name string) *host.Error {
 	case err == nil:
 		e.Tool.Details = json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(details)))
 	}
-	return e
 }
 
-// inStep says in which step of do an error arose that the keeper did not report.
-func inStep(err error, i int, tool string) error {
+// failedStep returns the error of a step of do, which the host runs itself, with what was done before.
+func failedStep(err error, i int, tool string, sum api.StepsDone) error {
 	at := fmt.Sprintf("step %d, %s: ", i+1, tool)
+	details := map[string]any{"step": i + 1, "done": sum.Done}
+	if len(sum.Results) > 0 {
+		details["results"] = sum.Results
+	}
 	if k, ok := errors.AsType[*api.Error](err); ok {
 		again := *k
-		again.Message = at + k.Message
+		if again.Message = at + k.Message; k.Details != nil {
+			details["details"] = k.Details
+		}
+		again.Details = details
 		return &again
 	}
 	e := *host.AsError(err)
-	e.Message = at + e.Message
+	if e.Message = at + e.Message; e.Tool != nil && e.Tool.Details != nil {
+		details["details"] = e.Tool.Details
+	}
+	addDetails(&e, &api.Error{Details: details})
 	return &e
 }
 
-// renumbered returns the error of a step of do after others that were done before the trip.
-func renumbered(err error, before int) error {
+// failedPart returns the error of a trip of do after steps that were done before it.
+func failedPart(err error, before api.StepsDone) error {
 	k, ok := errors.AsType[*api.Error](err)
-	n := 0
-	if !ok || before == 0 {
+	if !ok || before.Done == 0 {
 		return err
 	}
-	if _, err := fmt.Sscanf(k.Message, "step %d,", &n); err != nil {
-		return k
+	again, n := *k, 0
+	if again.Details = maps.Clone(k.Details); again.Details == nil {
+		again.Details = map[string]any{"done": before.Done}
 	}
-	again := *k
-	again.Message = strings.Replace(k.Message, fmt.Sprintf("step %d,", n), fmt.Sprintf("step %d,", n+before), 1)
+	if _, err := fmt.Sscanf(k.Message, "step %d,", &n); err == nil {
+		again.Message = strings.Replace(k.Message, fmt.Sprintf("step %d,", n), fmt.Sprintf("step %d,", n+before.Done), 1)
+		again.Details["step"], again.Details["done"] = n+before.Done, n-1+before.Done
+	}
 	if k.Invalid != nil {
 		invalid := *k.Invalid
 		invalid.Pointer = strings.Replace(invalid.Pointer, fmt.Sprintf("/steps/%d/", n-1),
-			fmt.Sprintf("/steps/%d/", n-1+before), 1)
+			fmt.Sprintf("/steps/%d/", n-1+before.Done), 1)
 		again.Invalid = &invalid
 	}
-	if k.Details != nil {
-		again.Details = map[string]any{}
-		for name, value := range k.Details {
-			again.Details[name] = value
-		}
-		again.Details["step"], again.Details["done"] = n+before, n-1+before
+	var part api.StepsDone
+	if raw, err := manifest.Marshal(k.Details); err == nil {
+		_ = json.Unmarshal(raw, &part)
+	}
+	if results := withResults(before, part); len(results) > 0 {
+		again.Details["results"] = results
 	}
 	return &again
+}
+
+// withResults returns the results of steps and of those that a later trip has done.
+func withResults(before, part api.StepsDone) []api.StepResult {
+	all := slices.Clone(before.Results)
+	for _, one := range part.Results {
+		all = append(all, api.StepResult{Step: one.Step + before.Done, Result: one.Result})
+	}
+	return all
 }

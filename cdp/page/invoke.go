@@ -226,7 +226,7 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 	c.opens = len(steps) > 0 && steps[0].Tool == "open"
 	for i := range steps {
 		if steps[i].Params, err = c.prepare(ctx, steps[i].Tool, steps[i].Params); err != nil {
-			return done, inStep(err, i, steps[i].Tool)
+			return done, failedStep(err, i, steps[i].Tool, api.StepsDone{})
 		}
 	}
 	var sum api.StepsDone
@@ -236,7 +236,7 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 		if own := c.own(rest[0].Tool); own != nil {
 			ended, err = own(ctx, rest[0].Tool, rest[0].Params)
 			if err != nil {
-				return done, inStep(err, sum.Done, rest[0].Tool)
+				return done, failedStep(err, sum.Done, rest[0].Tool, sum)
 			}
 			if sum.Done++; len(ended.Data) > 0 {
 				sum.Results = append(sum.Results, api.StepResult{Step: sum.Done, Result: ended.Data})
@@ -289,15 +289,13 @@ func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, s
 		starts = 1 // it is not known what of it was done
 	}
 	if ended, err = c.send(ctx, "do", params, starts); err != nil {
-		return ended, renumbered(err, sum.Done)
+		return ended, failedPart(err, *sum)
 	}
 	var part api.StepsDone
 	if err := json.Unmarshal(ended.Data, &part); err != nil {
 		return ended, err
 	}
-	for _, one := range part.Results {
-		sum.Results = append(sum.Results, api.StepResult{Step: one.Step + sum.Done, Result: one.Result})
-	}
+	sum.Results = withResults(*sum, part)
 	sum.Done += len(steps)
 	sum.URL, sum.Diff = cmp.Or(part.URL, sum.URL), strings.TrimSpace(sum.Diff+"\n"+part.Diff)
 	return ended, nil

@@ -180,7 +180,7 @@ func exit(err error) string {
 	}
 	e := host.AsError(err)
 	switch {
-	case e.Tool != nil:
+	case e.Exit != 0:
 		return e.Tool.Name + ": " + e.Message
 	case len(e.Details) > 0:
 		return e.Message + ": " + e.Details[0].Parameter + " is to be " + e.Details[0].Expected

@@ -107,21 +107,17 @@ func (r *doneSteps) addLate(step int, late *Before) {
 func (r *doneSteps) failed(i int, tool string, err *api.Error) *api.Error {
 	again := *err
 	again.Message = fmt.Sprintf("step %d, %s: %s", i+1, tool, err.Message)
-	switch {
-	case err.Code == api.CodeExit:
-		again.Details = Object{"step": i + 1, "done": r.Done}
-		if len(r.Results) > 0 {
-			again.Details["results"] = r.Results
-		}
-		if err.Details != nil {
-			again.Details["details"] = err.Details
-		}
-	case err.Invalid != nil:
+	if err.Invalid != nil {
 		wrong := *err.Invalid
 		wrong.Pointer = fmt.Sprintf("/steps/%d/params%s", i, wrong.Pointer)
 		again.Invalid = &wrong
-	default:
-		again.Message += fmt.Sprintf(" (done before: %d)", r.Done)
+	}
+	again.Details = Object{"step": i + 1, "done": r.Done}
+	if len(r.Results) > 0 {
+		again.Details["results"] = r.Results
+	}
+	if err.Details != nil {
+		again.Details["details"] = err.Details
 	}
 	return &again
 }
