@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
@@ -130,43 +128,4 @@ func failedStep(err error, i int, tool string, sum api.StepsDone) error {
 	}
 	addDetails(&e, &api.Error{Details: details})
 	return &e
-}
-
-// failedPart returns the error of a trip of do after steps that were done before it.
-func failedPart(err error, before api.StepsDone) error {
-	k, ok := errors.AsType[*api.Error](err)
-	if !ok || before.Done == 0 {
-		return err
-	}
-	again, n := *k, 0
-	if again.Details = maps.Clone(k.Details); again.Details == nil {
-		again.Details = map[string]any{"done": before.Done}
-	}
-	if _, err := fmt.Sscanf(k.Message, "step %d,", &n); err == nil {
-		again.Message = strings.Replace(k.Message, fmt.Sprintf("step %d,", n), fmt.Sprintf("step %d,", n+before.Done), 1)
-		again.Details["step"], again.Details["done"] = n+before.Done, n-1+before.Done
-	}
-	if k.Invalid != nil {
-		invalid := *k.Invalid
-		invalid.Pointer = strings.Replace(invalid.Pointer, fmt.Sprintf("/steps/%d/", n-1),
-			fmt.Sprintf("/steps/%d/", n-1+before.Done), 1)
-		again.Invalid = &invalid
-	}
-	var part api.StepsDone
-	if raw, err := manifest.Marshal(k.Details); err == nil {
-		_ = json.Unmarshal(raw, &part)
-	}
-	if results := withResults(before, part); len(results) > 0 {
-		again.Details["results"] = results
-	}
-	return &again
-}
-
-// withResults returns the results of steps and of those that a later trip has done.
-func withResults(before, part api.StepsDone) []api.StepResult {
-	all := slices.Clone(before.Results)
-	for _, one := range part.Results {
-		all = append(all, api.StepResult{Step: one.Step + before.Done, Result: one.Result})
-	}
-	return all
 }

@@ -277,7 +277,10 @@ func (c *invocation) takeContent(tool string, r *api.StepResult) {
 // doPart runs steps in one trip, and adds what they did to sum.
 func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, steps []api.PageStep,
 	sum *api.StepsDone) (ended api.PageResult, err error) {
-	if q["steps"], err = manifest.Marshal(steps); err != nil {
+	if q["steps"], err = manifest.Marshal(steps); err == nil {
+		q["done"], err = manifest.Marshal(sum)
+	}
+	if err != nil {
 		return ended, err
 	}
 	params, err := manifest.Marshal(q)
@@ -289,14 +292,8 @@ func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, s
 		starts = 1 // it is not known what of it was done
 	}
 	if ended, err = c.send(ctx, "do", params, starts); err != nil {
-		return ended, failedPart(err, *sum)
-	}
-	var part api.StepsDone
-	if err := json.Unmarshal(ended.Data, &part); err != nil {
 		return ended, err
 	}
-	sum.Results = withResults(*sum, part)
-	sum.Done += len(steps)
-	sum.URL, sum.Diff = cmp.Or(part.URL, sum.URL), strings.TrimSpace(sum.Diff+"\n"+part.Diff)
-	return ended, nil
+	*sum = api.StepsDone{}
+	return ended, json.Unmarshal(ended.Data, sum)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
@@ -13,6 +14,7 @@ import (
 type doParams struct {
 	Steps []api.PageStep `json:"steps"`
 	Diff  bool           `json:"diff"`
+	Done  api.StepsDone  `json:"done"` // before these steps
 }
 
 // doneSteps is what the steps gave.
@@ -29,11 +31,12 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			return nil, err
 		}
 	}
-	r, opened, acted := &doneSteps{}, "", 0
+	r, opened, acted := &doneSteps{p.Done}, "", 0
 	for i, s := range p.Steps {
+		step := p.Done.Done + i + 1
 		o, known := v.table[s.Tool]
 		if !known || s.Tool == "do" {
-			return nil, api.Errorf(api.CodeInvalidArgs, "step %d: page has no step %s", i+1, Clip(s.Tool, 40))
+			return nil, api.Errorf(api.CodeInvalidArgs, "step %d: page has no step %s", step, Clip(s.Tool, 40))
 		}
 		if s.Tool == "open" {
 			var to struct{ URL string }
@@ -52,11 +55,11 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		v.saves = slices.ContainsFunc(p.Steps[i+1:], savesDownload)
 		result, err := v.run(o, s.Params)
 		if err != nil {
-			return nil, r.failed(i, s.Tool, err)
+			return nil, r.failed(s.Tool, err)
 		}
 		r.Done++
 		if o.writes {
-			acted = i + 1
+			acted = step
 		}
 		if of, is := result.(Step); is {
 			var url string
@@ -64,7 +67,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			r.URL = cmp.Or(url, r.URL)
 		}
 		if result != nil {
-			r.add(i+1, result)
+			r.add(step, result)
 		}
 	}
 	if r.URL == opened {
@@ -75,7 +78,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Diff = scan.Text(scan.Marshal(shown), "text")
+		r.Diff = strings.TrimSpace(r.Diff + "\n" + scan.Text(scan.Marshal(shown), "text"))
 	}
 	return r, nil
 }
@@ -103,21 +106,21 @@ func (r *doneSteps) addLate(step int, late *Before) {
 	}
 }
 
-// failed returns the error of a step, with its own exit code, and what was done before.
-func (r *doneSteps) failed(i int, tool string, err *api.Error) *api.Error {
-	again := *err
-	again.Message = fmt.Sprintf("step %d, %s: %s", i+1, tool, err.Message)
+// failed returns the error of the next step, and what was done before it.
+func (r *doneSteps) failed(tool string, err *api.Error) *api.Error {
+	again, of := *err, Object{"step": r.Done + 1, "done": r.Done}
+	again.Message = fmt.Sprintf("step %d, %s: %s", r.Done+1, tool, err.Message)
 	if err.Invalid != nil {
 		wrong := *err.Invalid
-		wrong.Pointer = fmt.Sprintf("/steps/%d/params%s", i, wrong.Pointer)
+		wrong.Pointer = fmt.Sprintf("/steps/%d/params%s", r.Done, wrong.Pointer)
 		again.Invalid = &wrong
 	}
-	again.Details = Object{"step": i + 1, "done": r.Done}
 	if len(r.Results) > 0 {
-		again.Details["results"] = r.Results
+		of["results"] = r.Results
 	}
 	if err.Details != nil {
-		again.Details["details"] = err.Details
+		of["details"] = err.Details
 	}
+	again.Details = of
 	return &again
 }
