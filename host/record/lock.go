@@ -61,6 +61,7 @@ func (j *Journal) lock() (release func(), err error) {
 		if err == nil {
 			err = busy()
 		}
+		j.fileLock.leave()
 		<-j.writing
 		return nil, err
 	}

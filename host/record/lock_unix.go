@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/parley-tools/parley/host/protect"
@@ -20,22 +21,31 @@ type lock struct {
 	path   string
 	file   *os.File
 	opened fs.FileInfo // file when it was opened
+	// folder is locked by the process whose turn is next, which keeps one that writes all the time from taking the lock
+	// again and again.
+	folder *os.File
+	isNext bool
 }
 
-// tryLock takes the lock unless it is held.
+// tryLock takes the lock unless it is held, or it is the turn of another process. Until it does, or leave is called, it
+// is the turn of this process next.
 func (l *lock) tryLock() (bool, error) {
 	for {
-		if err := l.open(); err != nil {
-			return false, err
+		err := l.open()
+		if err == nil && !l.isNext {
+			err = tryFlock(l.folder)
+			l.isNext = err == nil
 		}
-		switch err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-		case errors.Is(err, syscall.EINTR):
-			continue
+		if err == nil {
+			err = tryFlock(l.file)
+		}
+		switch {
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return false, nil
 		case err != nil:
 			return false, err
 		}
+		l.leave()
 		if there, err := os.Stat(l.path); err == nil && os.SameFile(l.opened, there) {
 			return true, nil
 		}
@@ -44,11 +54,30 @@ func (l *lock) tryLock() (bool, error) {
 	}
 }
 
-func (l *lock) open() (err error) {
-	if l.file != nil {
-		return nil
+// leave ends the turn of this process.
+func (l *lock) leave() {
+	if l.isNext {
+		_ = syscall.Flock(int(l.folder.Fd()), syscall.LOCK_UN)
 	}
-	l.file, l.opened, err = protect.Append(l.path)
+	l.isNext = false
+}
+
+func tryFlock(file *os.File) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (l *lock) open() (err error) {
+	if l.file == nil {
+		l.file, l.opened, err = protect.Append(l.path)
+	}
+	if err == nil && l.folder == nil {
+		l.folder, err = os.Open(filepath.Dir(l.path))
+	}
 	return err
 }
 

@@ -109,7 +109,8 @@ func recordOf(e host.Event) Record {
 	for _, d := range e.Err.Denied {
 		r.Denied = lists.Add(r.Denied, clipText(d.Right))
 	}
-	if e.Err.Exit == 0 && (e.Err.Code == host.Timeout || e.Err.Code == host.LimitExceeded) {
+	if (e.Err.Tool == nil || e.Err.Tool.Name == string(e.Err.Code)) && e.Err.Exit == 0 &&
+		(e.Err.Code == host.Timeout || e.Err.Code == host.LimitExceeded) {
 		r.Limit = clipText(string(e.Err.Code) + ": " + e.Err.Message)
 	}
 	return r
