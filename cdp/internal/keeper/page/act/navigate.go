@@ -256,27 +256,15 @@ func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
 			switch {
 			case t.Closed:
 				failed = target.ClosedTarget(t)
-				return true
-			case t.Crashed && old && from.crashed: // the navigation revives it
-				return false
-			case t.Crashed:
+			case t.Crashed && !(old && from.crashed): // else the navigation revives it
 				failed = target.CrashedTarget(t)
-				return true
-			case t.Dialog != nil && t.Dialog == answered:
-				return false
-			case t.Dialog != nil && api.AnswersDialogs(v.OnDialog):
-				answered = t.Dialog
-				v.Keeper.Tracker.Sender.AnswerDialog(t, v.OnDialog)
-				return false
-			case t.Dialog != nil && old && t.Dialog.Type == api.BeforeUnload:
+			case t.Dialog != nil && old && t.Dialog.Type == api.BeforeUnload && !api.AnswersDialogs(v.OnDialog):
 				failed = target.BlockedTarget(t, t.Dialog)
-				return true
-			case t.Dialog != nil && old:
+			case t.Dialog != nil && t.Dialog != answered && endsDialog(v, old):
 				answered = t.Dialog
-				v.Keeper.Tracker.Sender.EndDialog(t)
-				return false
-			case t.Dialog != nil:
-				return true
+			}
+			if failed != nil || t.Crashed || t.Dialog != nil {
+				return failed != nil || t.Dialog != nil && t.Dialog != answered
 			}
 			if parsed = cmp.Or(parsed, time.Now()); !a.Parsed || !a.AwaitsFrames() {
 				parsed = time.Time{}
@@ -302,6 +290,20 @@ func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
 			return nil
 		}
 	}
+}
+
+// endsDialog ends the dialog of the page as the caller wants, or as the navigation demands where the document that is
+// left shows it. It reports whether it does; the mux is locked.
+func endsDialog(v *page.Visit, old bool) bool {
+	switch sender := v.Keeper.Tracker.Sender; {
+	case api.AnswersDialogs(v.OnDialog):
+		sender.AnswerDialog(v.Page, v.OnDialog)
+	case old:
+		sender.EndDialog(v.Page)
+	default:
+		return false
+	}
+	return true
 }
 
 // stuck says why a document has not come, and ends its script if that does not end.
