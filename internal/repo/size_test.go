@@ -33,7 +33,7 @@ var maxLines = map[string]int{
 	"host/egress":              817,
 	"host/protect":             804,   // files in a folder that are out of reach; what identifies a file, from four rooms
 	"host/internal/index":      3313,  // the file of merged segments, which host had
-	"host/record":              1792,  // secrets in notes
+	"host/record":              1818,  // secrets in notes; turns of writers
 	"host/mcp":                 4463,  // the package below; the prepared list; options; roots; ids by value; what was sent
 	"host/wasm":                10167, // compilations ahead of calls; kinds of imports; four packages more
 	"host/learn":               4069,  // texts that say nothing
@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9543, // names of downloads; rules of origins; a panic ends its call; launches; statuses
-	"cdp/internal/keeper/page": 7038, // lists, drags, maps, PDFs; what keeps a document; windows; acts that leave
+	"cdp/internal/keeper":      9546, // names of downloads; rules of origins; a panic ends its call; launches; statuses
+	"cdp/internal/keeper/page": 7040, // lists, drags, maps, PDFs; what keeps a document; acts that leave; failed steps
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13272, // values given twice; names in what is offered; everyday words

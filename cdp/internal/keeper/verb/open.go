@@ -272,11 +272,9 @@ func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target,
 	owner, asked, status := t.Owner, t.Asked, t.ResponseStatus()
 	e.Mux.Unlock()
 	reason = e.Owners.Reason(owner, asked, reason)
-	switch {
-	case reason != api.NoPage || status == 0:
-	case status == http.StatusUnauthorized:
+	if reason == api.NoPage && status == http.StatusUnauthorized {
 		reason = api.NoLogin
-	default:
+	} else if reason == api.NoPage && status > 0 {
 		reason = fmt.Sprintf("HTTP %d (%s)", status, reason)
 	}
 	err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(url, 200), reason)
