@@ -353,15 +353,31 @@ func (n *Names) findRules(m *meaning) {
 	if p, ok := n.catalog.Provider(within); ok && len(m.all) == 0 && p.Info().Kind != manifest.KindBuiltin {
 		m.all = aliased(p, spelling.Fold(local))
 	}
-	if last := host.LocalName(local); within == "" {
-		local = m.name // "browser_resume" is not Debugger.resume
-	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
-		local = last
-	}
 	if len(m.all) == 0 {
-		m.all = n.only(lastWord, spelling.Fold(local), within)
+		m.all = n.guess(m.name, within, local)
 		m.isGuess = len(m.all) > 0
 	}
+}
+
+// guess returns the call of the only tool whose name ends with the word of a name or, in its plugin, is the name
+// without a typo; nil if none or several are.
+func (n *Names) guess(name, within, local string) []peers.Rule {
+	word := local
+	if last := host.LocalName(local); within == "" {
+		word = name // "browser_resume" is not Debugger.resume
+	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
+		word = last
+	}
+	p, ok := n.catalog.Provider(within)
+	if found := n.only(lastWord, spelling.Fold(word), within); found != nil || !ok {
+		return found
+	}
+	names, _ := p.Names()
+	names = slices.DeleteFunc(slices.Clone(names), func(own string) bool { return !spelling.IsTypo(local, own) })
+	if len(names) != 1 {
+		return nil
+	}
+	return []peers.Rule{ruleOf(n.catalog.Exact(within + "." + names[0]))}
 }
 
 // aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or

@@ -225,7 +225,9 @@ func (a *front) meant() *host.Step {
 		return nil
 	})
 	at, words, rest := named(a.App, root, h.Names())
-	if isBare := at.Tool == nil && len(words) > 0; isBare && len(leadsTo(words[0])) > 0 && !h.Names().OfPeers(words[0]) {
+	isPeers := h.Names().OfPeers(strings.Join(words[:min(len(words), 2)], "_")) // or below, its first word alone
+	if isBare := at.Tool == nil && len(words) > 0; isBare && len(leadsTo(words[0])) > 0 && !isPeers &&
+		!h.Names().OfPeers(words[0]) {
 		return nil
 	}
 	var describe *host.Step
