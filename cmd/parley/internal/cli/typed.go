@@ -225,9 +225,8 @@ func (a *front) meant() *host.Step {
 		return nil
 	})
 	at, words, rest := named(a.App, root, h.Names())
-	isPeers := h.Names().OfPeers(strings.Join(words[:min(len(words), 2)], "_")) // or below, its first word alone
-	if isBare := at.Tool == nil && len(words) > 0; isBare && len(leadsTo(words[0])) > 0 && !isPeers &&
-		!h.Names().OfPeers(words[0]) {
+	ofPeers := func(n int) bool { return h.Names().OfPeers(strings.Join(words[:min(len(words), n)], "_")) }
+	if at.Tool == nil && len(words) > 0 && len(leadsTo(words[0])) > 0 && !ofPeers(1) && !ofPeers(2) {
 		return nil
 	}
 	var describe *host.Step
