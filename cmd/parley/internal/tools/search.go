@@ -228,8 +228,8 @@ const maxToolList = 64 << 20
 
 // Measured returns a host, which records nothing, over the installed plugins or over a list of tools.
 func Measured(ctx context.Context, app *command.App, list string) (*call.Host, error) {
-	catalog, err := app.Catalog()
-	if list != "" {
+	catalog, err := app.Catalog() // it reads the settings, for a list, too
+	if err == nil && list != "" {
 		var raw []byte
 		if raw, err = command.ReadValue(ctx, list, maxToolList); err == nil {
 			catalog, err = dataset.ToolList(raw)
