@@ -502,6 +502,21 @@ func TestUnknownVersion(t *testing.T) {
 			t.Errorf("%s: %d %s", version, status, body)
 		}
 	}
+	forBothWires(t, "2025-11-25", func(t *testing.T, _ *fixture, c rawClient) {
+		for _, version := range []string{"9999", "1", "2026-07-29", "x"} {
+			for _, more := range []string{"", `,"io.modelcontextprotocol/clientCapabilities":{}`, `,"progressToken":1`} {
+				for _, method := range []string{"ping", "tools/list", "tools/call", "server/discover", "no"} {
+					request := `{"jsonrpc":"2.0","id":1.0,"method":"` + method + `","params":{"_meta":{"` +
+						`io.modelcontextprotocol/protocolVersion":"` + version + `"` + more + `}}}`
+					answer := c.exchange(t, request, 1)[0]
+					checkError(t, request, answer, "1.0", -32022)
+					if !strings.Contains(answer, `"supported":["2026-07-28","2025-11-25"`) {
+						t.Errorf("%s: %s", request, answer)
+					}
+				}
+			}
+		}
+	})
 }
 
 // FuzzFrames checks that a server on either wire answers a ping after any lines.

@@ -38,9 +38,8 @@ func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next 
 		}
 		defer track(entries, r.Header.Get("Mcp-Session-Id"))()
 	}
-	version, known := r.Header.Get("Mcp-Protocol-Version"), sdk.SupportedProtocolVersions()
-	if version != "" && !slices.Contains(known, version) {
-		WriteError(w, http.StatusBadRequest, out.id, unsupported(version, known))
+	if err := checkVersion(r.Header.Get("Mcp-Protocol-Version")); err != nil {
+		WriteError(w, http.StatusBadRequest, out.id, err)
 		return
 	}
 	switch {
@@ -167,7 +166,12 @@ func (p *batchPart) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func unsupported(version string, known []string) *jsonrpc.Error {
+// checkVersion returns an error if a message names a revision that is not known. "" names none.
+func checkVersion(version string) *jsonrpc.Error {
+	known := sdk.SupportedProtocolVersions()
+	if version == "" || slices.Contains(known, version) {
+		return nil
+	}
 	version = jsontext.Shorten(manifest.CleanLine(version))
 	data, _ := manifest.Marshal(sdk.UnsupportedProtocolVersionData{Supported: known, Requested: version})
 	return &jsonrpc.Error{

@@ -131,7 +131,8 @@ func parseMessage(data []byte) entry {
 	if !isID(given) || repeated == "id" {
 		e.id = nil
 	}
-	for _, part := range []json.RawMessage{e.params, member(e.params, "_meta")} {
+	meta := member(e.params, "_meta")
+	for _, part := range []json.RawMessage{e.params, meta} {
 		if repeated == "" {
 			_, repeated, _ = membersOf(part)
 		}
@@ -149,14 +150,17 @@ func parseMessage(data []byte) entry {
 	case method != nil && given != nil && e.id == nil:
 		return invalid(nil, `"id" must be a string or a number, not %s`, kindOf(given))
 	case method != nil:
-		return e.checkParams()
+		return e.checkParams(meta)
 	}
 	return e.checkResponse(given, fault)
 }
 
-func (e entry) checkParams() entry {
+func (e entry) checkParams(meta json.RawMessage) entry {
 	switch kind := kindOf(e.params); kind {
 	case "object", "":
+		if v, _ := jsontext.Unquote(member(meta, sdk.MetaKeyProtocolVersion)); e.isCall() {
+			e.err = checkVersion(v)
+		}
 		return e
 	case "null":
 		e.params = nil
