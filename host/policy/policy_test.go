@@ -666,6 +666,7 @@ func TestMalformed(t *testing.T) {
 		{"secret from nowhere", "[secrets.X]\nfrom = \"vault:x\"", "2:8", "from must be"},
 		{"secret from a relative file", "[secrets.X]\nfrom = \"file:x\"", "2:8", "must be absolute"},
 		{"secret from no command", "[secrets.X]\nfrom = \"cmd: \"", "2:8", "requires a program"},
+		{"secret from a program of any folder", "[secrets.X]\nfrom = \"cmd:./x.sh a\"", "2:8", "a name or an absolute path"},
 		{"secret from an unclosed quote", "[secrets.X]\nfrom = \"cmd:echo 'x\"", "2:8", "unclosed quote"},
 		{"secret name", "[secrets.\"a b\"]\nfrom = \"store\"", "1:10", "not a valid name for a secret"},
 	}

@@ -55,10 +55,13 @@ from = "cmd:printf '%s|%s' 'a b' c"
 from = "cmd:sh -c 'echo topsecret >&2; echo topsecret; exit 3'"
 [secrets.NOPROGRAM]
 from = "cmd:/does/not/exist x"
+[secrets.HERE]
+from = "cmd:cat file"
 [secrets.FLOOD]
 from = "cmd:head -c 10000000 /dev/zero"
 `
 	p, err := Load(folderOf(t, text, ""), Env{LookupEnv: testEnv.LookupEnv, Store: store.Dir})
+	t.Chdir(dir) // no program opens its files
 	must(t, err)
 	tests := []struct{ name, want, wantErr string }{
 		{"ENV", "C.UTF-8", ""},
@@ -74,6 +77,7 @@ from = "cmd:head -c 10000000 /dev/zero"
 		{"CMD", "a b|c", ""},
 		{"FAILS", "", "exit status 3"},
 		{"NOPROGRAM", "", "no such file"},
+		{"HERE", "", "exit status 1"},
 		{"FLOOD", "", "longer than"},
 		{"NOWHERE", "", "no secret of that name"},
 		{"../store/secret-KEPT", "", "no secret store"},

@@ -43,7 +43,10 @@ func Check(from string) error {
 	case kind == "file":
 		return fmt.Errorf("%s: the path must be absolute", origin.Quote(from))
 	case kind == "cmd":
-		_, err := Words(rest)
+		words, err := Words(rest)
+		if err == nil && filepath.Base(words[0]) != words[0] && !filepath.IsAbs(words[0]) {
+			err = fmt.Errorf("%s: the program must be a name or an absolute path", origin.Quote(from))
+		}
 		return err
 	}
 	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s",
@@ -105,12 +108,14 @@ func Fetch(ctx context.Context, name, from string, lookup func(string) (string, 
 	return store.get(name)
 }
 
-// run returns what a program prints. Its stderr is dropped, because it may contain the secret, too.
+// run returns what a program prints. Its stderr is dropped, because it may contain the secret, too. It runs in the root
+// folder: files of the working folder may be anybody's.
 func run(ctx context.Context, command string) (string, error) {
 	words, _ := Words(command) // see [Check]
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = string(filepath.Separator)
 	cmd.WaitDelay = time.Second // a child of the program may keep the pipe open
 	out := &boundedBuffer{}
 	cmd.Stdout = out
