@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -374,13 +375,8 @@ func (in *Installer) pruneReports(dir string) {
 // storedReport returns the report of a build, or nil.
 func (in *Installer) storedReport(digest string) *Report {
 	const limit = 4 << 20
-	path := in.reportPath(digest)
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil
-	}
 	report := &Report{}
-	data, err := os.ReadFile(path)
+	data, err := protect.Read(in.reportPath(digest), limit)
 	if err != nil || json.Unmarshal(data, report) != nil || report.Digest != digest {
 		return nil
 	}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gofrs/flock"
-
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/lists"
@@ -335,7 +333,7 @@ func (s *Store) Save(changes ...Change) error {
 	if err := protect.Dir(s.Dir); err != nil {
 		return err
 	}
-	lock := flock.New(filepath.Join(s.Dir, ".lock"))
+	lock := protect.NewLock(filepath.Join(s.Dir, ".lock"))
 	if err := lock.Lock(); err != nil {
 		return err
 	}

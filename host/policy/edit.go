@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
@@ -360,7 +359,7 @@ func (f OperatorFile) Replace(old, text string) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return fail(err)
 	}
-	lock := flock.New(f.Path + ".lock")
+	lock := protect.NewLock(f.Path + ".lock")
 	if err := lock.Lock(); err != nil {
 		return fail(err)
 	}

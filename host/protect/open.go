@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // FileError says why a file is not read although it is there.
@@ -59,6 +61,11 @@ func open(path string, flags int, limit int64, register bool) (*os.File, fs.File
 		Register(path, info)
 	}
 	return f, info, nil
+}
+
+// NewLock returns a lock between processes, a file for this user alone. Opening it does not wait, whatever is there.
+func NewLock(path string) *flock.Flock {
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|Nonblock), flock.SetPermissions(0o600))
 }
 
 // CheckRecord returns a *[FileError] if there is something at the path of a file of records that [Append] would refuse.

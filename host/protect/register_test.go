@@ -125,6 +125,19 @@ func TestRecordsAreRegular(t *testing.T) {
 			t.Errorf("%s: it is taken for a file of records", name)
 		}
 	}
+	locks := func(name string) (bool, error) {
+		l := NewLock(at(name))
+		defer l.Close()
+		return l.TryLock() // it does not wait for the other end of a pipe
+	}
+	for _, name := range []string{"pipe", "link", "lock"} {
+		if locked, err := locks(name); !locked {
+			t.Errorf("%s is not locked: %v", name, err)
+		}
+	}
+	if locked, err := locks("folder"); locked || err == nil {
+		t.Error("a folder is locked")
+	}
 	if f, _, err := Append(at("new")); err != nil || f.Close() != nil || CheckRecord(at("new")) != nil {
 		t.Errorf("a new file: %v", err)
 	}

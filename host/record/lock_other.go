@@ -2,7 +2,7 @@
 
 package record
 
-import "github.com/gofrs/flock"
+import "github.com/parley-tools/parley/host/protect"
 
 // movableWhileOpen reports whether others may rename and remove an open file.
 const movableWhileOpen = false
@@ -10,13 +10,14 @@ const movableWhileOpen = false
 // lock is a file lock, whose holder is the only process that writes.
 type lock struct {
 	path string
-	held *flock.Flock
+	held interface{ Unlock() error }
 }
 
 // tryLock takes the lock unless it is held.
 func (l *lock) tryLock() (bool, error) {
-	l.held = flock.New(l.path, flock.SetPermissions(0o600))
-	return l.held.TryLock()
+	held := protect.NewLock(l.path)
+	l.held = held
+	return held.TryLock()
 }
 
 func (*lock) leave() {}

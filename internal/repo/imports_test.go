@@ -83,7 +83,7 @@ var layers = map[string][]string{
 	"internal/lazy":     {},
 	"internal/lists":    {},
 	"internal/query":    {},
-	"internal/slots":    {},
+	"internal/slots":    {"host/protect"},
 	"internal/wire":     {"host", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
 	"host/wasm/internal/instrument": {"manifest"},
@@ -119,7 +119,7 @@ var layers = map[string][]string{
 	},
 	"host/signature": {"host", "internal/durable", "manifest"},
 	"host/admit": {
-		"host", "host/call", "host/option", "host/policy", "host/reference", "host/signature", "host/wasm",
+		"host", "host/call", "host/option", "host/policy", "host/protect", "host/reference", "host/signature", "host/wasm",
 		"host/wasm/store", "internal/durable", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
 		"manifest/schema",
 	},
@@ -309,11 +309,7 @@ var dependencies = map[string][]string{
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
 		"cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
-	"github.com/gofrs/flock": {
-		"cdp", "cmd/...", "host/overlay", "host/policy", "host/record", "host/session", "host/wasm/store",
-		"internal/slots",
-		"internal/testhome",
-	},
+	"github.com/gofrs/flock":               {"host/protect", "host/record", "internal/testhome"},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
 	"github.com/blevesearch/snowballstem":  {"host"},
 	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "internal/query", "plugins/json"},

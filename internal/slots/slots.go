@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // ErrBusy means that no slot was free, or became free before the context ended.
@@ -144,7 +144,7 @@ func (l *line) lock(name string) (unlock func(), ok bool) {
 	if l.dir == "" {
 		return func() {}, true
 	}
-	f := flock.New(filepath.Join(l.dir, name), flock.SetPermissions(0o600))
+	f := protect.NewLock(filepath.Join(l.dir, name))
 	locked, err := f.TryLock()
 	if locked {
 		return func() { _ = f.Close() }, true

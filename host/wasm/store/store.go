@@ -18,8 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -316,7 +314,7 @@ func (s *Store) writeLock(entries []Entry) error {
 // Lock acquires the guard of the store. The returned function releases it, and so does the end of the process.
 func (s *Store) Lock(wait time.Duration) (unlock func(), err error) {
 	path := filepath.Join(s.Dir, guardName)
-	guard := flock.New(path, flock.SetPermissions(0o644))
+	guard := protect.NewLock(path)
 	taken, err := guard.TryLock()
 	if err == nil && !taken && wait > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
