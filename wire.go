@@ -133,7 +133,7 @@ func (p *Parley) engineConfig() wasm.Config {
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: wire.Self, Isolate: true,
-		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.admission.Annotate,
+		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Redact: p.redactor, Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine,
 		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
 			return byPolicy(p, func(rules *policy.Policy) (host.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
@@ -257,22 +257,25 @@ func (p *Parley) AuditLog() *audit.Log {
 	return partOf(p, &p.parts.log, func() *audit.Log {
 		return audit.Open(filepath.Join(p.dirs.State, "audit"), audit.Config{
 			Mode: func() (string, error) { return byPolicy(p, (*policy.Policy).Audit) },
-			Warn: func(err error) { p.cfg.Notice(err.Error()) },
-			Redact: func(text string) string {
-				rules, err := p.Policy()
-				if err != nil {
-					return text // without a policy, which secrets there are is not known
-				}
-				return (&redact.Redactor{Source: rules}).RedactHeld(text)
-			},
+			Warn: func(err error) { p.cfg.Notice(err.Error()) }, Redact: p.redactor,
 		})
 	})
+}
+
+// redactor returns what takes the values of the secrets that the host holds now out of texts that are stored. Without a
+// policy, which secrets there are is not known.
+func (p *Parley) redactor() func(string) string {
+	var redactor redact.Redactor
+	if rules, err := p.Policy(); err == nil {
+		redactor.Source = rules
+	}
+	return redactor.Held()
 }
 
 // Sessions returns what agents have been shown, by session.
 func (p *Parley) Sessions() *session.Store {
 	return partOf(p, &p.parts.sessions, func() *session.Store {
-		return &session.Store{Dir: filepath.Join(p.dirs.State, "sessions")}
+		return &session.Store{Dir: filepath.Join(p.dirs.State, "sessions"), Redact: p.redactor}
 	})
 }
 

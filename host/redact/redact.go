@@ -283,10 +283,10 @@ func (v *Redactor) redactFields(of reflect.Value) {
 	}
 }
 
-// RedactHeld is [Redactor.Redact] for a text of a record that is no event.
-func (v *Redactor) RedactHeld(text string) string {
+// Held returns [Redactor.Redact] for the secrets that the host holds now, for texts that are stored and no events.
+func (v *Redactor) Held() func(string) string {
 	v.hold()
-	return v.Redact(text)
+	return v.Redact
 }
 
 // hold makes the values that are redacted those of the secrets that the host holds now.

@@ -115,7 +115,7 @@ func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
 // StoreResult stores a file for a call of a session, and returns its path; "" if it could not. ending follows the
 // call's id in the name of the file.
 func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte) (path string) {
-	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
+	if s == nil || s.Dir == "" || len(data) > maxResultBytes || s.hides(of) {
 		return ""
 	}
 	dir := filepath.Join(s.Dir, resultsDir)

@@ -19,8 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
@@ -47,6 +45,9 @@ func isFileName(name string) bool {
 type Store struct {
 	Dir string           // "": nothing is stored
 	Now func() time.Time // nil: time.Now
+	// Redact returns what takes the values of secrets out of texts; nil leaves them. Nothing is stored for a session whose
+	// name has such a value. Results are stored as they are.
+	Redact func() func(string) string
 
 	mu   sync.Mutex // taken before the lock between processes, which is polled
 	last lastSession
@@ -194,7 +195,7 @@ func summary(e *host.Error) []string {
 // Update calls change with a session, under a lock between processes, and writes the session back if change returns
 // true. Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
 func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
-	if s == nil || s.Dir == "" || of.Name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
+	if s == nil || s.Dir == "" || of.Name == "" || s.hides(of) || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&State{})
 		return
 	}
@@ -202,7 +203,7 @@ func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sessionLockWait)
 	defer cancel()
-	lock := flock.New(filepath.Join(s.Dir, "lock"), flock.SetPermissions(0o600))
+	lock := protect.NewLock(filepath.Join(s.Dir, "lock"))
 	if ok, _ := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
 		change(&State{})
 		return
@@ -221,6 +222,9 @@ func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
 		s.last.file = nil
 	}
 }
+
+// hides reports whether the name of a session has the value of a secret.
+func (s *Store) hides(of host.Session) bool { return s.Redact != nil && s.Redact()(of.Name) != of.Name }
 
 // read loads the session of a file as the last one. An expired or damaged file is an empty session.
 func (s *Store) read(path string) {
@@ -244,6 +248,9 @@ func (s *Store) read(path string) {
 // write writes the last session to its file.
 func (s *Store) write(path string) {
 	data, _ := json.Marshal(s.last.session)
+	if s.Redact != nil {
+		data = manifest.MapJSON(data, s.Redact())
+	}
 	temp := path + ".new"
 	if os.WriteFile(temp, data, 0o600) != nil || os.Rename(temp, path) != nil {
 		s.last = lastSession{}

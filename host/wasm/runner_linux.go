@@ -382,6 +382,9 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 		}
 		info := guest.Marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
 			Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
+		if redact := p.e.cfg.Redact; redact != nil {
+			info = manifest.MapJSON(info, redact())
+		}
 		if _, err := l.lock.WriteAt(info, 0); err != nil {
 			return nil, err
 		}

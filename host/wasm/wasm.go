@@ -83,6 +83,8 @@ type Config struct {
 	Notice func(string)
 	// Debug, if not nil, gets lines that help to diagnose problems.
 	Debug func(string)
+	// Redact, if not nil, returns what takes the values of secrets out of what is written about a runner.
+	Redact func() func(string) string
 }
 
 // Engine compiles and runs plugins. Creating one is cheap: what a plugin needs is created at its first call.

@@ -41,8 +41,8 @@ type Config struct {
 	Keep     int
 	// Now is the clock for records without a time; nil is time.Now.
 	Now func() time.Time
-	// Redact takes the values of secrets out of the texts of Note; nil leaves them. Those of events have none.
-	Redact func(string) string
+	// Redact returns what takes the values of secrets out of the texts of Note; nil leaves them. Events have none.
+	Redact func() func(string) string
 }
 
 // Log is an audit log in a folder. It is safe for concurrent use, also by several processes: the end of the log is read
@@ -136,7 +136,8 @@ func (l *Log) Note(op, subject string, details ...string) error {
 		return nil
 	}
 	if l.cfg.Redact != nil {
-		subject, details = l.cfg.Redact(subject), lists.Map(details, l.cfg.Redact)
+		redact := l.cfg.Redact()
+		subject, details = redact(subject), lists.Map(details, redact)
 	}
 	return l.append(operatorRecord(op, subject, details), mode == Required)
 }
