@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const jsonType = "application/json"
 // Serve passes a request of Streamable HTTP on to next, the SDK's handler of its revision. It answers a body that is
 // not a message, and an unknown revision. revision returns that of the request's session; it is called for batches.
 func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next http.Handler) {
-	out := &writer{ResponseWriter: w}
+	out, version := &writer{ResponseWriter: w}, r.Header.Get("Mcp-Protocol-Version")
 	var entries []entry
 	isBatch := false
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && kind == jsonType {
@@ -34,11 +35,11 @@ func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next 
 			return
 		}
 		if entries, isBatch = parse(body, revision); !isBatch {
-			out.id = entries[0].id
+			out.id, version = entries[0].id, cmp.Or(version, entries[0].version) // next compares the two
 		}
 		defer track(entries, r.Header.Get("Mcp-Session-Id"))()
 	}
-	if err := checkVersion(r.Header.Get("Mcp-Protocol-Version")); err != nil {
+	if err := checkVersion(version); err != nil {
 		WriteError(w, http.StatusBadRequest, out.id, err)
 		return
 	}

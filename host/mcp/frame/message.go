@@ -66,6 +66,7 @@ func Codes() []int64 {
 type entry struct {
 	id             json.RawMessage // as written; nil if there is none or it is invalid
 	method         string          // "" for a response
+	version        string          // the revision that the metadata of a request names, or ""
 	params, result json.RawMessage
 	fault          *jsonrpc.Error // of a response
 	err            *jsonrpc.Error // not nil: this is not a message
@@ -158,9 +159,7 @@ func parseMessage(data []byte) entry {
 func (e entry) checkParams(meta json.RawMessage) entry {
 	switch kind := kindOf(e.params); kind {
 	case "object", "":
-		if v, _ := jsontext.Unquote(member(meta, sdk.MetaKeyProtocolVersion)); e.isCall() {
-			e.err = checkVersion(v)
-		}
+		e.version, _ = jsontext.Unquote(member(meta, sdk.MetaKeyProtocolVersion))
 		return e
 	case "null":
 		e.params = nil

@@ -150,6 +150,9 @@ func (c *conn) accept(l line) error {
 	for i := range entries {
 		e := &entries[i]
 		if e.isCall() {
+			e.err = checkVersion(e.version)
+		}
+		if e.isCall() {
 			e.err = c.begin(e.id, b, isBatch)
 		}
 		switch {
