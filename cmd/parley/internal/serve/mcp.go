@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -84,9 +83,6 @@ func stopped(err error) error {
 
 // minTokenLength is the length, in bytes, from which a token cannot be guessed.
 const minTokenLength = 16
-
-// tokenFileTimeout bounds reading a changed file of tokens, which may be a pipe.
-const tokenFileTimeout = 5 * time.Second
 
 // mcpOptions say how to serve MCP. The zero value serves over stdin and stdout.
 type mcpOptions struct {
@@ -196,11 +192,7 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 			app.Notice("other users can read " + o.TokenFile + "; run chmod 600 on it")
 		}
-		s.config.Current = func() ([]mcp.Token, error) {
-			ctx, cancel := context.WithTimeout(ctx, tokenFileTimeout)
-			defer cancel()
-			return file.current(ctx)
-		}
+		s.config.Current = func() ([]mcp.Token, error) { return file.current(ctx) }
 	case !o.NoToken:
 		s.Token = rand.Text()
 		s.config.Tokens = []string{s.Token}
@@ -268,7 +260,12 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 		return f.tokens, nil
 	}
 	f.info = nil
-	data, err := command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, protect.MaxConfig)
+	var data []byte
+	if f.tokens == nil {
+		data, err = command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, protect.MaxConfig)
+	} else {
+		data, err = protect.Read(f.path, protect.MaxConfig) // requests wait for it, so it is no pipe any more
+	}
 	if ctx.Err() != nil {
 		return nil, err
 	}
