@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -262,10 +263,12 @@ func (e *entry) message() jsonrpc.Message {
 	return m
 }
 
-// ownID returns the id of one of our requests, which are integers. Any other value is not one of our ids.
+// ownID returns the id of one of our requests, which are integers, however it is spelled. Any other value is not one of
+// our ids.
 func ownID(raw json.RawMessage) jsonrpc.ID {
-	var n int64
-	if json.Unmarshal(raw, &n) != nil || fmt.Sprint(n) != string(raw) {
+	whole, isWhole := strings.CutSuffix(valueOf(string(raw)), "/1")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if !isWhole || err != nil {
 		id, _ := jsonrpc.MakeID(innerID(raw))
 		return id
 	}

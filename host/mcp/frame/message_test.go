@@ -213,9 +213,10 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestResponsesOfClients checks that a response reaches our request only if it has the id as we wrote it.
+// TestResponsesOfClients checks that a response reaches our request only if it has its id, however that is spelled.
 func TestResponsesOfClients(t *testing.T) {
-	for id, isOurs := range map[string]bool{`1`: true, `17`: true, `"1"`: false, `1.0`: false, `1e0`: false, `-0`: false} {
+	for id, isOurs := range map[string]bool{`1`: true, `17`: true, `"1"`: false, `1.0`: true, `10e-1`: true,
+		`1.5`: false, `1e99`: false, `1e999999999`: false, `"1/1"`: false} {
 		e := parseMessage([]byte(message(`"id":` + id + `,"error":{"code":3,"message":"m","data":[1]}`)))
 		r, ok := e.message().(*jsonrpc.Response)
 		if !ok {
