@@ -41,6 +41,7 @@ type parts struct {
 	pages    *page.Provider // made with chrome
 	rules    *policy.Policy
 	log      *audit.Log
+	held     *redact.Redactor
 	sessions *session.Store
 	engines  map[string]*wasm.Provider // of scripts, by digest
 	shipped  []*wasm.Provider
@@ -265,11 +266,11 @@ func (p *Parley) AuditLog() *audit.Log {
 // redactor returns what takes the values of the secrets that the host holds now out of texts that are stored. Without a
 // policy, which secrets there are is not known.
 func (p *Parley) redactor() func(string) string {
-	var redactor redact.Redactor
-	if rules, err := p.Policy(); err == nil {
-		redactor.Source = rules
+	rules, err := p.Policy()
+	if err != nil {
+		return func(text string) string { return text }
 	}
-	return redactor.Held()
+	return partOf(p, &p.parts.held, func() *redact.Redactor { return &redact.Redactor{Source: rules} }).Held()
 }
 
 // Sessions returns what agents have been shown, by session.

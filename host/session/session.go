@@ -223,8 +223,10 @@ func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
 	}
 }
 
-// hides reports whether the name of a session has the value of a secret.
-func (s *Store) hides(of host.Session) bool { return s.Redact != nil && s.Redact()(of.Name) != of.Name }
+// hides reports whether the name of a session has the value of a secret. A client of MCP does not choose the name.
+func (s *Store) hides(of host.Session) bool {
+	return s.Redact != nil && !of.Temporary && len(of.Name) >= host.MinHeldSecret && s.Redact()(of.Name) != of.Name
+}
 
 // read loads the session of a file as the last one. An expired or damaged file is an empty session.
 func (s *Store) read(path string) {
