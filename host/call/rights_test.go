@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -749,7 +751,9 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 		}
 		return &host.Result{Data: r.Params}, nil
 	}
-	h := newHost(t, call.Config{Recorder: rec, Secrets: held{secrets{"KEY": value, "PIN": "90817263"}}},
+	source, dir := held{secrets{"KEY": value, "PIN": "90817263"}}, t.TempDir()
+	sessions := &session.Store{Dir: dir, Redact: (&redact.Redactor{Source: source}).Held}
+	h := newHost(t, call.Config{Recorder: rec, Secrets: source, Sessions: sessions},
 		newFake(t, shop, map[string]handler{"echo": echo}))
 	for _, c := range [][2]string{
 		{"shop.echo", `{"a":"` + value + `"}`}, {"shop.echo", `{"a":"fail ` + value + `"}`}, {"shop.echo", `{"a":90817263}`},
@@ -760,6 +764,29 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 		if c[1] == `{"a":"`+value+`"}` && !strings.Contains(string(a.Data), value) {
 			t.Errorf("the caller got %s, expected the value as given", a.Data)
 		}
+	}
+	for _, name := range []string{"s", value, "x-" + value, strings.ToUpper(value), hex.EncodeToString([]byte(value)),
+		"90817263"} {
+		for _, params := range []string{`{"sku":"` + value + `","n":1}`, `{"` + value + `":"a"}`, `{"sku":90817263,"n":1}`} {
+			_, _ = h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cliIn(name)})
+			_, _ = h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Principal: cliIn(name),
+				Options: host.Options{MaxBytes: 1}})
+		}
+		_, _ = h.Describe(t.Context(), cliIn(name), "shop.echo", 0)
+	}
+	stored := 0
+	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		text, _ := os.ReadFile(path)
+		if text = append(text, e.Name()...); filepath.Base(filepath.Dir(path)) == "results" {
+			text = []byte(e.Name()) // results are the caller's
+		}
+		if stored++; regexp.MustCompile(`(?i)7f3a9c51e2|90817263|3766336139633531`).Match(text) {
+			t.Errorf("%s has the value: %s", path, text)
+		}
+		return err
+	})
+	if stored < 4 {
+		t.Errorf("%d files are stored of sessions", stored)
 	}
 	_, _, _ = h.Search(t.Context(), cli, host.SearchQuery{Text: "sell " + value})
 	_, _ = h.Describe(t.Context(), cli, "shop."+value, 0)
