@@ -8,12 +8,13 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +22,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -413,7 +413,7 @@ func (g *guard) nameOf(r *http.Request) string {
 // client. Unless it reports false, done must be called when the request has been served.
 func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	if r.ContentLength > maxMessage {
-		bodyTooLarge(w, r.Body)
+		frame.RefuseLong(w, r.Body, maxMessage)
 		return nil, false
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxSmall))
@@ -432,28 +432,23 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 		body = append(body, rest...)
 	}
 	switch {
+	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		done()
+		frame.RefuseIncomplete(w, err)
+		return nil, false
 	case err != nil:
 		done()
 		writeHTTPError(w, http.StatusRequestTimeout,
 			host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
 		return nil, false
 	case len(body) > maxMessage:
-		bodyTooLarge(w, io.MultiReader(bytes.NewReader(body), r.Body))
+		frame.RefuseLong(w, io.MultiReader(bytes.NewReader(body), r.Body), maxMessage)
 		done()
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return done, true
-}
-
-// bodyTooLarge responds to a message that is too long, with its id: the guard bounds what is read for that.
-func bodyTooLarge(w http.ResponseWriter, body io.Reader) {
-	id := frame.Skim(body)
-	w.Header().Set("Connection", "close")
-	frame.WriteError(w, http.StatusRequestEntityTooLarge, id, &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message is longer than %d bytes", maxMessage),
-	})
 }
 
 // writeHTTPError responds with the error object.

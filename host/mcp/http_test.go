@@ -586,6 +586,35 @@ func TestSlowClients(t *testing.T) {
 	wait.Wait()
 }
 
+// TestIncompleteBodies checks that a body that ends before its end, or is not framed as its headers say, is an invalid
+// request, and not one that came too late.
+func TestIncompleteBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{})
+	for _, rest := range []string{"Content-Length: 100\r\n\r\n{",
+		"Content-Length: 2000000\r\n\r\n" + strings.Repeat(" ", 1<<20),
+		"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"} {
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+rest)
+		if err = errors.Join(err, conn.(*net.TCPConn).CloseWrite()); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		if checkError(t, rest[:16], string(body), "null", -32700); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("%.40q: %d %s", rest, answer.StatusCode, body)
+		}
+	}
+}
+
 // TestUnreadableTokens checks that no token counts while the tokens cannot be read, not even one that was read before.
 func TestUnreadableTokens(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)

@@ -40,10 +40,10 @@ func TestSkim(t *testing.T) {
 		`{"id":"` + strings.Repeat("x", maxSkimmedID) + `","a":1}`: ``,
 		``: ``,
 	} {
-		if got := Skim(strings.NewReader(message)); string(got) != want {
+		if got := skim(strings.NewReader(message)); string(got) != want {
 			t.Errorf("the id of %.100s is %.100s, expected %s", message, got, want)
 		}
-		if got := Skim(iotest.OneByteReader(strings.NewReader(message))); string(got) != want {
+		if got := skim(iotest.OneByteReader(strings.NewReader(message))); string(got) != want {
 			t.Errorf("byte by byte, the id of %.100s is %.100s, expected %s", message, got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func FuzzSkim(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"params":{"id":[2,"}"]}}`))
 	f.Add([]byte(`{"a":"\\","id":"\"","b":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		id := Skim(strings.NewReader(string(data)))
+		id := skim(strings.NewReader(string(data)))
 		e := parseMessage(data)
 		if !json.Valid(data) || e.err != nil && strings.Contains(e.err.Message, "twice") {
 			return

@@ -194,6 +194,19 @@ func (e *entry) setBody(r *http.Request) *jsonrpc.Error {
 	return nil
 }
 
+// RefuseLong responds to a message that is longer than limit with its id. The caller bounds what is read for that.
+func RefuseLong(w http.ResponseWriter, body io.Reader, limit int) {
+	e := invalid(skim(body), "the message is longer than %d bytes", limit)
+	w.Header().Set("Connection", "close")
+	WriteError(w, http.StatusRequestEntityTooLarge, e.id, e.err)
+}
+
+// RefuseIncomplete responds to a body that ends too early, or is not framed as its headers say.
+func RefuseIncomplete(w http.ResponseWriter, err error) {
+	WriteError(w, http.StatusBadRequest, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError,
+		Message: "the body is not complete: " + manifest.CleanLine(err.Error())})
+}
+
 // WriteError responds with a JSON-RPC error.
 func WriteError(w http.ResponseWriter, status int, id json.RawMessage, err *jsonrpc.Error) {
 	WriteBody(w, status, errorResponse(id, err))

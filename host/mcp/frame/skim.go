@@ -83,9 +83,9 @@ func (s *skimmer) found() json.RawMessage {
 	return s.ids[0]
 }
 
-// Skim reads a message that is too long to be held, up to an error or its end, and returns its id, nil if it has no
+// skim reads a message that is too long to be held, up to an error or its end, and returns its id, nil if it has no
 // valid one.
-func Skim(r io.Reader) json.RawMessage {
+func skim(r io.Reader) json.RawMessage {
 	var s skimmer
 	buffer := make([]byte, 32<<10)
 	for {
