@@ -157,8 +157,10 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	}
 	answer, err := callInto(ctx, h, call)
 	if answer != nil && answer.Cut {
-		answer.Warnings = append(answer.Warnings,
-			"parley result prints the whole result, with --jq a part of it; --out FILE writes it")
+		if _, missing := app.Parley().Sessions().FindResult(call.Principal.Session, answer.CallID); missing == nil {
+			answer.Warnings = append(answer.Warnings,
+				"parley result prints the whole result, with --jq a part of it; --out FILE writes it")
+		}
 	}
 	return answer, err
 }
