@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7040, // lists, drags, maps, PDFs; what keeps a document; acts that leave; failed steps
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13273, // values given twice; names in what is offered; everyday words; results that are not stored
+	"cmd":                      13273, // values given twice; names in what is offered; words; results not stored
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
