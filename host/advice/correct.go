@@ -107,8 +107,8 @@ func DetailOf(v schema.Violation) host.Detail {
 func suggestion(v schema.Violation, changes []host.Change) *host.Suggestion {
 	for _, c := range changes {
 		switch {
-		case c.From != v.Pointer || v.Pointer == "":
-		case c.How == schema.Renamed:
+		case c.From != v.Pointer || v.Pointer == "" || v.Keyword == "required":
+		case c.How == schema.Renamed && c.From != c.To && c.From+"/0" != c.To:
 			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRename,
 				Value: manifest.CleanLine(host.LastName(strings.TrimSuffix(c.To, "/0")))}
 		case c.How == schema.Moved:

@@ -2,6 +2,7 @@
 package peers
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -105,8 +106,9 @@ func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, boo
 	return params, len(words) == 0 || need <= len(words) && len(words) <= len(r.Words)
 }
 
-// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place is taken.
-// The changes say of each parameter that is gone where its value is; it is dropped if the call means the same without.
+// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place has another
+// value. A value that the tool has by default is not written. The changes say of each parameter that is gone where its
+// value is; it is dropped if the call means the same without.
 func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	params map[string]any, changes []schema.Change, ok bool,
 ) {
@@ -128,12 +130,33 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 		changes = append(changes, change)
 	}
 	for name, form := range r.To {
-		if _, taken := params[name]; taken {
+		value := fill(form, bound)
+		if before, taken := params[name]; taken && !same(before, value) {
 			return nil, nil, false
+		} else if !taken && !isDefault(own, name, value) {
+			params[name] = value
 		}
-		params[name] = fill(form, bound)
+	}
+	for i, c := range changes {
+		if name, ok := jsontext.SplitPointer(c.To); ok && c.How == schema.Renamed && params[name[0]] == nil {
+			changes[i] = schema.Change{From: c.From, How: schema.Dropped}
+		}
 	}
 	return params, changes, true
+}
+
+// same reports whether two values are the same JSON.
+func same(a, b any) bool { return bytes.Equal(jsontext.Marshal(a), jsontext.Marshal(b)) }
+
+// isDefault reports whether a tool has the value without being given it. A rule that says null for a parameter fits
+// only where that is absent.
+func isDefault(own json.RawMessage, name string, value any) bool {
+	for _, p := range manifest.Params(own) {
+		if p.Name == name && len(p.Default) > 0 {
+			return string(jsontext.Marshal(value)) == string(p.Default)
+		}
+	}
+	return value == nil || value == false
 }
 
 // paramOf returns the name under which a parameter was given: in any spelling, or by an alias.

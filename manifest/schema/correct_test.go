@@ -23,6 +23,8 @@ const (
 		"input":{"enum":["utf8","base64","hex"],"default":"utf8"}}}`
 	findSchema = `{"type":"object","additionalProperties":false,"required":["text","pattern"],"properties":{
 		"text":{"type":"string"},"pattern":{"type":"string"},"ignore_case":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":50}}}`
+	programSchema = `{"type":"object","additionalProperties":false,"required":["source"],"properties":{
+		"source":{"type":"string"},"inputs":{"type":"object","default":{}}}}`
 	pdfSchema = `{"type":"object","additionalProperties":false,"required":["vars"],"properties":{
 		"marginTop":{"type":"number","description":"In inches."},"margin_bottom":{"type":"number"},
 		"vars":{"type":"object","x-aliases":["names"]},"sheet_name":{"type":"string","x-aliases":["sheet"]}}}`
@@ -168,6 +170,13 @@ func TestCorrect(t *testing.T) {
 		{"a text in the place of a choice, and two are missing", `{"required":["a","b"],"properties":{"a":{"type":"string"},
 			"b":{"type":"string"},"c":{"enum":["x","y"]}}}`, `{"c":"hello"}`,
 			`{"a":"<hole a: string, >","b":"<hole b: string, >","c":"<hole c: one of \"x\", \"y\", >"}`, `/c dropped`},
+
+		{"what a program names as an input", programSchema, `{"source":"let a = inputs.a\nreturn a","a":5}`,
+			`{"inputs":{"a":5},"source":"let a = inputs.a\nreturn a"}`, `/a>/inputs/a moved`},
+		{"what a program does not name", programSchema, `{"source":"return inputs.ab","a":5}`, `{"source":"return inputs.ab"}?`,
+			`/a dropped`},
+		{"more than a program names", programSchema, `{"source":"return inputs.a","a":5,"b":6}`,
+			`{"source":"return inputs.a"}?`, `/a dropped, /b dropped`},
 
 		// Placeholders.
 		{"nothing given", hashSchema, `{}`, `{"text":"<hole text: string, What to hash.>"}`, ``},

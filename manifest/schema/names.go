@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -396,27 +397,44 @@ func (s *strangers) sinkAll() {
 	}
 }
 
-// sinkRest puts what has no place into the only object that is missing, if that takes any name.
+// sinkRest puts what has no place into the only object that takes any name, and is missing or named with it in a text:
+// inputs.x in a program.
 func (s *strangers) sinkRest() {
-	home := ""
-	for name := range s.missing {
+	var homes []string
+	for _, name := range s.free {
 		all := s.prop(name).conjuncts()
 		kind, _ := wanted(all)
 		any := propSchema(all, "\x00")
-		if home != "" || kind != kindObject || any == nil || any.always != nil && !*any.always {
+		takesAny := kind == kindObject && (any == nil || any.always == nil || *any.always)
+		if takesAny && (any != nil && s.missing[name] || s.isNamedIn(name)) {
+			homes = append(homes, name)
+		} else if s.missing[name] {
 			return
 		}
-		home = name
 	}
-	if home == "" || len(s.names) == 0 || s.object[home] != nil {
+	if len(homes) != 1 || len(s.names) == 0 {
 		return
 	}
+	home := homes[0]
 	inner := map[string]any{}
 	for _, given := range slices.Clone(s.names) {
 		inner[given] = s.object[given]
 		s.settle(given, home, s.at.key(home).key(given), Moved)
 	}
 	s.object[home] = inner
+}
+
+// isNamedIn reports whether the texts here name all unknown properties as those of an object.
+func (s *strangers) isNamedIn(object string) bool {
+	texts := ""
+	for _, value := range s.object {
+		text, _ := value.(string)
+		texts += "\n" + text
+	}
+	return !slices.ContainsFunc(s.names, func(name string) bool {
+		named, err := regexp.MatchString(`\b`+regexp.QuoteMeta(object+"."+name)+`\b`, texts)
+		return err != nil || !named
+	})
 }
 
 // isMember reports whether a value is one of several that a schema lists.

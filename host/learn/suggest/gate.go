@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -192,6 +193,8 @@ func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool)
 	case overlay.ParamAlias:
 		if name, _, _ := manifest.ParamNamed(t.Params, e.Value); name != "" && name != e.Param {
 			return taken("the parameter "+name, e.Value)
+		} else if option.Named(e.Value) != "" {
+			return taken("the option "+option.Named(e.Value), e.Value)
 		}
 	case overlay.Alias:
 		ofParam := ""

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,8 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// buildParams returns the parameters of a call. Those of o.Words and o.Set replace those of o.Params, which may be a
-// file with common ones, but not one another.
+// buildParams returns the parameters of a call. Those of o.Words and o.Set replace those of a file or of the standard
+// input, which may have common ones, but not one another, nor those that o.Params has itself.
 func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
 	raw, err := readParams(ctx, app, o.Params, o.Timeout)
 	if err != nil {
@@ -50,17 +51,27 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 		}
 		params = object
 	}
+	by := givers{}
+	if o.Params != "-" && !strings.HasPrefix(o.Params, "@") {
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			by = append(by, giver{[]string{name}, "--params"})
+		}
+	}
+	for i, word := range o.Words[:min(len(o.Words), len(t.Positional))] {
+		err := by.give(params, t.Positional[i:i+1], fmt.Sprintf("the word %q", manifest.CleanValue(word)), false)
+		if err != nil {
+			return nil, err
+		}
+	}
 	words, err := readWords(ctx, app, params, t, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := positional(params, t, words); err != nil {
+		if e := host.AsError(err); len(given) > 0 {
+			e.Corrected, e.Changes = nil, nil // it would be without the others
+		}
 		return nil, err
-	}
-	by := givers{}
-	for i, word := range o.Words {
-		name := t.Positional[min(i, len(t.Positional)-1)]
-		by = append(by, giver{[]string{name}, fmt.Sprintf("the word %q", manifest.CleanValue(word))})
 	}
 	missing := ""
 	for _, p := range given {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,10 +73,12 @@ func TestSetParam(t *testing.T) {
 }
 
 // TestGivenTwice gives a parameter twice, in each pair of ways: one value never replaces another one, but that of
-// --params. A list has both.
+// the file of --params. A list has both.
 func TestGivenTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "value")
-	if err := os.WriteFile(file, []byte(`["a"]`), 0o600); err != nil {
+	common := filepath.Join(t.TempDir(), "params")
+	if err := cmp.Or(os.WriteFile(file, []byte(`["a"]`), 0o600),
+		os.WriteFile(common, []byte(`{"all":["c"]}`), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	ways := map[string]func(o *CallOptions){
@@ -104,6 +107,12 @@ func TestGivenTwice(t *testing.T) {
 					t.Errorf("%s: %s and %s: %s", kind, first, second, params)
 				}
 				o.Params, app.In = `{"all":["c"]}`, strings.NewReader(`["b"]`)
+				if params, err = buildParams(t.Context(), app, tool, &o); err == nil && !strings.Contains(string(params), `"c"`) {
+					t.Errorf("%s: %s and %s beside --params: %s", kind, first, second, params)
+				}
+				o.Params, app.In = "", strings.NewReader(`["b"]`)
+				_, err = buildParams(t.Context(), app, tool, &o)
+				o.Params, app.In = "@"+common, strings.NewReader(`["b"]`)
 				if _, again := buildParams(t.Context(), app, tool, &o); (err == nil) != (again == nil) &&
 					first != "inside" {
 					t.Errorf("%s: %s and %s: %v, but beside --params %v", kind, first, second, err, again)
