@@ -324,6 +324,70 @@ func readTestdata(t *testing.T, name string) []byte {
 	return raw
 }
 
+// TestFormsKeepMeaning gives a parameter that a tool knows in another form each of its values, alone and beside each value
+// of the tool's own parameters: two of them are never offered as the same call.
+func TestFormsKeepMeaning(t *testing.T) {
+	h, tried := shippedHost(t), 0
+	for _, provider := range h.Catalog().Providers() {
+		m, err := provider.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := peers.Read(m.Peers)
+		for name, rules := range table.Forms {
+			values := map[string][]any{}
+			for _, r := range rules {
+				for from, value := range r.From {
+					if text, isText := value.(string); isText && text != "" && !strings.ContainsAny(text[:1], "$~") {
+						values[from] = append(values[from], text)
+					} else if _, isSwitch := value.(bool); isSwitch {
+						values[from] = []any{true, false}
+					}
+				}
+			}
+			delete(values, "slowly") // page.type is always slow
+			at, _ := h.Catalog().FindIn(m.Name, name)
+			if at.Tool == nil {
+				continue
+			}
+			beside := []map[string]any{{}}
+			for _, p := range manifest.Params(at.Tool.Params) {
+				for _, value := range append(slices.Clone(p.Enum), json.RawMessage("true"), json.RawMessage("false")) {
+					if len(p.Enum) > 0 && len(value) > 5 || p.Type == "boolean" {
+						beside = append(beside, map[string]any{p.Name: value})
+					}
+				}
+			}
+			for _, example := range at.Tool.Examples {
+				for _, more := range beside {
+					for from, all := range values {
+						calls := map[string]any{}
+						for _, value := range all {
+							given := map[string]any{}
+							_ = json.Unmarshal(example.Params, &given)
+							maps.Copy(given, more)
+							given[from] = value
+							tried++
+							e := advice.CheckCall(h.Names(), host.Call{Name: at.Name(), Params: jsontext.Marshal(given)})
+							if e == nil || e.Retry == nil {
+								continue
+							}
+							call := string(e.Retry.Params)
+							if other, same := calls[call]; same && other != value {
+								t.Errorf("%s %s: %v and %v are both offered as %s", at.Name(), jsontext.Marshal(given), other, value, call)
+							}
+							calls[call] = value
+						}
+					}
+				}
+			}
+		}
+	}
+	if tried < 300 {
+		t.Errorf("only %d calls", tried)
+	}
+}
+
 // TestCorrectionsKeepValues checks that a call that is offered holds as many values as were given, whatever is wrong
 // with those, and none in a parameter that means something else.
 func TestCorrectionsKeepValues(t *testing.T) {
