@@ -82,7 +82,7 @@ type OutOfReachError struct {
 }
 
 func (e *OutOfReachError) Error() string {
-	return fmt.Sprintf("%s %s; grant a folder that holds only what the plugin needs, such as %s", e.Folder, e.Because,
+	return fmt.Sprintf("%s %s; name a folder that holds only what is needed, such as %s", e.Folder, e.Because,
 		e.Instead)
 }
 

@@ -130,9 +130,9 @@ var layers = map[string][]string{
 	"host/jq":         {"host", "internal/query", "manifest"},
 	"host/learn/eval": {"host", "host/call", "manifest"},
 	"host/learn": {
-		"host", "host/call", "host/commandline", "host/learn/eval", "host/overlay", "host/protect", "host/reference",
-		"internal/lazy", "internal/lists", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
-		"manifest/schema", "manifest/spelling",
+		"host", "host/call", "host/commandline", "host/learn/eval", "host/option", "host/overlay", "host/protect",
+		"host/reference", "internal/lazy", "internal/lists", "manifest", "manifest/generate", "manifest/jsontext",
+		"manifest/lint", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
 		"host", "host/protect", "internal/durable", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext",

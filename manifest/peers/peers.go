@@ -2,7 +2,6 @@
 package peers
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -33,7 +32,8 @@ type Rule struct {
 	// From has the parameters that a call must have, and their values: "$" and "$NAME" stand for any value, which gets the
 	// name, "~PATTERN" for a text that matches. A group (?P<NAME>..) of the pattern gets a name, too.
 	From map[string]any `json:"from,omitempty"`
-	// To has the parameters in their place, with values by name: "$width", "${width}x${height}".
+	// To has the parameters in their place, with values by name: "$width", "${width}x${height}". The rule fits only
+	// where those that are null are not given.
 	To    map[string]any `json:"to,omitempty"`
 	Tool  string         `json:"tool,omitempty"`  // of the plugin, or a qualified one of cdp
 	Words []string       `json:"words,omitempty"` // parameters for the words of a command line; the last may be NAME...
@@ -107,8 +107,8 @@ func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, boo
 }
 
 // Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place has another
-// value. A value that the tool has by default is not written. The changes say of each parameter that is gone where its
-// value is; it is dropped if the call means the same without.
+// value. The changes say of each parameter that is gone where its value is; it is dropped if the call means the same
+// without.
 func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	params map[string]any, changes []schema.Change, ok bool,
 ) {
@@ -122,8 +122,8 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 		delete(params, key)
 		change := schema.Change{From: "/" + jsontext.EscapeToken(key), How: schema.Dropped}
 		for place, form := range r.To {
-			if text := string(jsontext.Marshal(form)); len(r.To) == 1 || strings.Contains(text, "$"+name) ||
-				strings.Contains(text, "${"+name+"}") {
+			if text := string(jsontext.Marshal(form)); form != nil && (len(r.To) == 1 ||
+				strings.Contains(text, "$"+name) || strings.Contains(text, "${"+name+"}")) {
 				change.To, change.How = "/"+jsontext.EscapeToken(place), schema.Renamed
 			}
 		}
@@ -131,32 +131,13 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	}
 	for name, form := range r.To {
 		value := fill(form, bound)
-		if before, taken := params[name]; taken && !same(before, value) {
+		if before, taken := params[name]; taken && jsontext.Text(before) != jsontext.Text(value) {
 			return nil, nil, false
-		} else if !taken && !isDefault(own, name, value) {
+		} else if form != nil {
 			params[name] = value
 		}
 	}
-	for i, c := range changes {
-		if name, ok := jsontext.SplitPointer(c.To); ok && c.How == schema.Renamed && params[name[0]] == nil {
-			changes[i] = schema.Change{From: c.From, How: schema.Dropped}
-		}
-	}
 	return params, changes, true
-}
-
-// same reports whether two values are the same JSON.
-func same(a, b any) bool { return bytes.Equal(jsontext.Marshal(a), jsontext.Marshal(b)) }
-
-// isDefault reports whether a tool has the value without being given it. A rule that says null for a parameter fits
-// only where that is absent.
-func isDefault(own json.RawMessage, name string, value any) bool {
-	for _, p := range manifest.Params(own) {
-		if p.Name == name && len(p.Default) > 0 {
-			return string(jsontext.Marshal(value)) == string(p.Default)
-		}
-	}
-	return value == nil || value == false
 }
 
 // paramOf returns the name under which a parameter was given: in any spelling, or by an alias.

@@ -400,13 +400,16 @@ func (s *strangers) sinkAll() {
 // sinkRest puts what has no place into the only object that takes any name, and is missing or named with it in a text:
 // inputs.x in a program.
 func (s *strangers) sinkRest() {
-	var homes []string
+	texts, homes := strings.Join(jsontext.Texts(slices.Collect(maps.Values(s.object))), "\n"), []string{}
 	for _, name := range s.free {
 		all := s.prop(name).conjuncts()
 		kind, _ := wanted(all)
+		isNamed := !slices.ContainsFunc(s.names, func(given string) bool {
+			return !regexp.MustCompile(`\b` + regexp.QuoteMeta(name+"."+given) + `\b`).MatchString(texts)
+		})
 		any := propSchema(all, "\x00")
 		takesAny := kind == kindObject && (any == nil || any.always == nil || *any.always)
-		if takesAny && (any != nil && s.missing[name] || s.isNamedIn(name)) {
+		if takesAny && (any != nil && s.missing[name] || isNamed) {
 			homes = append(homes, name)
 		} else if s.missing[name] {
 			return
@@ -422,19 +425,6 @@ func (s *strangers) sinkRest() {
 		s.settle(given, home, s.at.key(home).key(given), Moved)
 	}
 	s.object[home] = inner
-}
-
-// isNamedIn reports whether the texts here name all unknown properties as those of an object.
-func (s *strangers) isNamedIn(object string) bool {
-	texts := ""
-	for _, value := range s.object {
-		text, _ := value.(string)
-		texts += "\n" + text
-	}
-	return !slices.ContainsFunc(s.names, func(name string) bool {
-		named, err := regexp.MatchString(`\b`+regexp.QuoteMeta(object+"."+name)+`\b`, texts)
-		return err != nil || !named
-	})
 }
 
 // isMember reports whether a value is one of several that a schema lists.

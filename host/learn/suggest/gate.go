@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/peers"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -96,7 +97,7 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
-	why = cmp.Or(g.checkValue(e, before), g.checkAlias(base, e, before))
+	why = cmp.Or(g.checkValue(e, before), g.checkAlias(base, q, before))
 	if why == "" && slices.Contains(texts, e.Field) {
 		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
 	}
@@ -156,8 +157,9 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 const fewWords = 3
 
 // fillers are words that stand where nothing is said.
-var fillers = strings.Fields(`a an and is it na nil no none not nothing null of or same see tba tbd text the this to
-	todo tool undefined unknown xx xxx`)
+var fillers = strings.Fields(`a all always an and any are argument as be can do does for here if in is it its na need
+	needed needs never nil no none not nothing null of on or parameter same see some something tba tbd text that the thing
+	things this to todo tool undefined unknown use used uses using value want wants what when which xx xxx you your`)
 
 // checkEmptied refuses a text that says nothing but the tool's own name, and one that says next to nothing in place of
 // one that says something.
@@ -174,53 +176,66 @@ func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 	if before := len(strings.Fields(e.Replaced(t))); len(words) < fewWords && before >= 2*fewWords {
 		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", len(words), before)
 	}
+	if e.Field == overlay.WhenNot && t.When != "" && slices.Equal(words, spelling.Words(t.When)) {
+		return fmt.Sprintf("%q says when %s is for", manifest.CleanValue(e.Value), t.Name)
+	}
 	if len(said) == 0 {
 		return fmt.Sprintf("%q says nothing about %s", manifest.CleanValue(e.Value), t.Name)
 	}
 	return ""
 }
 
-// checkAlias refuses an alias that is the name or an alias of something else: of another tool, or of a parameter: for
-// the alias of a parameter those of the tool, and for that of a tool those of all tools of the plugin.
-func (g *Gate) checkAlias(base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
-	taken := func(what string, names ...string) string {
-		if slices.ContainsFunc(names, func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }) {
-			return fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
+// checkAlias refuses an alias that means something else: the name or an alias of another tool or of a parameter, the
+// name of an option of calls, or a name that the manifest knows as that of another tool. For the alias of a parameter
+// the parameters of the plugin's other tools count only without evidence: callers use one name for all of them.
+func (g *Gate) checkAlias(base host.Provider, q *Proposal, t *manifest.Tool) string {
+	e, why := &q.Edit, ""
+	isName := func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }
+	taken := func(what string, names ...string) {
+		if why == "" && slices.ContainsFunc(names, isName) {
+			why = fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
 		}
+	}
+	m, err := base.Manifest()
+	switch {
+	case err != nil:
+		return err.Error()
+	case e.Field == overlay.ParamAlias:
+		if name, _, _ := manifest.ParamNamed(t.Params, e.Value); name != "" && name != e.Param {
+			taken("the parameter "+name, e.Value)
+		} else if meant := option.Named(e.Value); meant != "" {
+			taken("the option "+meant, e.Value)
+		}
+	case e.Field == overlay.Alias:
+		table := peers.Read(m.Peers)
+		for _, r := range table.Named(spelling.Fold(e.Value)) {
+			if r.Tool != t.Name {
+				taken(cmp.Or(r.Tool, r.See, "another tool")+" in other products", e.Value)
+			}
+		}
+	default:
 		return ""
 	}
-	switch e.Field {
-	case overlay.ParamAlias:
-		if name, _, _ := manifest.ParamNamed(t.Params, e.Value); name != "" && name != e.Param {
-			return taken("the parameter "+name, e.Value)
-		} else if option.Named(e.Value) != "" {
-			return taken("the option "+option.Named(e.Value), e.Value)
-		}
-	case overlay.Alias:
-		ofParam := ""
-		for p, name := range stats.Names(g.Catalog) {
-			plugin := p.Info().Name
-			known := []string{plugin + "." + name}
-			if plugin == base.Info().Name {
-				other, err := p.Tool(name)
-				if err != nil || other == nil {
-					continue
-				}
-				if param, _, _ := manifest.ParamNamed(other.Params, e.Value); param != "" {
-					ofParam = taken("the parameter "+param+" of "+plugin+"."+name, e.Value)
-				}
-				if strings.EqualFold(name, t.Name) {
-					continue
-				}
-				known = append(append(known, name, host.LocalName(name)), other.Aliases...)
+	ofParam := ""
+	for p, name := range stats.Names(g.Catalog) {
+		full := p.Info().Name + "." + name
+		known := []string{full}
+		if p.Info().Name == m.Name {
+			other, err := p.Tool(name)
+			if err != nil || other == nil {
+				continue
 			}
-			if why := taken(plugin+"."+name, known...); why != "" {
-				return why
+			param, _, own := manifest.ParamNamed(other.Params, e.Value)
+			if param != "" && (e.Field == overlay.Alias || own && param != e.Param && q.Sessions == 0) {
+				ofParam = fmt.Sprintf("%s is a name of the parameter %s of %s", e.Value, param, full)
 			}
+			known = append(append(known, name, host.LocalName(name)), other.Aliases...)
 		}
-		return ofParam
+		if e.Field == overlay.Alias && !strings.EqualFold(full, m.Name+"."+t.Name) {
+			taken(full, known...)
+		}
 	}
-	return ""
+	return cmp.Or(why, ofParam)
 }
 
 // texts are the fields whose value is prose.

@@ -355,10 +355,10 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateKeepsTexts tries texts that say nothing for each text of each tool, and each name of a tool or a parameter as
-// the alias of a tool.
+// TestGateKeepsTexts tries texts that say nothing for each text of each tool, each name of a tool or a parameter as the
+// alias of a tool, and each name of a parameter or an option as the alias of a parameter.
 func TestGateKeepsTexts(t *testing.T) {
-	base := newPlugin(t, shop)
+	base := newPlugin(t, strings.Replace(shop, `"kind":`, `"peers": {"names": {"browse_shelf": [{}]}}, "kind":`, 1))
 	gate := &Gate{Catalog: catalogOf(t, base)}
 	refuses := func(e overlay.Edit) {
 		o, refused, err := gate.Check(t.Context(), base, &overlay.Overlay{}, []Proposal{{Edit: e}})
@@ -366,7 +366,7 @@ func TestGateKeepsTexts(t *testing.T) {
 			t.Errorf("%s: the %s %q passes: %v", e.Tool, e.Field, e.Value, err)
 		}
 	}
-	var aliases []string
+	var aliases, params []string
 	for _, tool := range base.m.Tools {
 		aliases = append(append(aliases, tool.Name, "shop."+tool.Name), host.LocalName(tool.Name))
 		edits := []overlay.Edit{}
@@ -376,7 +376,7 @@ func TestGateKeepsTexts(t *testing.T) {
 		}
 		for _, p := range manifest.Params(tool.Params) {
 			edits = append(edits, overlay.Edit{Tool: tool.Name, Field: overlay.Param, Param: p.Name})
-			aliases = append(aliases, p.Name, strings.ToUpper(p.Name))
+			aliases, params = append(aliases, p.Name, strings.ToUpper(p.Name)), append(params, p.Name)
 		}
 		for i, e := range edits {
 			if i > 0 && tool.Name != "article.add" { // the linter takes long
@@ -384,7 +384,8 @@ func TestGateKeepsTexts(t *testing.T) {
 			}
 			for _, text := range []string{"", " ", "\n\t", "-", "--", "...", "…", ".", "?", "n/a", "N/A", "NA", "none", "null",
 				"nil", "TODO", "tbd", "x", "1", "(none)", "no text", "the tool", tool.Name, "shop." + tool.Name,
-				strings.ReplaceAll(tool.Name, ".", " ") + ".", "Shop", e.Param} {
+				strings.ReplaceAll(tool.Name, ".", " ") + ".", "Shop", e.Param, "when needed", "never", "use it when you want",
+				"A value for this parameter of the tool.", "what you need as some text"} {
 				e.Value = text
 				refuses(e)
 			}
@@ -394,6 +395,17 @@ func TestGateKeepsTexts(t *testing.T) {
 		for _, alias := range aliases {
 			if host.LocalName(tool.Name) != host.LocalName(alias) {
 				refuses(overlay.Edit{Tool: tool.Name, Field: overlay.Alias, Value: alias})
+			}
+		}
+		refuses(overlay.Edit{Tool: tool.Name, Field: overlay.Alias, Value: "browse_shelf"})
+		if tool.When != "" {
+			refuses(overlay.Edit{Tool: tool.Name, Field: overlay.WhenNot, Value: tool.When})
+		}
+		for _, p := range manifest.Params(tool.Params) {
+			for _, alias := range append(params, "timeout", "max_bytes", "wait", "context") {
+				if alias != p.Name {
+					refuses(overlay.Edit{Tool: tool.Name, Field: overlay.ParamAlias, Param: p.Name, Value: alias})
+				}
 			}
 		}
 	}

@@ -155,7 +155,7 @@ func checkConfig(app *command.App) check {
 func checkPolicy(app *command.App) check {
 	path := filepath.Join(app.Dirs().Config, "policy.toml")
 	if _, err := app.Parley().Policy(); err != nil {
-		return check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
+		return check{"policy", "fail", err.Error(), "correct what it names; until then nothing runs"}
 	}
 	if _, err := os.Stat(path); err != nil {
 		return ok("policy", "none: plugins have no rights, this command line may call everything")

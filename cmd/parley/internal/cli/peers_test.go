@@ -324,8 +324,8 @@ func readTestdata(t *testing.T, name string) []byte {
 	return raw
 }
 
-// TestFormsKeepMeaning gives a parameter that a tool knows in another form each of its values, alone and beside each value
-// of the tool's own parameters: two of them are never offered as the same call.
+// TestFormsKeepMeaning gives a parameter that a tool knows in another form each of its values, alone and beside each
+// value of the tool's own parameters: two of them are never offered as the same call.
 func TestFormsKeepMeaning(t *testing.T) {
 	h, tried := shippedHost(t), 0
 	for _, provider := range h.Catalog().Providers() {

@@ -134,10 +134,12 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
 			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
 		})
-		if dashes == "-" && !cmd.HasParent() && len(given) > 1 { // one letter is an option elsewhere
-			e.Next = append(e.Next, "words that begin with a dash go after --")
-		} else if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil {
+		// One letter is an option elsewhere.
+		isWord := dashes == "-" && len(given) > 1 && !attached().MatchString("-"+given)
+		if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil && !isWord {
 			return &retyped{e, args}
+		} else if isWord && !cmd.HasParent() {
+			e.Next = append(e.Next, "words that begin with a dash go after --")
 		}
 		if !cmd.HasParent() {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")

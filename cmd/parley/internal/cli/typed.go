@@ -39,6 +39,11 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			l.own = append(l.own, "--session", session)
 			continue
 		}
+		if found := attached().FindStringSubmatch(word); found != nil {
+			if isParam, _ := about(found[1]); isParam {
+				word, name = found[1]+"="+found[2], found[1]+"="+found[2]
+			}
+		}
 		isLetter := letter().MatchString(word)
 		name, value, given := strings.Cut(name, "=")
 		isParam, isSwitch := false, false
@@ -95,7 +100,8 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 }
 
 var (
-	letter   = lazy.Pattern(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
+	attached = lazy.Pattern(`^(-\pL)([0-9]+)$`) // -U3 is -U 3
+	letter   = lazy.Pattern(`^-\pL(=|$)`)       // an option of one letter, which Parley does not have
 	paramKey = lazy.Pattern(`^[A-Za-z_][\w.-]*$`)
 	pair     = lazy.Pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
 )
@@ -175,9 +181,9 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 	if at.Tool == nil {
 		return nil
 	}
-	l := takeApart(a, root, func(option string) (_, isSwitch bool) {
-		_, isSwitch = names.Option(at.Name(), option)
-		return false, isSwitch
+	l := takeApart(a, root, func(option string) (isParam, isSwitch bool) {
+		isParam, isSwitch = names.Option(at.Name(), option)
+		return isParam && strings.HasPrefix(option, "-"), isSwitch
 	})
 	if len(l.params) == 0 {
 		return nil

@@ -7,9 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,24 +51,17 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 	}
 	by := givers{}
 	if o.Params != "-" && !strings.HasPrefix(o.Params, "@") {
-		for _, name := range slices.Sorted(maps.Keys(params)) {
+		for name := range params {
 			by = append(by, giver{[]string{name}, "--params"})
 		}
 	}
 	for i, word := range o.Words[:min(len(o.Words), len(t.Positional))] {
-		err := by.give(params, t.Positional[i:i+1], fmt.Sprintf("the word %q", manifest.CleanValue(word)), false)
-		if err != nil {
+		if err := by.give(params, t.Positional[i:i+1], `the word "`+manifest.CleanValue(word)+`"`, false); err != nil {
 			return nil, err
 		}
 	}
 	words, err := readWords(ctx, app, params, t, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := positional(params, t, words); err != nil {
-		if e := host.AsError(err); len(given) > 0 {
-			e.Corrected, e.Changes = nil, nil // it would be without the others
-		}
+	if err = cmp.Or(err, positional(params, t, words)); err != nil {
 		return nil, err
 	}
 	missing := ""
@@ -226,7 +217,9 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	}
 	for i := 0; i < len(words); i++ {
 		if i >= len(t.Positional) {
-			return tooManyPositional(params, t, words)
+			return host.Errorf(host.InvalidArgs,
+				"unexpected word %q after %s: it takes %s; other parameters go into --params or --param",
+				manifest.CleanValue(words[i]), t.Name, cmp.Or(strings.Join(t.Positional, ", "), "no words"))
 		}
 		name := t.Positional[i]
 		kind, item := manifest.TypeAt(t.Params, name)
@@ -281,22 +274,6 @@ func allParams(t *manifest.Tool, words []string) map[string]any {
 		return nil
 	}
 	return meant
-}
-
-// tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a
-// single word was given, that word is the corrected parameter.
-func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
-	takes := "takes " + cmp.Or(strings.Join(t.Positional, ", "), "no words")
-	word := words[len(t.Positional)]
-	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
-		manifest.CleanValue(word), t.Name, takes)
-	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
-	isOnly := !jsontext.LooksLikeJSON(word) && len(words) == 1 && len(params) == 0 && len(required) == 1
-	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
-		e.Corrected = jsontext.Marshal(map[string]any{required[0].Name: word})
-		e.Changes = []host.Change{{To: "/" + jsontext.EscapeToken(required[0].Name), How: schema.Moved}}
-	}
-	return e
 }
 
 // setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
