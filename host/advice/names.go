@@ -13,7 +13,9 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/peers"
+	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -232,13 +234,24 @@ func switches(params json.RawMessage, typed string) []manifest.Param {
 	})
 }
 
-// rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
+// rewrite applies the rules that fit to parameters of a tool, in order. A text of JSON that gets a place where any value
+// may be is read. It reports false if no rule fits.
 func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 	meant map[string]any, changes []host.Change, ok bool,
 ) {
 	for _, rule := range rules {
 		if rewritten, own, fits := rule.Apply(given, params); fits {
 			given, changes, ok = rewritten, append(changes, own...), true
+			for _, name := range append(slices.Collect(maps.Keys(rule.To)), rule.Words...) {
+				name = strings.TrimSuffix(name, "?")
+				text, _ := given[name].(string)
+				value, err := jsontext.Decode([]byte(text), jsontext.Limits{})
+				if kind, _ := manifest.TypeAt(params, name); kind == "any" && err == nil && jsontext.LooksLikeJSON(text) {
+					at := "/" + jsontext.EscapeToken(name)
+					given[name] = value
+					changes = append(changes, host.Change{From: at, To: at, How: schema.Parsed})
+				}
+			}
 		}
 	}
 	return given, changes, ok

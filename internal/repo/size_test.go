@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        781,   // what the audit has no secrets by
-	"manifest":                 10276, // inputs that a program names; names of built-in plugins; lists for objects; bounds in tier 3; joined names
+	"manifest":                 10276, // inputs that a program names; names of built-in plugins; bounds in tier 3; joined names
 	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
@@ -36,7 +36,7 @@ var maxLines = map[string]int{
 	"host/record":              1818,  // secrets in notes; turns of writers
 	"host/mcp":                 4463,  // the package below; the prepared list; options; roots; ids by value; what was sent
 	"host/wasm":                10167, // compilations ahead of calls; kinds of imports; four packages more
-	"host/learn":               4086,  // texts that say nothing; aliases that are names of peers, options or other parameters
+	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
 	"host/signature":           350,
 	"host/oci":                 1005,
@@ -82,7 +82,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3159, 11}, // inputs that a program names; which branch of a union was meant; formats that are validated
+	"manifest/schema": {3159, 11}, // inputs that a program names; branches of unions; formats
 }
 
 // longest has the functions with more lines than maxFunction.

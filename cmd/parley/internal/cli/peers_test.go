@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -385,6 +386,55 @@ func TestFormsKeepMeaning(t *testing.T) {
 	}
 	if tried < 300 {
 		t.Errorf("only %d calls", tried)
+	}
+}
+
+// TestFormsReadJSON gives texts of JSON in each form of each tool's parameters: where any value may be, what is offered
+// has the JSON, not the text.
+func TestFormsReadJSON(t *testing.T) {
+	h, tried := shippedHost(t), 0
+	var fill func(form any) any
+	fill = func(form any) any {
+		switch form := form.(type) {
+		case []any:
+			return lists.Map(form, fill)
+		case string:
+			if strings.HasPrefix(form, "$") {
+				return `{"a":1}`
+			}
+		}
+		return form
+	}
+	for _, provider := range h.Catalog().Providers() {
+		m, err := provider.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := peers.Read(m.Peers)
+		for tool, rules := range table.Forms {
+			for _, r := range rules {
+				given := map[string]any{}
+				for name, form := range r.From {
+					given[name] = fill(form)
+				}
+				at, _ := h.Catalog().FindIn(m.Name, tool)
+				e := advice.CheckCall(h.Names(), host.Call{Name: m.Name + "." + tool, Params: jsontext.Marshal(given)})
+				var offered map[string]any
+				if at.Tool == nil || e == nil || json.Unmarshal(append(e.Corrected, e.Template...), &offered) != nil {
+					continue
+				}
+				for name := range r.To {
+					kind, _ := manifest.TypeAt(at.Tool.Params, name)
+					if text, isText := offered[name].(string); kind == "any" && isText && text[0] == '{' {
+						t.Errorf("%s of %s: %s", jsontext.Marshal(given), tool, jsontext.Marshal(offered))
+					}
+					tried += command.Either(kind == "any", 1, 0)
+				}
+			}
+		}
+	}
+	if tried < 5 {
+		t.Errorf("only %d forms", tried)
 	}
 }
 
