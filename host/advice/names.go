@@ -234,8 +234,8 @@ func switches(params json.RawMessage, typed string) []manifest.Param {
 	})
 }
 
-// rewrite applies the rules that fit to parameters of a tool, in order. A text of JSON that gets a place where any value
-// may be is read. It reports false if no rule fits.
+// rewrite applies the rules that fit to parameters of a tool, in order. A text of JSON is read where a rule gives it a
+// place for any value. It reports false if no rule fits.
 func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 	meant map[string]any, changes []host.Change, ok bool,
 ) {
@@ -246,7 +246,8 @@ func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 				name = strings.TrimSuffix(name, "?")
 				text, _ := given[name].(string)
 				value, err := jsontext.Decode([]byte(text), jsontext.Limits{})
-				if kind, _ := manifest.TypeAt(params, name); kind == "any" && err == nil && jsontext.LooksLikeJSON(text) {
+				kind, _ := manifest.TypeAt(params, name)
+				if kind == "any" && err == nil && jsontext.LooksLikeJSON(text) {
 					at := "/" + jsontext.EscapeToken(name)
 					given[name] = value
 					changes = append(changes, host.Change{From: at, To: at, How: schema.Parsed})
