@@ -18,7 +18,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -397,7 +396,7 @@ func TestFormsReadJSON(t *testing.T) {
 	fill = func(form any) any {
 		switch form := form.(type) {
 		case []any:
-			return lists.Map(form, fill)
+			return command.Map(form, fill)
 		case string:
 			if strings.HasPrefix(form, "$") {
 				return `{"a":1}`
