@@ -56,6 +56,9 @@ func (n *Names) Knows(name string) bool {
 // of a step, after the name. The parameters keep what no rule knows: whoever validates them finds it.
 func (n *Names) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
 	m := n.rules(name)
+	if m.isTypo && len(given)+len(words) == 0 {
+		return nil, "" // the name that is near says enough
+	}
 	for _, r := range m.all {
 		if len(all) == 0 {
 			see = cmp.Or(r.See, r.Tool)
@@ -283,7 +286,8 @@ type meaning struct {
 	name        string
 	all, always []peers.Rule
 	itself      int  // how many of the calls are of the tool with this name
-	isGuess     bool // only its last word names a tool
+	isGuess     bool // only its last word names a tool, or a tool's name is nearly the same
+	isTypo      bool
 }
 
 // rules returns the meaning of a name. It looks for a tool with this name in any spelling, then for rules of manifests,
@@ -368,14 +372,14 @@ func (n *Names) findRules(m *meaning) {
 		m.all = aliased(p, spelling.Fold(local))
 	}
 	if len(m.all) == 0 {
-		m.all = n.guess(m.name, within, local)
+		m.all, m.isTypo = n.guess(m.name, within, local)
 		m.isGuess = len(m.all) > 0
 	}
 }
 
 // guess returns the call of the only tool whose name ends with the word of a name or, in its plugin, is the name
 // without a typo; nil if none or several are.
-func (n *Names) guess(name, within, local string) []peers.Rule {
+func (n *Names) guess(name, within, local string) (found []peers.Rule, isTypo bool) {
 	word := local
 	if last := host.LocalName(local); within == "" {
 		word = name // "browser_resume" is not Debugger.resume
@@ -383,15 +387,15 @@ func (n *Names) guess(name, within, local string) []peers.Rule {
 		word = last
 	}
 	p, ok := n.catalog.Provider(within)
-	if found := n.only(lastWord, spelling.Fold(word), within); found != nil || !ok {
-		return found
+	if found = n.only(lastWord, spelling.Fold(word), within); found != nil || !ok {
+		return found, false
 	}
 	names, _ := p.Names()
 	names = slices.DeleteFunc(slices.Clone(names), func(own string) bool { return !spelling.IsTypo(local, own) })
 	if len(names) != 1 {
-		return nil
+		return nil, false
 	}
-	return []peers.Rule{ruleOf(n.catalog.Exact(within + "." + names[0]))}
+	return []peers.Rule{ruleOf(n.catalog.Exact(within + "." + names[0]))}, true
 }
 
 // aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or

@@ -193,9 +193,13 @@ func SyntaxError(err error, raw []byte) *host.Error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
 	var at *jsontext.SyntaxError
 	if errors.As(err, &at) {
+		expected := "one JSON object"
+		if at.Pointer != "" {
+			expected = "valid JSON; " + at.Msg
+		}
 		e.Details = []host.Detail{{
 			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
-			Expected: "one JSON object",
+			Expected: manifest.CleanLine(expected),
 			Suggestion: &host.Suggestion{Pointer: at.Pointer, Op: host.SuggestSyntax,
 				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
 		}}

@@ -201,6 +201,9 @@ func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	done, err := o.Done()
+	for _, own := range []string{"out", "bytes", "mime"} { // of the file
+		delete(beside, own)
+	}
 	if rest, _ := manifest.Marshal(beside); err == nil && len(beside) > 0 && !o.Filtered {
 		done = append(append(done[:len(done)-1], ','), rest[1:]...)
 	}

@@ -351,6 +351,11 @@ func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, er
 	}
 	if err != nil {
 		e := host.AsError(err)
+		words := command.Map(o.Words, func(word string) any { return word })
+		if all, _ := h.Names().Meant(at.Name(), map[string]any{}, words); o.Params == "" && len(o.Set) == 0 &&
+			len(all) > 0 && all[0].Tool == at.Name() {
+			e.Corrected = jsontext.Marshal(all[0].Params)
+		}
 		if e.Corrected == nil || at.Tool.Effect == manifest.EffectDestructive {
 			return "", e
 		}
