@@ -26,7 +26,7 @@ import (
 // The corrections were then tuned on fresh and on third to eighth. Of the first two most are the calls that
 // were not understood before. Of fourth, 20 of 30 were, and with the rest corrected 23 of the other 29; of fifth, 22 of
 // 30 and 21 of 30; of sixth, 21 of 29 and 21 of 30; of seventh, 22 of 30 and 21 of 30; of
-// eighth, which was not divided, 81 of 100.
+// eighth, which was not divided, 81 of 100. Of ninth 91 of 98 were, and nothing was corrected after it.
 type learned struct {
 	ID, Door string          // Door is "mcp" or "cli"
 	Given    json.RawMessage // over MCP the parameters of tools/call, on the command line the arguments

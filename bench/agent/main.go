@@ -5,7 +5,7 @@
 // without, and how far an error alone leads after a mistake. With -update FILE it also writes the figures between the
 // markers in that file of the tree.
 //
-// With -mistakes open, closed, fresh, third to eighth or a path it makes only the calls of that file of testdata, and
+// With -mistakes open, closed, fresh, third to ninth or a path it makes only the calls of that file of testdata, and
 // prints how many of them are what they mean, at once or as the error corrects them. Of the closed file
 // it prints the totals only, so that whoever works on corrections does not learn it; -show prints each call.
 package main
@@ -31,7 +31,7 @@ import (
 func main() {
 	update := flag.String("update", "", "write the figures between the markers in this file of the tree")
 	mistakes := flag.String("mistakes", "",
-		"make the calls of this file only: open, closed, fresh, third to eighth or a path")
+		"make the calls of this file only: open, closed, fresh, third to ninth or a path")
 	show := flag.Bool("show", false, "with -mistakes closed: print each call")
 	flag.Parse()
 	tree.Main("agent", func(ctx context.Context) error {
