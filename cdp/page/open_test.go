@@ -277,23 +277,26 @@ func TestPagesOfClicks(t *testing.T) {
 	}
 }
 
-// TestDialogAnswersWait answers a dialog that came late. What follows it is in that answer.
+// TestDialogAnswersWait answers a dialog that came late. What follows it is in that answer, however soon it comes.
 func TestDialogAnswersWait(t *testing.T) {
 	c := startChrome(t)
-	url := strangeSite(t, map[string]string{"/page": `<button onclick="setTimeout(() => { confirm('x');
-		setTimeout(() => document.body.append('After'), 60) }, 300)">Later</button><button onclick="setTimeout(() => {
-		confirm('x'); document.body.append('At once') }, 300)">Now</button><button>Nop</button>`})
-	for _, name := range []string{"Later", "Now"} {
+	for _, after := range []string{"change()", "Promise.resolve().then(change)", "setTimeout(change)", "setTimeout(change, 2)",
+		"setTimeout(change, 4)", "setTimeout(change, 6)", "setTimeout(change, 10)", "setTimeout(change, 60)"} {
+		url := strangeSite(t, map[string]string{"/page": `<button onclick="setTimeout(() => { confirm('x'); ` + after +
+			` }, 300)">Later</button><script>change = () => document.body.append('After')</script>`})
 		if _, err := run(t, c, Open, OpenParams{URL: url + "/page"}); err != nil {
 			t.Fatal(exit(err))
 		}
-		if _, err := run(t, c, Click, ClickParams{Element: name}); err != nil {
+		if _, err := run(t, c, Click, ClickParams{Element: "Later"}); err != nil {
 			t.Fatal(exit(err))
 		}
-		time.Sleep(500 * time.Millisecond)
+		waitUntil(t, "a dialog", func() bool {
+			_, err := run(t, c, AnswerDialog, DialogParams{})
+			return err == nil
+		})
 		r, err := run(t, c, AnswerDialog, DialogParams{Action: "accept"})
 		if err != nil || strings.Contains(r.Note, "no change") {
-			t.Errorf("%s: %s, %s", name, effects(r), exit(err))
+			t.Errorf("%s: %s, %s", after, effects(r), exit(err))
 		}
 	}
 }

@@ -40,14 +40,15 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if err := v.Command("Page.handleJavaScriptDialog", answer, nil); err != nil {
 		return nil, err
 	}
-	// What the dialog held back is told here; then the document is observed again: the act that opened it may be long ago.
-	var late struct{ Changed bool }
-	_ = v.Script("", &late, "late")
-	now := begun{}
-	if v.Script("", &now, "begin", nil, how{}) == nil && now.URL == start.URL {
-		start.Document = now.Document
+	// The act that opened it may be long ago. One call tells what the dialog held back and observes the document again, so
+	// that nothing happens in between.
+	var now struct {
+		Late  struct{ Changed bool }
+		Value begun
 	}
-	start.expected = late.Changed
+	if v.Script("", &now, "also", "begin", nil, how{}) == nil && now.Value.URL == start.URL {
+		start.Document, start.expected = now.Value.Document, now.Late.Changed
+	}
 	e, _, err := finish(v, start, nil)
 	if err != nil {
 		return nil, err
