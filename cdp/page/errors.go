@@ -109,23 +109,16 @@ func addDetails(e *host.Error, k *api.Error) {
 
 // failedStep returns the error of a step of do, which the host runs itself, with what was done before.
 func failedStep(err error, i int, tool string, sum api.StepsDone) error {
-	at := fmt.Sprintf("step %d, %s: ", i+1, tool)
-	details := map[string]any{"step": i + 1, "done": sum.Done}
-	if len(sum.Results) > 0 {
-		details["results"] = sum.Results
-	}
 	if k, ok := errors.AsType[*api.Error](err); ok {
-		again := *k
-		if again.Message = at + k.Message; k.Details != nil {
-			details["details"] = k.Details
-		}
-		again.Details = details
-		return &again
+		return sum.FailedStep(i+1, tool, k)
 	}
 	e := *host.AsError(err)
-	if e.Message = at + e.Message; e.Tool != nil && e.Tool.Details != nil {
-		details["details"] = e.Tool.Details
+	k := &api.Error{Message: e.Message}
+	if e.Tool != nil {
+		_ = json.Unmarshal(e.Tool.Details, &k.Details)
 	}
-	addDetails(&e, &api.Error{Details: details})
+	k = sum.FailedStep(i+1, tool, k)
+	e.Message = k.Message
+	addDetails(&e, k)
 	return &e
 }

@@ -301,6 +301,25 @@ type StepsDone struct {
 	Diff    string       `json:"diff,omitempty"`
 }
 
+// FailedStep returns the error of a step, which is numbered from 1, with what was done before it.
+func (r StepsDone) FailedStep(step int, tool string, err *Error) *Error {
+	e, details := *err, map[string]any{"step": step, "done": r.Done}
+	e.Message = fmt.Sprintf("step %d, %s: %s", step, tool, err.Message)
+	if err.Invalid != nil {
+		wrong := *err.Invalid
+		wrong.Pointer = fmt.Sprintf("/steps/%d/params%s", step-1, wrong.Pointer)
+		e.Invalid = &wrong
+	}
+	if len(r.Results) > 0 {
+		details["results"] = r.Results
+	}
+	if err.Details != nil {
+		details["details"] = err.Details
+	}
+	e.Details = details
+	return &e
+}
+
 // StepResult is the result of a step.
 type StepResult struct {
 	Step   int             `json:"step"` // from 1

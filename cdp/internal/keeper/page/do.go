@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 		v.saves = slices.ContainsFunc(p.Steps[i+1:], savesDownload)
 		result, err := v.run(o, s.Params)
 		if err != nil {
-			return nil, r.failed(s.Tool, err)
+			return nil, r.FailedStep(step, s.Tool, err)
 		}
 		r.Done++
 		if o.writes {
@@ -104,23 +103,4 @@ func (r *doneSteps) addLate(step int, late *Before) {
 	if late.Caused != nil {
 		r.add(step, Object{"caused": late.Caused})
 	}
-}
-
-// failed returns the error of the next step, and what was done before it.
-func (r *doneSteps) failed(tool string, err *api.Error) *api.Error {
-	again, of := *err, Object{"step": r.Done + 1, "done": r.Done}
-	again.Message = fmt.Sprintf("step %d, %s: %s", r.Done+1, tool, err.Message)
-	if err.Invalid != nil {
-		wrong := *err.Invalid
-		wrong.Pointer = fmt.Sprintf("/steps/%d/params%s", r.Done, wrong.Pointer)
-		again.Invalid = &wrong
-	}
-	if len(r.Results) > 0 {
-		of["results"] = r.Results
-	}
-	if err.Details != nil {
-		of["details"] = err.Details
-	}
-	again.Details = of
-	return &again
 }
