@@ -353,6 +353,31 @@ type WASI struct {
 	Output string            `json:"output,omitempty"` // text (default), json, lines, bytes or file:/PATH
 }
 
+// WithNUL returns the first parameter that is a text with U+0000 and goes where no program can have one, and that
+// place: "argv" or "env". Both are empty if there is none.
+func (w *WASI) WithNUL(params map[string]json.RawMessage) (name, place string) {
+	find := func(text string) bool {
+		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
+			var value string
+			if name = match[1]; json.Unmarshal(params[name], &value) == nil && strings.ContainsRune(value, 0) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, arg := range w.Argv {
+		if find(arg.Word) || slices.ContainsFunc(arg.List, find) {
+			return name, "argv"
+		}
+	}
+	for _, text := range w.Env {
+		if find(text) {
+			return name, "env"
+		}
+	}
+	return "", ""
+}
+
 // WASIFile is a file for the guest: the value of the parameter From at the guest's path Path.
 type WASIFile struct {
 	Path string `json:"path"`

@@ -16,10 +16,10 @@ import (
 
 // unlike are tools of other servers that no call of ours equals: they do something else, or need what their required
 // parameters do not tell.
-var unlike = strings.Fields(`browser_annotate browser_cookie_clear browser_cookie_delete browser_file_upload browser_find browser_drop
+var unlike = strings.Fields(`browser_annotate browser_cookie_delete browser_file_upload browser_find browser_drop
 	browser_generate_locator browser_get_config browser_highlight browser_localstorage_clear
 	browser_localstorage_delete browser_sessionstorage_clear browser_sessionstorage_delete browser_mouse_down browser_mouse_drag_xy
-	browser_mouse_move_xy browser_mouse_up browser_network_request browser_network_requests browser_hide_highlight browser_resume browser_run_code_unsafe
+	browser_mouse_up browser_network_request browser_hide_highlight browser_resume browser_run_code_unsafe
 	browser_set_storage_state browser_start_recording browser_start_tracing browser_start_video browser_stop_recording
 	browser_stop_tracing browser_storage_state browser_verify_list_visible browser_video_chapter
 	browser_video_hide_actions browser_video_show_actions

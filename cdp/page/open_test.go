@@ -280,8 +280,9 @@ func TestPagesOfClicks(t *testing.T) {
 // TestDialogAnswersWait answers a dialog that came late. What follows it is in that answer, however soon it comes.
 func TestDialogAnswersWait(t *testing.T) {
 	c := startChrome(t)
-	for _, after := range []string{"change()", "Promise.resolve().then(change)", "setTimeout(change)", "setTimeout(change, 2)",
-		"setTimeout(change, 4)", "setTimeout(change, 6)", "setTimeout(change, 10)", "setTimeout(change, 60)"} {
+	for _, after := range []string{"change()", "Promise.resolve().then(change)", "setTimeout(change)",
+		"setTimeout(change, 2)", "setTimeout(change, 4)", "setTimeout(change, 6)", "setTimeout(change, 10)",
+		"setTimeout(change, 60)"} {
 		url := strangeSite(t, map[string]string{"/page": `<button onclick="setTimeout(() => { confirm('x'); ` + after +
 			` }, 300)">Later</button><script>change = () => document.body.append('After')</script>`})
 		if _, err := run(t, c, Open, OpenParams{URL: url + "/page"}); err != nil {

@@ -3,6 +3,7 @@ package advice
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -59,6 +60,12 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 	if m.isTypo && len(given)+len(words) == 0 {
 		return nil, "" // the name that is near says enough
 	}
+	add := func(tool string, params map[string]any, changes []host.Change) {
+		params, more, _ := rewrite(m.always, params, nil)
+		file, _ := params[outName].(string)
+		delete(params, outName)
+		all = append(all, Meant{tool, params, append(changes, more...), file})
+	}
 	for _, r := range m.all {
 		if len(all) == 0 {
 			see = cmp.Or(r.See, r.Tool)
@@ -78,14 +85,31 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 			case fits && r.Tool == "":
 				return all, see
 			case fits:
-				params, more, _ := rewrite(m.always, params, nil)
-				file, _ := params[outName].(string)
-				delete(params, outName)
-				all = append(all, Meant{r.Tool, params, append(changes, more...), file})
+				add(r.Tool, params, changes)
 			}
 		}
 	}
+	for _, r := range m.all {
+		if params := unquoted(n.catalog.Exact(r.Tool).Tool, r, given, words); params != nil {
+			add(r.Tool, params, nil)
+		}
+	}
 	return all, see
+}
+
+// unquoted returns the parameters of a tool that takes one text, which came as several words because it lacks its
+// quotes; nil for others.
+func unquoted(t *manifest.Tool, r peers.Rule, given map[string]any, words []any) map[string]any {
+	if t == nil || len(t.Positional) > 1 || len(r.Words) != 1 || len(words) < 2 || len(r.From)+len(r.To) > 0 {
+		return nil
+	}
+	name := strings.TrimSuffix(r.Words[0], "?")
+	if kind, _ := manifest.TypeAt(t.Params, name); kind != "string" || given[name] != nil {
+		return nil
+	}
+	params := maps.Clone(given)
+	params[name] = strings.TrimSuffix(fmt.Sprintln(words...), "\n") // with spaces between them
+	return params
 }
 
 // verbs are words that belong to the name of a call elsewhere, as in "cookies clear".

@@ -129,6 +129,14 @@ func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
 			s.From, s.To))
 	}
 	p.Value = jsontext.Marshal(paramsSchema.Canonical(coerced))
+	if w := p.At.Tool.WASI; w != nil {
+		var values map[string]json.RawMessage
+		_ = json.Unmarshal(p.Value, &values)
+		if name, place := w.WithNUL(values); name != "" {
+			return p.violationError(paramsSchema, value, []schema.Violation{{Pointer: "/" + name, Keyword: "semantic",
+				Expected: "a text without U+0000, which " + place + " cannot hold", Provided: "a text with U+0000"}})
+		}
+	}
 	return origin.CheckURLs(p.Value, p.At.Tool.URL)
 }
 

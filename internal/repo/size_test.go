@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        782,   // what the audit and sessions have no secrets by
-	"manifest":                 10276, // inputs that a program names; built-in plugins; bounds in tier 3; joined names
+	"manifest":                 10298, // inputs that a program names; U+0000 in words; built-in plugins; joined names
 	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
@@ -35,21 +35,21 @@ var maxLines = map[string]int{
 	"host/internal/index":      3313,  // the file of merged segments, which host had
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
-	"host/wasm":                10170, // compilations ahead of calls; kinds of imports; four packages; files of runners
+	"host/wasm":                10162, // compilations ahead of calls; kinds of imports; four packages; files of runners
 	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
 	"host/signature":           350,
 	"host/oci":                 1005,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1791, // templates of what has no value; names of peers, mistyped ones; texts of JSON
+	"host/advice":              1820, // templates of what has no value; names of peers, mistyped ones; texts in words
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,  // a command that starts this binary, from host
 	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
-	"cdp/page":                 800,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9546, // names of downloads; rules of origins; a panic ends its call; launches; statuses
-	"cdp/internal/keeper/page": 7040, // lists, drags, maps, PDFs; what keeps a document; acts that leave; failed steps
+	"cdp/page":                 790,  // words of page, what its calls need; the comparison of pictures; here against new
+	"cdp/internal/keeper":      9563, // names of downloads; rules of origins; a panic ends its call; launches; steps
+	"cdp/internal/keeper/page": 7022, // lists, drags, maps, PDFs; what keeps a document; acts that leave; failed steps
 	"plugins":                  1786,
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13280, // values given twice; names in what is offered; words; what is not stored

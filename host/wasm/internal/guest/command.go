@@ -140,45 +140,42 @@ func (c *Call) buildCommand() (*command, error) {
 		return cmd, nil
 	}
 	w := c.Request.Def.WASI
-	t := template{values: map[string]json.RawMessage{}}
-	if err := json.Unmarshal(JSONOr(c.Request.Params, "{}"), &t.values); err != nil {
+	t := template{}
+	if err := json.Unmarshal(JSONOr(c.Request.Params, "{}"), &t); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters must be an object: --params '{...}'")
+	}
+	if name, place := w.WithNUL(t); name != "" { // a caller that skips validation can send it
+		return nil, host.Errorf(host.InvalidArgs, "parameter %s contains U+0000, which %s cannot hold", name, place)
 	}
 	for _, arg := range w.Argv {
 		switch {
 		case arg.List == nil:
-			cmd.args = append(cmd.args, t.expand("argv", arg.Word))
+			cmd.args = append(cmd.args, t.expand(arg.Word))
 		case t.allGiven(arg.List):
 			for _, word := range arg.List {
 				if !t.isFlag(word) {
-					cmd.args = append(cmd.args, t.expand("argv", word))
+					cmd.args = append(cmd.args, t.expand(word))
 				}
 			}
 		}
 	}
-	cmd.stdin = t.expand("", w.Stdin)
+	cmd.stdin = t.expand(w.Stdin)
 	for name, value := range w.Env {
-		cmd.env[name] = t.expand("env", value)
+		cmd.env[name] = t.expand(value)
 	}
 	for _, f := range w.Files {
-		cmd.files[path.Clean("/"+f.Path)] = t.expand("", f.From)
+		cmd.files[path.Clean("/"+f.Path)] = t.expand(f.From)
 	}
 	cmd.output = cmp.Or(w.Output, "text")
-	if t.err != nil {
-		return nil, t.err
-	}
 	return cmd, nil
 }
 
 // template expands placeholders with parameters.
-type template struct {
-	values map[string]json.RawMessage
-	err    *host.Error
-}
+type template map[string]json.RawMessage
 
 // text returns a parameter as a program receives it: a string as it is, anything else as JSON, "" if it is absent.
-func (t *template) text(name string) string {
-	raw, ok := t.values[name]
+func (t template) text(name string) string {
+	raw, ok := t[name]
 	if !ok {
 		return ""
 	}
@@ -189,27 +186,18 @@ func (t *template) text(name string) string {
 	return string(manifest.CompactJSON(raw))
 }
 
-// expand replaces the placeholders of a text, whose names manifest.Parse has checked. target names the destination
-// if NUL would end the text there; values with NUL are then refused.
-func (t *template) expand(target, text string) string {
+// expand replaces the placeholders of a text, whose names manifest.Parse has checked.
+func (t template) expand(text string) string {
 	return manifest.Placeholder().ReplaceAllStringFunc(text, func(match string) string {
-		name := match[1 : len(match)-1]
-		value := t.text(name)
-		if target != "" && strings.ContainsRune(value, 0) && t.err == nil {
-			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s contains a NUL character, which "+
-				"%s cannot hold", name, target),
-				Details: []host.Detail{{Parameter: "/" + name, Keyword: "semantic", Provided: "a string with U+0000",
-					Expected: "a string without U+0000"}}}
-		}
-		return value
+		return t.text(match[1 : len(match)-1])
 	})
 }
 
 // allGiven reports whether each parameter in a list of words is given: not absent, not null and not false.
-func (t *template) allGiven(words []string) bool {
+func (t template) allGiven(words []string) bool {
 	for _, word := range words {
 		for _, match := range manifest.Placeholder().FindAllStringSubmatch(word, -1) {
-			switch raw := t.values[match[1]]; string(raw) {
+			switch raw := t[match[1]]; string(raw) {
 			case "", "null", "false":
 				return false
 			}
@@ -220,7 +208,7 @@ func (t *template) allGiven(words []string) bool {
 
 // isFlag reports whether a word is nothing but a boolean parameter that is true. Such a word keeps its list and is
 // itself no argument.
-func (t *template) isFlag(word string) bool {
+func (t template) isFlag(word string) bool {
 	match := manifest.Placeholder().FindStringSubmatch(word)
-	return match != nil && match[0] == word && string(t.values[match[1]]) == "true"
+	return match != nil && match[0] == word && string(t[match[1]]) == "true"
 }
