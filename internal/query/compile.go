@@ -27,6 +27,10 @@ func Compile(text string, options ...gojq.CompilerOption) (*gojq.Code, error) {
 			c.defined = append(append(c.defined, n.Name), n.Args...)
 		case *gojq.Func:
 			c.called = append(c.called, n.Name)
+		case *gojq.Term:
+			if n.Type == gojq.TermTypeRecurse {
+				c.called = append(c.called, "recurse")
+			}
 		}
 	})
 	if c.takesPaths(q) {
@@ -48,6 +52,7 @@ func Compile(text string, options ...gojq.CompilerOption) (*gojq.Code, error) {
 type compiler struct {
 	defined  []string // the functions and parameters that the filter defines
 	called   []string // the functions that it calls
+	plain    []string // those that stay as they are in gojq, because their paths are taken
 	paths    []*path  // those of the assignments that are rewritten
 	done     map[any]bool
 	depth    int       // of an assignment within assignments
@@ -91,6 +96,7 @@ const (
 	fnMatch = "%match" // (re; flags): the matches
 	fnCut   = "%cut"   // (re; flags): what is before each match, with its captures; what is after the last; the input
 	fnJoin  = "%join"  // (cut): the texts of which the input has the parts
+	fnZip   = "%zip"   // (lists): the input, an object, with other values
 
 	varOwner, varCursor, varRight = "$%owner", "$%cursor", "$%right"
 )
@@ -109,6 +115,13 @@ func (c *compiler) functions() []gojq.CompilerOption {
 		gojq.WithFunction(fnMatch, 2, 2, func(v any, args []any) any { return c.match(v, args[0], args[1]) }),
 		gojq.WithFunction(fnCut, 2, 2, func(v any, args []any) any { return c.cut(v, args[0], args[1]) }),
 		gojq.WithIterFunction(fnJoin, 1, 1, func(v any, args []any) gojq.Iter { return join(v.([]any), args[0].([]any)) }),
+		gojq.WithFunction(fnZip, 1, 1, zip),
+		gojq.WithFunction("%to_entries", 0, 0, listEntries),
+		gojq.WithFunction("%from_entries", 0, 0, joinEntries),
+		gojq.WithIterFunction("%recurse", 0, 0, grow(giveValue)),
+		gojq.WithIterFunction("%paths", 0, 0, grow(givePath)),
+		gojq.WithIterFunction("%nodes", 0, 0, grow(giveNode)),
+		gojq.WithIterFunction("%tostream", 0, 0, grow(giveEvent)),
 	}
 }
 
@@ -132,25 +145,39 @@ var replacements = []replacement{
 		def capture($re): if $re | type == "array" then capture($re[0]; $re[1]) else capture($re; null) end;`},
 	{"scan", `def scan($re; $flags): match($re; $flags + "g") |
 		if .captures == [] then .string else [.captures[].string] end; def scan($re): scan($re; null);`},
+	{"walk", `def walk(f): def _walk: if type == "array" then map(_walk) elif type == "object" then map_values(_walk) end | f;
+		_walk;`},
+	{"map_values", `def map_values(f): if type == "object" then __zip([.[] | [first(f)]]) else .[] |= f end;`},
+	{"with_entries", `def with_entries(f): to_entries | map(f) | from_entries;`},
+	{"to_entries", `def to_entries: __to_entries;`},
+	{"from_entries", `def from_entries: __from_entries;`},
+	{"recurse", `def recurse: __recurse;`},
+	{"paths", `def paths: __paths; def paths(f): __nodes | select(.[1] | f) | .[0] | select(. != []);`},
+	{"tostream", `def tostream: __tostream;`},
 	{"match", `def match($re; $flags): __match($re; $flags)[];
 		def match($re): if $re | type == "array" then match($re[0]; $re[1]) else match($re; null) end;`},
 }
 
-// takesPaths reports whether a filter may take the path of what would be rewritten, for which gojq has its own rules.
+// takesPaths reports whether a filter may take the path of what would be rewritten, for which gojq has its own rules. It
+// finds the functions that must not be replaced.
 func (c *compiler) takesPaths(q *gojq.Query) (does bool) {
 	check := func(node any) {
 		switch n := node.(type) {
 		case *gojq.Reduce, *gojq.Foreach:
 			does = true
 		case *gojq.Func:
-			does = does || slices.Contains(c.defined, n.Name) ||
-				slices.ContainsFunc(replacements, func(r replacement) bool { return r.name == n.Name })
+			does = does || slices.Contains(c.defined, n.Name)
+			c.plain = append(c.plain, n.Name)
+		case *gojq.Term:
+			if n.Type == gojq.TermTypeRecurse {
+				c.plain = append(c.plain, "recurse")
+			}
 		}
 	}
 	visit(q, func(node any) {
 		switch n := node.(type) {
 		case *gojq.Func:
-			if slices.Contains([]string{"path", "paths", "pick", "del"}, n.Name) {
+			if slices.Contains([]string{"path", "pick", "del"}, n.Name) {
 				visit(n.Args, check)
 			}
 		case *gojq.Query:
@@ -168,9 +195,9 @@ func (c *compiler) definitions() []*gojq.FuncDef {
 	needed := slices.Clone(c.called)
 	var texts []string
 	for _, r := range replacements {
-		if slices.Contains(needed, r.name) {
+		if slices.Contains(needed, r.name) && !slices.Contains(c.plain, r.name) {
 			texts = append(texts, r.text)
-			needed = append(needed, strings.FieldsFunc(r.text, func(r rune) bool { return !unicode.IsLetter(r) })...)
+			needed = append(needed, strings.FieldsFunc(r.text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })...)
 		}
 	}
 	slices.Reverse(texts)

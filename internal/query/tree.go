@@ -1,0 +1,181 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/itchyny/gojq"
+)
+
+// tree goes through a value and what is in it as ".." does: containers before their items, objects by sorted keys.
+type tree struct {
+	levels []level
+	path   []any // the key of the current item of each level
+	give   giver
+}
+
+// level is a container that a tree is in. The first one holds the root alone.
+type level struct {
+	keys, values []any // an array has no keys
+	next         int
+}
+
+// giver returns what a tree gives at a place. At the end of a container that is not empty, its path is that of the last
+// item.
+type giver func(path []any, v any, at place) (result any, ok bool)
+
+type place int
+
+const (
+	atLeaf place = iota // a scalar or an empty container
+	atContainer
+	atEnd
+)
+
+func grow(give giver) func(v any, _ []any) gojq.Iter {
+	return func(v any, _ []any) gojq.Iter {
+		return &tree{[]level{{values: []any{v}}}, []any{nil}, give}
+	}
+}
+
+func giveValue(_ []any, v any, at place) (any, bool) { return v, at != atEnd }
+
+func givePath(path []any, _ any, at place) (any, bool) {
+	if at == atEnd || len(path) == 0 {
+		return nil, false
+	}
+	return slices.Clone(path), true
+}
+
+func giveNode(path []any, v any, at place) (any, bool) {
+	if at == atEnd {
+		return nil, false
+	}
+	return []any{slices.Clone(path), v}, true
+}
+
+func giveEvent(path []any, v any, at place) (any, bool) {
+	switch at {
+	case atLeaf:
+		return []any{slices.Clone(path), v}, true
+	case atEnd:
+		return []any{slices.Clone(path)}, true
+	}
+	return nil, false
+}
+
+func (t *tree) Next() (any, bool) {
+	for len(t.levels) > 0 {
+		depth := len(t.levels)
+		l := &t.levels[depth-1]
+		path, v, at := t.path[1:], any(nil), atEnd
+		if l.next < len(l.values) {
+			v, at = l.values[l.next], atLeaf
+			if t.path[depth-1] = any(l.next); l.keys != nil {
+				t.path[depth-1] = l.keys[l.next]
+			}
+			l.next++
+			if keys, values := entries(v); len(values) > 0 {
+				at = atContainer
+				t.levels, t.path = append(t.levels, level{keys: keys, values: values}), append(t.path, nil)
+			}
+		} else {
+			t.levels, t.path = t.levels[:depth-1], t.path[:depth-1]
+		}
+		if at == atEnd && depth == 1 {
+			break
+		}
+		if result, ok := t.give(path, v, at); ok {
+			return result, true
+		}
+	}
+	return nil, false
+}
+
+// entries returns the items of a container: those of an object in the order of its keys.
+func entries(v any) (keys, values []any) {
+	switch v := v.(type) {
+	case []any:
+		return nil, v
+	case map[string]any:
+		names := sortedKeys(v)
+		both := make([]any, 2*len(v))
+		keys, values = both[:len(v)], both[len(v):]
+		for i, name := range names {
+			keys[i], values[i] = name, v[name]
+		}
+	}
+	return keys, values
+}
+
+func sortedKeys(v map[string]any) []string {
+	names := make([]string, 0, len(v))
+	for name := range v {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The functions below leave what is not plain to gojq, as those of an owner do.
+
+var (
+	toEntries   = plainly("to_entries")
+	fromEntries = plainly("from_entries")
+)
+
+// listEntries is to_entries.
+func listEntries(v any, _ []any) any {
+	keys, values := entries(v)
+	if values == nil {
+		return toEntries(v)
+	}
+	list := make([]any, len(values))
+	for i, value := range values {
+		key := any(i)
+		if keys != nil {
+			key = keys[i]
+		}
+		list[i] = map[string]any{"key": key, "value": value}
+	}
+	return list
+}
+
+// joinEntries is from_entries.
+func joinEntries(v any, _ []any) any {
+	list, ok := v.([]any)
+	if !ok {
+		return fromEntries(v)
+	}
+	joined := make(map[string]any, len(list))
+	for _, entry := range list {
+		entry, _ := entry.(map[string]any)
+		var key any
+		for _, name := range []string{"key", "Key", "name", "Name"} {
+			if key = entry[name]; key != nil && key != false {
+				break
+			}
+		}
+		name, isText := key.(string)
+		if !isText {
+			return fromEntries(v)
+		}
+		value, has := entry["value"]
+		if !has {
+			value = entry["Value"]
+		}
+		joined[name] = value
+	}
+	return joined
+}
+
+// zip is fnZip: an object with the first item of each list as the value of a key, without the keys of empty lists.
+func zip(v any, args []any) any {
+	lists := args[0].([]any)
+	object := make(map[string]any, len(lists))
+	for i, name := range sortedKeys(v.(map[string]any)) {
+		if list := lists[i].([]any); len(list) > 0 {
+			object[name] = list[0]
+		}
+	}
+	return object
+}
