@@ -127,9 +127,11 @@ var grammar = map[string][]string{
 	"FILTER": {"reduce SOURCE as $x (INIT; UPDATE)", "reduce SOURCE as $x (INIT; UPDATE)",
 		"foreach SOURCE as $x (INIT; UPDATE; EXTRACT)", "[foreach SOURCE as $x (INIT; UPDATE; EXTRACT)]",
 		"reduce SOURCE as [$x, $y] (INIT; UPDATE)", "reduce SOURCE as {a: $x} (INIT; UPDATE)",
+		"[FILTER | ..]", "walk(UPDATE)", "[paths(VALUE)]", "with_entries(UPDATE)", "map_values(UPDATE)", "[..] | FILTER",
 		"def f: VALUE; reduce SOURCE as $x (INIT; UPDATE | f)", "INDEX(.k)", "INDEX(SOURCE; .a, .b)", "try (FILTER) catch .",
 		"(FILTER) | (FILTER)", "[FILTER, FILTER]", ". as $y | FILTER", "fromstream(tostream)", "[fromstream(SOURCE)]",
-		"fromstream(tostream, ([[0], 1], [[0]]))", "pick(.[0].a, .[1])", "path(FILTER)", "label $out | FILTER",
+		"fromstream(tostream, ([[0], 1], [[0]]))",
+		"pick(.[0].a, .[1])", "path(FILTER)", "label $out | FILTER",
 		"def has(f): 1, 2; FILTER", "[limit(3; FILTER)]", "reduce SOURCE as [$x] ?// $x (INIT; UPDATE)"},
 	"SOURCE": {".[]", ".[]", ".[]", "range(4)", "(1, 2, 3)", ".[], .[]", "tostream", "paths", "to_entries[]", "(.[] | .a)",
 		`("a", "b", "a")`, "empty"},
@@ -238,6 +240,120 @@ func TestSameTexts(t *testing.T) {
 	}
 }
 
+// randomValue returns the JSON of a value that looks like entries, documents and plain data.
+func randomValue(r *rand.Rand, depth int) string {
+	scalars := []string{"null", "true", "false", "0", "1", "1.50", "-2", "12345678901234567890", `""`, `"a"`, `"key"`, "[]", "{}"}
+	kind := r.IntN(5)
+	if depth == 0 || kind < 2 {
+		return scalars[r.IntN(len(scalars))]
+	}
+	var items []string
+	for range r.IntN(4) {
+		items = append(items, randomValue(r, depth-1))
+	}
+	if kind == 2 {
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	names := []string{"key", "Key", "name", "Name", "value", "Value", "k", "b", "é", ""}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for i := range items {
+		items[i] = string(must(json.Marshal(names[i]))) + ":" + items[i]
+	}
+	return "{" + strings.Join(items, ",") + "}"
+}
+
+// randomEntries returns the JSON of a list of objects that from_entries may take.
+func randomEntries(r *rand.Rand) string {
+	entries := make([]map[string]any, r.IntN(3))
+	for i := range entries {
+		entries[i] = map[string]any{}
+		for _, name := range []string{"key", "Key", "name", "Name", "value", "Value"} {
+			if values := []any{nil, false, name, name + "2", name + "3"}; r.IntN(2) == 0 {
+				entries[i][name] = values[r.IntN(len(values))]
+			}
+		}
+	}
+	return string(must(json.Marshal(entries)))
+}
+
+// TestSameTrees compares the functions that go through a value, or make and join its entries, with gojq.
+func TestSameTrees(t *testing.T) {
+	filters := strings.Split(`[paths]
+[paths(type == "number")]
+[paths(., true)]
+try [paths(error)] catch .
+[paths(empty)]
+[..]
+[.. | scalars]
+[recurse]
+[recurse(.[]?; . != 1)]
+first(..), [limit(3; .., paths, tostream)]
+[tostream]
+fromstream(tostream)
+[tostream | select(length == 1)]
+to_entries
+[.[]? | to_entries?]
+to_entries | from_entries
+from_entries
+map(from_entries)
+[.[]? | try from_entries catch .]
+with_entries(.)
+with_entries(.key |= "x" + tostring)
+with_entries(select(.value))
+with_entries(.value, .key)
+try with_entries(.key = 1) catch .
+map_values(.)
+map_values(empty)
+map_values(select(. != null))
+map_values(., error)
+map_values(1, 2)
+try map_values(error) catch .
+[map_values(.[]?)]
+walk(.)
+[walk(., 1)]
+[walk(.[0]?, .)] | length
+walk(if type == "object" then del(.k) else . end)
+walk(if type == "array" then .[0] else . end)
+walk(select(. != 1))
+walk(empty)
+try walk(error) catch .
+walk(if type == "object" then to_entries else . end)
+[label $f | .., break $f]
+reduce .. as $x ([]; . + [$x])
+reduce paths as $p ({}; .[$p | tojson] = 1)
+. as $v | [paths | . as $p | $v | getpath($p)]
+[path(..)]
+[path(.. | select(type == "number"))]
+try [path(paths)] catch .
+try path(to_entries) catch .
+del(.. | select(. == 1)?)
+try (..=1) catch .
+(.. | select(type == "number")) |= 1
+[path(.[]? | select([..] | length > 1))] + [..]
+def paths: 1; [paths, ..]
+def recurse: 1; [.., recurse]
+def to_entries: [{key: "a", value: 1}]; to_entries, with_entries(.)
+def f: ..; [f], try [path(f)] catch .
+def w(f): walk(f); w(.), with_entries(.)?
+[.[]? as [$a] ?// $a | $a | ..]
+[splits("a")?, ..]
+[limit(1; paths(..))]
+any(..; . == 1), all(paths; length > 0)
+[getpath(paths)]
+[tostream] | tojson`, "\n")
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, filter := range filters {
+		ran := false
+		for range 60 {
+			ran = same(t, filter, randomValue(r, 4)) || ran
+			ran = same(t, filter, randomEntries(r)) || ran
+		}
+		if !ran {
+			t.Errorf("%s does not compile", filter)
+		}
+	}
+}
+
 // TestLinear checks that filters allocate in proportion to the data. In gojq most of these allocate a copy for each
 // item, which is sixteen times as much for four times the data.
 func TestLinear(t *testing.T) {
@@ -286,7 +402,12 @@ group_by(.g)
 [tostream]
 walk(.)
 map(with_entries(.value |= tostring))
-del(.[] | select(.v > 50))`},
+del(.[] | select(.v > 50))
+[paths]
+[paths(type == "number")]
+[..]
+[tostream]
+map(to_entries)`},
 		{text, `gsub("o"; "0")
 sub("o"; "0"; "g")
 gsub("(?<a>[a-z])[0-9]"; "\(.a)")

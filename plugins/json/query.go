@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -41,6 +43,7 @@ func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
 	if limit == 0 {
 		limit = 1000
 	}
+	collectLater(len(p.Data))
 	for results := code.RunWithContext(&yielding{Context: context.Background()}, decode(p.Data)); ; {
 		v, more := results.Next()
 		if !more {
@@ -67,6 +70,21 @@ func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
 		r.Results = append(r.Results, raw)
 	}
 }
+
+// collectLater puts the first garbage collection off until the memory is about twice that of the decoded data. Of what
+// decoding allocates nearly nothing is garbage, and while a collection goes on each pointer costs more to store.
+func collectLater(size int) {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(min(firstCollection+20*int64(size), 4*firstCollection))
+	runtime.SetFinalizer(new([64]byte), func(*[64]byte) {
+		debug.SetGCPercent(100)
+		debug.SetMemoryLimit(math.MaxInt64)
+	})
+}
+
+// firstCollection is the memory in bytes at which collections begin without data. With much data they begin at four
+// times as much, which is half of what a guest has by default.
+const firstCollection = 32 << 20
 
 // yielding is the context of a filter. gojq asks for Done before each instruction, which is where the filter yields to
 // the garbage collector: a guest has one thread, and in wasm Go preempts no goroutine, so that a collection would begin
