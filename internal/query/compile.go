@@ -158,8 +158,8 @@ var replacements = []replacement{
 		def match($re): if $re | type == "array" then match($re[0]; $re[1]) else match($re; null) end;`},
 }
 
-// takesPaths reports whether a filter may take the path of what would be rewritten, for which gojq has its own rules. It
-// finds the functions that must not be replaced.
+// takesPaths reports whether a filter may take the path of what would be rewritten, for which gojq has its own rules.
+// It finds the functions that must not be replaced.
 func (c *compiler) takesPaths(q *gojq.Query) (does bool) {
 	check := func(node any) {
 		switch n := node.(type) {
