@@ -52,7 +52,7 @@ func Compile(text string, options ...gojq.CompilerOption) (*gojq.Code, error) {
 type compiler struct {
 	defined  []string // the functions and parameters that the filter defines
 	called   []string // the functions that it calls
-	plain    []string // those that stay as they are in gojq, because their paths are taken
+	plain    []string // those that stay gojq's own, because their paths are taken
 	paths    []*path  // those of the assignments that are rewritten
 	done     map[any]bool
 	depth    int       // of an assignment within assignments
@@ -96,7 +96,6 @@ const (
 	fnMatch = "%match" // (re; flags): the matches
 	fnCut   = "%cut"   // (re; flags): what is before each match, with its captures; what is after the last; the input
 	fnJoin  = "%join"  // (cut): the texts of which the input has the parts
-	fnZip   = "%zip"   // (lists): the input, an object, with other values
 
 	varOwner, varCursor, varRight = "$%owner", "$%cursor", "$%right"
 )
@@ -115,7 +114,6 @@ func (c *compiler) functions() []gojq.CompilerOption {
 		gojq.WithFunction(fnMatch, 2, 2, func(v any, args []any) any { return c.match(v, args[0], args[1]) }),
 		gojq.WithFunction(fnCut, 2, 2, func(v any, args []any) any { return c.cut(v, args[0], args[1]) }),
 		gojq.WithIterFunction(fnJoin, 1, 1, func(v any, args []any) gojq.Iter { return join(v.([]any), args[0].([]any)) }),
-		gojq.WithFunction(fnZip, 1, 1, zip),
 		gojq.WithFunction("%to_entries", 0, 0, listEntries),
 		gojq.WithFunction("%from_entries", 0, 0, joinEntries),
 		gojq.WithIterFunction("%recurse", 0, 0, grow(giveValue)),
@@ -145,9 +143,6 @@ var replacements = []replacement{
 		def capture($re): if $re | type == "array" then capture($re[0]; $re[1]) else capture($re; null) end;`},
 	{"scan", `def scan($re; $flags): match($re; $flags + "g") |
 		if .captures == [] then .string else [.captures[].string] end; def scan($re): scan($re; null);`},
-	{"walk", `def walk(f): def _walk: if type == "array" then map(_walk) elif type == "object" then map_values(_walk) end | f;
-		_walk;`},
-	{"map_values", `def map_values(f): if type == "object" then __zip([.[] | [first(f)]]) else .[] |= f end;`},
 	{"with_entries", `def with_entries(f): to_entries | map(f) | from_entries;`},
 	{"to_entries", `def to_entries: __to_entries;`},
 	{"from_entries", `def from_entries: __from_entries;`},

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/itchyny/gojq"
@@ -97,7 +98,7 @@ func entries(v any) (keys, values []any) {
 	case []any:
 		return nil, v
 	case map[string]any:
-		names := sortedKeys(v)
+		names := slices.Sorted(maps.Keys(v))
 		both := make([]any, 2*len(v))
 		keys, values = both[:len(v)], both[len(v):]
 		for i, name := range names {
@@ -105,15 +106,6 @@ func entries(v any) (keys, values []any) {
 		}
 	}
 	return keys, values
-}
-
-func sortedKeys(v map[string]any) []string {
-	names := make([]string, 0, len(v))
-	for name := range v {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // The functions below leave what is not plain to gojq, as those of an owner do.
@@ -166,16 +158,4 @@ func joinEntries(v any, _ []any) any {
 		joined[name] = value
 	}
 	return joined
-}
-
-// zip is fnZip: an object with the first item of each list as the value of a key, without the keys of empty lists.
-func zip(v any, args []any) any {
-	lists := args[0].([]any)
-	object := make(map[string]any, len(lists))
-	for i, name := range sortedKeys(v.(map[string]any)) {
-		if list := lists[i].([]any); len(list) > 0 {
-			object[name] = list[0]
-		}
-	}
-	return object
 }

@@ -75,16 +75,16 @@ func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
 // decoding allocates nearly nothing is garbage, and while a collection goes on each pointer costs more to store.
 func collectLater(size int) {
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(min(firstCollection+20*int64(size), 4*firstCollection))
+	debug.SetMemoryLimit(min(firstCollection+20*int64(size), 128<<20))
 	runtime.SetFinalizer(new([64]byte), func(*[64]byte) {
 		debug.SetGCPercent(100)
 		debug.SetMemoryLimit(math.MaxInt64)
 	})
 }
 
-// firstCollection is the memory in bytes at which collections begin without data. With much data they begin at four
-// times as much, which is half of what a guest has by default.
-const firstCollection = 32 << 20
+// firstCollection is the memory in bytes at which collections begin without data, which is little more than the guest
+// has at its start. With much data they begin at half of what a guest has by default.
+const firstCollection = 8 << 20
 
 // yielding is the context of a filter. gojq asks for Done before each instruction, which is where the filter yields to
 // the garbage collector: a guest has one thread, and in wasm Go preempts no goroutine, so that a collection would begin
