@@ -39,6 +39,12 @@ var shown = []struct{ file, name, lines string }{
 	{"tinygo", "TinyGo, for browsers",
 		"import gojs.runtime.ticks ->f64\nimport gojs.syscall/js.valueGet " +
 			"i64,i32,i32,i32,i32->i64\nimport wasi_snapshot_preview1.fd_write i32,i32,i32,i32->i32\nexport go_scheduler"},
+	{"", "TinyGo, for browsers", // before 0.27
+		"import env.runtime.ticks ->f64\nimport env.syscall/js.valueGet i32,i64,i32,i32->\nexport _start"},
+	{"", "TinyGo, for browsers", "import env.syscall/js.finalizeRef i64,i32->\nexport _start\nexport resume"},
+	{"", "Emscripten, for JavaScript", // made by -sSTANDALONE_WASM -sALLOW_MEMORY_GROWTH
+		"import wasi_snapshot_preview1.fd_write i32,i32,i32,i32->i32\n" +
+			"import env.emscripten_notify_memory_growth i32->\nexport memory\nexport _start"},
 	{"go", "Go, for browsers",
 		"import gojs.runtime.wasmExit i32->\nimport gojs.syscall/js.valueGet i32->\nexport run\n" +
 			"export resume\nsection producers\nproducer Go go1.26\nproducer Go cmd/compile go1.26"},
