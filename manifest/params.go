@@ -47,12 +47,19 @@ type Items struct {
 // Params returns the properties of a schema in their order in the schema. A schema for anything but an object gives
 // one Param with the name "result". Texts are cleaned, and hidden characters of values are escaped. Any schema is read
 // in time linear in its size, also one that has not passed the gate.
-func Params(schema json.RawMessage) []Param { return paramsWithin(schema, paramBytes) }
+func Params(schema json.RawMessage) []Param { return paramsWithin(schema, paramBytes, asNames) }
+
+// What [eachParam] describes: properties with a name, also what stands for the others, and a map as one result.
+const (
+	asNames = iota
+	asParams
+	asResult
+)
 
 // paramsWithin returns [Params] with types of at most that many bytes.
-func paramsWithin(schema json.RawMessage, bytes int) []Param {
+func paramsWithin(schema json.RawMessage, bytes, as int) []Param {
 	root := readNode(schema)
-	return eachParam(root, func(name string, n *node) Param {
+	return eachParam(root, as, func(name string, n *node) Param {
 		p := describeParam(name, n, root)
 		p.short, _ = fit(n, root, min(bytes, listBytes), false)
 		if p.Values() != nil {
@@ -67,10 +74,10 @@ func paramsWithin(schema json.RawMessage, bytes int) []Param {
 
 // wholeParams returns [Params] as the third tier describes them: with their fields at all levels. The fields of a type
 // that occurs several times are described once.
-func wholeParams(schema json.RawMessage) []Param {
+func wholeParams(schema json.RawMessage, as int) []Param {
 	root := readNode(schema)
 	w := &walker{root: root, seen: map[*node]string{}, left: maxListing}
-	return eachParam(root, func(name string, n *node) Param {
+	return eachParam(root, as, func(name string, n *node) Param {
 		p := w.describe(name, n)
 		p.Inner = w.fields(p.Name, n)
 		return p
@@ -78,28 +85,43 @@ func wholeParams(schema json.RawMessage) []Param {
 }
 
 // eachParam returns what describe returns for each property of a schema, or for the schema itself.
-func eachParam(root *node, describe func(name string, n *node) Param) []Param {
+func eachParam(root *node, as int, describe func(name string, n *node) Param) (all []Param) {
 	if len(root.raw) == 0 {
 		return nil
 	}
 	target, _ := root.resolve(root)
-	names := target.at("properties").names()
-	if len(names) == 0 {
-		if t := target.typeName(root); t != "object" && t != "any" || len(target.others()) > 0 ||
-			target.has("description") && t != "object" {
+	isMap := as == asResult && len(target.others()) > 0
+	if target.has("type") || as == asParams {
+		target = root.object()
+	}
+	if !target.has("properties") {
+		t := target.typeName(root)
+		if t != "object" && (t != "any" || target.has("description")) || isMap || len(target.branches()) > 0 {
 			p := describe("result", root)
 			p.Required = true
 			return []Param{p}
 		}
-		return nil
 	}
-	params := make([]Param, 0, len(names))
-	for _, name := range names {
+	for _, name := range target.at("properties").names() {
 		p := describe(name, target.at("properties").at(name))
 		p.Required = target.required()[name]
-		params = append(params, p)
+		all = append(all, p)
 	}
-	return params
+	for _, o := range target.others() {
+		if as != asNames {
+			all = append(all, describe(o.key(false), o.node))
+		}
+	}
+	return all
+}
+
+// object returns the schema of all parameters. Its cases, if it has any, are no types of their own.
+func (n *node) object() *node {
+	target, _ := n.resolve(n)
+	if target.typeName(n) == "object" {
+		return target.withCases(n)
+	}
+	return target
 }
 
 // WithFields returns parameters, each with its fields in the third tier after it.
@@ -149,6 +171,9 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 	w.seen[t] = path
 	isChoice := t.isChoice(w.root)
 	for i, branch := range t.branches() {
+		if t.has("properties") {
+			break // it has those of its cases
+		}
 		if isChoice {
 			part(fmt.Sprintf("%s(case %d)", path, i+1), branch)
 		} else {
@@ -158,7 +183,7 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 	for i, n := range t.tuple() {
 		part(fmt.Sprintf("%s[%d]", path, i), n)
 	}
-	if items := t.at("items"); items.isObject() {
+	if items := t.items(); items.isObject() {
 		part(path+"[]", items)
 	}
 	for _, name := range t.ordered() {
@@ -182,7 +207,7 @@ func describeParam(name string, n, root *node) Param {
 	p.Enum, p.Default = target.enum(), defaultOf(n, target)
 	p.Description = CleanLine(cmp.Or(n.text("description"), target.text("description")))
 	p.Format = CleanLine(target.text("format"))
-	if target.at("items").isObject() && strings.Contains(p.Type, "array") {
+	if target.at("items").isObject() && len(target.tuple()) == 0 && strings.Contains(p.Type, "array") {
 		it, itRef := target.at("items").resolve(root)
 		p.Items = &Items{Type: it.typeName(root), Ref: CleanLine(itRef), Enum: it.enum()}
 	}
@@ -247,6 +272,7 @@ type node struct {
 	kind  string // the result of typeName; "" before, pending during its search
 	facts *facts // nil before they are read
 	whole *node  // the result of withAllOf
+	cases *node  // the result of withCases
 	steps int    // of a root: schemas that were read to print types
 }
 
@@ -275,6 +301,12 @@ func (n *node) read() *facts {
 	for _, name := range n.strings("required") {
 		n.facts.required[name] = true
 	}
+	for _, branch := range n.facts.branches { // has the type that all have
+		isTyped := slices.ContainsFunc([]string{"type", "$ref", "const", "enum"}, branch.has)
+		if n.has("type") && branch.isObject() && !isTyped {
+			branch.members["type"] = n.at("type")
+		}
+	}
 	if n.has("const") {
 		n.facts.values = []json.RawMessage{n.value("const")}
 		return n.facts
@@ -287,6 +319,14 @@ func (n *node) branches() []*node         { return n.read().branches }
 func (n *node) tuple() []*node            { return n.read().tuple }
 func (n *node) required() map[string]bool { return n.read().required }
 func (n *node) enum() []json.RawMessage   { return n.read().values }
+
+// items returns the schema of the items of an array after those of its tuple.
+func (n *node) items() *node {
+	if items := n.at("items"); items.isObject() || n.has("prefixItems") {
+		return items
+	}
+	return n.at("additionalItems")
+}
 
 // pending marks a node whose type is being searched, so that the search ends for a type that contains itself.
 const pending = "\x00"
@@ -415,9 +455,57 @@ func (n *node) isChoice(root *node) bool {
 	return *f.isChoice
 }
 
+// extends reports whether a schema says more of an object than the one that it refers to.
+func (n *node) extends() bool { return n.has("$ref") && (n.has("properties") || n.has("required")) }
+
+// withCases returns an object that has the properties of its cases, too. Those that not all cases require are optional.
+func (n *node) withCases(root *node) *node {
+	if n.cases != nil {
+		return n.cases
+	}
+	n.cases = n // for a schema that contains itself
+	all := &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
+	count := map[string]int{}
+	for _, branch := range n.branches() {
+		t, _ := branch.resolve(root)
+		all.addProperties(t, true)
+		for name := range t.required() {
+			count[name]++
+		}
+	}
+	names := all.at("properties").names()
+	if len(names) == len(n.at("properties").names()) {
+		return n
+	}
+	raw, _ := Marshal(lists.Filter(names, func(name string) bool {
+		return n.required()[name] || count[name] == len(n.branches())
+	}))
+	all.members["required"] = readNode(raw)
+	n.cases = all
+	return all
+}
+
+// addProperties adds the properties of a schema. Of two with one name the first one stays, or both in a union.
+func (n *node) addProperties(of *node, isUnion bool) {
+	have, more := n.at("properties"), of.at("properties")
+	both := &node{raw: []byte("{}"), members: map[string]*node{}, order: slices.Clone(have.names())}
+	maps.Copy(both.members, have.membersOf())
+	for _, name := range more.names() {
+		switch first, one := have.at(name), more.at(name); {
+		case first == nil:
+			both.members[name], both.order = one, append(both.order, name)
+		case isUnion && string(first.raw) != string(one.raw):
+			both.members[name] = &node{raw: fmt.Appendf(nil, `{"anyOf":[%s,%s]}`, first.raw, one.raw)}
+		}
+	}
+	if n.members["properties"] = both; have == nil {
+		n.order = append(slices.Clip(n.order), "properties")
+	}
+}
+
 // withAllOf returns a schema with what the schemas of its allOf say, as far as they are about different things.
 func (n *node) withAllOf(root *node, levels int) *node {
-	if n == nil || levels == 0 || !n.has("allOf") {
+	if n == nil || levels == 0 || !n.has("allOf") && !n.extends() {
 		return n
 	}
 	if n.whole != nil {
@@ -426,7 +514,12 @@ func (n *node) withAllOf(root *node, levels int) *node {
 	n.whole = n // for a schema that contains itself
 	all := &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
 	delete(all.members, "allOf")
-	for _, part := range nodesOf(n.list("allOf")) {
+	delete(all.members, "$ref")
+	parts := nodesOf(n.list("allOf"))
+	if n.extends() {
+		parts = append(parts, &node{members: map[string]*node{"$ref": n.at("$ref")}})
+	}
+	for _, part := range parts {
 		target, _ := part.follow(root)
 		target = target.withAllOf(root, levels-1)
 		for _, key := range target.names() {
@@ -437,14 +530,7 @@ func (n *node) withAllOf(root *node, levels int) *node {
 				all.order = append(slices.Clip(all.order), key)
 			case have == nil:
 			case key == "properties":
-				both := &node{raw: have.raw, members: maps.Clone(more.membersOf()), order: slices.Clone(have.names())}
-				maps.Copy(both.members, have.membersOf())
-				for _, name := range more.names() {
-					if have.at(name) == nil {
-						both.order = append(both.order, name)
-					}
-				}
-				all.members[key] = both
+				all.addProperties(target, false)
 			case key == "required":
 				raw, _ := Marshal(append(all.strings(key), target.strings(key)...))
 				all.members[key] = readNode(raw)
@@ -461,7 +547,10 @@ const maxRefs = 8
 // resolve returns the schema that a schema stands for, with its allOf, and the name in the last reference to it.
 func (n *node) resolve(root *node) (target *node, name string) {
 	target, name = n.follow(root)
-	return target.withAllOf(root, maxRefs), name
+	if target = target.withAllOf(root, maxRefs); target.has("properties") {
+		target = target.withCases(root)
+	}
+	return target, name
 }
 
 // follow follows local references and returns the name in the last one. The target is nil, documented as "any", where
@@ -470,7 +559,7 @@ func (n *node) follow(root *node) (target *node, name string) {
 	target = n
 	for range maxRefs {
 		ref := target.text("$ref")
-		if ref == "" {
+		if ref == "" || target.extends() {
 			return target, name
 		}
 		fragment, local := strings.CutPrefix(ref, "#")

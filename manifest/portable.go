@@ -20,7 +20,7 @@ func Portable(params json.RawMessage) json.RawMessage {
 	out := map[string]any{}
 	if _, err := jsontext.Decode(params, jsontext.Limits{}); err == nil {
 		c := &schemaConverter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes, left: maxListing}
-		out = c.schema(readNode(params), 0)
+		out = c.schema(c.root.object(), 0)
 	}
 	if out["type"] != "object" { // MCP and all APIs want an object of parameters
 		out = map[string]any{"type": "object"}
@@ -69,7 +69,7 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 	if v := cmp.Or(n.at("default"), t.at("default")); v != nil {
 		out["default"] = v.raw
 	}
-	format := t.text("format")
+	format := cmp.Or(t.text("format"), t.text("contentEncoding"))
 	if format != "" && format != "date-time" {
 		say(out, "Format: "+format+".")
 	}
@@ -104,6 +104,9 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 	case 0:
 		maps.Copy(out, anyValue())
 	case 1: // is the schema itself
+		if text, _ := cases[0]["description"].(string); text != out["description"] {
+			say(out, text)
+		}
 		maps.Copy(cases[0], out)
 		return cases[0]
 	default:
@@ -135,7 +138,7 @@ func (c *schemaConverter) setType(out map[string]any, t *node, kind string, dept
 		out["items"] = anyValue()
 		if len(t.tuple()) > 0 {
 			c.sayType(out, t)
-		} else if items := t.at("items"); items != nil {
+		} else if items := t.items(); items != nil {
 			out["items"] = c.schema(items, depth+1)
 		}
 	case "object":
@@ -194,7 +197,9 @@ func setEnum(out map[string]any, values []json.RawMessage) {
 		kind := kindOf(v)
 		isPlain = isPlain && kind == "string" && string(v) != `""`
 		words = append(words, string(v))
-		if kind == "integer" {
+		if i := slices.Index(kinds, "integer"); i >= 0 && kind == "number" {
+			kinds[i] = kind
+		} else if kind == "integer" && slices.Contains(kinds, "number") {
 			kind = "number"
 		}
 		if kind != "null" && !slices.Contains(kinds, kind) {

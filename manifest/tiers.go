@@ -104,12 +104,15 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	if t.Deprecated != nil {
 		d.Deprecated, d.DeprecationMessage = true, t.Deprecated.Text()
 	}
-	params := Params(t.Params)
+	all := paramsWithin(t.Params, paramBytes, asParams)
 	if tier == Tier3 {
-		params = wholeParams(t.Params)
+		all = wholeParams(t.Params, asParams)
 	}
 	optional := 0
-	for _, p := range requiredFirst(params) {
+	for _, p := range requiredFirst(all) {
+		if tier < Tier3 && len(p.plain()) > paramBytes {
+			p.CutValues(narrower[0].values)
+		}
 		if !p.Required {
 			optional++
 		}
@@ -129,7 +132,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		d.Reach = ReachMachine
 	}
 	d.SetFlow(FlowOf(t))
-	d.Returns = append([]Param{}, paramsWithin(t.Returns, returnBytes)...)
+	d.Returns = append([]Param{}, paramsWithin(t.Returns, returnBytes, asResult)...)
 	d.Examples = []ExampleDoc{}
 	d.ExitCodes = exitCodes(m, t)
 	d.When, d.WhenNot = CleanLine(t.When), CleanLine(t.WhenNot)
@@ -145,9 +148,12 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description, d.Returns = cmp.Or(Clean(t.Docs.Full), d.Description), append([]Param{}, wholeParams(t.Returns)...)
+	d.Description, d.Returns = cmp.Or(Clean(t.Docs.Full), d.Description), append([]Param{}, wholeParams(t.Returns, asResult)...)
 	d.Related = lists.Map(t.Related, func(r Related) Related { return Related{CleanLine(r.Tool), CleanLine(r.Why)} })
 	d.Limitations, d.Positional = cleanAll(t.Limitations), cleanAll(t.Positional)
+	if words := boundWords(readNode(t.Params).object(), "object", false); len(words) > 0 {
+		d.Limitations = append(d.Limitations, "parameters: "+strings.Join(words, ", "))
+	}
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
 	if m.Kind == KindExtism {
@@ -322,7 +328,7 @@ func Tokens(s string) int { return TokensOf(len(s)) }
 func TokensOf(bytes int) int { return (bytes*2 + 8) / 9 }
 
 // NarrowTypes shortens the types of the parameters and of the results of a tool to that many bytes each.
-func (d *ToolDocs) NarrowTypes(t *Tool, params, returns int) {
+func (d *ToolDocs) NarrowTypes(t *Tool, paramBytes, returnBytes int) {
 	narrow := func(list []Param, narrower []Param) {
 		for _, n := range narrower {
 			if i := slices.IndexFunc(list, func(p Param) bool { return p.Name == n.Name }); i >= 0 {
@@ -330,8 +336,8 @@ func (d *ToolDocs) NarrowTypes(t *Tool, params, returns int) {
 			}
 		}
 	}
-	narrow(d.Parameters, paramsWithin(t.Params, params))
-	narrow(d.Returns, paramsWithin(t.Returns, returns))
+	narrow(d.Parameters, paramsWithin(t.Params, paramBytes, asParams))
+	narrow(d.Returns, paramsWithin(t.Returns, returnBytes, asResult))
 }
 
 // CutReturns leaves n of the results, and counts the others.

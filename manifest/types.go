@@ -38,10 +38,11 @@ type printer struct {
 	limits
 	left   int // bytes
 	steps  int
-	more   int            // what was left out, and the descriptions of fields: what the third tier says besides
-	active map[*node]bool // the types that this one is a part of
-	whole  bool           // with bounds
-	branch int            // the number of the case that is printed, of a union of several types with fields
+	more   int           // what was left out, and the descriptions of fields: what the third tier says besides
+	active map[*node]int // the types that this one is a part of, each with its level
+	level  int           // of parts of values
+	whole  bool          // with bounds
+	branch int           // the number of the case that is printed, of a union of several types with fields
 
 	// shown has the paths of the types whose fields other lines have. If it is set, fields are `{…}`.
 	shown map[*node]string
@@ -85,6 +86,8 @@ func (p *printer) cut(n int) string {
 
 // typeOf returns the type of a schema.
 func (p *printer) typeOf(n *node) string {
+	p.level++
+	defer func() { p.level-- }()
 	if types := p.cases(n); len(types) > 0 {
 		return strings.Join(types, "|")
 	}
@@ -100,16 +103,19 @@ func (p *printer) cases(n *node) (types []string) {
 	if values := t.enum(); len(values) > 0 {
 		return p.valuesOf(values)
 	}
-	if p.active[t] { // a type that contains itself
+	if in := p.active[t]; in > 0 { // a type that contains itself
 		if t.has("properties") {
 			return []string{p.print("{…}")}
 		}
-		return nil
+		if in == p.level {
+			return nil // a union of itself
+		}
+		return []string{p.print("…")}
 	}
 	if p.active == nil {
-		p.active = map[*node]bool{}
+		p.active = map[*node]int{}
 	}
-	p.active[t] = true
+	p.active[t] = p.level
 	defer delete(p.active, t)
 	branches, kinds := t.branches(), strings.Split(t.typeName(p.root), "|")
 	isUnion := len(branches) > 0 && !t.has("properties")
@@ -193,7 +199,7 @@ func (p *printer) array(t *node) string {
 		parts = append(parts, p.typeOf(n))
 	}
 	item := p.scalar(nil, "any")
-	if items := t.at("items"); items.isObject() {
+	if items := t.items(); items.isObject() {
 		item = p.typeOf(items)
 	} else if len(tuple) > 0 {
 		return "[" + strings.Join(parts, ", ") + "]"
@@ -212,16 +218,19 @@ func listOf(item string) string {
 	return item + "[]"
 }
 
-// isGroup reports whether a type is one object, which needs no brackets around it.
+// isGroup reports whether a type is one object, tuple or list, which needs no brackets around it.
 func isGroup(text string) bool {
+	for strings.HasSuffix(text, "[]") {
+		text = text[:len(text)-2]
+	}
 	open := 0
 	for i, c := range text {
 		switch c {
-		case '{':
+		case '{', '[', '(':
 			open++
-		case '}':
+		case '}', ']', ')':
 			if open--; open == 0 {
-				return text[0] == '{' && i == len(text)-1
+				return strings.IndexByte("{[(", text[0]) >= 0 && i == len(text)-1
 			}
 		}
 	}
@@ -238,21 +247,21 @@ func (p *printer) object(t *node) string {
 	case len(names) == 0 && len(others) == 1 && (!p.whole || others[0].pattern == ""):
 		return "Record<string, " + p.typeOf(others[0].node) + ">"
 	case len(names) == 0:
-	case p.shown != nil:
-		if path, ok := p.shown[t]; ok {
-			return p.print("{… as " + path + "}")
-		}
-		if branch > 0 {
-			return p.print(fmt.Sprintf("{… case %d}", branch))
-		}
-		return p.print("{…}")
-	case p.depth == 0:
+	case p.shown[t] != "":
+		return p.print("{… as " + p.shown[t] + "}")
+	case p.depth == 0 && p.shown == nil:
 		return p.print("{") + p.cut(len(names)) + p.print("}")
 	}
 	p.depth--
 	defer func() { p.depth++ }()
 	var fields []string
 	optional := 0
+	if p.shown != nil && len(names) > 0 {
+		fields, names = []string{p.print("…")}, nil
+		if branch > 0 {
+			fields = []string{p.print(fmt.Sprintf("… case %d", branch))}
+		}
+	}
 	for i, name := range names {
 		isRequired := t.required()[name]
 		if !isRequired {
@@ -363,12 +372,12 @@ func requiredFirst(params []Param) []Param {
 // TypedSignature returns the signature of a tool with what its types hold, and the type of the result:
 // shot(format?: "png"|"webp") -> {data: string<base64>}.
 func TypedSignature(name string, t *Tool) string {
-	params := Params(t.Params)
-	for i := range params {
-		params[i].short = params[i].TypeText()
+	all := paramsWithin(t.Params, paramBytes, asParams)
+	for i := range all {
+		all[i].short = all[i].TypeText()
 	}
-	text := Signature(name, params)
-	if root := readNode(t.Returns); len(Params(t.Returns)) > 0 {
+	text := Signature(name, all)
+	if root := readNode(t.Returns); len(paramsWithin(t.Returns, returnBytes, asResult)) > 0 {
 		result, _ := fit(root, root, returnBytes, false)
 		text += " -> " + result
 	}

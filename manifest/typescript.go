@@ -44,7 +44,7 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 		line("%s", strings.TrimSuffix(text, "\n"))
 	}
 	described := 0
-	for _, p := range wholeParams(t.Params) {
+	for _, p := range wholeParams(t.Params, asParams) {
 		i := slices.IndexFunc(d.Parameters, func(q Param) bool { return q.Name == p.Name })
 		if i < 0 {
 			continue
@@ -91,19 +91,19 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 }
 
 func tsDeclaration(name string, t *Tool, tier int) string {
-	params, result := "", "unknown"
+	given, returned := "", "unknown"
 	paramBytes, resultBytes := tsBytes, tsResultBytes
 	if tier == Tier3 {
 		paramBytes, resultBytes = maxListing, maxListing
 	}
-	if root := readNode(t.Params); len(Params(t.Params)) > 0 {
-		params, _ = fit(root, root, paramBytes, true)
-		params = "p: " + params
+	if root := readNode(t.Params); len(paramsWithin(t.Params, listBytes, asParams)) > 0 {
+		given, _ = fit(root, root, paramBytes, true)
+		given = "p: " + given
 	}
 	if root := readNode(t.Returns); len(t.Returns) > 0 {
-		result, _ = fit(root, root, resultBytes, true)
+		returned, _ = fit(root, root, resultBytes, true)
 	}
-	return ProgramName(name) + "(" + params + "): " + result
+	return ProgramName(name) + "(" + given + "): " + returned
 }
 
 // ProgramName returns the name by which programs call a tool: tools.text.hash.
