@@ -89,14 +89,13 @@ func eachParam(root *node, as int, describe func(name string, n *node) Param) (a
 	if len(root.raw) == 0 {
 		return nil
 	}
-	target, _ := root.resolve(root)
-	isMap := as == asResult && len(target.others()) > 0
-	if target.has("type") || as == asParams {
-		target = root.object()
+	target := root.object()
+	if as == asResult {
+		target, _ = root.resolve(root)
 	}
 	if !target.has("properties") {
-		t := target.typeName(root)
-		if t != "object" && (t != "any" || target.has("description")) || isMap || len(target.branches()) > 0 {
+		t, isPart := target.typeName(root), len(target.others())+len(target.branches()) > 0
+		if t != "object" && (t != "any" || target.has("description")) || as == asResult && isPart {
 			p := describe("result", root)
 			p.Required = true
 			return []Param{p}

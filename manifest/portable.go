@@ -197,11 +197,6 @@ func setEnum(out map[string]any, values []json.RawMessage) {
 		kind := kindOf(v)
 		isPlain = isPlain && kind == "string" && string(v) != `""`
 		words = append(words, string(v))
-		if i := slices.Index(kinds, "integer"); i >= 0 && kind == "number" {
-			kinds[i] = kind
-		} else if kind == "integer" && slices.Contains(kinds, "number") {
-			kind = "number"
-		}
 		if kind != "null" && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -209,6 +204,9 @@ func setEnum(out map[string]any, values []json.RawMessage) {
 	if isPlain {
 		out["type"], out["enum"] = "string", values
 		return
+	}
+	if slices.Contains(kinds, "number") {
+		kinds = lists.Filter(kinds, func(kind string) bool { return kind != "integer" })
 	}
 	say(out, "One of "+strings.Join(words, ", ")+".")
 	if len(kinds) == 1 && kinds[0] != "object" && kinds[0] != "array" {

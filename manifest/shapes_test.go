@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/internal/schemafacts"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -14,8 +13,8 @@ import (
 // both tiers with their JSON, TypeScript, the typed signature, and the portable form of MCP and exports.
 func TestShapes(t *testing.T) {
 	m := &manifest.Manifest{Name: "plugin"}
-	for _, s := range schemafacts.Shapes() {
-		tool := &manifest.Tool{Name: "tool", Params: s.Params, Effect: manifest.EffectRead,
+	for _, s := range shapes() {
+		tool := &manifest.Tool{Name: "tool", Params: s.params, Effect: manifest.EffectRead,
 			Returns: json.RawMessage(`{"type":"null"}`)}
 		two, three := manifest.Describe(m, tool, manifest.Tier2), manifest.Describe(m, tool, manifest.Tier3)
 		inJSON, err := json.Marshal(two)
@@ -23,23 +22,24 @@ func TestShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for door, text := range map[string]string{
-			"tier 2": two.Text(), "tier 3": three.Text(), "JSON": string(inJSON), "signature": manifest.TypedSignature("t", tool),
+			"tier 2": two.Text(), "tier 3": three.Text(), "JSON": string(inJSON),
+			"signature":            manifest.TypedSignature("t", tool),
 			"TypeScript of tier 2": two.TypeScript(tool), "TypeScript of tier 3": three.TypeScript(tool),
-			"declaration": manifest.TypeScript("t", tool), "portable": string(manifest.Portable(s.Params)),
+			"declaration": manifest.TypeScript("t", tool), "portable": string(manifest.Portable(s.params)),
 		} {
 			integer := "integer"
 			if strings.Contains(door, "TypeScript") || door == "declaration" {
 				integer = "number"
 			}
-			for _, fact := range s.Facts {
+			for _, fact := range s.facts {
 				isSaid := strings.Contains(strings.ToLower(text), strings.ReplaceAll(fact, "INT", integer))
 				if !isSaid && (door != "portable" || fact != "…" && fact != "string") {
-					t.Errorf("%s: %s does not say %s: %s", s.Name, door, fact, text)
+					t.Errorf("%s: %s does not say %s: %s", s.name, door, fact, text)
 				}
 			}
-			for _, wrong := range s.Wrong {
+			for _, wrong := range s.wrong {
 				if strings.Contains(text, wrong) && (door != "portable" || !strings.ContainsAny(wrong, "a(")) {
-					t.Errorf("%s: %s says %s: %s", s.Name, door, wrong, text)
+					t.Errorf("%s: %s says %s: %s", s.name, door, wrong, text)
 				}
 			}
 		}
@@ -55,8 +55,8 @@ func TestRequiredFirst(t *testing.T) {
 		values = append(values, fmt.Sprintf(`"a long value %d"`, i))
 	}
 	props = append(props, `"last":{"enum":[`+strings.Join(values, ",")+`]}`, `"end":{}`)
-	tool := &manifest.Tool{Name: "t", Params: json.RawMessage(`{"type":"object","properties":{` + strings.Join(props, ",") +
-		`},"required":["end","last"]}`)}
+	params := `{"type":"object","properties":{` + strings.Join(props, ",") + `},"required":["end","last"]}`
+	tool := &manifest.Tool{Name: "t", Params: json.RawMessage(params)}
 	two, three := manifest.Describe(&manifest.Manifest{}, tool, 2), manifest.Describe(&manifest.Manifest{}, tool, 3)
 	if names := strings.Join(namesOf(two.Parameters), " "); names != "last end o0 o1 o2 o3 o4 o5 o6 o7" {
 		t.Error(names)

@@ -148,12 +148,11 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description, d.Returns = cmp.Or(Clean(t.Docs.Full), d.Description), append([]Param{}, wholeParams(t.Returns, asResult)...)
+	d.Description = cmp.Or(Clean(t.Docs.Full), d.Description)
+	d.Returns = append([]Param{}, wholeParams(t.Returns, asResult)...)
 	d.Related = lists.Map(t.Related, func(r Related) Related { return Related{CleanLine(r.Tool), CleanLine(r.Why)} })
 	d.Limitations, d.Positional = cleanAll(t.Limitations), cleanAll(t.Positional)
-	if words := boundWords(readNode(t.Params).object(), "object", false); len(words) > 0 {
-		d.Limitations = append(d.Limitations, "parameters: "+strings.Join(words, ", "))
-	}
+	d.Limitations = append(d.Limitations, boundWords(readNode(t.Params).object(), "object", false)...)
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
 	if m.Kind == KindExtism {
@@ -166,15 +165,11 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 // uncheckedNote says which schemas of a tool the host does not apply, because they do not pass the gate; "" if it
 // applies all.
 func uncheckedNote(t *Tool) string {
-	var unchecked []string
-	for _, part := range []struct {
-		name string
-		raw  []byte
-	}{{"params", t.Params}, {"returns", t.Returns}} {
-		if _, err := schema.CompileUntrusted(part.raw); len(part.raw) > 0 && err != nil {
-			unchecked = append(unchecked, part.name)
-		}
-	}
+	unchecked := lists.Filter([]string{"params", "returns"}, func(name string) bool {
+		raw := map[string]json.RawMessage{"params": t.Params, "returns": t.Returns}[name]
+		_, err := schema.CompileUntrusted(raw)
+		return len(raw) > 0 && err != nil
+	})
 	if len(unchecked) == 0 {
 		return ""
 	}
@@ -289,18 +284,11 @@ func (d *ToolDocs) Reductions() []Reduction {
 		{"exit codes", func() bool { return empty(&d.ExitCodes) }},
 		{"returns", func() bool { return empty(&d.Returns) }},
 		{"optional parameters", func() bool {
-			required := []Param{}
-			more := slices.Clip(d.MoreParameters)
-			for _, p := range d.Parameters {
-				if p.Required {
-					required = append(required, p)
-				} else {
-					more = append(more, p.Name)
-				}
-			}
-			had := len(required) < len(d.Parameters)
-			d.Parameters, d.MoreParameters = required, more
-			return had
+			all := requiredFirst(d.Parameters)
+			n := len(lists.Filter(all, func(p Param) bool { return p.Required }))
+			names := lists.Map(all[n:], func(p Param) string { return p.Name })
+			d.Parameters, d.MoreParameters = append([]Param{}, all[:n]...), append(slices.Clip(d.MoreParameters), names...)
+			return n < len(all)
 		}},
 		{"description", func() bool {
 			had := d.Description != d.Brief
@@ -410,14 +398,10 @@ func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 
 // Text says what to use instead of the tool, or why not to use it.
 func (d *Deprecated) Text() string {
-	if d.Use != "" {
-		s := "DEPRECATED: Use " + CleanLine(d.Use) + " instead"
-		if m := CleanLine(d.Message); m != "" {
-			s += ". " + m
-		}
-		return s
+	if d.Use == "" {
+		return "DEPRECATED: " + cmp.Or(CleanLine(d.Message), "do not use it in new work")
 	}
-	return "DEPRECATED: " + cmp.Or(CleanLine(d.Message), "do not use it in new work")
+	return strings.TrimSuffix("DEPRECATED: Use "+CleanLine(d.Use)+" instead. "+CleanLine(d.Message), ". ")
 }
 
 // minimalParams returns an object with the required parameters, each with a value of its type.

@@ -26,9 +26,8 @@ var Toolchains = []Toolchain{
 	{`^import (env\.mono_|webcil\.)|^export (mono_wasm_|webcilVersion$)`, ".NET (Blazor), for browsers",
 		"build it with the workload wasi-experimental of .NET 8: <RuntimeIdentifier>wasi-wasm</RuntimeIdentifier> and " +
 			"<WasmSingleFileBundle>true</WasmSingleFileBundle>"},
-	{`^import gojs\.(runtime\.(ticks|sleepTicks)|syscall/js\..* .*,.*,)|^import env\.(runtime\.|syscall/js\.)|` +
-		`^export go_scheduler$`, "TinyGo, for browsers",
-		"build it with tinygo build -target=wasip1"},
+	{`^import (env\.(runtime|syscall/js)\.|gojs\.(runtime\.(t|sleepT)icks|syscall/js\..* .*,.*,))|^export go_scheduler$`,
+		"TinyGo, for browsers", "build it with tinygo build -target=wasip1"},
 	{`^import (gojs|go)\.`, "Go, for browsers",
 		"build it with GOOS=wasip1 GOARCH=wasm go build"},
 	{`^import (wbg|__wbindgen_\w+|\./.*_bg\.js)\.|^import \S+\.__wbindgen_|^producer wasm-bindgen `,
@@ -43,8 +42,7 @@ var Toolchains = []Toolchain{
 	{`^import a\.[a-zA-Z_$]{1,2} |^import env\.a \S*->(.*\n)+export [a-zA-Z_$]{1,2}$|` +
 		`^import env\.(_?emscripten_|_?embind_|__syscall_|__cxa_|invoke_|_\w+_js )|^import \w+\.emscripten_`,
 		"Emscripten, for JavaScript",
-		"link it with emcc -sSTANDALONE_WASM, without -pthread, EM_JS and -sALLOW_MEMORY_GROWTH, or build it with " +
-			"clang --target=wasm32-wasi"},
+		"link it with emcc -sSTANDALONE_WASM, without -pthread, EM_JS or -sALLOW_MEMORY_GROWTH, or for wasm32-wasi"},
 	{`^import env\.(seed ->f64|trace i32,i32,|(console|Date|performance|process|crypto)\.)`,
 		"AssemblyScript, for JavaScript",
 		"build it with asc --config node_modules/@assemblyscript/wasi-shim/asconfig.json, which replaces abort, seed, " +

@@ -1,17 +1,16 @@
-package schemafacts
+package manifest_test
 
 import (
 	"encoding/json"
 	"strings"
 )
 
-// Shape is a schema of parameters of one form that authors write. Each of its facts is in every text that shows it
-// whole, and nothing in Wrong is. In a fact, INT is an integer as the text spells it.
-type Shape struct {
-	Name   string
-	Params json.RawMessage
-	Facts  []string
-	Wrong  []string
+// shape is a schema of parameters of one form that authors write. Each of its facts is in every text that shows it
+// whole, and nothing in wrong is. In a fact, INT is an integer as the text spells it.
+type shape struct {
+	name         string
+	params       json.RawMessage
+	facts, wrong []string
 }
 
 // defs are types that shapes refer to.
@@ -19,16 +18,16 @@ const defs = `"$defs":{"Base":{"type":"object","properties":{"zb":{"type":"strin
 "Rec":{"oneOf":[{"type":"number"},{"type":"array","prefixItems":[{"enum":["zplus"]},{"$ref":"#/$defs/Rec"}]}]},
 "Tree":{"type":"object","properties":{"zlabel":{"type":"string"},"zkids":{"type":"array","items":{"$ref":"#/$defs/Tree"}}}}}`
 
-// Shapes returns forms of schemas that are not among those of [Random], for tests of every text that shows schemas.
-func Shapes() []Shape {
-	prop := func(name, of string, facts, wrong []string) Shape {
+// shapes returns forms of schemas that are not among those of [schemafacts.Random], for tests of every text that shows schemas.
+func shapes() []shape {
+	prop := func(name, of string, facts, wrong []string) shape {
 		schema := `{"type":"object","properties":{"zp":` + of + `},"required":["zp"],"additionalProperties":false,` + defs + `}`
-		return Shape{name, json.RawMessage(strings.ReplaceAll(schema, "\n", "")), append(facts, "zp"), wrong}
+		return shape{name, json.RawMessage(strings.ReplaceAll(schema, "\n", "")), append(facts, "zp"), wrong}
 	}
-	root := func(name, of string, facts, wrong []string) Shape {
-		return Shape{name, json.RawMessage(strings.ReplaceAll(`{"type":"object",`+of+`,`+defs+`}`, "\n", "")), facts, wrong}
+	root := func(name, of string, facts, wrong []string) shape {
+		return shape{name, json.RawMessage(strings.ReplaceAll(`{"type":"object",`+of+`,`+defs+`}`, "\n", "")), facts, wrong}
 	}
-	return []Shape{
+	return []shape{
 		root("cases of all parameters", `"oneOf":[{"properties":{"zurl":{"type":"string","format":"uri","description":"Where."}},
 			"required":["zurl"]},{"properties":{"zpath":{"type":"string"},"zmode":{"enum":["zr","zw"]}},"required":["zpath"]}]`,
 			[]string{"zurl", "uri", "zpath", "zmode", "zr", "zw"}, nil),
