@@ -302,7 +302,7 @@ func (n *node) read() *facts {
 	}
 	for _, branch := range n.facts.branches { // has the type that all have
 		isTyped := slices.ContainsFunc([]string{"type", "$ref", "const", "enum"}, branch.has)
-		if n.has("type") && branch.isObject() && !isTyped {
+		if n.has("type") && !isTyped {
 			branch.members["type"] = n.at("type")
 		}
 	}
@@ -473,15 +473,13 @@ func (n *node) withCases(root *node) *node {
 		}
 	}
 	names := all.at("properties").names()
-	if len(names) == len(n.at("properties").names()) {
-		return n
+	if len(names) > len(n.at("properties").names()) {
+		raw, _ := Marshal(lists.Filter(names, func(name string) bool {
+			return n.required()[name] || count[name] == len(n.branches())
+		}))
+		all.members["required"], n.cases = readNode(raw), all
 	}
-	raw, _ := Marshal(lists.Filter(names, func(name string) bool {
-		return n.required()[name] || count[name] == len(n.branches())
-	}))
-	all.members["required"] = readNode(raw)
-	n.cases = all
-	return all
+	return n.cases
 }
 
 // addProperties adds the properties of a schema. Of two with one name the first one stays, or both in a union.
@@ -524,10 +522,9 @@ func (n *node) withAllOf(root *node, levels int) *node {
 		for _, key := range target.names() {
 			have, more := all.members[key], target.at(key)
 			switch {
-			case have == nil && key != "allOf":
+			case have == nil:
 				all.members[key] = more
 				all.order = append(slices.Clip(all.order), key)
-			case have == nil:
 			case key == "properties":
 				all.addProperties(target, false)
 			case key == "required":
@@ -622,15 +619,10 @@ func (n *node) findType(root *node) string {
 	case n.has("items"), n.has("prefixItems"):
 		return "array"
 	}
-	kind := "any"
-	for i, v := range n.enum() {
-		k := kindOf(v)
-		if i > 0 && k != kind {
-			return "any"
-		}
-		kind = k
+	if kinds := lists.Add(nil, lists.Map(n.enum(), kindOf)...); len(kinds) == 1 {
+		return kinds[0]
 	}
-	return kind
+	return "any"
 }
 
 func kindOf(v json.RawMessage) string {
@@ -694,9 +686,6 @@ func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 		}
 		if others := at.others(); next == nil && i > 0 && len(others) > 0 {
 			next = others[0].node
-		}
-		if next == nil {
-			return nil, root
 		}
 		at, _ = next.resolve(root)
 	}

@@ -412,17 +412,10 @@ func minimalParams(params []Param) json.RawMessage {
 			continue
 		}
 		kind, _, _ := strings.Cut(p.Type, "|")
-		value := map[string]string{
+		first := slices.Concat(p.Enum, []json.RawMessage{nil})[0]
+		value := cmp.Or(string(p.Default), string(first), map[string]string{
 			"integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}", "null": "null",
-		}[kind]
-		switch {
-		case p.Default != nil:
-			value = string(p.Default)
-		case len(p.Enum) > 0:
-			value = string(p.Enum[0])
-		case value == "":
-			value = `"text"`
-		}
+		}[kind], `"text"`)
 		members = append(members, string(jsontext.AppendString(nil, p.Name))+":"+value)
 	}
 	return json.RawMessage("{" + strings.Join(members, ",") + "}")
