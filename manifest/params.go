@@ -273,6 +273,8 @@ type node struct {
 	whole *node  // the result of withAllOf
 	cases *node  // the result of withCases
 	steps int    // of a root: schemas that were read to print types
+
+	isUnion bool // of the properties with one name in the cases of an object
 }
 
 // facts are what is asked of a schema again and again.
@@ -463,40 +465,36 @@ func (n *node) withCases(root *node) *node {
 		return n.cases
 	}
 	n.cases = n // for a schema that contains itself
-	all := &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
-	count := map[string]int{}
+	count, both := map[string]int{}, &node{raw: []byte("{}"), members: map[string]*node{}}
+	both.add(n.at("properties"), false)
 	for _, branch := range n.branches() {
 		t, _ := branch.resolve(root)
-		all.addProperties(t, true)
+		both.add(t.at("properties"), true)
 		for name := range t.required() {
 			count[name]++
 		}
 	}
-	names := all.at("properties").names()
-	if len(names) > len(n.at("properties").names()) {
-		raw, _ := Marshal(lists.Filter(names, func(name string) bool {
+	if len(both.order) > len(n.at("properties").names()) {
+		raw, _ := Marshal(lists.Filter(both.order, func(name string) bool {
 			return n.required()[name] || count[name] == len(n.branches())
 		}))
-		all.members["required"], n.cases = readNode(raw), all
+		n.cases = &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
+		n.cases.members["properties"], n.cases.members["required"] = both, readNode(raw)
 	}
 	return n.cases
 }
 
-// addProperties adds the properties of a schema. Of two with one name the first one stays, or both in a union.
-func (n *node) addProperties(of *node, isUnion bool) {
-	have, more := n.at("properties"), of.at("properties")
-	both := &node{raw: []byte("{}"), members: map[string]*node{}, order: slices.Clone(have.names())}
-	maps.Copy(both.members, have.membersOf())
+// add adds properties. Of two with one name the first one stays, or becomes a union of both.
+func (n *node) add(more *node, isUnion bool) {
 	for _, name := range more.names() {
-		switch first, one := have.at(name), more.at(name); {
+		switch first, one := n.members[name], more.at(name); {
 		case first == nil:
-			both.members[name], both.order = one, append(both.order, name)
+			n.members[name], n.order = one, append(n.order, name)
+		case isUnion && first.isUnion:
+			first.facts.branches = append(first.facts.branches, one)
 		case isUnion && string(first.raw) != string(one.raw):
-			both.members[name] = &node{raw: fmt.Appendf(nil, `{"anyOf":[%s,%s]}`, first.raw, one.raw)}
+			n.members[name] = &node{raw: []byte("{}"), isUnion: true, facts: &facts{branches: []*node{first, one}}}
 		}
-	}
-	if n.members["properties"] = both; have == nil {
-		n.order = append(slices.Clip(n.order), "properties")
 	}
 }
 
@@ -526,7 +524,10 @@ func (n *node) withAllOf(root *node, levels int) *node {
 				all.members[key] = more
 				all.order = append(slices.Clip(all.order), key)
 			case key == "properties":
-				all.addProperties(target, false)
+				both := &node{raw: have.raw, members: map[string]*node{}}
+				both.add(have, false)
+				both.add(more, false)
+				all.members[key] = both
 			case key == "required":
 				raw, _ := Marshal(append(all.strings(key), target.strings(key)...))
 				all.members[key] = readNode(raw)

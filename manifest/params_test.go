@@ -98,10 +98,13 @@ func TestParamsOfHostileSchemas(t *testing.T) {
 		"one large union":              `{"properties":{` + many(4000, ",", `"pI":{"$ref":"#/$defs/u"}`) + `},"$defs":{"u":{"anyOf":[` + many(2000, ",", `{"type":"string"}`) + `]}}}`,
 		"a deep chain of unions":       `{"properties":{"p":{"$ref":"#/$defs/d0"}},"$defs":{` + many(20000, ",", `"dI":{"anyOf":[{"$ref":"#/$defs/dNEXT"},{"$ref":"#/$defs/dNEXT"}]}`) + `}}`,
 		"all unions of all":            `{"properties":{` + many(200, ",", `"pI":{"$ref":"#/$defs/dI"}`) + `},"$defs":{` + many(200, ",", `"dI":{"anyOf":[`+many(200, ",", `{"$ref":"#/$defs/dI"}`)+`]}`) + `}}`,
+		"many cases":                   `{"type":"object","oneOf":[` + many(20000, ",", `{"properties":{"pI":{}}}`) + `]}`,
+		"one name in many cases":       `{"type":"object","oneOf":[` + many(20000, ",", `{"properties":{"k":{"const":I}},"required":["k"]}`) + `]}`,
 		"one large enum":               `{"properties":{` + many(4000, ",", `"pI":{"$ref":"#/$defs/e"}`) + `},"$defs":{"e":{"enum":[` + many(2000, ",", `"I"`) + `]}}}`,
 	} {
 		began := time.Now()
 		Params(json.RawMessage(schema))
+		Describe(&Manifest{}, &Tool{Params: json.RawMessage(schema)}, Tier3)
 		if d := time.Since(began); d > 5*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(schema), d)
 		}
