@@ -18,7 +18,8 @@ const defs = `"$defs":{"Base":{"type":"object","properties":{"zb":{"type":"strin
 "Rec":{"oneOf":[{"type":"number"},{"type":"array","prefixItems":[{"enum":["zplus"]},{"$ref":"#/$defs/Rec"}]}]},
 "Tree":{"type":"object","properties":{"zlabel":{"type":"string"},"zkids":{"type":"array","items":{"$ref":"#/$defs/Tree"}}}}}`
 
-// shapes returns forms of schemas that are not among those of [schemafacts.Random], for tests of every text that shows schemas.
+// shapes returns forms of schemas that are not among those of [schemafacts.Random], for tests of every text that shows
+// schemas.
 func shapes() []shape {
 	prop := func(name, of string, facts, wrong []string) shape {
 		schema := `{"type":"object","properties":{"zp":` + of + `},"required":["zp"],"additionalProperties":false,` + defs + `}`

@@ -61,7 +61,8 @@ func TestRequiredFirst(t *testing.T) {
 	if names := strings.Join(namesOf(two.Parameters), " "); names != "last end o0 o1 o2 o3 o4 o5 o6 o7" {
 		t.Error(names)
 	}
-	if text := two.MoreText(); !strings.HasPrefix(text, "also: o8, o9, ") || !strings.HasSuffix(text, "(… 20 more: tier 3)") {
+	text := two.MoreText()
+	if !strings.HasPrefix(text, "also: o8, o9, ") || !strings.HasSuffix(text, "(… 20 more: tier 3)") {
 		t.Error(text)
 	}
 	if text := two.Text(); !strings.Contains(text, `"a long value 11"|… 8 more`) || strings.Contains(text, "value 12") {
