@@ -58,7 +58,7 @@ var maxLines = map[string]int{
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            8,     // a pattern compiled on first use, which four rooms had
 	"internal/lists":           36,    // what loops in all rooms did
-	"internal/query":           1142,  // filters in linear time, which gojq copies containers for; what walks values, in Go
+	"internal/query":           1142,  // filters in linear time, which gojq copies containers for; walks of values, in Go
 	"internal/reasons":         83,    // what two tests had
 	"host/commandline":         144,   // contexts
 	"host/origin":              342,
