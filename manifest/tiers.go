@@ -412,8 +412,11 @@ func minimalParams(params []Param) json.RawMessage {
 			continue
 		}
 		kind, _, _ := strings.Cut(p.Type, "|")
-		first := slices.Concat(p.Enum, []json.RawMessage{nil})[0]
-		value := cmp.Or(string(p.Default), string(first), map[string]string{
+		value := string(p.Default)
+		if value == "" && len(p.Enum) > 0 {
+			value = string(p.Enum[0])
+		}
+		value = cmp.Or(value, map[string]string{
 			"integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}", "null": "null",
 		}[kind], `"text"`)
 		members = append(members, string(jsontext.AppendString(nil, p.Name))+":"+value)

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        782,   // what the audit and sessions have no secrets by
-	"manifest":                 10358, // U+0000 in words; built-in plugins; joined names; cases and maps of parameters
+	"manifest":                 10361, // U+0000 in words; built-in plugins; joined names; cases and maps of parameters
 	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
