@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // TestShapes checks that every text that shows a schema shows each form of it, and says nothing of it that is wrong:
@@ -43,6 +45,31 @@ func TestShapes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestMadeExamples checks that the example of a tool without examples is a call that its schema accepts.
+func TestMadeExamples(t *testing.T) {
+	made := 0
+	for _, s := range shapes() {
+		tool := &manifest.Tool{Name: "tool", Params: s.params, Effect: manifest.EffectRead}
+		accepts, err := schema.CompileUntrusted(s.params)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		for _, example := range manifest.Describe(&manifest.Manifest{}, tool, manifest.Tier2).Examples {
+			made++
+			value, err := jsontext.Decode(example.Params, jsontext.Limits{})
+			if err != nil {
+				t.Fatalf("%s: %s: %v", s.name, example.Params, err)
+			}
+			if wrong, err := accepts.Validate(value); err != nil || len(wrong) > 0 {
+				t.Errorf("%s: %s: %v, %v", s.name, example.Params, wrong, err)
+			}
+		}
+	}
+	if made < 5 {
+		t.Errorf("only %d examples were made", made)
 	}
 }
 

@@ -138,7 +138,9 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d.When, d.WhenNot = CleanLine(t.When), CleanLine(t.WhenNot)
 	examples := t.Examples
 	if len(examples) == 0 && t.Effect != "" { // events and types have no effect and cannot be called
-		examples = []Example{{Title: "Call it", Kind: "minimal", Params: minimalParams(d.Parameters)}}
+		if params := minimalParams(d.Parameters); accepts(t.Params, params) {
+			examples = []Example{{Title: "Call it", Kind: "minimal", Params: params}}
+		}
 	}
 	if tier == Tier2 && len(examples) > 1 {
 		examples = examples[:1]
@@ -402,6 +404,17 @@ func (d *Deprecated) Text() string {
 		return "DEPRECATED: " + cmp.Or(CleanLine(d.Message), "do not use it in new work")
 	}
 	return strings.TrimSuffix("DEPRECATED: Use "+CleanLine(d.Use)+" instead. "+CleanLine(d.Message), ". ")
+}
+
+// accepts reports whether a schema accepts parameters, or does not pass the gate, so that it is not applied.
+func accepts(params, given json.RawMessage) bool {
+	s, err := schema.CompileUntrusted(params)
+	value, invalid := jsontext.Decode(given, jsontext.Limits{})
+	if err != nil || s == nil || invalid != nil {
+		return invalid == nil
+	}
+	wrong, err := s.Validate(value)
+	return err == nil && len(wrong) == 0
 }
 
 // minimalParams returns an object with the required parameters, each with a value of its type.
