@@ -3,6 +3,7 @@ package advice
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -178,8 +179,21 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 		e.Template = whole
 		return
 	}
-	e.Corrected = whole
-	e.Retry = p.Retry(whole, options)
+	e.Corrected = p.inSteps(whole)
+	e.Retry = p.Retry(e.Corrected, options)
+}
+
+// inSteps returns corrected parameters with their steps corrected, too.
+func (p *Params) inSteps(corrected json.RawMessage) json.RawMessage {
+	if p.At.Tool == nil {
+		return corrected
+	}
+	again := *p
+	again.Value = corrected
+	if e, is := errors.AsType[*host.Error](again.readSteps()); is && e.Corrected != nil {
+		return e.Corrected
+	}
+	return corrected
 }
 
 // wordsMeant returns the parameters that a list of values means, as on a command line; nil if it means none.

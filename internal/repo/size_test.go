@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        782,   // what the audit and sessions have no secrets by
-	"manifest":                 10361, // U+0000 in words; built-in plugins; joined names; cases and maps of parameters
+	"manifest":                 10372, // U+0000 in words; built-in plugins; joined names; cases and maps of parameters
 	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"host/signature":           350,
 	"host/oci":                 1005,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1823, // templates of what has no value; names of peers, mistyped ones; texts in words
+	"host/advice":              1835, // templates of what has no value; names of peers, mistyped ones; texts in words
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
