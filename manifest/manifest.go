@@ -353,8 +353,8 @@ type WASI struct {
 	Output string            `json:"output,omitempty"` // text (default), json, lines, bytes or file:/PATH
 }
 
-// WithNUL returns the first parameter that is a text with U+0000 and goes where no program can have one, and that
-// place: "argv" or "env". Both are empty if there is none.
+// WithNUL returns a parameter whose text contains U+0000 and goes into the arguments or the environment of the program,
+// which cannot hold it, and which of the two: "argv" or "env". It returns two empty texts if no parameter does.
 func (w *WASI) WithNUL(params map[string]json.RawMessage) (name, place string) {
 	find := func(text string) bool {
 		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {

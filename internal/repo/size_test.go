@@ -45,12 +45,12 @@ var maxLines = map[string]int{
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
-	"internal/wire":            355,  // a command that starts this binary, from host
-	"cdp":                      6062, // what the plugin page uses of it; attaching, by an address or a path; certificates
-	"cdp/page":                 790,  // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9563, // names of downloads; rules of origins; a panic ends its call; launches; steps
-	"cdp/internal/keeper/page": 7022, // lists, drags, maps, PDFs; what keeps a document; acts that leave; failed steps
-	"plugins":                  1794,
+	"internal/wire":            355,   // a command that starts this binary, from host
+	"cdp":                      6062,  // what the plugin page uses of it; attaching, by an address or a path; certificates
+	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
+	"cdp/internal/keeper":      9563,  // names of downloads; rules of origins; panics of calls; launches; failed steps
+	"cdp/internal/keeper/page": 7022,  // lists, drags, maps, PDFs; what keeps a document; acts that leave
+	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13280, // values given twice; names in what is offered; words; what is not stored
 	"internal":                 1257,  // plugins for tests; schemas with bounds
