@@ -3,6 +3,7 @@ package page_test
 import (
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,10 @@ func TestFramesInTime(t *testing.T) {
 			if turn%4 == 0 {
 				c.show(t, url+"/", `<iframe sandbox=allow-scripts srcdoc="`+html.EscapeString(inner)+`"></iframe>`)
 			}
+			s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 500})
+			if err != nil || !strings.Contains(s.Text, "Deep") && !strings.Contains(s.LeftOut, "frames, ") {
+				t.Errorf("right after open: %s, %+v", exit(err), s)
+			}
 			r, err = run(t, c, Find, FindParams{Element: "Deep", Limit: 3})
 			if !strings.Contains(exit(err), "frames that were not searched: 1") {
 				break
@@ -174,17 +179,14 @@ func TestFramesInTime(t *testing.T) {
 		}
 	}
 	c.show(t, url+"/", `<button>Here</button>`+strings.Repeat(`<iframe srcdoc="<p>x"></iframe>`, 70))
-	_, err := run(t, c, Find, FindParams{Element: "Nowhere", Limit: 3})
-	if !strings.Contains(exit(err), "frames that were not searched: 10") {
-		t.Error(exit(err))
-	}
-	_, err = run(t, c, Get, GetParams{Element: "Nowhere", What: "text"})
-	if !strings.Contains(exit(err), "frames that were not searched: 10") {
-		t.Error(exit(err))
-	}
-	_, err = run(t, c.hurried(), Click, ClickParams{Element: "Nowhere"})
-	if !strings.Contains(exit(err), "frames that were not searched: 10") {
-		t.Error(exit(err))
+	_, find := run(t, c, Find, FindParams{Element: "Nowhere", Limit: 3})
+	_, get := run(t, c, Get, GetParams{Element: "Nowhere", What: "text"})
+	_, click := run(t, c.hurried(), Click, ClickParams{Element: "Nowhere"})
+	for verb, err := range map[string]error{"find": find, "get": get, "click": click} {
+		// 60 of the 70 are searched, or fewer where one does not answer in time.
+		if !regexp.MustCompile(`frames that were not searched: [1-7][0-9]`).MatchString(exit(err)) {
+			t.Errorf("%s: %s", verb, exit(err))
+		}
 	}
 }
 

@@ -48,8 +48,9 @@ type found struct {
 	Elements
 	Resolved string
 	Failure  *Failure
-	Rank     int // how well the elements fit the locator; less is better
-	Frames   int // how many frames of the document are to have one of their own
+	Rank     int  // how well the elements fit the locator; less is better
+	Frames   int  // how many frames of the document are to have one of their own
+	Blank    bool // Chrome names the address of a document before its scripts run: the one that was searched is blank
 	Partial  bool
 	in       Frame
 	err      *api.Error
@@ -91,7 +92,7 @@ func search(v *Visit, where Locator, limit int) (all []found) {
 			due += f.Frames
 			if i > 0 && f.err != nil {
 				v.Unseen++
-			} else if url := v.URL(f.in); i > 0 && url != "" && url != api.BlankURL {
+			} else if url := v.URL(f.in); i > 0 && !f.Blank && url != "" && url != api.BlankURL {
 				due--
 			}
 		}

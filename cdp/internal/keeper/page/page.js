@@ -1108,8 +1108,18 @@ function frameAt({index, url}) {
 	return like.find((el) => el.src === url) || like[0] || all.find((el) => tag(el) === "embed" && el.src === url);
 }
 
-// frames returns the references of frames by their places, "" for one that is not shown.
-const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(el) ? refer(el) : "")});
+// The empty document that each frame begins with has this address.
+const blank = "about:blank";
+
+// hasDocument reports whether a frame is to have a document of its own: nothing says that it has none.
+const hasDocument = (el) => el.contentWindow && !/^(about:blank|javascript:.*)?$/.test(attribute(el, "src") || attribute(el, "data") ||
+	has(el, "srcdoc") && "srcdoc" || "") && el.loading !== "lazy";
+
+// frames returns the references of frames by their places, "" for one that is not shown, or whose document is to come.
+const frames = (places) => ({refs: places.map((place) => {
+	const el = frameAt(place);
+	return el && inTree(el) && !(place.url === blank && hasDocument(el)) ? refer(el) : "";
+})});
 
 // snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since it is as the
 // last one was asked for, however long, without title and address if they are the same, and with the lines of the last
@@ -1430,18 +1440,14 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 
 // ---- What a locator finds
 
-// hasDocument reports whether a frame is to have a document of its own: nothing says that it has none.
-const hasDocument = (el) => el.contentWindow && !/^(about:blank|javascript:.*)?$/.test(attribute(el, "src") || attribute(el, "data") ||
-	has(el, "srcdoc") && "srcdoc" || "") && el.loading !== "lazy";
-
 function find(locator, {limit = 5, acting = false} = {}) {
 	rank = 0;
 	const found = acting && checkShown(locator) || locate(locator);
 	const more = window !== window.top && readyState(document) === "loading"; // than the frames that it has so far
-	const frames = kinds().frames.filter(hasDocument).length + Number(more);
-	if (found.failure) return {...found, frames};
+	const here = {frames: kinds().frames.filter(hasDocument).length + Number(more), blank: location.href === blank};
+	if (found.failure) return {...found, ...here};
 	const unseen = innerWidth * innerHeight === 0 || !found.elements.some(rendered);
-	return {frames, rank: unseen ? rank + 10 : rank, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+	return {...here, rank: unseen ? rank + 10 : rank, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
 		const own = role(el), value_ = value(el), state = states(el, own);
 		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
 			...found.elements.length < 3 && {css: path(el)}};
