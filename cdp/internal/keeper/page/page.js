@@ -23,7 +23,7 @@ const matches = method(Element, "matches"), closest = method(Element, "closest")
 const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
 const openRoot = getter(Element, "shadowRoot");
 const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
-const ownRect = method(Element, "getBoundingClientRect"), scrollOwn = method(Element, "scrollIntoView");
+const ownRect = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
 const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
 const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
 const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
@@ -56,7 +56,7 @@ function pictured(el) {
 	const map = tag(el) === "area" && closest(el, "map");
 	return map && queryDocument(document, `img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
 }
-const scrollIntoView = (el, how) => scrollOwn(pictured(el), how);
+const center = (el) => scrollIntoView(pictured(el), {block: "center", inline: "center", behavior: "instant"});
 
 // rectOf returns the box of an element, that of an area on its image.
 function rectOf(el) {
@@ -1108,8 +1108,7 @@ function frameAt({index, url}) {
 	return like.find((el) => el.src === url) || like[0] || all.find((el) => tag(el) === "embed" && el.src === url);
 }
 
-// The empty document that each frame begins with has this address.
-const blank = "about:blank";
+const blank = "about:blank"; // the address of the empty document that each frame begins with
 
 // hasDocument reports whether a frame is to have a document of its own: nothing says that it has none.
 const hasDocument = (el) => el.contentWindow && !/^(about:blank|javascript:.*)?$/.test(attribute(el, "src") || attribute(el, "data") ||
@@ -1594,7 +1593,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
 	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth || clipped(el, box))) {
-		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+		center(el);
 		still = keys;
 	}
 	box = boxOf(el);
@@ -1803,7 +1802,7 @@ async function hold(of, x, y) {
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
 	if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) {
 		const before = rectOf(el);
-		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+		center(el);
 		await frame();
 		const after = rectOf(el);
 		if (before.x !== after.x || before.y !== after.y) return {moved: true};
@@ -1980,7 +1979,7 @@ async function spot(el, from) {
 
 // reach scrolls to an element and returns its middle.
 async function reach(el) {
-	scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+	center(el);
 	await frame();
 	const {x, y, width, height} = boxOf(el);
 	return {x: x + width / 2, y: y + height / 2};
