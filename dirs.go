@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,11 +20,14 @@ type Dirs struct {
 }
 
 // FindDirs returns the folders under home, or under PARLEY_HOME where home is "". Without both they are those of the
-// user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data. All are absolute. Where the
-// home folder of the user is not known, nothing can be opened in them, and [Dirs.Check] says so.
+// user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data. All are absolute. Where
+// PARLEY_HOME is relative, or the home folder of the user is not known, nothing can be opened in them, and [Dirs.Check]
+// says so.
 func FindDirs(home string, env func(string) string) Dirs {
-	if home == "" {
-		home = env("PARLEY_HOME")
+	if own := env("PARLEY_HOME"); home == "" && own != "" {
+		if home = own; !filepath.IsAbs(own) {
+			return relative
+		}
 	}
 	if home != "" {
 		if absolute, err := filepath.Abs(home); err == nil {
@@ -61,19 +65,26 @@ func FindDirs(home string, env func(string) string) Dirs {
 	return d
 }
 
-// nowhere are folders that do not exist and cannot be made.
-var nowhere = dirsUnder(filepath.Join(os.DevNull, "parley"))
+// Folders that do not exist and cannot be made: there is no home folder, or PARLEY_HOME is relative.
+var (
+	nowhere  = dirsUnder(filepath.Join(os.DevNull, "parley"))
+	relative = dirsUnder(filepath.Join(os.DevNull, "relative"))
+)
 
-// Known reports whether the folders are known. They are not if there is neither a home folder nor PARLEY_HOME.
-func (d Dirs) Known() bool { return d != nowhere }
+// Known reports whether the folders are known: PARLEY_HOME is absolute, or there is a home folder.
+func (d Dirs) Known() bool { return d != nowhere && d != relative }
 
 // Check returns a config_error if the folders are not known, or if other users could have put files into one: it
 // belongs to one of them, or everybody can write to it.
 func (d Dirs) Check() error {
 	if !d.Known() {
-		return host.Errorf(host.ConfigError, "the folders of parley are not known: HOME is not an absolute path, and the "+
-			"user %d has no home folder in the data base of users", os.Geteuid()).
-			WithNext("set PARLEY_HOME to a folder for all files of parley")
+		why := fmt.Sprintf("HOME is not an absolute path, and the user %d has no home folder in the data base of users",
+			os.Geteuid())
+		if d == relative {
+			why = "PARLEY_HOME is not an absolute path, so it would mean another folder elsewhere"
+		}
+		return host.Errorf(host.ConfigError, "the folders of parley are not known: %s", why).
+			WithNext("set PARLEY_HOME to a folder for all files of parley, by its absolute path")
 	}
 	for _, own := range d.own() {
 		if info, err := os.Stat(own.Path); err != nil || !info.IsDir() {

@@ -28,8 +28,10 @@ func TestFoldersAreAbsolute(t *testing.T) {
 			}
 		}
 	}
-	if err := nowhere.Check(); !errors.Is(err, host.ConfigError) {
-		t.Errorf("unknown folders: %v", err)
+	for _, unknown := range []Dirs{nowhere, relative} {
+		if err := unknown.Check(); !errors.Is(err, host.ConfigError) || unknown.Known() {
+			t.Errorf("unknown folders: %v", err)
+		}
 	}
 }
 

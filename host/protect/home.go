@@ -46,7 +46,7 @@ func DockerFolder(env func(string) string) string {
 
 // CleanEnvironment makes the variables of this process name absolute folders only, so that nothing in the working
 // folder is opened because of one, here or by a program that this process starts. A relative HOME is that of the user,
-// a relative PARLEY_HOME is below the working folder, and other relative ones are removed.
+// and other relative ones are removed. PARLEY_HOME stays: no folder is opened because of a relative one.
 func CleanEnvironment() {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
 		"XDG_RUNTIME_DIR", "TMPDIR", "DOCKER_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR"} {
@@ -58,11 +58,6 @@ func CleanEnvironment() {
 		_ = os.Unsetenv(homeVariable())
 		if home = UserHome(os.Getenv); home != "" {
 			_ = os.Setenv(homeVariable(), home)
-		}
-	}
-	if home := os.Getenv("PARLEY_HOME"); home != "" && !filepath.IsAbs(home) {
-		if absolute, err := filepath.Abs(home); err == nil {
-			_ = os.Setenv("PARLEY_HOME", absolute)
 		}
 	}
 	folders := filepath.SplitList(os.Getenv("PATH"))
