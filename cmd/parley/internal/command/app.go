@@ -578,7 +578,9 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		if d.Suggestion != nil {
 			line += " (" + d.Suggestion.String() + ")"
 		}
-		a.Wrap(w, "      ", "  %s", manifest.CleanLine(line))
+		if line = manifest.CleanLine(line); !strings.Contains(message, line) {
+			a.Wrap(w, "      ", "  %s", line)
+		}
 	}
 	writeDone(w, e.Tool)
 	if len(e.Earlier) > 0 {
