@@ -173,8 +173,12 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		case i.Module == ExtismUser && m.Kind == manifest.KindExtism:
 			continue // whatever it is, a guest that calls it ends
 		default:
+			fix := ""
+			if i.Module != "env" { // the linker's, whose advice is that of the toolchains
+				fix = "build it without what needs " + world.Line(i.Module, 60)
+			}
 			return refuseModule(wasm, m, nil, fmt.Sprintf("it imports %s, but a plugin of kind %s may only import from %s", name,
-				m.Kind, allowedModules(m.Kind)), "")
+				m.Kind, allowedModules(m.Kind)), fix)
 		}
 		want, ok := known[i.Name]
 		if !ok {

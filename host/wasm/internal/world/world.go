@@ -61,7 +61,8 @@ func (k *Control) Checkpoint() { k.CheckpointAt(time.Now()) }
 func (k *Control) CheckpointAt(now time.Time) {
 	if k.Ctx.Err() == nil {
 		if k.Limits.running > 0 && now.After(k.stops) {
-			k.End(host.Errorf(host.Timeout, "%s ran for more than %s, without the time that it waited, and was stopped",
+			k.End(host.Errorf(host.Timeout, "%s ran for more than %s, without the time that it waited, and was "+
+				"stopped; no timeout raises that limit: do less in one call",
 				k.Tool, k.Limits.running))
 		}
 		if now.Before(k.Deadline) {
