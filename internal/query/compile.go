@@ -116,10 +116,10 @@ func (c *compiler) functions() []gojq.CompilerOption {
 		gojq.WithIterFunction(fnJoin, 1, 1, func(v any, args []any) gojq.Iter { return join(v.([]any), args[0].([]any)) }),
 		gojq.WithFunction("%to_entries", 0, 0, listEntries),
 		gojq.WithFunction("%from_entries", 0, 0, joinEntries),
-		gojq.WithIterFunction("%recurse", 0, 0, grow(giveValue)),
-		gojq.WithIterFunction("%paths", 0, 0, grow(givePath)),
-		gojq.WithIterFunction("%nodes", 0, 0, grow(giveNode)),
-		gojq.WithIterFunction("%tostream", 0, 0, grow(giveEvent)),
+		gojq.WithIterFunction("%recurse", 0, 0, walk(emitValue)),
+		gojq.WithIterFunction("%paths", 0, 0, walk(emitPath)),
+		gojq.WithIterFunction("%nodes", 0, 0, walk(emitNode)),
+		gojq.WithIterFunction("%tostream", 0, 0, walk(emitEvent)),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type tree struct {
 	levels []level
 	path   []any // the key of the current item of each level
-	give   giver
+	emit   emitter
 }
 
 // level is a container that a tree is in. The first one holds the root alone.
@@ -20,9 +20,9 @@ type level struct {
 	next         int
 }
 
-// giver returns what a tree gives at a place. At the end of a container that is not empty, its path is that of the last
-// item.
-type giver func(path []any, v any, at place) (result any, ok bool)
+// emitter returns what a filter emits at a place, if anything. At the end of a container that is not empty, the path is
+// that of its last item.
+type emitter func(path []any, v any, at place) (result any, ok bool)
 
 type place int
 
@@ -32,29 +32,30 @@ const (
 	atEnd
 )
 
-func grow(give giver) func(v any, _ []any) gojq.Iter {
+// walk returns a filter that emits what emit makes of the places of its input.
+func walk(emit emitter) func(v any, _ []any) gojq.Iter {
 	return func(v any, _ []any) gojq.Iter {
-		return &tree{[]level{{values: []any{v}}}, []any{nil}, give}
+		return &tree{[]level{{values: []any{v}}}, []any{nil}, emit}
 	}
 }
 
-func giveValue(_ []any, v any, at place) (any, bool) { return v, at != atEnd }
+func emitValue(_ []any, v any, at place) (any, bool) { return v, at != atEnd }
 
-func givePath(path []any, _ any, at place) (any, bool) {
+func emitPath(path []any, _ any, at place) (any, bool) {
 	if at == atEnd || len(path) == 0 {
 		return nil, false
 	}
 	return slices.Clone(path), true
 }
 
-func giveNode(path []any, v any, at place) (any, bool) {
+func emitNode(path []any, v any, at place) (any, bool) {
 	if at == atEnd {
 		return nil, false
 	}
 	return []any{slices.Clone(path), v}, true
 }
 
-func giveEvent(path []any, v any, at place) (any, bool) {
+func emitEvent(path []any, v any, at place) (any, bool) {
 	switch at {
 	case atLeaf:
 		return []any{slices.Clone(path), v}, true
@@ -85,7 +86,7 @@ func (t *tree) Next() (any, bool) {
 		if at == atEnd && depth == 1 {
 			break
 		}
-		if result, ok := t.give(path, v, at); ok {
+		if result, ok := t.emit(path, v, at); ok {
 			return result, true
 		}
 	}
