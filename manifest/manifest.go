@@ -6,6 +6,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -370,8 +371,8 @@ func (w *WASI) WithNUL(params map[string]json.RawMessage) (name, place string) {
 			return name, "argv"
 		}
 	}
-	for _, text := range w.Env {
-		if find(text) {
+	for _, variable := range slices.Sorted(maps.Keys(w.Env)) {
+		if find(w.Env[variable]) {
 			return name, "env"
 		}
 	}

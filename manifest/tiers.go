@@ -167,11 +167,12 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 // uncheckedNote says which schemas of a tool the host does not apply, because they do not pass the gate; "" if it
 // applies all.
 func uncheckedNote(t *Tool) string {
-	unchecked := lists.Filter([]string{"params", "returns"}, func(name string) bool {
-		raw := map[string]json.RawMessage{"params": t.Params, "returns": t.Returns}[name]
-		_, err := schema.CompileUntrusted(raw)
-		return len(raw) > 0 && err != nil
-	})
+	var unchecked []string
+	for i, raw := range []json.RawMessage{t.Params, t.Returns} {
+		if _, err := schema.CompileUntrusted(raw); len(raw) > 0 && err != nil {
+			unchecked = append(unchecked, []string{"params", "returns"}[i])
+		}
+	}
 	if len(unchecked) == 0 {
 		return ""
 	}
@@ -286,11 +287,11 @@ func (d *ToolDocs) Reductions() []Reduction {
 		{"exit codes", func() bool { return empty(&d.ExitCodes) }},
 		{"returns", func() bool { return empty(&d.Returns) }},
 		{"optional parameters", func() bool {
-			all := requiredFirst(d.Parameters)
-			n := len(lists.Filter(all, func(p Param) bool { return p.Required }))
-			names := lists.Map(all[n:], func(p Param) string { return p.Name })
-			d.Parameters, d.MoreParameters = append([]Param{}, all[:n]...), append(slices.Clip(d.MoreParameters), names...)
-			return n < len(all)
+			optional := lists.Filter(d.Parameters, func(p Param) bool { return !p.Required })
+			d.Parameters = slices.DeleteFunc(slices.Clone(d.Parameters), func(p Param) bool { return !p.Required })
+			names := lists.Map(optional, func(p Param) string { return p.Name })
+			d.MoreParameters = append(slices.Clip(d.MoreParameters), names...)
+			return len(optional) > 0
 		}},
 		{"description", func() bool {
 			had := d.Description != d.Brief
@@ -400,10 +401,14 @@ func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 
 // Text says what to use instead of the tool, or why not to use it.
 func (d *Deprecated) Text() string {
-	if d.Use == "" {
-		return "DEPRECATED: " + cmp.Or(CleanLine(d.Message), "do not use it in new work")
+	use, message := CleanLine(d.Use), CleanLine(d.Message)
+	switch {
+	case use == "":
+		return "DEPRECATED: " + cmp.Or(message, "do not use it in new work")
+	case message == "":
+		return "DEPRECATED: Use " + use + " instead"
 	}
-	return strings.TrimSuffix("DEPRECATED: Use "+CleanLine(d.Use)+" instead. "+CleanLine(d.Message), ". ")
+	return "DEPRECATED: Use " + use + " instead. " + message
 }
 
 // accepts reports whether a schema accepts parameters, or does not pass the gate, so that it is not applied.
