@@ -41,6 +41,8 @@ const dispatch = method(EventTarget, "dispatchEvent");
 const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
 const scrollingElement = getter(Document, "scrollingElement"), createElement = method(Document, "createElement");
 
+const clock = () => performance.now(); // milliseconds
+
 // rootElement returns the outermost element of the document. One that has none, as while it is replaced, is empty.
 const rootElement = () => documentElement(document) || createElement(document, "html");
 
@@ -139,8 +141,8 @@ const fitting = (fits, all = allElements()) => all.filter((el) => !beyond(0) && 
 
 // beyond reports whether what is so deep in the document, or comes so late, is left out.
 function beyond(depth) {
-	if (depth > maxDepth || ++steps % 64 === 0 && performance.now() > deadline) partial = true;
-	return depth > maxDepth || partial && performance.now() > deadline;
+	if (depth > maxDepth || ++steps % 64 === 0 && clock() > deadline) partial = true;
+	return depth > maxDepth || partial && clock() > deadline;
 }
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
@@ -1498,9 +1500,9 @@ const pause = (ms) => new Promise((done) => listen(AbortSignal.timeout(Math.max(
 
 // eventually looks again until what it sees is so, at most for some milliseconds, and returns what it has seen last.
 async function eventually(look, ms, isSo = Boolean) {
-	for (const until = performance.now() + ms; ; await pause(30)) {
+	for (const until = clock() + ms; ; await pause(30)) {
 		const seen = look();
-		if (isSo(seen) || performance.now() > until) return seen;
+		if (isSo(seen) || clock() > until) return seen;
 	}
 }
 
@@ -1569,7 +1571,7 @@ function boxOf(el) {
 const restTime = 50, frameTime = 20;
 const cameAlone = ({noted, earlier}) => !(noted - earlier < restTime);
 const atRest = () => action && !action.stopped && !action.missed &&
-	performance.now() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations(document).length;
+	clock() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations(document).length;
 
 // clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
 function clipped(el, {left, top, width, height}) {
@@ -1628,7 +1630,7 @@ function unreached(el, hit, x, y) {
 
 // aim waits until the only element that a locator means can be acted on: {ref, role, name, x, y}, or {failure}.
 async function aim(locator, {timeout = 5000, ...how} = {}) {
-	const until = performance.now() + timeout;
+	const until = clock() + timeout;
 	for (let turn = 0; ; turn++) {
 		const found = how.field ? field(locator) : one(locator);
 		let failure = found.failure;
@@ -1640,7 +1642,7 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
 			failure = notReady(found.el, at).failure;
 		}
-		if (performance.now() > until) return {failure};
+		if (clock() > until) return {failure};
 		await pause(turn < 3 ? 20 : 80);
 	}
 }
@@ -1725,7 +1727,7 @@ let guarded = null;
 const released = set("pointerup mouseup drop");
 
 function onPointer(event) {
-	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
+	if (!guarded || !event.isTrusted || clock() > guarded.until) return;
 	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
 	if (guarded.dragging && event.type !== "drop") return;
 	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);
@@ -1773,7 +1775,7 @@ const guardTime = 3000;
 
 function guard(el, to) {
 	listenToPointer();
-	guarded = {el, to, received: false, missed: null, until: performance.now() + guardTime};
+	guarded = {el, to, received: false, missed: null, until: clock() + guardTime};
 	return {};
 }
 
@@ -1841,9 +1843,9 @@ const watchTime = 30_000;
 function prepare(el) {
 	action?.stop();
 	const own = el ? [el, controlOf(el), ...labelsOf(controlOf(el))] : [];
-	const now = {el, own, trivial: 0, effects: 0, told: 0, effectsTold: 0, last: performance.now(), before: looks(el), fields: fieldsLook()};
+	const now = {el, own, trivial: 0, effects: 0, told: 0, effectsTold: 0, last: clock(), before: looks(el), fields: fieldsLook()};
 	const note = now.note = (trivial) => {
-		now.last = performance.now();
+		now.last = clock();
 		if (!(now.last - now.noted < 5)) [now.earlier, now.noted] = [now.noted, now.last]; // an act changes several things at once
 		if (trivial) now.trivial++;
 		else if (now.effects++ === now.effectsTold) now.wake?.();
@@ -1890,9 +1892,9 @@ async function idle() {
 // calm waits until nothing has changed for a while: quiet milliseconds after an effect, still ones while there was none.
 // What is left of it is not waited for when nothing is due in that time. It returns false when the time is up before.
 async function calm(now, {quiet, still, timeout}) {
-	const until = performance.now() + timeout;
+	const until = clock() + timeout;
 	for (let free = 0; ; ) {
-		const time = performance.now(), left = now.last + (now.effects > now.effectsTold ? quiet : still) - time;
+		const time = clock(), left = now.last + (now.effects > now.effectsTold ? quiet : still) - time;
 		if (left <= free) return true;
 		if (time >= until) return false;
 		const wait = free || Math.min(left - longestIdle, until - time);
@@ -2045,7 +2047,7 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 		const {settled} = await settle({quiet, timeout});
 		return {...where(), settled};
 	}
-	if (!now.ended && now.trivial + now.effects === 0) now.last = performance.now(); // the input has just arrived
+	if (!now.ended && now.trivial + now.effects === 0) now.last = clock(); // the input has just arrived
 	now.ended = true;
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
@@ -2250,10 +2252,10 @@ const announce = (el) => {
 // the list. It returns what was chosen before the page knew of it.
 async function choose(el, wanted, timeout) {
 	if (!isSelect(el)) return notReady(el, {why: "it is not a select"});
-	for (const until = performance.now() + timeout; ; await pause(30)) {
+	for (const until = clock() + timeout; ; await pause(30)) {
 		const options = [...el.options], pick = wanted.map((word) => optionsOf(el, word));
 		const at = pick.findIndex(([o]) => !o || disabled(o));
-		if (at >= 0 && !pick[at].length && performance.now() < until) continue;
+		if (at >= 0 && !pick[at].length && clock() < until) continue;
 		if (at >= 0) return noOption(el, wanted[at], pick[at][0], options);
 		const twice = pick.find((all) => all.length > 1), chosen = pick.flat();
 		if (twice) return alike(el, wanted[pick.indexOf(twice)], twice);
@@ -2337,7 +2339,7 @@ function newOptions(el) {
 
 // option waits for an option of a list that the page has made: {ref}, {done} if it is chosen, {closed} if no list is open.
 async function option(el, wanted, timeout) {
-	for (const begun = performance.now(), until = begun + timeout; ; await pause(30)) {
+	for (const begun = clock(), until = begun + timeout; ; await pause(30)) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
 		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
@@ -2345,10 +2347,11 @@ async function option(el, wanted, timeout) {
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
 		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el);
-		const closed = expanded === "false" || expanded !== "true" && !at && !all.length;
+		// Some say all the time that they are closed: what is shown since it was opened is open.
+		const closed = expanded === "false" ? !newOptions(el).some((x) => mine.includes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
 		const passes = at && interactive.has(role(at)) && style(at).pointerEvents === "none"; // while a list is unfolded, for all
-		if (!closed && passes && performance.now() < begun + unfoldTime) continue;
+		if (!closed && passes && clock() < begun + unfoldTime) continue;
 		if (!closed && at && !passes && !isOff(at)) {
 			offer.found.set(wanted, at);
 			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
@@ -2356,7 +2359,7 @@ async function option(el, wanted, timeout) {
 			return {...describe(text || at), done: native ? optionsOf(native, wanted).some((o) => o.selected) :
 				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
 		}
-		if (!closed && at || performance.now() > until) {
+		if (!closed && at || clock() > until) {
 			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all)};
 		}
 	}
@@ -2410,7 +2413,7 @@ function assign(el, text, leave) {
 
 // settle waits until the document has not changed for a while: {settled}, false when the time is up before.
 async function settle({quiet = 100, timeout = 2000} = {}) {
-	const now = {last: performance.now(), effects: 0, effectsTold: 0}, stop = watch(() => { now.last = performance.now(); });
+	const now = {last: clock(), effects: 0, effectsTold: 0}, stop = watch(() => { now.last = clock(); });
 	try {
 		return {settled: await calm(now, {quiet, still: quiet, timeout})};
 	} finally {
@@ -2422,9 +2425,9 @@ async function settle({quiet = 100, timeout = 2000} = {}) {
 // is, if it says more than the text, or what stands there when it is gone.
 let leaving = {};
 async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
-	const end = performance.now() + timeout;
+	const end = clock() + timeout;
 	for (;;) {
-		const begun = performance.now();
+		const begun = clock();
 		readAgain();
 		const found = locator && locate(locator);
 		if (found?.failure?.code === "invalid") return found;
@@ -2437,7 +2440,7 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 			const left = gone && text && leaving.text === wanted && leaving.el;
 			return {found: true, line: left ? clip(clean(textIn(left)), 90) : there && text ? lineWith(text, wanted) : ""};
 		}
-		const took = performance.now() - begun; // on a long page much, of which the page has the same for itself
+		const took = clock() - begun; // on a long page much, of which the page has the same for itself
 		if (begun + 2 * took >= end) return {...where(), found: false, near: text ? nearTexts(text, wanted) : []};
 		await pause(Math.max(50, took));
 	}
@@ -2555,7 +2558,7 @@ for (const [key, f] of Object.entries({...ofElement, snapshot, text, find, get, 
 		documentLetters = letters(this.number - 1);
 		readAgain();
 		partial = false;
-		deadline = performance.now() + (args.find((arg) => arg?.time)?.time ?? 20_000);
+		deadline = clock() + (args.find((arg) => arg?.time)?.time ?? 20_000);
 		return f(...args);
 	};
 }
