@@ -13,12 +13,20 @@
   const { parse: parseJSON, stringify: stringifyJSON, rawJSON } = JSON;
   // A reviver doubles the time, so only texts with that many digits in a row, or such an exponent, get it.
   const parse = (text) => /\d{16}|[eE]\+?\d{3}/.test(text) ? parseJSON(text, exact) : parseJSON(text);
+  // Half of a surrogate pair is no character: JSON has it as an escape, which the host refuses. It becomes U+FFFD, as
+  // TextEncoder makes it.
+  let halves = false; // a text had one
+  const wellFormed = (json) => /\\ud[89a-f]/.test(json) ? json.replace(/\\(?:\\|ud[89a-f]..)/g, (escape) => {
+    if (escape === "\\\\") return escape;
+    halves = true;
+    return "\ufffd";
+  }) : json;
   const stringify = (value) => {
     try {
-      return stringifyJSON(value);
+      return wellFormed(stringifyJSON(value));
     } catch (e) {
       if (!/bigint/i.test(e?.message)) throw e;
-      return stringifyJSON(value, (_, v) => typeof v === "bigint" ? rawJSON(String(v)) : v);
+      return wellFormed(stringifyJSON(value, (_, v) => typeof v === "bigint" ? rawJSON(String(v)) : v));
     }
   };
   const random = () => host(0);
@@ -612,6 +620,7 @@
 
   const respond = (r) => {
     const more = {};
+    if (halves) warnings.push("half of a surrogate pair, as slice leaves of an emoji, became U+FFFD");
     if (content.length) more.content = content;
     if (warnings.length) more.warnings = warnings;
     if (typeof r !== "string") return stringify(Object.assign(r, { warnings: more.warnings }));
