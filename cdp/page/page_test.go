@@ -158,7 +158,7 @@ func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err er
 		t.Fatalf("%s: %s: %v", v, done.Data, err)
 	}
 	tool := must(c.pages.Tool(string(v)))
-	value := must(jsontext.Decode(done.Data, jsontext.Limits{Bytes: len(done.Data), ReplaceSurrogates: true}))
+	value := must(jsontext.Decode(jsontext.ReplaceLoneSurrogates(done.Data), jsontext.Limits{Bytes: len(done.Data)}))
 	if wrong := must(must(schema.CompileTrusted(tool.Returns)).Validate(value)); len(wrong) > 0 {
 		t.Errorf("%s returned %s: %+v", v, manifest.Clip(string(done.Data), 300), wrong)
 	}

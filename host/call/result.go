@@ -20,7 +20,6 @@ import (
 // schemas that are compiled in.
 func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
-	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
 	returnsSchema, err := r.address.SchemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
@@ -28,7 +27,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 	if builtin && (returnsSchema == nil || len(data) > host.MaxParams) {
 		return nil
 	}
-	value, err := jsontext.Decode(data, limits)
+	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(len(data), 1)})
 	if malformed, ok := errors.AsType[*jsontext.SyntaxError](err); ok && malformed.TooMany {
 		return &host.Error{Code: host.LimitExceeded,
 			Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}

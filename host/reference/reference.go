@@ -128,7 +128,7 @@ func lookUp(ref string, earlier Results) (any, error) {
 	} else if !ok {
 		return nil, invalid("no earlier call that succeeded has the id %s", name)
 	}
-	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
+	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data))})
 	if err != nil {
 		return nil, invalid("the result of %s cannot be read: %s", name, manifest.CleanLine(err.Error()))
 	}

@@ -22,8 +22,8 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        792,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME
-	"manifest":                 10378, // U+0000 in words; built-in plugins; joined names; cases and maps of parameters
-	"host/call":                2797,  // inner errors; reasons of refused files; parts of a call; files of a tool
+	"manifest":                 10389, // U+0000 in words; built-in plugins; lone surrogates; cases and maps
+	"host/call":                2803,  // inner errors; lone surrogates; reasons of refused files; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
 	"host/redact":              586,   // every text of an event

@@ -1,6 +1,7 @@
 package jsontext
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -16,10 +17,6 @@ type Limits struct {
 	Bytes int // length of the text; default 4 MiB
 	// Values is the number of scalars, arrays and objects; default 2^20. Each takes far more memory than its text.
 	Values int
-
-	// ReplaceSurrogates reads half of a surrogate pair, such as the escape \ud800, as U+FFFD instead of refusing it. Set
-	// it for the output of other programs (browsers write such escapes), never for what a caller typed.
-	ReplaceSurrogates bool
 }
 
 const (
@@ -271,39 +268,54 @@ func (d *decoder) escape(b []byte) []byte {
 		d.fail(start, `unknown escape in a string: a backslash itself is written \\`)
 		return nil
 	}
-	r, ok := d.hex4()
-	if !ok {
+	r := escaped(d.s[d.i-2:])
+	if r < 0 {
 		d.fail(start, `\u must be followed by four hexadecimal digits`)
 		return nil
 	}
+	d.i += 4
 	if !utf16.IsSurrogate(r) {
 		return utf8.AppendRune(b, r)
 	}
-	if mark := d.i; strings.HasPrefix(d.s[d.i:], `\u`) {
-		d.i += 2
-		if low, ok := d.hex4(); ok {
-			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-				return utf8.AppendRune(b, pair)
-			}
-		}
-		d.i = mark
-	}
-	if !d.lim.ReplaceSurrogates {
+	pair := utf16.DecodeRune(r, escaped(d.s[d.i:]))
+	if pair == utf8.RuneError {
 		d.fail(start, `escape \u%04x is half of a surrogate pair`, r)
+		return nil
 	}
-	return utf8.AppendRune(b, utf8.RuneError)
+	d.i += 6
+	return utf8.AppendRune(b, pair)
 }
 
-func (d *decoder) hex4() (rune, bool) {
-	if d.i+4 > len(d.s) {
-		return 0, false
+// escaped returns the code of an escape such as \u00e9 at the beginning of a text; -1 if there is none.
+func escaped[T string | []byte](text T) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
 	}
-	n, err := strconv.ParseUint(d.s[d.i:d.i+4], 16, 32)
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
 	if err != nil {
-		return 0, false
+		return -1
 	}
-	d.i += 4
-	return rune(n), true
+	return rune(n)
+}
+
+// ReplaceLoneSurrogates returns a valid JSON text with U+FFFD for each escape that is half of a surrogate pair. Chrome
+// writes such escapes, and many parsers refuse them.
+func ReplaceLoneSurrogates(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
+		return text
+	}
+	text = bytes.Clone(text)
+	for i := 0; i < len(text); i++ {
+		switch r := escaped(text[i:]); {
+		case utf16.IsSurrogate(r) && utf16.DecodeRune(r, escaped(text[i+6:])) != utf8.RuneError:
+			i += 11
+		case utf16.IsSurrogate(r):
+			copy(text[i:], `\ufffd`)
+		case text[i] == '\\':
+			i++ // what is escaped
+		}
+	}
+	return text
 }
 
 func (d *decoder) number() any {

@@ -95,3 +95,23 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReplaceLoneSurrogates checks that a valid text stays what encoding/json reads, and is then read strictly.
+func FuzzReplaceLoneSurrogates(f *testing.F) {
+	for _, s := range append(fuzzTexts, `"\ud800x"`, `"\udc00\uD83D\ude00\ud83d"`, `{"\ud800":"\\ud800\\\ud800"}`, `"\uD83d\u0041"`) {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want, got any
+		if json.Unmarshal(data, &want) != nil {
+			return
+		}
+		replaced := ReplaceLoneSurrogates(data)
+		if err := json.Unmarshal(replaced, &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q becomes %q: %v", data, replaced, err)
+		}
+		if _, err := Decode(replaced, Limits{}); err != nil && strings.Contains(err.Error(), "surrogate") {
+			t.Fatalf("%q becomes %q: %v", data, replaced, err)
+		}
+	})
+}
