@@ -159,23 +159,17 @@ func TestFramesInTime(t *testing.T) {
 	inner := `<p>mid<iframe src="` + other +
 		`/echo?<iframe src='data:text/html,<button>Deep</button>'></iframe>"></iframe>`
 	for range 5 {
-		var r FindResult
-		var err error
-		for turn := range 20 { // Chrome does not attach each frame of a busy machine: then the page is loaded again
-			if turn%4 == 0 {
-				c.show(t, url+"/", `<iframe sandbox=allow-scripts srcdoc="`+html.EscapeString(inner)+`"></iframe>`)
-			}
-			s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 500})
-			if err != nil || !strings.Contains(s.Text, "Deep") && !strings.Contains(s.LeftOut, "frames, ") {
-				t.Errorf("right after open: %s, %+v", exit(err), s)
-			}
-			r, err = run(t, c, Find, FindParams{Element: "Deep", Limit: 3})
-			if !strings.Contains(exit(err), "frames that were not searched: 1") {
-				break
-			}
+		c.show(t, url+"/", `<iframe sandbox=allow-scripts srcdoc="`+html.EscapeString(inner)+`"></iframe>`)
+		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 500})
+		if err != nil || !strings.Contains(s.Text, "Deep") && !strings.Contains(s.LeftOut, "frames, ") {
+			t.Errorf("right after open: %s, %+v", exit(err), s)
 		}
-		if err != nil || r.Total != 1 {
+		r, err := run(t, c, Find, FindParams{Element: "Deep", Limit: 3})
+		if r.Total != 1 && !strings.Contains(exit(err), "frames that were not searched: 1") {
 			t.Errorf("right after open: %s, %+v", exit(err), r)
+		}
+		if _, err := run(t, c, Wait, WaitParams{Element: "Deep", Timeout: 20_000}); err != nil {
+			t.Errorf("later: %s", exit(err))
 		}
 	}
 	c.show(t, url+"/", `<button>Here</button>`+strings.Repeat(`<iframe srcdoc="<p>x"></iframe>`, 70))

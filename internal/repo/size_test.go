@@ -48,8 +48,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,   // a command that starts this binary, from host
 	"cdp":                      6062,  // what the plugin page uses of it; attaching, by an address or a path; certificates
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9563,  // names of downloads; rules of origins; panics of calls; launches; failed steps
-	"cdp/internal/keeper/page": 7023,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; blank frames
+	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics of calls; launches; failed steps
+	"cdp/internal/keeper/page": 7025,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; blank frames
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13282, // values given twice; details that a message has; names in what is offered; words

@@ -65,10 +65,11 @@ func (v *Visit) Frames() []PageFrame {
 
 // Place is where a frame is in the document around it, and the size of its view.
 type Place struct {
-	Index  int     `json:"index"`
-	URL    string  `json:"url"`
-	Width  float64 `json:"width"`
-	Height float64 `json:"height"`
+	Index   int     `json:"index"`
+	URL     string  `json:"url"`
+	Width   float64 `json:"width"`
+	Height  float64 `json:"height"`
+	Loading bool    `json:"loading"` // the document may get more than it has
 }
 
 func (v *Visit) place(f Frame) (at Place, err *api.Error) {
@@ -206,10 +207,12 @@ func ViewerIn(v *Visit, in Frame, address string) *target.Target {
 	return nil
 }
 
-// ShownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.
+// ShownFrame is a frame that a document shows: its id, the ref of its element, "" if that is hidden, and whether its
+// document may get more than it has.
 type ShownFrame struct {
-	ID  Frame
-	Ref string
+	ID      Frame
+	Ref     string
+	Loading bool
 }
 
 // ShownIn returns which of the frames of the page a document shows.
@@ -220,7 +223,7 @@ func (v *Visit) ShownIn(in Frame) (shown []ShownFrame, err *api.Error) {
 			continue
 		}
 		if at, err := v.place(f.ID); err == nil { // otherwise it is being replaced
-			places, shown = append(places, at), append(shown, ShownFrame{ID: f.ID})
+			places, shown = append(places, at), append(shown, ShownFrame{ID: f.ID, Loading: at.Loading})
 		}
 	}
 	if len(places) == 0 {

@@ -1102,7 +1102,7 @@ function placeOf(around, inner) {
 // around it knows the same index, and the address that a frame was opened with.
 // The size is that of the view.
 const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window), url: location.href,
-	width: innerWidth, height: innerHeight});
+	width: innerWidth, height: innerHeight, loading: readyState(document) === "loading"});
 
 // frameAt returns the element of a frame by its place.
 function frameAt({index, url}) {

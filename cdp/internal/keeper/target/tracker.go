@@ -363,9 +363,10 @@ func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 	} else {
 		t.ready = true
 	}
-	if HasPage(t.Kind) && tr.External {
+	if HasPage(t.Kind) && !waiting { // a frame that changes its process has loaded, and may have frames
 		tr.readFrames(t)
-	} else if HasPage(t.Kind) { // a person's own browser shows its choosers of files
+	}
+	if HasPage(t.Kind) && !tr.External { // a person's own browser shows its choosers of files
 		Post(tr.Mux, t, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true}, nil)
 	}
 	tr.observer.OnSession(t)

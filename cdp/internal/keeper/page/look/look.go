@@ -106,7 +106,7 @@ func focusInside(v *page.Visit, word string) (in page.Frame, ref string, err *ap
 const bytesPerToken = 4
 
 // eachFrame calls read for the document of each frame that a document shows. It returns the elements of those that are
-// not in the answer: read returned false, or the frame is being replaced.
+// not in the answer, or not whole: read returned false, or the frame is loading or being replaced.
 func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of page.Element, f page.Frame) bool) (
 	missing []page.Element, err *api.Error,
 ) {
@@ -116,7 +116,7 @@ func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of
 	shown, err := v.ShownIn(in)
 	for _, of := range frames {
 		at := slices.IndexFunc(shown, func(f page.ShownFrame) bool { return f.Ref == of.Ref })
-		if at < 0 || !read(of, shown[at].ID) {
+		if at < 0 || !read(of, shown[at].ID) || shown[at].Loading {
 			missing = append(missing, of)
 		}
 	}
