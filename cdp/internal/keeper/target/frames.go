@@ -86,8 +86,8 @@ func (fs Frames) forgetIn(t *Target) {
 	}
 }
 
-// readFrames learns the frames of a page that has them already: it was there before Parley attached to its browser, or
-// comes from the back/forward cache. The mux is locked.
+// readFrames learns the frames that a page or a frame has already: it was there before Parley attached to it, or comes
+// from the back/forward cache. The mux is locked.
 func (tr *Tracker) readFrames(t *Target) {
 	Post(tr.Mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
 		var read func(tree json.RawMessage)

@@ -363,8 +363,8 @@ func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 	} else {
 		t.ready = true
 	}
-	if HasPage(t.Kind) && !waiting { // a frame that changes its process has loaded, and may have frames
-		tr.readFrames(t)
+	if HasPage(t.Kind) && !waiting {
+		tr.readFrames(t) // a frame that changes its process does not wait, and may have got frames before Page.enable
 	}
 	if HasPage(t.Kind) && !tr.External { // a person's own browser shows its choosers of files
 		Post(tr.Mux, t, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true}, nil)
