@@ -270,7 +270,7 @@ func behind(rows []row, tool string) string {
 			name string
 			of   func(cost) int
 		}{
-			{"calls", func(c cost) int { return c.calls }}, {"tokens out", func(c cost) int { return c.out }},
+			{"calls", func(c cost) int { return c.calls }}, {"tokens", func(c cost) int { return c.in + c.out }},
 		} {
 			best, name := figure.of(own.typical()), tool
 			for _, r := range rows {

@@ -87,11 +87,9 @@ func parleyScripted(do func(...string) string, program func(string) string, wait
 		"busy": {do(`["record","start"]`, open, `["record","stop"]`)},
 		"form": {do(open, `["check","Post"]`, `["fill","Day","2026-12-24"]`, `["upload","Label","FILE"]`,
 			`["fill","Card number","4111"]`, `["click","Order"]`)},
-		"stock": {do(open, expression(stockBegin)), do(expression(soldOut))},
-		"watch": {do(open, `["text"]`), wait},
-		"error": {do(open, `["click","Pay"]`, `["console"]`)},
-		"mock": {do(`{"tool":"route","params":{"action":"block","resource":"image"}}`,
-			`["route","mock","*/api/left","{\"left\":0}"]`, open)},
+		"watch":   {do(open, `["text"]`), wait},
+		"error":   {do(open, `["click","Pay"]`, `["console"]`)},
+		"mock":    {do(`["route","block",{"resource":"image"}]`, `["route","mock","*/api/left","{\"left\":0}"]`, open)},
 		"article": {do(open, `{"tool":"text","params":{"main":true}}`)},
 		"program": {program(sums)},
 	}
@@ -105,6 +103,7 @@ var nextEdition = []string{`["click","Next edition"]`, `["compare"]`}
 
 var parleyJobs = join(parleyScripted(do, program, `parley page wait "<~(Price: [0-9]+)~>" --gone`), map[string]script{
 	"rows":    {do(open, `["text"]`), "parley page evaluate '" + allRows + "' --jq .value >rows.json"},
+	"stock":   {do(open, expression(stockBegin)), "parley page evaluate '" + soldOut + "'"},
 	"hash":    {do(open, `["click","Archive of March"]`, `{"tool":"downloads","params":{"save":"archive.bin"}}`)},
 	"picture": {do(open), "parley page screenshot css=#poster", do(nextEdition...)},
 	"users": {do(postSteps("ada", "Lunch")...) + " --session ada", do(postSteps("bob", "Yes")...) + " --session bob",
@@ -114,7 +113,8 @@ var parleyJobs = join(parleyScripted(do, program, `parley page wait "<~(Price: [
 
 var parleyServerJobs = join(parleyScripted(serverDo, serverProgram,
 	`page__wait {"text":"<~(Price: [0-9]+)~>","gone":true}`), map[string]script{
-	"rows": {serverDo(open, `["text"]`), serverDo(expression(allRows))},
+	"rows":  {serverDo(open, `["text"]`), serverDo(expression(allRows))},
+	"stock": {serverDo(open, expression(stockBegin)), serverDo(expression(soldOut))},
 	// The client's policy lets no tool write a file: this is the hash of what the link leads to.
 	"hash": {serverDo(open, `["click","Archive of March"]`,
 		`{"tool":"evaluate","params":{"element":"Archive of March","expression":`+quoteJSON(hashLink)+"}}")},
