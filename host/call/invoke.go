@@ -11,20 +11,30 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // invoke runs the tool. The schema of the result of a built-in tool is compiled meanwhile, and check finds it in the
 // catalog; that of a plugin is not compiled this way, because it may take long.
 func (r *run) invoke(ctx context.Context) error {
-	if r.address.Provider.Info().Kind == manifest.KindBuiltin && !r.address.SchemaCompiled("returns") {
+	if r.isBuiltin() && !r.address.SchemaCompiled("returns") {
 		go r.address.SchemaOf(r.address.Tool.Returns, "returns")
 	}
 	began := time.Now()
 	result, err := r.runTool(ctx, r.auth.decision)
 	r.host.cfg.Debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
+	if result != nil && r.isBuiltin() {
+		result.Data = jsontext.ReplaceLoneSurrogates(result.Data)
+	}
+	if failed, ok := errors.AsType[*host.Error](err); ok && failed.Tool != nil {
+		failed.Tool.Details = jsontext.ReplaceLoneSurrogates(failed.Tool.Details)
+	}
 	r.result = result
 	return err
 }
+
+// isBuiltin reports whether the provider of the tool is part of this program.
+func (r *run) isBuiltin() bool { return r.address.Provider.Info().Kind == manifest.KindBuiltin }
 
 // runTool runs the tool until the first of its ends: its own, that of its time, or that of its rights.
 func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error) {
@@ -73,7 +83,7 @@ func (r *run) request(d host.Decision) *host.Request {
 	if r.host.cfg.Egress != nil {
 		functions.HTTP = v.send
 	}
-	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
+	if r.isBuiltin() {
 		functions.BoundSecret, functions.Script, functions.CopySharedFile = v.boundSecret, v.script, v.copySharedFile
 	}
 	req := &host.Request{
@@ -95,9 +105,8 @@ func (r *run) request(d host.Decision) *host.Request {
 // causeOf returns why a plugin could not run to its end. A runner ends, and a module is gone, with the plugin or its
 // rights, which may be seen here before the watch sees the change.
 func (r *run) causeOf(ctx context.Context, err error) error {
-	if info := r.address.Provider.Info(); info.Kind != manifest.KindBuiltin &&
-		(errors.Is(err, host.Unavailable) || errors.Is(err, host.Trapped)) {
-		if lost, _ := r.lost(ctx, info); lost != nil {
+	if !r.isBuiltin() && (errors.Is(err, host.Unavailable) || errors.Is(err, host.Trapped)) {
+		if lost, _ := r.lost(ctx, r.address.Provider.Info()); lost != nil {
 			return lost
 		}
 	}
@@ -252,7 +261,7 @@ const watchInterval = 400 * time.Millisecond
 // when the plugin is removed. The call has the returned context; stop ends the watch.
 func (r *run) watch(ctx context.Context) (watched context.Context, stop func()) {
 	info := r.address.Provider.Info()
-	if info.Kind == manifest.KindBuiltin {
+	if r.isBuiltin() {
 		return ctx, func() {}
 	}
 	watched, cancel := context.WithCancelCause(ctx)

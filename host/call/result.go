@@ -19,12 +19,11 @@ import (
 // checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the
 // schemas that are compiled in.
 func (r *run) checkResult(data json.RawMessage) error {
-	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	returnsSchema, err := r.address.SchemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
 	}
-	if builtin && (returnsSchema == nil || len(data) > host.MaxParams) {
+	if r.isBuiltin() && (returnsSchema == nil || len(data) > host.MaxParams) {
 		return nil
 	}
 	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(len(data), 1)})
@@ -40,7 +39,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	violations, err := returnsSchema.Validate(value)
-	if builtin {
+	if r.isBuiltin() {
 		for _, v := range violations[:min(3, len(violations))] {
 			r.answer.Warnings = append(r.answer.Warnings,
 				manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))

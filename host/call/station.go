@@ -19,7 +19,6 @@ import (
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // station is one step on the way of a call.
@@ -206,9 +205,6 @@ type dryRun struct {
 // there is nothing left to do with it.
 func (r *run) redact(context.Context) error {
 	result := r.result
-	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
-		result.Data = jsontext.ReplaceLoneSurrogates(result.Data)
-	}
 	if result.Written > 0 || result.Raw {
 		r.ended = true
 		r.answer.Written, r.answer.Raw = result.Written, result.Raw
@@ -262,9 +258,6 @@ func isOutcome(code host.Code) bool {
 // explain says of the error of a tool that ran whose it is, and what comes next.
 func (r *run) explain(err error) error {
 	e := host.AsError(err)
-	if e.Tool != nil {
-		e.Tool.Details = jsontext.ReplaceLoneSurrogates(e.Tool.Details)
-	}
 	r.redactor.RedactError(e)
 	r.params.AddSuggestions(e)
 	if e.Tool != nil && isOutcome(e.Code) {

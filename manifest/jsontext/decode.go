@@ -268,7 +268,7 @@ func (d *decoder) escape(b []byte) []byte {
 		d.fail(start, `unknown escape in a string: a backslash itself is written \\`)
 		return nil
 	}
-	r := escaped(d.s[d.i-2:])
+	r := unicodeEscape(d.s[d.i-2:])
 	if r < 0 {
 		d.fail(start, `\u must be followed by four hexadecimal digits`)
 		return nil
@@ -277,7 +277,7 @@ func (d *decoder) escape(b []byte) []byte {
 	if !utf16.IsSurrogate(r) {
 		return utf8.AppendRune(b, r)
 	}
-	pair := utf16.DecodeRune(r, escaped(d.s[d.i:]))
+	pair := utf16.DecodeRune(r, unicodeEscape(d.s[d.i:]))
 	if pair == utf8.RuneError {
 		d.fail(start, `escape \u%04x is half of a surrogate pair`, r)
 		return nil
@@ -286,8 +286,8 @@ func (d *decoder) escape(b []byte) []byte {
 	return utf8.AppendRune(b, pair)
 }
 
-// escaped returns the code of an escape such as \u00e9 at the beginning of a text; -1 if there is none.
-func escaped[T string | []byte](text T) rune {
+// unicodeEscape returns the code unit of the \u escape that text begins with, or -1.
+func unicodeEscape[T string | []byte](text T) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
@@ -306,8 +306,8 @@ func ReplaceLoneSurrogates(text []byte) []byte {
 	}
 	text = bytes.Clone(text)
 	for i := 0; i < len(text); i++ {
-		switch r := escaped(text[i:]); {
-		case utf16.IsSurrogate(r) && utf16.DecodeRune(r, escaped(text[i+6:])) != utf8.RuneError:
+		switch r := unicodeEscape(text[i:]); {
+		case utf16.IsSurrogate(r) && utf16.DecodeRune(r, unicodeEscape(text[i+6:])) != utf8.RuneError:
 			i += 11
 		case utf16.IsSurrogate(r):
 			copy(text[i:], `\ufffd`)

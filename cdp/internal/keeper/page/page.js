@@ -2343,12 +2343,12 @@ async function option(el, wanted, timeout) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
 		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
-		const others = !sized.length && (same.length || !open) ? newOptions(el) : [];
+		const fresh = newOptions(el), others = !sized.length && (same.length || !open) ? fresh : [];
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
 		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el);
 		// Some say all the time that they are closed: what is shown since it was opened is open.
-		const closed = expanded === "false" ? !newOptions(el).some((x) => mine.includes(x)) : expanded !== "true" && !at && !all.length;
+		const closed = expanded === "false" ? !fresh.some((x) => mine.includes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
 		const passes = at && interactive.has(role(at)) && style(at).pointerEvents === "none"; // while a list is unfolded, for all
 		if (!closed && passes && clock() < begun + unfoldTime) continue;
