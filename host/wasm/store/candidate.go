@@ -357,10 +357,11 @@ func asInvalidPlugin(path string, err error) error {
 	return invalid
 }
 
-// manifestError returns one error with the problems of a manifest as details.
+// manifestError returns one error for the problems of a manifest: its message has the only one, its details have several.
 func manifestError(from string, err error) error {
 	invalid := world.Failed(host.InvalidPlugin, err, "the manifest in %s is refused: %v", from, err)
-	if refused, ok := errors.AsType[*manifest.Error](err); ok {
+	if refused, ok := errors.AsType[*manifest.Error](err); ok && len(refused.Problems) > 1 {
+		invalid.Message = fmt.Sprintf("the manifest in %s has %d problems", from, len(refused.Problems))
 		for _, p := range refused.Problems {
 			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest",
 				Expected: p.Message})

@@ -578,9 +578,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		if d.Suggestion != nil {
 			line += " (" + d.Suggestion.String() + ")"
 		}
-		if line = manifest.CleanLine(line); !strings.Contains(message, line) {
-			a.Wrap(w, "      ", "  %s", line)
-		}
+		a.Wrap(w, "      ", "  %s", manifest.CleanLine(line))
 	}
 	writeDone(w, e.Tool)
 	if len(e.Earlier) > 0 {

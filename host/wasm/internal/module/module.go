@@ -182,7 +182,8 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		}
 		want, ok := known[i.Name]
 		if !ok {
-			return Errorf(m, "it imports %s, which does not exist", name)
+			return refuseModule(wasm, m, nil, "it imports "+name+", which does not exist",
+				"build it without what needs that function")
 		}
 		if want != i.Type {
 			return Errorf(m, "it imports %s with type (%s), expected (%s)", name, i.Type, want)
