@@ -65,7 +65,7 @@ func (p *catalog) buildManifest() *manifest.Manifest { return words.Manifest(man
 var verbFiles embed.FS
 
 // verbs are the tools for the browser itself, next to the protocol's commands.
-var verbs = words.New(verbFiles, "verbs",
+var verbs = words.New(verbFiles, "verbs", "",
 	"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route")
 
 // Groups returns the domains of the protocol.

@@ -35,7 +35,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3313,  // the file of merged segments, which host had
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
-	"host/wasm":                10164, // compilations ahead of calls; kinds of imports; four packages; files of runners
+	"host/wasm":                10165, // compilations ahead of calls; kinds of imports; four packages; files of runners
 	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
 	"host/signature":           350,
@@ -46,10 +46,10 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,   // a command that starts this binary, from host
-	"cdp":                      6062,  // what the plugin page uses of it; attaching, by an address or a path; certificates
+	"cdp":                      6070,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics of calls; launches; failed steps
-	"cdp/internal/keeper/page": 7025,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; blank frames
+	"cdp/internal/keeper/page": 7039,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; tabs that open
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13282, // values given twice; details that a message has; names in what is offered; words

@@ -357,7 +357,7 @@ func asInvalidPlugin(path string, err error) error {
 	return invalid
 }
 
-// manifestError returns one error for the problems of a manifest: its message has the only one, its details have several.
+// manifestError returns one error for the problems of a manifest: its message has one, or its details have several.
 func manifestError(from string, err error) error {
 	invalid := world.Failed(host.InvalidPlugin, err, "the manifest in %s is refused: %v", from, err)
 	if refused, ok := errors.AsType[*manifest.Error](err); ok && len(refused.Problems) > 1 {

@@ -223,6 +223,9 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	l := v.Ledger()
 	a.AwaitPages(v, start.seq)
 	v.Causes(l, caused, a, start.seq)
+	if start.verb == "upload" {
+		caused.Chooser = "" // it was the way of the files
+	}
 	if last.Document != start.Document || last.URL != start.URL {
 		e.URL, e.Title = page.Clip(last.URL, 200), last.Title
 		if last.Document != start.Document {
@@ -242,7 +245,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	for _, opened := range caused.NewPages {
 		e.addNote("page.tabs activate " + opened.Target[:min(len(opened.Target), 8)] + " follows the new page")
 	}
-	if caused.Chooser != "" && caused.Chooser != page.ByPerson && start.verb != "upload" {
+	if caused.Chooser != "" && caused.Chooser != page.ByPerson {
 		e.addNote("page.upload gives files to the chooser that was closed")
 	}
 	if last.Now != nil {

@@ -443,12 +443,20 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 			page.Follow(v, "")
 		}
 	}
-	v.Keeper.Tracker.RefreshTargets(v.Ctx)
-	r := &tabList{Tabs: []tab{}}
-	for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
-		if t.Type == "page" {
-			r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
+	for until := time.Now().Add(v.Within(addressTime)); ; {
+		v.Keeper.Tracker.RefreshTargets(v.Ctx)
+		r := &tabList{Tabs: []tab{}}
+		for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
+			if t.Type == "page" {
+				r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
+			}
+		}
+		opens := func(t tab) bool { return t.URL == "" }
+		if !slices.ContainsFunc(r.Tabs, opens) || time.Now().After(until) || !v.Pause(20*time.Millisecond) {
+			return r, nil
 		}
 	}
-	return r, nil
 }
+
+// addressTime is how long a page that has just opened may have no address in a list.
+const addressTime = 500 * time.Millisecond

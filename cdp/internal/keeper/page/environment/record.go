@@ -274,14 +274,20 @@ type profile struct {
 }
 
 // read adds the time between the samples of a chunk to the functions that ran. What has no URL, such as a function of
-// the browser, counts as the function that called it.
+// the browser, counts as the function that called it. What no such function called was evaluated, or is a state of the
+// browser, whose name is in parentheses.
 func (p *profile) read(e *traceEvent, self costs) {
 	data := &e.Args.Data
 	for _, node := range data.CPUProfile.Nodes {
-		if node.CallFrame.URL == "" {
-			node.CallFrame = p.calls[node.Parent]
+		call, by := node.CallFrame, p.calls[node.Parent]
+		switch {
+		case call.URL != "":
+		case by.URL != "" || strings.HasPrefix(call.Function, "("):
+			call = by
+		default:
+			call.URL = "evaluated"
 		}
-		p.calls[node.ID] = node.CallFrame
+		p.calls[node.ID] = call
 	}
 	for i, sample := range data.CPUProfile.Samples[:min(len(data.CPUProfile.Samples), len(data.TimeDeltas))] {
 		if call := p.calls[p.last]; call.URL != "" {
