@@ -110,8 +110,7 @@ func (p *Params) check() error {
 
 // validate coerces and validates decoded parameters, and writes them in the form that the tool receives.
 func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
-	coerced, coercions := paramsSchema.Coerce(value)
-	violations, err := paramsSchema.Validate(coerced)
+	coerced, coercions, violations, err := paramsSchema.Admit(value)
 	var tooCostly *schema.CostError
 	switch {
 	case errors.As(err, &tooCostly):

@@ -221,8 +221,7 @@ func (a *authorization) settings(d *host.Decision) error {
 	if err != nil {
 		return host.Errorf(host.ConfigError, "the settings of %s cannot be read: %v", a.params.At.Plugin, err)
 	}
-	value, _ = settingsSchema.Coerce(value)
-	violations, err := settingsSchema.Validate(value)
+	value, _, violations, err := settingsSchema.Admit(value)
 	if err != nil {
 		return &host.Error{Code: host.LimitExceeded,
 			Message: "validating the settings of " + a.params.At.Plugin + " would exceed the cost limit", Cause: err}

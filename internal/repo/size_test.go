@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        792,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME
-	"manifest":                 10389, // U+0000 in words; built-in plugins; lone surrogates; cases and maps
+	"manifest":                 10395, // U+0000 in words; built-in plugins; lone surrogates; cases and maps; Admit
 	"host/call":                2803,  // inner errors; lone surrogates; reasons of refused files; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
@@ -82,7 +82,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3159, 11}, // inputs that a program names; branches of unions; formats
+	"manifest/schema": {3165, 11}, // inputs that a program names; branches of unions; formats; values that are not copied
 }
 
 // longest has the functions with more lines than maxFunction.

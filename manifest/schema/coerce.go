@@ -14,7 +14,8 @@ type Coercion struct {
 	From, To string // like Violation.Provided
 }
 
-// Coerce returns a copy of v in which safe coercions are made and defaults are filled in; v itself does not change.
+// Coerce makes safe coercions in v, a value from [jsontext.Decode], and fills in defaults. v itself does not change;
+// what the schema says nothing about is not copied.
 //
 // It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
 // type, and an object or array of JSON text, where the schema requires exactly that type. It never makes a string,
@@ -24,25 +25,28 @@ type Coercion struct {
 // Whatever else is wrong stays as it is, for [Schema.Validate] to report. The coercions have the order of Validate's
 // violations.
 func (s *Schema) Coerce(v any) (any, []Coercion) {
-	p, err := jsontext.Normalize(v)
-	if err != nil {
+	if s.untrusted && checkCost(s.root, v) != nil {
 		return v, nil
-	}
-	if s.untrusted && checkCost(s.root, p) != nil {
-		return deepCopy(p), nil
 	}
 	m := s.coercer()
 	m.defaults = &defaultFiller{left: maxFilled, open: map[*node]bool{}}
-	out := m.coerce(s.root, p, nil)
+	out := m.coerce(s.root, v, nil)
 	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
 		// A default may break a keyword about the whole object. The value may be valid without it.
 		bare := s.coercer()
-		if without := bare.coerce(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
+		if without := bare.coerce(s.root, v, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
 		}
 	}
 	slices.SortStableFunc(m.coercions, func(a, b Coercion) int { return comparePointers(a.Pointer, b.Pointer) })
 	return out, m.coercions
+}
+
+// Admit is [Schema.Coerce] and then [Schema.Validate].
+func (s *Schema) Admit(v any) (any, []Coercion, []Violation, error) {
+	coerced, made := s.Coerce(v)
+	violations, err := s.validate(coerced)
+	return coerced, made, violations, err
 }
 
 // coerceSteps bounds the steps of one coercer: nested coercions are tried again at each level.
@@ -73,22 +77,29 @@ func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, step
 
 func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
 
-// coerce returns a copy of v, coerced by a schema, which may be nil.
+// coerce returns v coerced by a schema, which may be nil.
 func (m *coercer) coerce(n *node, v any, at *location) any {
 	if n == nil {
-		return deepCopy(v)
+		return v
 	}
 	all := n.conjuncts()
 	if want, single := wanted(all); single && want&kindOf(v) == 0 {
 		return m.coerceType(n, want, v, at)
 	}
-	switch v := v.(type) {
-	case []any:
-		return m.array(all, v, at)
-	case map[string]any:
-		return m.object(all, v, at)
+	list, isList := v.([]any)
+	object, isObject := v.(map[string]any)
+	switch parts := slices.ContainsFunc(all, (*node).hasParts); {
+	case parts && isList:
+		return m.array(all, list, at)
+	case parts && isObject:
+		return m.object(all, object, at)
 	}
 	return v
+}
+
+// hasParts reports whether n itself has a schema for an item or a property.
+func (n *node) hasParts() bool {
+	return n.items != nil || n.prefix != nil || n.props != nil || n.patternProps != nil || n.additional != nil
 }
 
 // wanted returns the one type that all conjuncts together require. It is false if they require several or one is a
@@ -114,7 +125,7 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// coerceType returns v as the type that n requires, or a copy of v where it cannot.
+// coerceType returns v as the type that n requires, or v itself where it cannot.
 func (m *coercer) coerceType(n *node, want kinds, v any, at *location) any {
 	for _, candidate := range candidates(n.conjuncts(), want, v) {
 		// The values inside may need coercions, too.
@@ -125,7 +136,7 @@ func (m *coercer) coerceType(n *node, want kinds, v any, at *location) any {
 			return coerced
 		}
 	}
-	return deepCopy(v)
+	return v
 }
 
 // candidates returns the values of the wanted type that v may stand for, the likeliest first.
@@ -241,9 +252,7 @@ func (m *coercer) fallback(n *node) (any, bool) {
 	if d.left -= len(jsontext.Marshal(value)); d.left < 0 {
 		return nil, false
 	}
-	if d.open[n] {
-		value = deepCopy(value)
-	} else {
+	if value = deepCopy(value); !d.open[n] {
 		d.open[n] = true
 		value = (&coercer{w: m.w, defaults: d}).coerce(n, value, nil)
 		delete(d.open, n)

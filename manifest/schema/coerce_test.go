@@ -97,3 +97,30 @@ func TestCoerceIsBounded(t *testing.T) {
 		t.Errorf("%.100s", jsontext.Marshal(got))
 	}
 }
+
+// TestCoerceKeepsTheSchema checks that what is done with coerced values does not reach the defaults of their schema.
+func TestCoerceKeepsTheSchema(t *testing.T) {
+	s := compile(t, CompileTrusted, `{"properties":{"a":{"default":{"n":[2e1],"x":{"y":[1.0]}},
+		"anyOf":[{"properties":{"n":{"items":{"type":"integer"}},"x":{"properties":{"y":{"items":{"type":"integer"}}}}}}]}}}`)
+	for range 2 {
+		got, _, violations, err := s.Admit(decode(t, `{}`))
+		if text := string(jsontext.Marshal(got)); err != nil || violations != nil || text != `{"a":{"n":[2e1],"x":{"y":[1.0]}}}` {
+			t.Fatalf("%s, %v, %v", text, violations, err)
+		}
+		if text := string(jsontext.Marshal(s.Canonical(got))); text != `{"a":{"n":[20],"x":{"y":[1]}}}` {
+			t.Fatal(text)
+		}
+	}
+}
+
+// TestCoerceCopiesNoData checks that coercion costs nothing for the parts of a value that the schema leaves open.
+func TestCoerceCopiesNoData(t *testing.T) {
+	s := compile(t, CompileTrusted, `{"type":"object","properties":{"data":{"description":"any"},"limit":{"type":"integer","default":1}}}`)
+	allocs := func(n int) float64 {
+		v := decode(t, `{"data":[`+strings.Repeat(`{"a":[1]},`, n)+`{}],"other":[`+strings.Repeat(`[1],`, n)+`0]}`)
+		return testing.AllocsPerRun(10, func() { s.Coerce(v) })
+	}
+	if few, many := allocs(1), allocs(1000); many > few+1 {
+		t.Errorf("%.0f allocations for a small value, %.0f for a large one", few, many)
+	}
+}

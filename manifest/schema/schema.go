@@ -119,6 +119,11 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.validate(v)
+}
+
+// validate is Validate for a value from [jsontext.Decode].
+func (s *Schema) validate(v any) ([]Violation, error) {
 	if s.untrusted {
 		if err := checkCost(s.root, v); err != nil {
 			return nil, err

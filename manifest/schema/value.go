@@ -142,9 +142,8 @@ func deepCopy(v any) any {
 			c[k] = deepCopy(x)
 		}
 		return c
-	default:
-		return v
 	}
+	return v
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
