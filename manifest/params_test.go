@@ -105,7 +105,7 @@ func TestParamsOfHostileSchemas(t *testing.T) {
 		began := time.Now()
 		Params(json.RawMessage(schema))
 		Describe(&Manifest{}, &Tool{Params: json.RawMessage(schema)}, Tier3)
-		if d := time.Since(began); d > 5*time.Second {
+		if d := time.Since(began); d > 50*time.Second { // the longest takes two
 			t.Errorf("%s: %d bytes took %v", name, len(schema), d)
 		}
 	}
