@@ -70,11 +70,11 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 		if len(all) == 0 {
 			see = cmp.Or(r.See, r.Tool)
 		}
-		own := n.paramsOf(r.Tool)
+		own, forms := n.paramsOf(r.Tool)
 		for _, isPlaced := range []bool{false, true} {
 			given, words, fits := given, words, true
 			if isPlaced {
-				given, words, fits = placed(own, given, words)
+				given, words, fits = placed(own, forms, given, words)
 			}
 			params, isForm := r.WithWords(given, words)
 			var changes []host.Change
@@ -137,7 +137,8 @@ func (n *Names) Conflicts(at host.Address, words []string) bool {
 		for _, r := range m.all[m.itself:] {
 			params, fits := r.WithWords(map[string]any{}, values[i:])
 			if fits {
-				params, _, fits = r.Apply(params, n.paramsOf(r.Tool))
+				own, _ := n.paramsOf(r.Tool)
+				params, _, fits = r.Apply(params, own)
 			}
 			if isOther := r.Tool == "" && len(r.From) == 0; isOther || fits && i+len(r.From) > 0 {
 				return r.Tool != at.Name() || !reflect.DeepEqual(params, meant)
@@ -147,12 +148,13 @@ func (n *Names) Conflicts(at host.Address, words []string) bool {
 	return false
 }
 
-// paramsOf returns the schema of the parameters of a tool, nil without one.
-func (n *Names) paramsOf(name string) json.RawMessage {
+// paramsOf returns the schema of the parameters of a tool, and the rewrites of their other forms; nil without a tool.
+func (n *Names) paramsOf(name string) (own json.RawMessage, forms []peers.Rule) {
 	if at := n.catalog.Exact(name); at.Tool != nil {
-		return at.Tool.Params
+		table := n.PeersOf(at.Provider)
+		own, forms = at.Tool.Params, table.FormsOf(at.Tool.Name)
 	}
-	return nil
+	return own, forms
 }
 
 // knowsAll reports whether all parameters that are given are a tool's own.
@@ -170,7 +172,9 @@ const outName = "--out"
 
 // placed takes the words out that only one parameter can mean: NAME=VALUE, NAME:VALUE, NAME: and a value, a value of
 // its enum, the name of a switch.
-func placed(params json.RawMessage, given map[string]any, words []any) (placed map[string]any, rest []any, ok bool) {
+func placed(params json.RawMessage, forms []peers.Rule, given map[string]any, words []any) (
+	placed map[string]any, rest []any, ok bool,
+) {
 	placed = maps.Clone(given)
 	put := func(name string, value any) bool {
 		if _, taken := placed[name]; name == "" || taken {
@@ -180,7 +184,7 @@ func placed(params json.RawMessage, given map[string]any, words []any) (placed m
 		return true
 	}
 	for name, value := range given {
-		if known, _, _ := manifest.ParamNamed(params, name); known == "" && value == "true" && put(homeOf(params, name)) {
+		if known, _, _ := manifest.ParamNamed(params, name); known == "" && value == "true" && put(homeOf(params, nil, name)) {
 			delete(placed, name)
 		}
 	}
@@ -189,7 +193,7 @@ func placed(params json.RawMessage, given map[string]any, words []any) (placed m
 		name, value, isPair := cutPair(text)
 		known, _, own := manifest.ParamNamed(params, name)
 		switch {
-		case put(homeOf(params, text)):
+		case put(homeOf(params, forms, text)):
 		case own && isPair && value == "" && text != name+"=" && len(words) > 1 && put(known, words[1]):
 			words = words[1:]
 		case own && isPair && put(known, value):
@@ -210,14 +214,22 @@ func cutPair(text string) (name, value string, isPair bool) {
 	return text[:i], strings.TrimSpace(text[i+1:]), true
 }
 
-// homeOf returns the only parameter that a word can mean, as one of its values or as the name of a switch.
-func homeOf(params json.RawMessage, word string) (name string, value any) {
+// homeOf returns the only parameter that a word can mean, as one of its values or as the name of a switch, else as a
+// value in another form.
+func homeOf(params json.RawMessage, forms []peers.Rule, word string) (name string, value any) {
 	found := 0
 	for _, p := range manifest.Params(params) {
 		if p.Type == "boolean" && spelling.Fold(p.Name) == spelling.Fold(word) {
 			name, value, found = p.Name, true, found+1
 		} else if slices.ContainsFunc(p.Enum, func(v json.RawMessage) bool { return string(v) == `"`+word+`"` }) {
 			name, value, found = p.Name, word, found+1
+		}
+	}
+	for i := 0; found == 0 && i < len(forms); i++ {
+		for from, want := range forms[i].From {
+			if len(forms[i].From) == 1 && want == any(word) {
+				name, value, found = from, word, 1
+			}
 		}
 	}
 	if found != 1 {
@@ -233,23 +245,19 @@ func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 	m := n.rules(name)
 	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
 	for _, r := range m.all {
-		at := n.catalog.Exact(r.Tool)
-		if at.Tool == nil {
-			continue
-		}
-		table := n.PeersOf(at.Provider)
-		known, kind, own := manifest.ParamNamed(at.Tool.Params, typed)
-		home, _ := homeOf(at.Tool.Params, typed)
+		params, forms := n.paramsOf(r.Tool)
+		known, kind, own := manifest.ParamNamed(params, typed)
+		home, _ := homeOf(params, nil, typed)
 		isParam = isParam || own || known != "" && !option.Is(typed)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
-		for _, r := range slices.Concat(always, []peers.Rule{r}, table.FormsOf(at.Tool.Name)) {
+		for _, r := range slices.Concat(always, []peers.Rule{r}, forms) {
 			for from, want := range r.From {
 				if spelling.Fold(from) == spelling.Fold(typed) {
 					isParam, isSwitch = true, want == true || kind == "boolean" // a rule knows it better than an enum
 				}
 			}
 		}
-		if !isParam && len(switches(at.Tool.Params, typed)) == 1 {
+		if !isParam && len(switches(params, typed)) == 1 {
 			isParam, isSwitch = true, true
 		}
 	}
@@ -300,11 +308,11 @@ func (n *Names) PeersOf(p host.Provider) (table peers.Table) {
 	return table
 }
 
-// OfPeers reports whether a manifest knows a name as that of a tool of another product.
-func (n *Names) OfPeers(name string) bool {
+// OfPeers reports whether a manifest knows words as the name of a tool of another product.
+func (n *Names) OfPeers(words ...string) bool {
 	return slices.ContainsFunc(n.catalog.Providers(), func(p host.Provider) bool {
 		table := n.PeersOf(p)
-		return len(table.Named(spelling.Fold(name))) > 0
+		return len(table.Named(spelling.Fold(strings.Join(words, "_")))) > 0
 	})
 }
 

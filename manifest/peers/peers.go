@@ -33,7 +33,7 @@ type Rule struct {
 	// name, "~PATTERN" for a text that matches. A group (?P<NAME>..) of the pattern gets a name, too.
 	From map[string]any `json:"from,omitempty"`
 	// To has the parameters in their place, with values by name: "$width", "${width}x${height}". The rule fits only
-	// where those that are null are not given.
+	// where those that are null are not given, by any name.
 	To    map[string]any `json:"to,omitempty"`
 	Tool  string         `json:"tool,omitempty"`  // of the plugin, or a qualified one of cdp
 	Words []string       `json:"words,omitempty"` // parameters for the words of a command line; the last may be NAME...
@@ -70,9 +70,7 @@ var (
 // mcp__server__click or server/click, or prefixes.
 func NameTails(name string, prefixes []string) []string {
 	name = camel().ReplaceAllString(name, "${1}_$2")
-	tails := []string{spelling.Fold(name)}
-	only := true // prefixes so far
-	start := 0
+	tails, only, start := []string{spelling.Fold(name)}, true, 0 // only prefixes so far
 	for _, at := range separator().FindAllStringIndex(name, -1) {
 		sign := name[at[0]:at[1]]
 		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
@@ -131,7 +129,9 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	}
 	for name, form := range r.To {
 		value := fill(form, bound)
-		if before, taken := params[name]; taken && jsontext.Text(before) != jsontext.Text(value) {
+		before, taken := params[name]
+		if _, has := paramOf(params, name, own); form == nil && has ||
+			taken && jsontext.Text(before) != jsontext.Text(value) {
 			return nil, nil, false
 		} else if form != nil {
 			params[name] = value
