@@ -10,7 +10,7 @@ import (
 type Locator map[string]any
 
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
-	"testid": "test_id", "role": "role", "xpath": "xpath", "id": "css"}
+	"testid": "test_id", "role": "role", "xpath": "xpath", "id": "css", "alt": "css", "title": "css"}
 
 // escapedCSS makes a text the inside of a string of CSS.
 var escapedCSS = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
@@ -47,16 +47,16 @@ func parseLocator(word string) Locator {
 		switch {
 		case kind == "role" && ok && strings.HasSuffix(named, "]"):
 			named = strings.TrimSuffix(named, "]")
-			for _, flag := range []string{`"i`, `"s`} { // how case is compared
-				if strings.HasSuffix(named, flag) {
-					named = named[:len(named)-1]
-				}
+			if strings.HasSuffix(named, `"i`) || strings.HasSuffix(named, `"s`) { // how case is compared
+				named = named[:len(named)-1]
 			}
 			return Locator{"role": role, "name": unquote(named)}
 		case kind == "text":
 			rest = unquote(rest)
 		case kind == "id":
 			rest = `[id="` + escapedCSS.Replace(unquote(rest)) + `"]`
+		case kind == "alt", kind == "title":
+			rest = `[` + kind + `="` + escapedCSS.Replace(unquote(rest)) + `" i]`
 		}
 		return Locator{prefixes[kind]: rest}
 	}

@@ -23,6 +23,8 @@ func TestSelectors(t *testing.T) {
 		`"Say \"Hi\""`:                 `{"text":"Say \"Hi\""}`,
 		"id=sign-in":                   `{"css":"[id=\"sign-in\"]"}`,
 		`id=a"b`:                       `{"css":"[id=\"a\\\"b\"]"}`,
+		"alt=Logo":                     `{"css":"[alt=\"Logo\" i]"}`,
+		`title="Close"`:                `{"css":"[title=\"Close\" i]"}`,
 		"#b":                           `{"word":"#b"}`,
 	} {
 		if got, _ := json.Marshal(parseLocator(word)); string(got) != want {
