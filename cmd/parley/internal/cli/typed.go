@@ -44,14 +44,11 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 				word, name = found[1]+"="+found[2], found[1]+"="+found[2]
 			}
 		}
-		isLetter := letter().MatchString(word)
+		isOption = isOption || letter().MatchString(word)
 		name, value, given := strings.Cut(name, "=")
 		isParam, isSwitch := false, false
-		if isLetter {
-			isOption = true
-			if len(rest) > 0 && pair().MatchString(rest[0]) { // -f KEY=VALUE
-				name = name[1:]
-			}
+		if len(rest) > 0 && pair().MatchString(rest[0]) {
+			name = strings.TrimPrefix(name, "-") // -f KEY=VALUE
 		}
 		if isOption {
 			isParam, isSwitch = about(name)
@@ -140,7 +137,7 @@ type retyped struct {
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Address, words, rest []string) {
 	words = withoutLead(names, takeApart(a, root, func(string) (bool, bool) { return false, true }).words)
-	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
+	if len(words) == 0 || slices.Contains(a.Commands, words[0]) && !names.OfPeers(words[:min(len(words), 2)]...) {
 		return at, nil, nil
 	}
 	at, rest, err := command.Find(names.Catalog(), words, false)
@@ -231,7 +228,7 @@ func (a *front) meant() *host.Step {
 		return nil
 	})
 	at, words, rest := named(a.App, root, h.Names())
-	ofPeers := func(n int) bool { return h.Names().OfPeers(strings.Join(words[:min(len(words), n)], "_")) }
+	ofPeers := func(n int) bool { return h.Names().OfPeers(words[:min(len(words), n)]...) }
 	if at.Tool == nil && len(words) > 0 && len(leadsTo(words[0])) > 0 && !ofPeers(1) && !ofPeers(2) {
 		return nil
 	}
@@ -266,8 +263,7 @@ func (a *front) meant() *host.Step {
 			}
 		}
 		if at.Tool == nil && see != "" && describe == nil {
-			step := host.DescribeStep(see, 0)
-			describe = &step
+			describe = new(host.DescribeStep(see, 0))
 		}
 	}
 	return describe
@@ -372,8 +368,8 @@ func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *h
 		return nil
 	}
 	for name, value := range params {
-		if text, isText := value.(string); isText && !slices.Contains(exact, text) {
-			params[name] = tools.Typed(at.Tool, name, text)
+		if text, isText := value.(string); !isText || !slices.Contains(exact, text) {
+			params[name] = tools.Typed(at.Tool, name, value)
 		}
 	}
 	c.Params = jsontext.Marshal(params)

@@ -381,11 +381,21 @@ func validUTF8(name, text string) error {
 		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
 }
 
-// Typed converts the text of an option to what the schema declares for the parameter that the name means.
-func Typed(t *manifest.Tool, name, text string) any {
+// Typed converts the text of an option, or those of a list, to what the schema declares for the parameter that the name
+// means.
+func Typed(t *manifest.Tool, name string, value any) any {
 	known, _, _ := manifest.ParamNamed(t.Params, name)
 	kind, item := manifest.TypeAt(t.Params, cmp.Or(known, name))
-	return typed(text, kind, item)
+	if text, isText := value.(string); isText {
+		return typed(text, kind, item)
+	}
+	list, _ := value.([]any)
+	for i := range list {
+		if text, isText := list[i].(string); isText && item != "" {
+			list[i] = typed(text, item, "")
+		}
+	}
+	return value
 }
 
 // typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
