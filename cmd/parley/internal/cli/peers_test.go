@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,11 +14,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/foreign"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -58,9 +62,9 @@ func TestPeers(t *testing.T) {
 				t.Errorf("%s: no tool %q", at, tool)
 				continue
 			}
-			for name := range r.To {
+			for name, form := range r.To {
 				own, _ := manifest.TypeAt(address.Tool.Params, name)
-				if own == "" && !(tool == "scroll" && name == "amount") && name != "--out" {
+				if own == "" && form != nil && !(tool == "scroll" && name == "amount") && name != "--out" {
 					t.Errorf("%s: %s has no parameter %s", at, tool, name)
 				}
 			}
@@ -117,13 +121,17 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// notes are parameters of other products that people read only: the description of an element that a ref names, and the
-// label of a field.
-var notes = []string{"element", "name", "startElement", "endElement"}
+// notes are parameters of other products that say again what a ref says: the description of its element, the label of
+// a field, and the page.
+var (
+	notes = []string{"element", "name", "startElement", "endElement", "pageId"}
+	refs  = []string{"target", "startTarget", "uid", "from_uid"}
+)
 
 // TestPeerCalls makes calls of every tool of several other products, with every parameter and every value of an enum,
 // and checks that what is offered has each value that was given. testdata/peers.txt says which tool is meant: after
-// "=>" the tool, "see TOOL" for the nearest one, or "-" if there is none.
+// "=>" the tool, "see TOOL" for the nearest one, or "-" if there is none. It has every tool and parameter that the
+// servers list.
 func TestPeerCalls(t *testing.T) {
 	h := shippedHost(t)
 	tools, calls, offered := 0, 0, 0
@@ -176,9 +184,56 @@ func TestPeerCalls(t *testing.T) {
 		_ = os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600)
 	}
 	t.Logf("%d tools, %d calls, %d offered", tools, calls, offered)
-	if tools < 120 || offered < 250 {
+	if tools < 120 || offered < 450 {
 		t.Errorf("only %d tools and %d calls that are offered", tools, offered)
 	}
+	for product, args := range map[string][]string{
+		"playwright": {"@playwright/mcp/cli.js", "--caps=vision,pdf,testing,tracing,storage,network,devtools,config"},
+		"devtools": {"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js", "--usage-statistics=false",
+			"--category-extensions"},
+		"filesystem": {"@modelcontextprotocol/server-filesystem/dist/index.js", os.TempDir()},
+	} {
+		t.Run(product, func(t *testing.T) {
+			for _, tool := range toolsOf(t, args...) {
+				at := slices.IndexFunc(lines, func(line string) bool {
+					return strings.HasPrefix(line, product+" "+tool.Name+" ")
+				})
+				if at < 0 {
+					t.Errorf("testdata/peers.txt has no %s", tool.Name)
+					continue
+				}
+				var schema struct{ Properties map[string]any }
+				if err := json.Unmarshal(jsontext.Marshal(tool.InputSchema), &schema); err != nil {
+					t.Fatal(err)
+				}
+				for name := range schema.Properties {
+					if !strings.Contains(lines[at], " "+name+":") && !strings.Contains(lines[at], " "+name+"?:") {
+						t.Errorf("testdata/peers.txt has no parameter %s of %s", name, tool.Name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// toolsOf lists the tools of a server of testdata/programs.
+func toolsOf(t *testing.T, args ...string) []*mcp.Tool {
+	modules, node := foreign.NodeForTest(t, "../../../..")
+	args[0] = filepath.Join(modules, args[0])
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.CommandTransport{Command: exec.Command(node, args...)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	var all []*mcp.Tool
+	for tool, err := range session.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tool)
+	}
+	return all
 }
 
 // samples returns values of a parameter in the table: all of an enum.
@@ -282,9 +337,8 @@ func kept(h *call.Host, name string, given map[string]any, params json.RawMessag
 			return
 		}
 		text := fmt.Sprint(value)
-		_, hasTarget := given["target"]
-		_, hasStart := given["startTarget"]
-		isNote := slices.Contains(notes, name) && (hasTarget || hasStart)
+		isRef := func(name string) bool { return given[name] != nil }
+		isNote := slices.Contains(notes, name) && slices.ContainsFunc(refs, isRef)
 		escaped, _ := json.Marshal(text)
 		inText := strings.Contains(string(params), strings.Trim(string(escaped), `"`)) ||
 			strings.Contains(string(params), text) // JSON in a text
