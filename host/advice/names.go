@@ -171,7 +171,7 @@ func knowsAll(own json.RawMessage, given map[string]any) bool {
 const outName = "--out"
 
 // placed takes the words out that only one parameter can mean: NAME=VALUE, NAME:VALUE, NAME: and a value, a value of
-// its enum, the name of a switch.
+// its enum or of another form, the name of a switch.
 func placed(params json.RawMessage, forms []peers.Rule, given map[string]any, words []any) (
 	placed map[string]any, rest []any, ok bool,
 ) {
@@ -184,7 +184,7 @@ func placed(params json.RawMessage, forms []peers.Rule, given map[string]any, wo
 		return true
 	}
 	for name, value := range given {
-		if known, _, _ := manifest.ParamNamed(params, name); known == "" && value == "true" && put(homeOf(params, nil, name)) {
+		if own, _, _ := manifest.ParamNamed(params, name); own == "" && value == "true" && put(homeOf(params, nil, name)) {
 			delete(placed, name)
 		}
 	}
