@@ -184,7 +184,7 @@ func TestPeerCalls(t *testing.T) {
 		_ = os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600)
 	}
 	t.Logf("%d tools, %d calls, %d offered", tools, calls, offered)
-	if tools < 120 || offered < 450 {
+	if tools < 280 || offered < 750 {
 		t.Errorf("only %d tools and %d calls that are offered", tools, offered)
 	}
 	for product, args := range map[string][]string{
