@@ -108,6 +108,9 @@ func rawHTTP(t testing.TB, s *mcp.Server, revision string) rawClient {
 		if session != "" {
 			r.Header.Set("Mcp-Session-Id", session)
 		}
+		if strings.HasPrefix(frame, "[") {
+			r.Header.Set("Mcp-Protocol-Version", "2025-03-26") // whatever the session's is
+		}
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatalf("%.200q: %v", frame, err)

@@ -208,11 +208,8 @@ func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	frame.Serve(w, r, func() string { return m.revision(r) }, http.HandlerFunc(m.serveFramed))
 }
 
-// revision returns the revision of a request: that of the header, or else of the session.
+// revision returns the revision of a request: that of the session, or else of the header.
 func (m *modeServer) revision(r *http.Request) string {
-	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" {
-		return v
-	}
 	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
 		for session := range m.server.Sessions() {
 			if p := session.InitializeParams(); session.ID() == id && p != nil {
@@ -220,7 +217,7 @@ func (m *modeServer) revision(r *http.Request) string {
 			}
 		}
 	}
-	return "2025-03-26" // as the protocol says
+	return cmp.Or(r.Header.Get("Mcp-Protocol-Version"), "2025-03-26") // as the protocol says
 }
 
 // serveFramed passes a message to the SDK.
