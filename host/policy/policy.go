@@ -168,9 +168,11 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 			why = strings.TrimPrefix(why+"; ", "; ") + r.Reason
 		}
 		d.Missing = append(d.Missing, host.Denial{Right: r.Refused, Why: why})
-		if r.Grantable != "" {
+		switch {
+		case strings.Contains(r.Grantable, ":"+noFolder+"="): // nothing to run as it is
+		case r.Grantable != "":
 			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
-		} else {
+		default:
 			d.Allowable = false
 		}
 	}
