@@ -350,3 +350,27 @@ func TestClicksThatEndTheirDocument(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedPageEndsItsCalls closes a page with calls in flight. Those that wait for another's turn end as that one does.
+func TestClosedPageEndsItsCalls(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<title>Calls</title><script>begun = 0</script>`)
+	ended := make(chan error, 4)
+	for range cap(ended) {
+		go func() {
+			_, err := c.raw(t, "evaluate", `{"expression":"begun++, await new Promise(r => setTimeout(r, 60000))"}`)
+			ended <- err
+		}()
+	}
+	waitUntil(t, "a call", func() bool { return c.evaluate(t, "begun") != "0" })
+	if _, err := run(t, c, Tabs, TabsParams{Action: "close"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	for range cap(ended) {
+		err := <-ended
+		late := err != nil && strings.Contains(err.Error(), "no page") // it had not begun
+		if err == nil || !late && !strings.Contains(err.Error(), " was closed") {
+			t.Errorf("a call ended in %v", err)
+		}
+	}
+}

@@ -190,7 +190,18 @@ func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.run(v, params)
+	done, err := o.run(v, params)
+	if err != nil && err.Code == api.CodeNotFound && v.Page != nil && v.pageClosed() {
+		err = target.ClosedTarget(v.Page) // of a call that waited for its turn meanwhile, too
+	}
+	return done, err
+}
+
+// pageClosed reports whether the page of the visit is closed.
+func (v *Visit) pageClosed() bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.Closed
 }
 
 // Follow leaves the page of the visit. The next step of do finds another one: what target names, "" for the current
