@@ -351,7 +351,7 @@ func TestClicksThatEndTheirDocument(t *testing.T) {
 	}
 }
 
-// TestClosedPageEndsItsCalls closes a page with calls in flight. Those that wait for another's turn end as that one does.
+// TestClosedPageEndsItsCalls closes a page with calls in flight. Those that wait for their turn end as the others do.
 func TestClosedPageEndsItsCalls(t *testing.T) {
 	c := startChrome(t)
 	c.show(t, site(t, c)+"/", `<title>Calls</title><script>begun = 0</script>`)

@@ -101,10 +101,6 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 			return edit, host.Errorf(host.InvalidArgs, "grant %s: tools that reach outside a page are never granted by a "+
 				"wildcard; name each tool", quote(g.String()))
 		}
-		if g.Kind == FS && g.Source == noFolder {
-			return edit, host.Errorf(host.InvalidArgs, "grant %s: PATH stands for a folder of this machine; name it",
-				quote(g.String()))
-		}
 		g = g.Absolute(dir)
 		if g.Kind == FS {
 			if err := p.env.Own.Check(g.Source, g.Mode == "rw"); err != nil {

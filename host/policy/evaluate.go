@@ -132,9 +132,6 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 	return lists.Filter(ev.grants, func(g locatedGrant) bool { return g.Kind == kind })
 }
 
-// noFolder is the source of a right to a folder that nobody has named yet.
-const noFolder = "PATH"
-
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
 // to a folder inside of it: a plugin with write access could have replaced that folder with a link. So a grant for /
 // does not give /data; one for /data gives what is below. A folder of the host's own is not mounted, whatever was
@@ -160,7 +157,7 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 		}
 	}
 	for _, a := range asks {
-		r := Right{Right: "fs:" + a.Mode + ":" + noFolder + "=" + a.Path, Why: a.Why, Optional: a.Optional}
+		r := Right{Right: "fs:" + a.Mode + ":PATH=" + a.Path, Why: a.Why, Optional: a.Optional}
 		if err := checkGuestPath(a.Path); err != nil {
 			ev.add(r, r.Right, err.Error())
 			continue

@@ -168,12 +168,10 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 			why = strings.TrimPrefix(why+"; ", "; ") + r.Reason
 		}
 		d.Missing = append(d.Missing, host.Denial{Right: r.Refused, Why: why})
-		switch {
-		case strings.Contains(r.Grantable, ":"+noFolder+"="): // nothing to run as it is
-		case r.Grantable != "":
-			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
-		default:
+		if r.Grantable == "" {
 			d.Allowable = false
+		} else if !strings.Contains(r.Grantable, ":PATH=") { // or it is nothing to run as it is
+			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
 		}
 	}
 	if len(d.Missing) > len(d.Steps) {

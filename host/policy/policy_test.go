@@ -142,7 +142,7 @@ func TestPluginsHaveNoRightsByDefault(t *testing.T) {
 		if s.Op != host.OpPolicyGrant {
 			continue
 		}
-		if _, err := load(t, "", "").Grant(s.Args[0], digestA, grants(t, s.Args[1:]...)...); err != nil {
+		if _, err := ParseGrant(s.Args[1]); err != nil {
 			t.Errorf("next is %v: %v", s, err)
 		}
 	}

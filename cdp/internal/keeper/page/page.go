@@ -169,39 +169,27 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 }
 
 // run runs a verb on the page of the visit.
-func (v *Visit) run(o Operation, params json.RawMessage) (any, *api.Error) {
+func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Error) {
 	v.kind, v.common = o.kind, common{}
-	if err := api.Decode(params, &v.common); err != nil {
-		return nil, err
+	if err = api.Decode(params, &v.common); err == nil && o.writes {
+		err = v.Keeper.RegisterScript(v.By, script())
 	}
-	if o.writes {
-		if err := v.Keeper.RegisterScript(v.By, script()); err != nil {
-			return nil, err
-		}
-	}
-	var err *api.Error
 	switch {
-	case v.Page != nil:
+	case err != nil, v.Page != nil:
 	case o.paged:
 		err = v.FindPage()
 	case v.Target != "": // also a verb that needs no page refuses a wrong target
 		_, err = v.Keeper.Owners.Resolve(v.By, v.Target)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		done, err = o.run(v, params)
 	}
-	done, err := o.run(v, params)
-	if err != nil && err.Code == api.CodeNotFound && v.Page != nil && v.pageClosed() {
-		err = target.ClosedTarget(v.Page) // of a call that waited for its turn meanwhile, too
-	}
-	return done, err
-}
-
-// pageClosed reports whether the page of the visit is closed.
-func (v *Visit) pageClosed() bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
-	return v.Page.Closed
+	if err != nil && err.Code == api.CodeNotFound && v.Page != nil && v.Page.Closed {
+		return nil, target.ClosedTarget(v.Page) // also of a call that waited for its turn meanwhile
+	}
+	return done, err
 }
 
 // Follow leaves the page of the visit. The next step of do finds another one: what target names, "" for the current
