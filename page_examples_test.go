@@ -132,10 +132,10 @@ func differs(at string, want, got any) string {
 	for name, value := range wanted {
 		is, known := has[name]
 		switch {
+		case name == "text" && wanted["recorded"] != nil: // of what was busy in that time, if anything was
 		case !known && !optional.MatchString(name):
 			return fmt.Sprintf("%s/%s is missing", at, name)
-		case !known || volatile.MatchString(name) || name == "text" && wanted["recorded"] != nil,
-			name == "title" && wanted["opener"] != nil: // of a page that still loads
+		case !known || volatile.MatchString(name) || name == "title" && wanted["opener"] != nil: // it still loads
 		default:
 			if d := differs(at+"/"+name, value, is); d != "" {
 				return d

@@ -48,6 +48,7 @@ func TestRecord(t *testing.T) {
 		{"setTimeout(() => fib(35)); await wait(300)", `ms fib /:2:15`},
 		{"await fetch('/slow')", `^[1-9]\d* \d+ \d \d+ (?s).*([3-9]\d\d|\d{4,}) ms request /slow$`},
 		{"await Promise.all([fetch('/slow'), fetch('/slow?2'), fetch('/next')])", `(?m)\d+ ms request /slow(\?2)?$`},
+		{"(function given() { for (const end = Date.now() + 300; Date.now() < end;); })()", `ms \S+ evaluated:1:`},
 		{"await wait(50)", `^\d+ \d+ \d \d+ (\d+ ms .*\n?)*$`},
 		{"for (let i = 0; i < 30; i++) out['f' + i] = new Function('n', 'return n < 2 ? n : 1'), fib(35)", `ms fib`},
 		{"const f = document.createElement('iframe'); f.src = '" + far + "/echo?%3Cscript%3Efunction inside(n) { return" +
