@@ -75,7 +75,7 @@ type examples struct {
 type session struct {
 	*examples
 	name  string
-	names []string // what stands in the example, and what is there instead, in turns
+	names []string // pairs of a name in the examples and its replacement, for strings.NewReplacer
 }
 
 // call makes a call of an example. It returns the result, or the exit code, as the example has it.

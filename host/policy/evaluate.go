@@ -17,7 +17,7 @@ type evaluation struct {
 }
 
 // Right is a right that the manifest requests, in the grammar of grants. PATH stands for a folder that only the
-// operator knows.
+// operator knows; a grant names that folder instead.
 type Right struct {
 	Right    string   `json:"right"`
 	Why      string   `json:"why,omitempty"` // the manifest's words, cleaned
@@ -28,10 +28,9 @@ type Right struct {
 	Reason   string   `json:"reason,omitempty"`
 	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
 
-	// Grants are the grants that include the right, or a part of it.
-	Grants []string `json:"-"`
-	// Grantable is the right to grant, where that is all that is missing.
-	Grantable string `json:"-"`
+	Grants      []string `json:"-"` // those that include the right, or a part of it
+	Grantable   string   `json:"-"` // the right to grant, where that is all that is missing
+	NeedsFolder bool     `json:"-"` // a grant must name a folder in place of PATH
 
 	grantedBy []locatedGrant // Grants and By
 }
@@ -157,29 +156,27 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 		}
 	}
 	for _, a := range asks {
-		r := Right{Right: "fs:" + a.Mode + ":PATH=" + a.Path, Why: a.Why, Optional: a.Optional}
+		r := Right{Right: "fs:" + a.Mode + ":PATH=" + a.Path, Why: a.Why, Optional: a.Optional, NeedsFolder: true}
 		if err := checkGuestPath(a.Path); err != nil {
 			ev.add(r, r.Right, err.Error())
 			continue
 		}
-		granted := false
+		missing, reason := r.Right, ""
 		for _, f := range ev.grant.FS {
 			if below(a.Path, f.Path) {
-				granted = granted || f.Mode == "rw" || a.Mode == "ro"
+				if f.Mode == "rw" || a.Mode == "ro" {
+					missing = ""
+				}
 			} else if !below(f.Path, a.Path) {
 				continue
 			}
 			r.grantedBy = append(r.grantedBy, ev.bySubject("fs:"+f.Path))
 		}
-		missing, reason := "", ""
 		for path, err := range outOfReach {
 			if below(a.Path, path) || below(path, a.Path) {
 				r.grantedBy = append(r.grantedBy, ev.bySubject("fs:"+path))
 				reason = "the granted folder is out of reach: " + err.Error()
 			}
-		}
-		if !granted {
-			missing = r.Right
 		}
 		ev.add(r, missing, reason)
 	}

@@ -98,7 +98,7 @@ func ParseGrant(s string) (Grant, error) {
 func parseFS(s, rest string) (Grant, error) {
 	mode, both, _ := strings.Cut(rest, ":")
 	i := strings.LastIndexByte(both, '=')
-	if mode != "ro" && mode != "rw" || i < 1 || both[:i] == "PATH" { // which stands for a folder, as SOURCE does
+	if mode != "ro" && mode != "rw" || i < 1 || both[:i] == "PATH" { // see Right
 		return Grant{}, fmt.Errorf("grant %s: expected fs:ro:SOURCE=/GUEST or fs:rw:SOURCE=/GUEST, such as "+
 			"fs:ro:/srv/data=/data", quote(s))
 	}

@@ -170,7 +170,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		d.Missing = append(d.Missing, host.Denial{Right: r.Refused, Why: why})
 		if r.Grantable == "" {
 			d.Allowable = false
-		} else if !strings.Contains(r.Grantable, ":PATH=") { // or it is nothing to run as it is
+		} else if !r.NeedsFolder {
 			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
 		}
 	}

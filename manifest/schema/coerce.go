@@ -8,23 +8,28 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A Coercion is a change of type that [Schema.Coerce] made: the value at Pointer was From and is now To.
+// A Coercion is a change of type that [Schema.Admit] made: the value at Pointer was From and is now To.
 type Coercion struct {
 	Pointer  string
 	From, To string // like Violation.Provided
 }
 
-// Coerce makes safe coercions in v, a value from [jsontext.Decode], and fills in defaults. v itself does not change;
-// what the schema says nothing about is not copied.
+// Admit makes safe coercions in v, a value from [jsontext.Decode], fills in defaults, and validates the result. v does
+// not change; what the schema says nothing about is not copied.
 //
 // It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
 // type, and an object or array of JSON text, where the schema requires exactly that type. It never makes a string,
 // changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. A
 // null for a property that is not required and does not accept null means that the property is absent. An absent
 // property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
-// Whatever else is wrong stays as it is, for [Schema.Validate] to report. The coercions have the order of Validate's
-// violations.
-func (s *Schema) Coerce(v any) (any, []Coercion) {
+// Whatever else is wrong stays, and is a violation. The coercions have the order of the violations.
+func (s *Schema) Admit(v any) (any, []Coercion, []Violation, error) {
+	coerced, made := s.coerce(v)
+	violations, err := s.validate(coerced)
+	return coerced, made, violations, err
+}
+
+func (s *Schema) coerce(v any) (any, []Coercion) {
 	if s.untrusted && checkCost(s.root, v) != nil {
 		return v, nil
 	}
@@ -40,13 +45,6 @@ func (s *Schema) Coerce(v any) (any, []Coercion) {
 	}
 	slices.SortStableFunc(m.coercions, func(a, b Coercion) int { return comparePointers(a.Pointer, b.Pointer) })
 	return out, m.coercions
-}
-
-// Admit is [Schema.Coerce] and then [Schema.Validate].
-func (s *Schema) Admit(v any) (any, []Coercion, []Violation, error) {
-	coerced, made := s.Coerce(v)
-	violations, err := s.validate(coerced)
-	return coerced, made, violations, err
 }
 
 // coerceSteps bounds the steps of one coercer: nested coercions are tried again at each level.

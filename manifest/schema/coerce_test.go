@@ -72,7 +72,7 @@ func TestCoerce(t *testing.T) {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
 				s := compile(t, f, tt.schema)
 				v := decode(t, tt.value)
-				got, coercions := s.Coerce(v)
+				got, coercions := s.coerce(v)
 				if string(jsontext.Marshal(got)) != tt.want || fmt.Sprint(coercions) != tt.coercions {
 					t.Errorf("got %s %v\nwant %s %s", jsontext.Marshal(got), coercions, tt.want, tt.coercions)
 				}
@@ -93,7 +93,7 @@ func TestCoerceIsBounded(t *testing.T) {
 	}
 	b.WriteString(`}}`)
 	s := compile(t, CompileUntrusted, b.String())
-	if got, _ := s.Coerce(decode(t, `{}`)); string(jsontext.Marshal(got)) != `{}` {
+	if got, _ := s.coerce(decode(t, `{}`)); string(jsontext.Marshal(got)) != `{}` {
 		t.Errorf("%.100s", jsontext.Marshal(got))
 	}
 }
@@ -118,7 +118,7 @@ func TestCoerceCopiesNoData(t *testing.T) {
 	s := compile(t, CompileTrusted, `{"type":"object","properties":{"data":{"description":"any"},"limit":{"type":"integer","default":1}}}`)
 	allocs := func(n int) float64 {
 		v := decode(t, `{"data":[`+strings.Repeat(`{"a":[1]},`, n)+`{}],"other":[`+strings.Repeat(`[1],`, n)+`0]}`)
-		return testing.AllocsPerRun(10, func() { s.Coerce(v) })
+		return testing.AllocsPerRun(10, func() { s.coerce(v) })
 	}
 	if few, many := allocs(1), allocs(1000); many > few+1 {
 		t.Errorf("%.0f allocations for a small value, %.0f for a large one", few, many)

@@ -154,7 +154,7 @@ func overlapsAny(pointer string, others iter.Seq[string]) bool {
 	return false
 }
 
-// coerce makes the coercions that [Schema.Coerce] makes, without defaults.
+// coerce makes the coercions that [Schema.Admit] makes, without defaults.
 func (c *corrector) coerce() {
 	m := c.s.coercer()
 	out := m.coerce(c.s.root, c.draft, nil)
@@ -186,7 +186,7 @@ func (c *corrector) coerce() {
 
 // faults returns the faults of the draft, without those of its holes and of what they are in.
 func (c *corrector) faults() []fault {
-	filled, _ := c.s.Coerce(c.draft)
+	filled, _ := c.s.coerce(c.draft)
 	var all []fault
 	c.s.boundedWalker().check(c.s.root, filled, nil, &all, nil)
 	return slices.DeleteFunc(all, func(f fault) bool { return overlapsAny(f.at.pointer(), maps.Keys(c.holes)) })

@@ -58,7 +58,7 @@ func FuzzCompileUntrusted(f *testing.F) {
 				checkViolations(t, s, v, vs)
 				checkCorrection(t, s, v)
 			}
-			s.Coerce(v)
+			s.coerce(v)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func checkCorrection(t *testing.T, s *Schema, v any) {
 	if !c.Complete {
 		return
 	}
-	filled, _ := s.Coerce(c.Value)
+	filled, _ := s.coerce(c.Value)
 	if left, err := s.Validate(filled); err != nil || len(left) > 0 {
 		t.Fatalf("schema %s\nvalue %s\nwas corrected to %s, which is invalid: %v %v", jsontext.Marshal(s.Root()),
 			jsontext.Marshal(v), jsontext.Marshal(c.Value), left, err)
@@ -201,7 +201,7 @@ func checkCoerce(t *testing.T, schema, value string) {
 		return
 	}
 	text := string(jsontext.Marshal(v))
-	coerced, coercions := s.Coerce(v)
+	coerced, coercions := s.coerce(v)
 	if string(jsontext.Marshal(v)) != text {
 		t.Fatalf("schema %s\n%s was changed to %s in place", schema, text, jsontext.Marshal(v))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
-// [Schema.Coerce]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
+// [Schema.Admit]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
 // that is nearly JSON, a duration such as 20s where the schema says its unit, a list for a text that says how its parts
 // are joined, and an object for a list of names and values, or the other way round.
 func (s *Schema) offered(n *node, v any) (any, bool) {

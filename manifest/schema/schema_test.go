@@ -389,7 +389,7 @@ func TestCostError(t *testing.T) {
 			if !errors.As(err, &cost) {
 				t.Errorf("got %v, want a *CostError", err)
 			}
-			if out, coercions := s.Coerce(v); !equal(out, v) || coercions != nil {
+			if out, coercions := s.coerce(v); !equal(out, v) || coercions != nil {
 				t.Error("Coerce changed a value that is too costly to validate")
 			}
 			if d := time.Since(start); d > time.Minute {
@@ -418,7 +418,7 @@ func TestConcurrentUse(t *testing.T) {
 						t.Errorf("%s: %v %v", name, vs, err)
 						return
 					}
-					s.Coerce(v)
+					s.coerce(v)
 				}
 			})
 		}

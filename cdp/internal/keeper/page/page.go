@@ -184,12 +184,15 @@ func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Err
 	if err == nil {
 		done, err = o.run(v, params)
 	}
+	if err == nil || err.Code != api.CodeNotFound || v.Page == nil {
+		return done, err
+	}
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
-	if err != nil && err.Code == api.CodeNotFound && v.Page != nil && v.Page.Closed {
-		return nil, target.ClosedTarget(v.Page) // also of a call that waited for its turn meanwhile
+	if v.Page.Closed { // maybe while the call waited for its turn
+		return nil, target.ClosedTarget(v.Page)
 	}
-	return done, err
+	return nil, err
 }
 
 // Follow leaves the page of the visit. The next step of do finds another one: what target names, "" for the current

@@ -2343,10 +2343,10 @@ async function option(el, wanted, timeout) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
 		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
-		const fresh = newOptions(el), others = !sized.length && (same.length || !open) ? fresh : [];
+		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el), searched = !sized.length && (same.length || !open);
+		const fresh = searched || expanded === "false" ? newOptions(el) : [], others = searched ? fresh : [];
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
-		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el);
 		// Some say all the time that they are closed: what is shown since it was opened is open.
 		const closed = expanded === "false" ? !fresh.some((x) => mine.includes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);

@@ -182,7 +182,7 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		}
 		want, ok := known[i.Name]
 		if !ok {
-			return refuseModule(wasm, m, nil, "it imports "+name+", which does not exist", "build it without that")
+			return refuseModule(wasm, m, nil, "it imports "+name+", which does not exist", "build it without that function")
 		}
 		if want != i.Type {
 			return Errorf(m, "it imports %s with type (%s), expected (%s)", name, i.Type, want)

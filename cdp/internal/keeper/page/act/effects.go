@@ -224,7 +224,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	a.AwaitPages(v, start.seq)
 	v.Causes(l, caused, a, start.seq)
 	if start.verb == "upload" {
-		caused.Chooser = "" // it was the way of the files
+		caused.Chooser = "" // it got the files
 	}
 	if last.Document != start.Document || last.URL != start.URL {
 		e.URL, e.Title = page.Clip(last.URL, 200), last.Title

@@ -443,20 +443,19 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 			page.Follow(v, "")
 		}
 	}
-	for until := time.Now().Add(v.Within(addressTime)); ; {
-		v.Keeper.Tracker.RefreshTargets(v.Ctx)
-		r := &tabList{Tabs: []tab{}}
-		for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
-			if t.Type == "page" {
-				r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
-			}
-		}
-		opens := func(t tab) bool { return t.URL == "" }
-		if !slices.ContainsFunc(r.Tabs, opens) || time.Now().After(until) || !v.Pause(20*time.Millisecond) {
-			return r, nil
+	v.Keeper.Tracker.RefreshTargets(v.Ctx)
+	// A page that has just opened gets its address in a moment.
+	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(500*time.Millisecond))
+	defer cancel()
+	isOpening := func(t *target.Target) bool { return t.Kind == "page" && t.URL == "" && t.Owner == v.By.SessionKey() }
+	_ = v.Keeper.Mux.Wait(ctx, "for addresses", func() (bool, *api.Error) {
+		return !slices.ContainsFunc(v.Keeper.Tracker.All, isOpening), nil
+	})
+	r := &tabList{Tabs: []tab{}}
+	for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
+		if t.Type == "page" {
+			r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
 		}
 	}
+	return r, nil
 }
-
-// addressTime is how long a page that has just opened may have no address in a list.
-const addressTime = 500 * time.Millisecond
