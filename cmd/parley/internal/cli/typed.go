@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -240,8 +242,11 @@ func (a *front) meant() *host.Step {
 			continue // the value of an option
 		}
 		var values []any
+		_, see := h.Names().Meant(name.means, map[string]any{}, nil)
 		for _, word := range after[name.words:] {
-			if object, isJSON := objectOf(word); isJSON && holdsParams(h.Names(), name.means, object) {
+			if text, isFile := a.read(h.Catalog().Exact(see), at.Tool != nil, word); isFile {
+				values = append(values, text)
+			} else if object, isJSON := objectOf(word); isJSON && holdsParams(h.Names(), name.means, object) {
 				l.objects = append(l.objects, [2]string{"params", word})
 			} else {
 				values = append(values, word)
@@ -267,6 +272,24 @@ func (a *front) meant() *host.Step {
 		}
 	}
 	return describe
+}
+
+// read returns the contents of the file that a word names, as @FILE or FILE, where the word is not a value itself:
+// for a tool that takes no words, or a program that reads files, such as sha256sum.
+func (a *front) read(at host.Address, isOwn bool, word string) (text string, isFile bool) {
+	if at.Tool == nil || len(at.Tool.Positional) > 0 && (isOwn || at.Provider.Info().Kind == manifest.KindBuiltin) {
+		return "", false
+	}
+	path := strings.TrimPrefix(word, "@")
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	data, err := command.ReadValue(context.Background(), path, host.MaxParams)
+	if err != nil || !utf8.Valid(data) {
+		return "", false
+	}
+	a.Files = append(a.Files, command.GivenFile{Path: path, Data: data})
+	return string(data), true
 }
 
 // candidate is a name that a command line may mean, by its first words.

@@ -149,12 +149,18 @@ func fileOf(a *App, value json.RawMessage) string {
 	for _, f := range a.Files {
 		switch {
 		case isText && text != string(f.Data) && !isBase64Of(text, f.Data):
-		case !isText && !bytes.Equal(manifest.CompactJSON(value), manifest.CompactJSON(f.Data)):
+		case !isText && !bytes.Equal(sorted(value), sorted(f.Data)):
 		default:
 			return "@" + f.Path
 		}
 	}
 	return ""
+}
+
+// sorted returns JSON in one order of names, without spaces.
+func sorted(raw []byte) []byte {
+	value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	return jsontext.Marshal(value)
 }
 
 // isBase64Of reports whether a text is data in base64. It encodes only data that has the size for it.
