@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7041,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; tabs that open
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13309, // values given twice; details that a message has; names and files that are offered
+	"cmd":                      13322, // values given twice; details that a message has; names and files that are offered
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -274,23 +275,24 @@ func (a *front) meant() *host.Step {
 	return describe
 }
 
-// read returns the contents of the file that a word names, as @FILE or FILE, where the word is not a value itself:
-// for a tool that takes no words, or a program that reads files, such as sha256sum.
+// read returns the contents of the file that a word names, as @FILE, FILE or -, where the word is not a value
+// itself: for a tool that takes no words, or a program that reads files, such as sha256sum.
 func (a *front) read(at host.Address, isOwn bool, word string) (text string, isFile bool) {
 	if at.Tool == nil || len(at.Tool.Positional) > 0 && (isOwn || at.Provider.Info().Kind == manifest.KindBuiltin) {
 		return "", false
 	}
 	path := strings.TrimPrefix(word, "@")
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); path != "-" && (err != nil || !info.Mode().IsRegular()) {
 		return "", false
 	}
-	data, err := command.ReadValue(context.Background(), path, host.MaxParams)
-	if err != nil || !utf8.Valid(data) {
-		return "", false
-	}
-	a.Files = append(a.Files, command.GivenFile{Path: path, Data: data})
-	return string(data), true
+	ctx, cancel := context.WithTimeout(context.Background(), inputTime)
+	defer cancel()
+	data, err := command.ReadGiven(ctx, a.App, path)
+	return string(data), err == nil && utf8.Valid(data)
 }
+
+// inputTime bounds how long an error waits for the standard input that its command line names.
+const inputTime = 5 * time.Second
 
 // candidate is a name that a command line may mean, by its first words.
 type candidate struct {

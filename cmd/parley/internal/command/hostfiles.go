@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -137,6 +138,22 @@ func Remember(a *App, option HostFile, path string) {
 type GivenFile struct {
 	Path string
 	Data []byte
+}
+
+// ReadGiven reads a file that the command line names for its contents, "-" for the standard input, of at most
+// [host.MaxParams] bytes. What is offered then names the file.
+func ReadGiven(ctx context.Context, a *App, path string) (data []byte, err error) {
+	if path != "-" {
+		data, err = ReadValue(ctx, path, host.MaxParams)
+	} else if data, err = io.ReadAll(io.LimitReader(a.Input(ctx), host.MaxParams+1)); len(data) > host.MaxParams {
+		err = fmt.Errorf("the standard input is larger than %d bytes", host.MaxParams)
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		err = host.Errorf(host.Timeout, "-: the standard input did not end within the timeout")
+	}
+	if err == nil {
+		a.Files = append(a.Files, GivenFile{Path: path, Data: data})
+	}
+	return data, err
 }
 
 // fileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.

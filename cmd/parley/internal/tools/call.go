@@ -83,7 +83,7 @@ type CallOptions struct {
 	Flags *pflag.FlagSet
 
 	Params   string        `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
-	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE"` // each in addition to Params and Words
+	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE, @-"` // each in addition to Params and Words
 	Timeout  time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
 	place

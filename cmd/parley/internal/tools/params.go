@@ -168,9 +168,8 @@ func isAssignment(given string) bool {
 func readInput(ctx context.Context, app *command.App, option, path string, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
 	defer cancel()
-	data, err := command.ReadValue(ctx, path, host.MaxParams)
+	data, err := command.ReadGiven(ctx, app, path)
 	if err == nil {
-		app.Files = append(app.Files, command.GivenFile{Path: path, Data: data})
 		return data, nil
 	}
 	if ended, is := errors.AsType[*host.Error](err); is {

@@ -31,7 +31,7 @@ type RootOptions struct {
 	CallOptions
 	Line []string `word:""` // after parley
 
-	List     bool `flag:"list" usage:"list tools"`
+	List     bool `flag:"list" usage:"tools"`
 	Describe bool `flag:"describe" usage:"tool docs"`
 	Tier     int  `flag:"tier" default:"2" usage:"detail, 1 to 3"`
 	command.Limited
