@@ -173,7 +173,8 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		leave = start.leave(value, stay)
 	}
 	if leave == tabbed {
-		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) })
+		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) },
+			func() *api.Error { return typeDigits(v, typed) })
 	}
 	var rest page.Object
 	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed {
@@ -218,6 +219,17 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 	}
 	return "", start.restore(v, leave, value, now.Held)
+}
+
+// typeDigits types the digits of a date, for a field in which each part that is full selects the next one in a frame.
+func typeDigits(v *page.Visit, date string) *api.Error {
+	digits := strings.Join(figure().FindAllString(date, -1), "")
+	for one := range slices.Chunk(slices.Concat(key("Backspace", 0), keysOf(digits)), 1) {
+		if err := v.Input(one...); err != nil || !v.Pause(20*time.Millisecond) {
+			return err
+		}
+	}
+	return nil
 }
 
 // inserts reports whether a text can be inserted by page.js itself, as by a keyboard: the page has the focus then.
@@ -274,8 +286,10 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 	var now field
 	look := func() *api.Error { return v.Script(start.in, &now, "held", start.Ref, stays, true) }
 	err := look()
-	if err == nil && now.Held != start.Held && start.Editable && !start.Picker {
-		err = cmp.Or(v.Script(start.in, nil, "focusOn", start.Ref), v.Input(key("Delete", 0)...), look())
+	for _, name := range []string{"Delete", "Backspace"} { // some know only the second one
+		if err == nil && now.Held != start.Held && now.Held != "" && start.Editable && !start.Picker {
+			err = cmp.Or(v.Script(start.in, nil, "focusOn", start.Ref), v.Input(key(name, 0)...), look())
+		}
 	}
 	if err == nil && now.Held != start.Held {
 		err = put(v, start, "assign", start.Held, stays)
