@@ -16,6 +16,7 @@ import (
 const (
 	maxErrorSize = 1300
 	maxOneFault  = 560
+	maxOneStep   = 620 // with a step that has parameters, and these
 	maxStepSize  = 240 // the parameters of a step
 	maxOffered   = 400 // the corrected parameters
 	maxErrorStep = 3   // steps
@@ -101,6 +102,11 @@ func (e *Error) fit() {
 	switch {
 	case len(e.Details) == 1:
 		limit = maxOneFault
+		for _, s := range e.Steps {
+			if size := stepSize(s); size > 0 {
+				limit = min(limit, maxOneStep-size)
+			}
+		}
 	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
 		limit = maxAlone
 	}
@@ -175,7 +181,7 @@ func (e *Error) cutDetails(n int) {
 
 func (e *Error) size() int {
 	raw, _ := manifest.Marshal(e.object())
-	return len(raw)
+	return len(manifest.EscapeJSON(raw))
 }
 
 // nameLong returns an object with its long values named. It returns nil for a text that is not an object or stays too
@@ -228,12 +234,16 @@ func SizeOf(bytes int) string {
 func BoundedSteps(steps []Step) []Step {
 	short := []Step{}
 	for _, s := range steps {
-		o := s.Options
-		size := len(s.Params) + len(s.Query) + len(o.JQ) + len(o.Browser+o.Target+o.Context+o.Session) +
-			len(o.Until+o.Trigger+o.File+o.OnDialog+o.Wait+o.Isolate) + len(strings.Join(s.Args, ""))
-		if size <= maxStepSize && len(short) < maxErrorStep {
+		if stepSize(s) <= maxStepSize && len(short) < maxErrorStep {
 			short = append(short, s)
 		}
 	}
 	return short
+}
+
+// stepSize is the number of bytes of what differs from step to step, as it leaves the host.
+func stepSize(s Step) int {
+	o := s.Options
+	return len(manifest.EscapeJSON(s.Params)) + len(s.Query) + len(o.JQ) + len(o.Browser+o.Target+o.Context+o.Session) +
+		len(o.Until+o.Trigger+o.File+o.OnDialog+o.Wait+o.Isolate) + len(strings.Join(s.Args, ""))
 }

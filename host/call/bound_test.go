@@ -55,6 +55,33 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestBoundedWithItsStep checks that one violation, its correction and the call with it stay within 900 bytes, whatever
+// the values hold. A front end adds less than 280 bytes.
+func TestBoundedWithItsStep(t *testing.T) {
+	for _, text := range []string{"a", `"`, "é", "\u200b", "\u2028", "\n"} {
+		for n := range 260 {
+			params := jsontext.Marshal(map[string]string{"element": strings.Repeat(text, n)})
+			retry := host.CallStep("page.get", params)
+			e := &host.Error{Code: host.InvalidArgs, Message: "Tool 'page.get' failed: 1 violation", Corrected: params,
+				Retry: &retry, Steps: []host.Step{retry, host.DescribeStep("page.get", 0)},
+				Details: []host.Detail{{Parameter: "/element", Keyword: "type", Provided: "object", Expected: "string"}},
+				Changes: []host.Change{{From: "/element/k", To: "/element", How: "unwrapped"}}}
+			b := e.Bounded()
+			raw, _ := manifest.Marshal(b.Object())
+			size := len(manifest.EscapeJSON(raw)) + 280
+			for _, s := range b.Steps {
+				size += len(manifest.EscapeJSON(s.Params))
+			}
+			if size > 900 {
+				t.Fatalf("%d times %q: %d bytes: %s", n, text, size, raw)
+			}
+			if n < 20 && (b.Corrected == nil || len(b.Steps) != 2) {
+				t.Fatalf("%d times %q: the correction is left out: %s", n, text, raw)
+			}
+		}
+	}
+}
+
 // TestBoundedAtAnySize checks the bounds of errors with parts of random numbers and sizes. Parts that fit stay as they
 // are.
 func TestBoundedAtAnySize(t *testing.T) {
