@@ -31,6 +31,12 @@ func TestStandIns(t *testing.T) {
 		"a placeholder on top of a field": {box + `<div style="position:relative"><input role=combobox aria-label=Fruit
 			onfocus="did = 'b'"><span style="position:absolute;inset:0" onmousedown="event.preventDefault();
 			document.querySelector('input').focus()">Choose</span></div>`, click, "Fruit"},
+		"a link around a picture that floats": {`<a href="#" onclick="did = 'b'"><svg style="float:left" width=30 height=30><title>Home` +
+			`</title><rect width=30 height=30 /></svg></a>`, click, "Home"},
+		"a link around what has a place of its own": {`<a href="#" onclick="did = 'b'"><span style="position:absolute">Home</span></a>`,
+			click, "Home"},
+		"a button without a box": {`<button style="display:contents" onclick="did = 'b'"><span>Save</span></button>`, click, "Save"},
+		"a row of no height":     {`<div role=button style="height:0" onclick="did = 'b'"><p>Save</p></div>`, click, "Save"},
 		"slotted text": {`<x-button>Save</x-button><script>customElements.define("x-button", class extends HTMLElement {
 			connectedCallback() { this.attachShadow({mode: "open"}).innerHTML = "<button><slot></slot></button>";
 			this.onclick = () => did = "b" } })</script>`, click, "Save"},

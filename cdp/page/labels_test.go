@@ -118,6 +118,10 @@ func TestNamesOtherThanTexts(t *testing.T) {
 		`<button aria-label=Menu>☰</button>`:                              `button "Menu" REF`,
 		`<button aria-label=Menu><svg><title>Open</title></svg></button>`: `button "Menu" REF`,
 		`<button>Save</button>`:                                           `button "Save" REF`,
+		`<svg><a href=x><text y=20>Sales</text></a></svg>`:                `link "Sales" REF`,
+		`<svg><title>Plan</title><g><circle r=9 /><g role=button tabindex=0 aria-label=Room></g></g></svg>`: "image \"Plan\"\n" +
+			`  button "Room" REF`,
+		`<button>Save <svg><title>Disk</title><a href=x><text y=9>Inner</text></a></svg></button>`: `button "Save Disk" REF`,
 	} {
 		c.show(t, url+"/", "<title>Names</title>"+html)
 		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})

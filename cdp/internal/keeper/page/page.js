@@ -908,7 +908,10 @@ function tree(el, depth = 0) {
 		return [{...itself, name: nameIn(itself), value: "", el: undefined}];
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
-	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
+	if (own === "image") {
+		const kids = tag(el) === "svg" ? controlsIn(treeOf(el, depth)) : [];
+		return name(el) ? [node(kids, {name: name(el)})] : kids;
+	}
 	const labelled = controlOf(el), isSaid = labelled !== el && inTree(labelled), box = boxLabelledBy(el); // its name has the text
 	if (shown && box) return [node([], {role: role(box), name: name(box), state: states(box, role(box)), el})];
 	const kids = treeOf(el, depth).filter((kid) =>
@@ -1556,9 +1559,12 @@ function drawing(el) {
 	return all;
 }
 
+// filling returns what is shown in an element without a size, such as a link around a picture that floats.
+const filling = (el) => boxOf(el).width && boxOf(el).height ? el : elements(el).find(shown) || el;
+
 // standIn returns what a person clicks for a control that is not shown: the label of a checkbox or radio button, or its
 // drawing.
-const standIn = (el) => !drawn.has(role(el)) || shown(el) ? el :
+const standIn = (el) => !drawn.has(role(el)) || shown(el) ? filling(el) :
 	isBox(el) && labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
 
 function boxOf(el) {
