@@ -59,7 +59,7 @@ const (
 // paramsWithin returns [Params] with types of at most that many bytes.
 func paramsWithin(schema json.RawMessage, bytes, as int) []Param {
 	root := readNode(schema)
-	return eachParam(root, as, func(name string, n *node) Param {
+	return eachParam(root, as, func(name string, n *node, _ bool) Param {
 		p := describeParam(name, n, root)
 		p.short, _ = fit(n, root, min(bytes, listBytes), false)
 		if p.Values() != nil {
@@ -77,15 +77,15 @@ func paramsWithin(schema json.RawMessage, bytes, as int) []Param {
 func wholeParams(schema json.RawMessage, as int) []Param {
 	root := readNode(schema)
 	w := &walker{root: root, seen: map[*node]string{}, left: maxListing}
-	return eachParam(root, as, func(name string, n *node) Param {
+	return eachParam(root, as, func(name string, n *node, required bool) Param {
 		p := w.describe(name, n)
-		p.Inner = w.fields(p.Name, n)
+		p.Inner = w.fields(p.Name, n, required)
 		return p
 	})
 }
 
 // eachParam returns what describe returns for each property of a schema, or for the schema itself.
-func eachParam(root *node, as int, describe func(name string, n *node) Param) (all []Param) {
+func eachParam(root *node, as int, describe func(name string, n *node, required bool) Param) (all []Param) {
 	if len(root.raw) == 0 {
 		return nil
 	}
@@ -96,19 +96,20 @@ func eachParam(root *node, as int, describe func(name string, n *node) Param) (a
 	if !target.has("properties") {
 		t, isPart := target.typeName(root), len(target.others())+len(target.branches()) > 0
 		if t != "object" && (t != "any" || target.has("description")) || as == asResult && isPart {
-			p := describe("result", root)
+			p := describe("result", root, true)
 			p.Required = true
 			return []Param{p}
 		}
 	}
 	for _, name := range target.at("properties").names() {
-		p := describe(name, target.at("properties").at(name))
-		p.Required = target.required()[name]
+		required := target.required()[name]
+		p := describe(name, target.at("properties").at(name), required)
+		p.Required = required
 		all = append(all, p)
 	}
 	for _, o := range target.others() {
 		if as != asNames {
-			all = append(all, describe(o.key(false), o.node))
+			all = append(all, describe(o.key(false), o.node, false))
 		}
 	}
 	return all
@@ -148,8 +149,8 @@ func (w *walker) describe(path string, n *node) Param {
 	return p
 }
 
-// fields describes the fields of a type, of its items and of its cases.
-func (w *walker) fields(path string, n *node) (all []Param) {
+// fields describes the fields of a type, of its items and of its cases. A case is required where the type is.
+func (w *walker) fields(path string, n *node, required bool) (all []Param) {
 	t, _ := n.resolve(w.root)
 	if _, twice := w.seen[t]; t == nil || twice || len(t.enum()) > 0 {
 		return nil
@@ -157,14 +158,14 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 	add := func(path string, n *node, isRequired bool) {
 		p := w.describe(path, n)
 		p.Required = isRequired
-		all = append(append(all, p), w.fields(path, n)...)
+		all = append(append(all, p), w.fields(path, n, isRequired)...)
 	}
 	// part adds a type without a name of its own, in a line if that says more than the type that it is a part of.
-	part := func(path string, n *node) {
+	part := func(path string, n *node, isRequired bool) {
 		if of, _ := n.resolve(w.root); of.has("description") || n.has("description") {
-			add(path, n, true)
+			add(path, n, isRequired)
 		} else {
-			all = append(all, w.fields(path, n)...)
+			all = append(all, w.fields(path, n, isRequired)...)
 		}
 	}
 	w.seen[t] = path
@@ -174,16 +175,16 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 			break // it has those of its cases
 		}
 		if isChoice {
-			part(fmt.Sprintf("%s(case %d)", path, i+1), branch)
+			part(fmt.Sprintf("%s(case %d)", path, i+1), branch, required)
 		} else {
-			part(path, branch)
+			part(path, branch, required)
 		}
 	}
 	for i, n := range t.tuple() {
-		part(fmt.Sprintf("%s[%d]", path, i), n)
+		part(fmt.Sprintf("%s[%d]", path, i), n, true)
 	}
 	if items := t.items(); items.isObject() {
-		part(path+"[]", items)
+		part(path+"[]", items, true)
 	}
 	for _, name := range t.ordered() {
 		add(path+"."+CleanLine(name), t.at("properties").at(name), t.required()[name])
@@ -191,9 +192,9 @@ func (w *walker) fields(path string, n *node) (all []Param) {
 	others := t.others()
 	for _, o := range others {
 		if len(others) == 1 {
-			part(path+".*", o.node)
+			part(path+".*", o.node, true)
 		} else {
-			part(path+"."+o.key(false), o.node)
+			part(path+"."+o.key(false), o.node, true)
 		}
 	}
 	return all

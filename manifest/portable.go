@@ -169,7 +169,7 @@ func (c *schemaConverter) sayType(out map[string]any, t *node) {
 	text, _ := fit(t, c.root, maxListing, false)
 	text = "Type: " + text + "."
 	w := &walker{root: c.root, seen: map[*node]string{}, left: maxListing}
-	for _, f := range w.fields("", t) {
+	for _, f := range w.fields("", t, true) {
 		if f.Description != "" {
 			text += " " + strings.TrimPrefix(f.Name, ".") + ": " + strings.TrimSuffix(f.Description, ".") + "."
 		}
