@@ -114,18 +114,23 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	bound := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(r.From)) {
 		key, has := paramOf(given, name, own)
-		if !has || !matches(r.From[name], given[key], name, bound) {
+		parts := map[string]any{}
+		if !has || !matches(r.From[name], given[key], name, parts) {
 			return nil, nil, false
 		}
+		maps.Copy(bound, parts)
 		delete(params, key)
-		change := schema.Change{From: "/" + jsontext.EscapeToken(key), How: schema.Dropped}
-		for place, form := range r.To {
-			if text := string(jsontext.Marshal(form)); form != nil && (len(r.To) == 1 ||
-				strings.Contains(text, "$"+name) || strings.Contains(text, "${"+name+"}")) {
-				change.To, change.How = "/"+jsontext.EscapeToken(place), schema.Renamed
+		from, known := "/"+jsontext.EscapeToken(key), len(changes)
+		for _, place := range slices.Sorted(maps.Keys(r.To)) {
+			if form := r.To[place]; form != nil && (holds(form, parts) ||
+				len(r.To) == 1 && (len(parts) == 0 || !strings.Contains(jsontext.Text(form), "$"))) {
+				to := "/" + jsontext.EscapeToken(place)
+				changes = append(changes, schema.Change{From: from, To: to, How: schema.Renamed})
 			}
 		}
-		changes = append(changes, change)
+		if len(changes) == known {
+			changes = append(changes, schema.Change{From: from, How: schema.Dropped})
+		}
 	}
 	for name, form := range r.To {
 		value := fill(form, bound)
@@ -138,6 +143,17 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 		}
 	}
 	return params, changes, true
+}
+
+// holds reports whether a form has one of the names.
+func holds(form any, names map[string]any) bool {
+	text := string(jsontext.Marshal(form))
+	for name := range names {
+		if name != "" && (strings.Contains(text, "$"+name) || strings.Contains(text, "${"+name+"}")) {
+			return true
+		}
+	}
+	return false
 }
 
 // paramOf returns the name under which a parameter was given: in any spelling, or by an alias.

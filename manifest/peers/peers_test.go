@@ -79,6 +79,20 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s with %s: %s, want %s", c.rule, c.given, text, c.want)
 		}
 	}
+	// A value within a parameter that goes away is not dropped; one that no place holds is.
+	parts := Rule{From: map[string]any{"list": []any{map[string]any{"k": "$", "v": "$"}}, "of": "$", "in": "$"},
+		To: map[string]any{"k": "$k", "in": "$in", "w": "${v}"}}
+	_, moved, _ := parts.Apply(map[string]any{"list": []any{map[string]any{"k": "1", "v": "2"}}, "of": "x", "in": "y"}, nil)
+	if want := []schema.Change{{From: "/in", To: "/in", How: schema.Renamed}, {From: "/list", To: "/k", How: schema.Renamed},
+		{From: "/list", To: "/w", How: schema.Renamed}, {From: "/of", How: schema.Dropped}}; !slices.Equal(moved, want) {
+		t.Errorf("%v, want %v", moved, want)
+	}
+	only := Rule{From: map[string]any{"element": "$", "ref": "$"}, To: map[string]any{"ref": "$ref"}}
+	_, moved, _ = only.Apply(map[string]any{"element": "Save", "ref": "e1"}, nil)
+	if want := []schema.Change{{From: "/element", How: schema.Dropped}, {From: "/ref", To: "/ref", How: schema.Renamed}}; !slices.Equal(
+		moved, want) {
+		t.Errorf("%v, want %v", moved, want)
+	}
 	r := Rule{From: map[string]any{"a": "$", "b": "$", "c": true}, To: map[string]any{"x": "$a", "y": "${b}!"}}
 	_, changes, _ := r.Apply(map[string]any{"a": "1", "b": "2", "c": true}, nil)
 	want := []schema.Change{{From: "/a", To: "/x", How: schema.Renamed}, {From: "/b", To: "/y", How: schema.Renamed},
