@@ -54,12 +54,20 @@ type schemaConverter struct {
 
 // schema returns the portable form of a schema.
 func (c *schemaConverter) schema(n *node, depth int) map[string]any {
-	if c.nodes--; !n.isObject() || c.nodes < 0 || depth > maxPortableDepth {
+	if c.nodes--; !n.isObject() || c.nodes < 0 {
 		return anyValue()
 	}
 	t, ref := n.resolve(c.root)
 	out := map[string]any{}
 	say(out, cmp.Or(n.text("description"), t.text("description")))
+	if depth > maxPortableDepth {
+		value := anyValue()
+		if isAny := t.has("anyOf") && string(t.value("anyOf")) == string(jsontext.Marshal(value["anyOf"])); !isAny {
+			c.sayType(out, t)
+		}
+		maps.Copy(out, value)
+		return out
+	}
 	if c.active[t] {
 		say(out, "The same type again: "+cmp.Or(ref, "#")+".")
 		t = nil

@@ -110,3 +110,15 @@ func TestCasesAreAsRequired(t *testing.T) {
 		}
 	}
 }
+
+// TestPortableSaysWhatIsTooDeep checks that the words say the type where the nesting of a listed schema ends.
+func TestPortableSaysWhatIsTooDeep(t *testing.T) {
+	schema := `{"type":"object","properties":{"op":{"enum":["eq","lt"],"description":"How to compare."}},"required":["op"]}`
+	for range 14 {
+		schema = `{"type":"object","properties":{"in":` + schema + `},"required":["in"]}`
+	}
+	got := string(Portable(json.RawMessage(schema)))
+	if !strings.Contains(got, `{op: \"eq\"|\"lt\"}`) || !strings.Contains(got, "in.in.in.op: How to compare.") {
+		t.Error(got)
+	}
+}
