@@ -355,10 +355,6 @@ func (d *ToolDocs) MoreText() string {
 	for _, p := range d.Parameters {
 		n += p.More
 	}
-	return d.moreText(n)
-}
-
-func (d *ToolDocs) moreText(n int) string {
 	names := strings.Join(d.MoreParameters, ", ")
 	switch {
 	case names != "" && len(d.LeftOut) > 0: // which says that parts are missing

@@ -3,9 +3,7 @@ package manifest
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -66,14 +64,7 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 	if described > tsInner && d.Tier < Tier3 {
 		line("… %d more about fields: %s", described-tsInner, cmp.Or(d.Deeper, "tier 3"))
 	}
-	declaration := tsDeclaration(d.Name, t, d.Tier)
-	given, _, _ := strings.Cut(declaration, "): ")
-	cut := 0 // the lines above have the descriptions of fields
-	for _, m := range cutInType.FindAllStringSubmatch(given, -1) {
-		n, _ := strconv.Atoi(m[1])
-		cut += n
-	}
-	if more := d.moreText(cut); more != "" {
+	if more := d.MoreText(); more != "" {
 		line("%s", more)
 	}
 	for _, p := range d.Returns {
@@ -96,11 +87,8 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 	for _, e := range d.Examples {
 		line("@example await %s(%s)", ProgramName(d.Name), EscapeJSON(CompactJSON(e.Params)))
 	}
-	return b.String() + " */\n" + declaration
+	return b.String() + " */\n" + tsDeclaration(d.Name, t, d.Tier)
 }
-
-// cutInType is how a type says what it leaves out.
-var cutInType = regexp.MustCompile(`… (\d+) more`)
 
 func tsDeclaration(name string, t *Tool, tier int) string {
 	given, returned := "", "unknown"

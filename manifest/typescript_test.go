@@ -78,26 +78,6 @@ tools.text.find(p: {text: string}): {at: number}`
 	}
 }
 
-// TestTypeScriptCountsOnce checks that what a comment or a type says is not counted among what is left out.
-func TestTypeScriptCountsOnce(t *testing.T) {
-	for schema, want := range map[string]string{
-		`{"rows":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["eq","lt"],"description":"How."}}}}}`: "",
-		`{"a":{"type":"object","properties":{"b":{"type":"object","properties":{"c":{"type":"object","properties":` +
-			`{"d":{"type":"object","properties":{"e":{"type":"string"},"f":{"type":"string"}}}}}}}}}}`: " * … 2 more: tier 3",
-	} {
-		tool := &Tool{Name: "t", Docs: Docs{Brief: "Do it"}, Params: json.RawMessage(`{"type":"object","properties":` + schema + `}`)}
-		text, got := Describe(&Manifest{Name: "p"}, tool, Tier2).TypeScript(tool), ""
-		for line := range strings.Lines(text) {
-			if strings.Contains(line, "more: ") {
-				got += strings.TrimSuffix(line, "\n")
-			}
-		}
-		if got != want {
-			t.Errorf("%q of\n%s", got, text)
-		}
-	}
-}
-
 // TestCasesAreAsRequired checks that the cases of a parameter that may be left out are not shown as required.
 func TestCasesAreAsRequired(t *testing.T) {
 	tool := &Tool{Name: "t", Params: json.RawMessage(`{"type":"object","properties":{

@@ -22,13 +22,13 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        792,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME
-	"manifest":                 10395, // U+0000 in words; built-in plugins; lone surrogates; cases and maps; Admit
+	"manifest":                 10418, // U+0000; built-in plugins; lone surrogates; cases and maps; changes of parts
 	"host/call":                2803,  // inner errors; lone surrogates; reasons of refused files; files of a tool
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
 	"host/redact":              586,   // every text of an event
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1921,  // inner errors; what a call acted on; roots; how many violations there are
+	"host":                     1929,  // inner errors; what a call acted on; roots; violations; an error with its step
 	"host/policy":              3082,  // settings and what else secrets are for; programs of any folder
 	"host/egress":              817,
 	"host/protect":             803,   // files out of reach; what identifies a file, from four rooms; locks, from five

@@ -82,16 +82,19 @@ func TestRules(t *testing.T) {
 	// A value within a parameter that goes away is not dropped; one that no place holds is.
 	parts := Rule{From: map[string]any{"list": []any{map[string]any{"k": "$", "v": "$"}}, "of": "$", "in": "$"},
 		To: map[string]any{"k": "$k", "in": "$in", "w": "${v}"}}
-	_, moved, _ := parts.Apply(map[string]any{"list": []any{map[string]any{"k": "1", "v": "2"}}, "of": "x", "in": "y"}, nil)
-	if want := []schema.Change{{From: "/in", To: "/in", How: schema.Renamed}, {From: "/list", To: "/k", How: schema.Renamed},
-		{From: "/list", To: "/w", How: schema.Renamed}, {From: "/of", How: schema.Dropped}}; !slices.Equal(moved, want) {
-		t.Errorf("%v, want %v", moved, want)
+	list := []any{map[string]any{"k": "1", "v": "2"}}
+	_, moved, _ := parts.Apply(map[string]any{"list": list, "of": "x", "in": "y"}, nil)
+	places := []schema.Change{{From: "/in", To: "/in", How: schema.Renamed},
+		{From: "/list", To: "/k", How: schema.Renamed},
+		{From: "/list", To: "/w", How: schema.Renamed}, {From: "/of", How: schema.Dropped}}
+	if !slices.Equal(moved, places) {
+		t.Errorf("%v, want %v", moved, places)
 	}
 	only := Rule{From: map[string]any{"element": "$", "ref": "$"}, To: map[string]any{"ref": "$ref"}}
 	_, moved, _ = only.Apply(map[string]any{"element": "Save", "ref": "e1"}, nil)
-	if want := []schema.Change{{From: "/element", How: schema.Dropped}, {From: "/ref", To: "/ref", How: schema.Renamed}}; !slices.Equal(
-		moved, want) {
-		t.Errorf("%v, want %v", moved, want)
+	places = []schema.Change{{From: "/element", How: schema.Dropped}, {From: "/ref", To: "/ref", How: schema.Renamed}}
+	if !slices.Equal(moved, places) {
+		t.Errorf("%v, want %v", moved, places)
 	}
 	r := Rule{From: map[string]any{"a": "$", "b": "$", "c": true}, To: map[string]any{"x": "$a", "y": "${b}!"}}
 	_, changes, _ := r.Apply(map[string]any{"a": "1", "b": "2", "c": true}, nil)
