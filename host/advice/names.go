@@ -119,16 +119,16 @@ func unquoted(t *manifest.Tool, r peers.Rule, given map[string]any, words []any)
 var verbs = []string{"all", "clear", "delete", "get", "list", "local", "remove", "session", "set"}
 
 // Conflicts reports whether words after a tool's own name mean another call in other products: "cookies clear" shows no
-// cookie there, and "wait 2000" waits for no text. Only words that may do so are looked up.
-func (n *Names) Conflicts(at host.Address, words []string) bool {
-	isNumber := func(word string) bool { return strings.Trim(word, "0123456789") == "" }
+// cookie there, and "wait 2000" or "wait 2s" waits for no text. Only words that may do so are looked up.
+func (n *Names) Conflicts(at host.Address, values []any) bool {
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = jsontext.Text(value)
+	}
+	isNumber := func(word string) bool { return strings.Trim(strings.TrimRight(word, " seconds"), "0123456789m") == "" }
 	if len(words) == 0 || len(at.Tool.Positional) == 0 ||
 		!slices.Contains(verbs, words[0]) && !slices.ContainsFunc(words, isNumber) {
 		return false
-	}
-	values := make([]any, len(words))
-	for i, word := range words {
-		values[i] = word
 	}
 	own := ruleOf(at)
 	meant, _ := own.WithWords(map[string]any{}, values)

@@ -122,6 +122,9 @@ func (p *Params) readStep(at string, given any) (*Params, []host.Detail, error) 
 	if !isOwn || a.Tool.Steps != "" {
 		return wrong(at, given, `["click", "Sign in"] or {"tool": "click", "params": {..}}, of a tool of `+p.At.Plugin)
 	}
+	if p.Names.Conflicts(a, words) {
+		return wrong(at, given, "parameters by name: these words mean something else in other tools")
+	}
 	if object, ok := params.(map[string]any); ok {
 		own := ruleOf(a)
 		if object, ok = own.WithWords(object, words); !ok {

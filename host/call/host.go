@@ -175,6 +175,10 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	var d *host.Docs
 	switch {
 	case err != nil:
+		if _, see := h.Names().Meant(name, map[string]any{}, nil); see != "" { // of another product, or in another form
+			failed := host.AsError(err)
+			failed.Steps = append([]host.Step{host.DescribeStep(see, 0)}, failed.Steps...)
+		}
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
 		err = host.Errorf(host.InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
 	case a.Tool != nil:

@@ -245,9 +245,10 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	return isMeasure(given) || isMeasure(name)
 }
 
-// meansElse reports whether a name is a common one for something else than another name.
+// meansElse reports whether a name is a common one for something else than another name, or what a page calls a field.
 func meansElse(given, name string) bool {
-	return !synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, spelling.Fold(given)))
+	return unicode.IsUpper(rune(given[0])) ||
+		!synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, spelling.Fold(given)))
 }
 
 // convertAll gives a number whose name is another one with a unit, as timeout_seconds is of timeout, that name, and the

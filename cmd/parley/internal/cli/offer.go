@@ -282,7 +282,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	}
 	opts.Words = rest
 	params, known := tools.ParamsOf(a.App, at.Tool, opts.CallOptions)
-	if advice.NamesOf(catalog).Conflicts(at, rest) {
+	if advice.NamesOf(catalog).Conflicts(at, opts.Values()) {
 		return p, false
 	}
 	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder().MatchString) {

@@ -82,6 +82,11 @@ func TestPeers(t *testing.T) {
 				if name != "" && name != "*" && !h.Names().Knows("mcp__server__browser_"+name) {
 					t.Errorf("%s is not found with a prefix", name)
 				}
+				_, err := h.Describe(t.Context(), host.Principal{}, "mcp__server__browser_"+name, manifest.Tier2)
+				_, see := h.Names().Meant("mcp__server__browser_"+name, map[string]any{}, nil)
+				if e := host.AsError(err); see != "" && err != nil && e.Steps[0].Tool != see {
+					t.Errorf("the documentation of %s is not offered: %v", name, e.Steps)
+				}
 			}
 			if key != "*" {
 				check(m.Name, "", key, rules, true)

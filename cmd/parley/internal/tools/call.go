@@ -98,6 +98,11 @@ type CallOptions struct {
 	SendAnyway bool   `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
 }
 
+// Values are the words as parts of a call.
+func (o *CallOptions) Values() []any {
+	return command.Map(o.Words, func(word string) any { return word })
+}
+
 // place says where in the browsers calls are.
 type place struct {
 	Browser string `flag:"browser" usage:"use the browser of this name"`
@@ -139,7 +144,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		return nil, err
 	}
 	if at.Tool != nil {
-		if h.Names().Conflicts(at, o.Words) {
+		if h.Names().Conflicts(at, o.Values()) {
 			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other tools; "+
 				"a value goes into --param", manifest.CleanValue(strings.Join(o.Words, " ")), at.Tool.Name).
 				WithSteps(host.DescribeStep(at.Name(), 0))

@@ -351,8 +351,7 @@ func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, er
 	}
 	if err != nil {
 		e := host.AsError(err)
-		words := command.Map(o.Words, func(word string) any { return word })
-		if all, _ := h.Names().Meant(at.Name(), map[string]any{}, words); o.Params == "" && len(o.Set) == 0 &&
+		if all, _ := h.Names().Meant(at.Name(), map[string]any{}, o.Values()); o.Params == "" && len(o.Set) == 0 &&
 			len(all) > 0 && all[0].Tool == at.Name() {
 			e.Corrected = jsontext.Marshal(all[0].Params)
 		}
