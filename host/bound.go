@@ -98,18 +98,6 @@ func (e *Error) clip(part int) {
 
 // fit removes what counts least until the error has its size.
 func (e *Error) fit() {
-	limit := maxErrorSize
-	switch {
-	case len(e.Details) == 1:
-		limit = maxOneFault
-		for _, s := range e.Steps {
-			if size := stepSize(s); size > 0 {
-				limit = min(limit, maxOneStep-size)
-			}
-		}
-	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
-		limit = maxAlone
-	}
 	e.cutDetails(maxDetails)
 	for _, less := range []func(){
 		func() { e.Earlier = e.Earlier[max(0, len(e.Earlier)-1):] },
@@ -128,10 +116,10 @@ func (e *Error) fit() {
 				e.Changes = slices.DeleteFunc(e.Changes, func(c Change) bool { return c.How == schema.Dropped })
 			}
 		},
-		func() { e.fitDetails(limit, mostDetails) },
+		func() { e.fitDetails(mostDetails) },
 		func() { e.Earlier = nil },
 		func() { e.Changes = e.Changes[:min(len(e.Changes), 3)] },
-		func() { e.fitDetails(limit, fewDetails) },
+		func() { e.fitDetails(fewDetails) },
 		func() {
 			if e.Tool != nil && len(e.Tool.Details) > longValue {
 				e.Tool = &ToolError{e.Tool.Exit, e.Tool.Name, named("details", e.Tool.Details), e.Tool.Inner}
@@ -143,23 +131,45 @@ func (e *Error) fit() {
 			}
 		},
 		func() { e.Template, e.Changes = nil, nil },
+		func() {
+			if e.Corrected != nil { // the call repeats it
+				e.Retry, e.Steps = nil, slices.DeleteFunc(e.Steps, func(s Step) bool { return len(s.Params) > 0 })
+			}
+		},
 		func() { e.Corrected, e.Retry = nil, nil },
-		func() { e.fitDetails(limit, 3) },
+		func() { e.fitDetails(3) },
 		func() { e.DidYouMean, e.Effects = nil, e.Effects[:min(len(e.Effects), 1)] },
 		func() { e.Denied = e.Denied[:min(len(e.Denied), 1)] },
 		func() { e.clip(2) },
 		func() { e.clip(4) },
 	} {
-		if e.size() <= limit {
+		if e.size() <= e.limit() {
 			return
 		}
 		less()
 	}
 }
 
+// limit is how large the error may be without its steps.
+func (e *Error) limit() int {
+	given := 0 // the most that a step has
+	for _, s := range e.Steps {
+		given = max(given, stepSize(s))
+	}
+	switch {
+	case len(e.Details) == 1 && given > 0:
+		return min(maxOneFault, maxOneStep-given)
+	case len(e.Details) == 1:
+		return maxOneFault
+	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
+		return maxAlone
+	}
+	return maxErrorSize
+}
+
 // fitDetails leaves out violations, the last ones first, until the error has its size or only so many are listed.
-func (e *Error) fitDetails(limit, least int) {
-	for n := len(e.Details) - 1; n >= least && e.size() > limit; n-- {
+func (e *Error) fitDetails(least int) {
+	for n := len(e.Details) - 1; n >= least && e.size() > e.limit(); n-- {
 		e.cutDetails(n)
 	}
 }

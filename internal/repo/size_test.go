@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"host/search":              183,   // long queries
 	"host/redact":              586,   // every text of an event
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1929,  // inner errors; what a call acted on; roots; violations; an error with its step
+	"host":                     1937,  // inner errors; what a call acted on; roots; violations; an error with its step
 	"host/policy":              3082,  // settings and what else secrets are for; programs of any folder
 	"host/egress":              817,
 	"host/protect":             803,   // files out of reach; what identifies a file, from four rooms; locks, from five
