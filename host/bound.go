@@ -157,10 +157,8 @@ func (e *Error) limit() int {
 		given = max(given, stepSize(s))
 	}
 	switch {
-	case len(e.Details) == 1 && given > 0:
-		return min(maxOneFault, maxOneStep-given)
 	case len(e.Details) == 1:
-		return maxOneFault
+		return min(maxOneFault, maxOneStep-given)
 	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
 		return maxAlone
 	}

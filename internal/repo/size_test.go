@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"host/search":              183,   // long queries
 	"host/redact":              586,   // every text of an event
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1937,  // inner errors; what a call acted on; roots; violations; an error with its step
+	"host":                     1935,  // inner errors; what a call acted on; roots; violations; an error with its step
 	"host/policy":              3082,  // settings and what else secrets are for; programs of any folder
 	"host/egress":              817,
 	"host/protect":             803,   // files out of reach; what identifies a file, from four rooms; locks, from five
@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7053,  // lists, drags, maps, PDFs; what keeps a document; acts that leave; dates by digits
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13324, // values given twice; details that a message has; names and files that are offered
+	"cmd":                      13334, // values given twice; details that a message has; names and files that are offered
 	"internal":                 1257,  // plugins for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -282,6 +282,11 @@ func (a *front) read(at host.Address, isOwn bool, word string) (text string, isF
 		return "", false
 	}
 	path := strings.TrimPrefix(word, "@")
+	for _, f := range a.Files { // read for another name
+		if f.Path == path {
+			return string(f.Data), utf8.Valid(f.Data)
+		}
+	}
 	if info, err := os.Stat(path); path != "-" && (err != nil || !info.Mode().IsRegular()) {
 		return "", false
 	}

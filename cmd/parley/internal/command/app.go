@@ -505,8 +505,9 @@ func (a *App) Fail(err error) int {
 			}
 		}
 	}
+	named := slices.DeleteFunc(slices.Clone(e.Steps), func(s host.Step) bool { return !namesFiles(a, s) })
 	e = e.Bounded()
-	next := a.Next(e.Steps, e.Next)
+	next := a.Next(append(named, e.Steps...), e.Next)
 	hint := cmp.Or(nextFor[e.Code], a.Help)
 	if e.Code == host.InvalidArgs || e.Code == host.NotFound {
 		hint = cmp.Or(a.Help, hint)

@@ -180,6 +180,15 @@ func sorted(raw []byte) []byte {
 	return jsontext.Marshal(value)
 }
 
+// namesFiles reports whether a step is too long for an error by what files hold, and its command, which names them, is
+// not.
+func namesFiles(a *App, s host.Step) bool {
+	return len(a.Files) > 0 && len(host.BoundedSteps([]host.Step{s})) == 0 && len(a.Command(s)) <= maxCommand
+}
+
+// maxCommand is the length of a command that is offered whatever the files hold that it names.
+const maxCommand = 240
+
 // isBase64Of reports whether a text is data in base64. It encodes only data that has the size for it.
 func isBase64Of(text string, data []byte) bool {
 	return len(text) == base64.StdEncoding.EncodedLen(len(data)) && text == base64.StdEncoding.EncodeToString(data)
