@@ -147,6 +147,43 @@ func TestLateEffectsOfFrames(t *testing.T) {
 	}
 }
 
+// TestOnlyWithin gives verbs the parameter in without an element: they are about what it names, or refuse it.
+func TestOnlyWithin(t *testing.T) {
+	c := startChrome(t)
+	c.deadline = 10 * time.Second
+	c.show(t, site(t, c)+"/", `<h1>All</h1><table><tr><td>Ada<td><button>Edit</button><tr><td>Bob<td>Lima</table><div><h3>Pro</h3>
+		<p>Nine</p></div><ul><li>Milk <b>2</b><li>Eggs</ul><section aria-label=Bill id=bill>Oslo</section>`)
+	for in, want := range map[string]string{"Bob": "Bob Lima", "Pro": "### Pro\n\nNine", "Milk": "Milk **2**", "Bill": "Oslo",
+		"css=#bill": "Oslo", `region "Bill"`: "Oslo", "Nine": "### Pro\n\nNine"} {
+		got, err := run(t, c, Text, TextParams{In: in, MaxTokens: 900})
+		if text := strings.NewReplacer("| ", "", " |", "", "- ", "").Replace(got.Text); err != nil || !strings.Contains(text, want) ||
+			strings.Contains(text, "Ada") {
+			t.Errorf("text in %s: %q, %s, want %q", in, got.Text, exit(err), want)
+		}
+		if _, err := run(t, c, Expect, ExpectParams{Text: "Ada", In: in, Timeout: 50}); !strings.HasPrefix(exit(err), "not_met") {
+			t.Errorf("expect in %s: %s", in, exit(err))
+		}
+	}
+	if _, err := run(t, c, Expect, ExpectParams{Text: "lima", In: "Bob", Timeout: 500}); err != nil {
+		t.Error(exit(err))
+	}
+	for tool, params := range map[string]string{"text": "{}", "screenshot": "{}", "expect": `{"text":"Ada","timeout":50}`,
+		"press": `{"key":"Escape"}`, "type": `{"text":"x"}`, "click": `{"at":[9,9]}`} {
+		params = strings.TrimSuffix(params, "}") + `,"in":"Nowhere"}`
+		if _, err := c.raw(t, tool, strings.Replace(params, "{,", "{", 1)); err == nil {
+			t.Errorf("%s %s: in is ignored", tool, params)
+		}
+	}
+	whole, _ := run(t, c, Screenshot, ScreenshotParams{})
+	if part, err := run(t, c, Screenshot, ScreenshotParams{In: "Bob"}); err != nil || len(part.Data) >= len(whole.Data)/2 {
+		t.Errorf("a picture of a row has %d bytes, the view %d, %s", len(part.Data), len(whole.Data), exit(err))
+	}
+	found, _ := run(t, c, Find, FindParams{Element: `region "Bill"`})
+	if got, err := run(t, c, Text, TextParams{In: found.Matches[0].Ref, MaxTokens: 900}); err != nil || !strings.Contains(got.Text, "Oslo") {
+		t.Errorf("text in a ref: %q, %s", got.Text, exit(err))
+	}
+}
+
 // waitUntil calls done until it returns true, for some seconds.
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()

@@ -274,6 +274,7 @@ type snapshot struct {
 }
 
 type TextParams struct {
+	In        string `json:"in,omitempty"`
 	Main      bool   `json:"main,omitempty"`
 	Element   string `json:"element,omitempty"`
 	MaxTokens int    `json:"max_tokens,omitempty"`
@@ -409,6 +410,7 @@ type RequestsResult struct {
 }
 
 type ScreenshotParams struct {
+	In      string `json:"in,omitempty"`
 	Element string `json:"element,omitempty"`
 	Full    bool   `json:"full,omitempty"`
 	Refs    bool   `json:"refs,omitempty"`
@@ -527,6 +529,7 @@ type WaitResult struct {
 }
 
 type ExpectParams struct {
+	In      string  `json:"in,omitempty"`
 	Text    string  `json:"text,omitempty"`
 	Element string  `json:"element,omitempty"`
 	State   string  `json:"state,omitempty"`

@@ -11,9 +11,10 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// Focus finds the element of a locator that a call is about, and the frame that it is in. No locator means all.
+// Focus finds the element of a locator that a call is about, and the frame that it is in. No locator means what the
+// parameter in names, or all.
 func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
-	if word == "" {
+	if word == "" && v.In == "" {
 		return "", Element{}, nil
 	}
 	where := v.Locate(word)
@@ -28,7 +29,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	case err != nil:
 		return "", Element{}, err
 	case failure != nil:
-		return "", Element{}, NotFound(v, failure, word)
+		return "", Element{}, NotFound(v, failure, cmp.Or(word, v.In))
 	}
 	e = all.Matches[0]
 	v.About(e, in)

@@ -79,9 +79,12 @@ type common struct {
 	In     string // the locator of what its element is in, "" for anything
 }
 
-// Locate returns the locator of an element that the call is about.
+// Locate returns the locator of an element that the call is about, for no word that of the parameter in.
 func (v *Visit) Locate(word string) Locator {
-	l := parseLocator(word)
+	l := Locator{}
+	if word != "" {
+		l = parseLocator(word)
+	}
 	if v.In != "" && l["ref"] == nil {
 		l["in"] = parseLocator(v.In)
 	}
@@ -171,7 +174,11 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 // run runs a verb on the page of the visit.
 func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Error) {
 	v.kind, v.common = o.kind, common{}
-	if err = api.Decode(params, &v.common); err == nil && o.writes {
+	err = api.Decode(params, &v.common)
+	if err == nil && o.writes && v.In != "" && scan.Text(params, "element") == "" {
+		err = Invalid("/in", "an element in it", "none", "")
+	}
+	if err == nil && o.writes {
 		err = v.Keeper.RegisterScript(v.By, script())
 	}
 	switch {

@@ -95,7 +95,7 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	params := page.Object{"format": "png", "optimizeForSpeed": !p.Full}
 	var r picture
 	var part area
-	if p.Full = p.Full || p.Tile > 0; p.Element != "" || p.Full {
+	if p.Full = p.Full || p.Tile > 0; p.Element+v.In != "" || p.Full {
 		var err *api.Error
 		if part, err = areaOf(v, p.Element); err == nil {
 			r.LeftOut, err = part.tile(v, p.Tile)
@@ -108,7 +108,7 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	}
 	var marks []mark
 	if p.Refs {
-		all, view, err := findMarks(v, p.Full || p.Element != "")
+		all, view, err := findMarks(v, p.Full || p.Element+v.In != "")
 		if err != nil {
 			return r, err
 		}

@@ -241,7 +241,12 @@ func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 		if c.value == "" {
 			continue
 		}
-		s, err := w.until(page.Object{c.kind: c.value})
+		condition := page.Object{c.kind: c.value}
+		if v.In != "" && c.kind == "text" {
+			condition["within"] = v.Locate("")
+			c.name += fmt.Sprintf(" in %q", v.In)
+		}
+		s, err := w.until(condition)
 		if err != nil {
 			return expected{}, err
 		}
