@@ -127,6 +127,9 @@ func (c *invocation) readFile(ctx context.Context, file string) ([]byte, error) 
 // refs matches the ref of an element in a line of a snapshot, which differs from document to document.
 var refs = lazy.Pattern(`(?m)^( *\S+(?: "(?:[^"\\]|\\.)*")?) [a-z]{3}[0-9]+`)
 
+// boundary matches the lines that the host puts around what a page wrote, whose number is another one in each answer.
+var boundary = lazy.Pattern(`(?m)^</?page [0-9]{8}>\n?`)
+
 // compareSnapshots compares the lines of two snapshots, as text or as the result of snapshot.
 func compareSnapshots(sides [2][]byte) difference {
 	for i, side := range sides {
@@ -134,6 +137,7 @@ func compareSnapshots(sides [2][]byte) difference {
 		if json.Unmarshal(side, &saved) == nil {
 			side = []byte(saved.Text)
 		}
+		side = boundary().ReplaceAll(side, nil)
 		sides[i] = append(bytes.TrimSpace(refs().ReplaceAll(side, []byte("$1"))), '\n')
 	}
 	_, changes, _ := bytes.Cut(diff.Diff("baseline", sides[0], "current", sides[1]), []byte("+++ current\n"))

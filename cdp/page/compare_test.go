@@ -193,6 +193,12 @@ func TestComparePage(t *testing.T) {
 		{"", CompareParams{Baseline: view}, "true 0 [] "},
 		{"", CompareParams{Baseline: full, Full: true}, "true 0 [] "},
 		{"", CompareParams{Baseline: text}, "true 0 [] "},
+		{"", CompareParams{Baseline: write("told.txt", []byte("<page 12345678>\n"+s.Text+"\n</page 12345678>"))}, "true 0 [] "},
+		{"", CompareParams{Baseline: write("told.json", []byte(`{"text":`+strconv.Quote("<page 12345678>\n"+s.Text+
+			"\n</page 12345678>")+`}`)), Current: text}, "true 0 [] "},
+		{"", CompareParams{Element: "css=h1"}, "no_match: the last picture is of another part of the page; page.screenshot takes one " +
+			"of this part"},
+		{"", CompareParams{Element: "css=#box"}, "true 0 [] "},
 		{"location.reload()", CompareParams{Baseline: result}, "true 0 [] "},
 		{"box.style.background = 'red'", CompareParams{Baseline: view}, "false 2000 [[100 200 50 40]] "},
 		{"", CompareParams{}, "false 2000 [[0 0 50 40]] "}, // with the last screenshot, not the last comparison

@@ -109,9 +109,12 @@ func TestFillDates(t *testing.T) {
 		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
-		{"segments without such a day", segmented(byArrows), "Due", "2026-02-31", "read()", "1-2-2020", refusedValue},
+		{"segments without such a day", segmented(byArrows), "Due", "2026-02-31", "read()", "1-2-2020",
+			"it takes a date such as 2026-01-31; it was left"},
 		{"segments that refuse", segmented(byArrows + `if (p == parts[2] && now > 2020) set(p, 2020);`), "Due", "2022-03-04",
-			"read()", "1-2-2020", refusedValue},
+			"read()", "1-2-2020", "it takes a date such as"},
+		{"segments of a time", strings.NewReplacer("month, Due", "hour", "day, Due", "minute", "year, Due", "second").Replace(segmented(
+			byArrows)), "Due", "soon", "read()", "1-2-2020", "it takes a time such as 13:45; it was left"},
 	} {
 		c.show(t, url+"/", h.html)
 		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
@@ -298,6 +301,8 @@ func TestFillText(t *testing.T) {
 		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
 			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
 			"model", "new text", `"on"`},
+		{"a field that is none itself", `<div id=f role=textbox aria-label=Note tabindex=0>old</div>`, "Note", "x", "f.textContent", "old",
+			"page.click presses it"},
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
@@ -385,6 +390,12 @@ func TestSelectOptions(t *testing.T) {
 		c.show(t, url+"/", h.html)
 		e, err := run(t, c, Select, SelectParams{Element: h.element, Options: strings.Split(h.given.(string), ",")})
 		h.check(t, c, e, err)
+	}
+	c.show(t, url+"/", widget("<label>Fruit "+strings.Replace(filter, " aria-label=Fruit", "", 1)+"</label>",
+		"<div role=listbox id=list></div>")+`<script>l.onclick = () => { f.value = "Banana"; toggle(false) }</script>`)
+	if e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Banana"}}); err != nil || e.Note != "" ||
+		c.evaluate(t, "f.value") != `"Banana"` {
+		t.Errorf("a field in its label: %s, %s", effects(e), exit(err))
 	}
 	c.show(t, url+"/", native)
 	for _, word := range []string{"Date", "css=#f>option:last-child", `option "Date"`} {

@@ -248,8 +248,8 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 	default:
 		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
 			host.Printable(folder), client)
-		counting := slices.DeleteFunc(slices.Clone(a.clientFolders(d, false)), func(folder string) bool {
-			return a.host.cfg.Own.Check(folder, false) != nil
+		counting := slices.DeleteFunc(slices.Clone(a.clientFolders(d, false)), func(other string) bool {
+			return filepath.ToSlash(other) == folder || a.host.cfg.Own.Check(other, false) != nil
 		})
 		if len(counting) > 0 {
 			e.Message += fmt.Sprintf(`; that list replaces what counts now, so it needs these, too: "%s"`,

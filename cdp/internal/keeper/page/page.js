@@ -2210,8 +2210,8 @@ async function calendar(el, wanted) {
 function parts(el) {
 	const all = segments(el), inner = all.length ? all : boxes(el);
 	return {parts: inner.map((part) => ({...describe(part), held: holds(part),
-		max: Number(part.max || attribute(part, "aria-valuemax"))})), near: elements(el).filter((x) =>
-		fieldRoles.has(role(x)) || isBox(x)).slice(0, 10).map(describe)};
+		max: Number(part.max || attribute(part, "aria-valuemax"))})), near: elements(el).filter((x) => x !== el &&
+		(fieldRoles.has(role(x)) || isBox(x))).slice(0, 10).map(describe)};
 }
 
 // track returns where a slider can be set by the pointer: the box of its track, and the point of its handle, if it has
@@ -2409,7 +2409,8 @@ function taken(el, timeout) {
 			matches(x, "[aria-checked=true],[aria-selected=true]") && !words.some((word) => isNamed(x, word)) &&
 			(!native || [...native.selectedOptions].some((o) => isNamed(x, o.label) || isNamed(x, o.value))));
 		return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
-			added: native ? native.selectedOptions.length > words.length : before !== "" && shows !== before && says(shows, before)};
+			added: native ? native.selectedOptions.length > words.length : before !== "" && before !== clean(name(el)) && shows !== before &&
+				says(shows, before)};
 	}, timeout, (now) => !now.missing.length);
 }
 

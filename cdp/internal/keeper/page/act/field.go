@@ -325,7 +325,7 @@ func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)
 // made of the value.
 func (start *begun) refused(value, made string) *api.Error {
 	why := "it does not take " + page.Quote(page.Clip(value, 40))
-	if made != "" && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
+	if made != "" && made != value && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
 		why += ", of which it made " + page.Quote(page.Clip(made, 40))
 	}
 	if start.Month != "" {

@@ -80,6 +80,10 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		if last, _ = v.Ledger().Picture.Load().(picture); last.Data == "" {
 			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
 		}
+		if p.Element+v.In != "" && (p.Element != last.of.Element || v.In != last.in) {
+			return last, page.Exit("no_match", "the last picture is of another part of the page; page.screenshot takes one of this "+
+				"part", nil)
+		}
 		p, v.In, earlier = last.of, last.in, last.Data
 	}
 	taken, err := take(v, p)

@@ -241,17 +241,17 @@ func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 		if c.value == "" {
 			continue
 		}
-		condition := page.Object{c.kind: c.value}
+		condition, where := page.Object{c.kind: c.value}, ""
 		if v.In != "" && c.kind == "text" {
 			condition["within"] = v.Locate("")
-			c.name += fmt.Sprintf(" in %q", v.In)
+			where = fmt.Sprintf(" in %q", v.In)
 		}
 		s, err := w.until(condition)
 		if err != nil {
 			return expected{}, err
 		}
 		if !s.Found {
-			return fail("expected %s %q%s", c.name, c.value, s.instead())
+			return fail("expected %s %q%s%s", c.name, c.value, where, s.instead())
 		}
 	}
 	if p.Element == "" {
