@@ -34,7 +34,7 @@ func TestTallScreenshots(t *testing.T) {
 		{"a tall element", 40000, 8, ScreenshotParams{Element: "css=#tall"}, 0, 40000, ""},
 		{"the tallest element", 65535, 8, ScreenshotParams{Element: "css=#tall"}, 0, 65535, ""},
 		{"a taller one", 70000, 8, ScreenshotParams{Element: "css=#tall"}, 0, 65535,
-			all + "0 to 65535 of 70000 from top to bottom: tile 1 of 2 (tile 1 to 2)"},
+			all + "0 to 65535 of 70000 from top to bottom (tile 1 to 5)"},
 		{"the first tile", 40000, 8, ScreenshotParams{Element: "css=#tall", Tile: 1}, 0, 16384,
 			all + "0 to 16384 of 40000 from top to bottom: tile 1 of 3 (tile 1 to 3)"},
 		{"the last tile", 40000, 8, ScreenshotParams{Element: "css=#tall", Tile: 3}, 32768, 7232,

@@ -56,15 +56,19 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 		}
 	}
 	side = math.Floor(side / ratio)
-	whole, tiles := a.Height, int(math.Ceil(a.Height/side))
+	whole, tiles := a.Height, int(math.Ceil(a.Height/math.Floor(tileSide/ratio)))
+	isTile := number > 0
 	if number = max(number, 1); number > tiles {
 		return "", page.Invalid("/tile", fmt.Sprintf("1 to %d", tiles), strconv.Itoa(number), "")
 	}
 	top := float64(number-1) * side
 	a.Y, a.Height = a.Y+top, min(side, whole-top)
-	if tiles > 1 {
-		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom: tile %d of %d (tile 1 to %d)", top,
-			top+a.Height, whole, number, tiles, tiles)
+	if a.Height < whole {
+		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom", top, top+a.Height, whole)
+		if isTile {
+			leftOut += fmt.Sprintf(": tile %d of %d", number, tiles)
+		}
+		leftOut += fmt.Sprintf(" (tile 1 to %d)", tiles)
 	}
 	if a.Width > side {
 		leftOut += fmt.Sprintf(", all to the right of %.0f pixels of %.0f (element)", side, a.Width)
