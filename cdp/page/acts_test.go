@@ -153,14 +153,15 @@ func TestOnlyWithin(t *testing.T) {
 	c.deadline = 10 * time.Second
 	c.show(t, site(t, c)+"/", `<h1>All</h1><table><tr><td>Ada<td><button>Edit</button><tr><td>Bob<td>Lima</table><div><h3>Pro</h3>
 		<p>Nine</p></div><ul><li>Milk <b>2</b><li>Eggs</ul><section aria-label=Bill id=bill>Oslo</section>`)
-	for in, want := range map[string]string{"Bob": "Bob Lima", "Pro": "### Pro\n\nNine", "Milk": "Milk **2**", "Bill": "Oslo",
-		"css=#bill": "Oslo", `region "Bill"`: "Oslo", "Nine": "### Pro\n\nNine"} {
+	for in, want := range map[string]string{"Bob": "Bob Lima", "Pro": "### Pro\n\nNine", "Milk": "Milk **2**",
+		"Bill": "Oslo", "css=#bill": "Oslo", `region "Bill"`: "Oslo", "Nine": "### Pro\n\nNine"} {
 		got, err := run(t, c, Text, TextParams{In: in, MaxTokens: 900})
-		if text := strings.NewReplacer("| ", "", " |", "", "- ", "").Replace(got.Text); err != nil || !strings.Contains(text, want) ||
-			strings.Contains(text, "Ada") {
+		text := strings.NewReplacer("| ", "", " |", "", "- ", "").Replace(got.Text)
+		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "Ada") {
 			t.Errorf("text in %s: %q, %s, want %q", in, got.Text, exit(err), want)
 		}
-		if _, err := run(t, c, Expect, ExpectParams{Text: "Ada", In: in, Timeout: 50}); !strings.HasPrefix(exit(err), "not_met") {
+		_, err = run(t, c, Expect, ExpectParams{Text: "Ada", In: in, Timeout: 50})
+		if !strings.HasPrefix(exit(err), "not_met") {
 			t.Errorf("expect in %s: %s", in, exit(err))
 		}
 	}
@@ -179,7 +180,8 @@ func TestOnlyWithin(t *testing.T) {
 		t.Errorf("a picture of a row has %d bytes, the view %d, %s", len(part.Data), len(whole.Data), exit(err))
 	}
 	found, _ := run(t, c, Find, FindParams{Element: `region "Bill"`})
-	if got, err := run(t, c, Text, TextParams{In: found.Matches[0].Ref, MaxTokens: 900}); err != nil || !strings.Contains(got.Text, "Oslo") {
+	got, err := run(t, c, Text, TextParams{In: found.Matches[0].Ref, MaxTokens: 900})
+	if err != nil || !strings.Contains(got.Text, "Oslo") {
 		t.Errorf("text in a ref: %q, %s", got.Text, exit(err))
 	}
 }

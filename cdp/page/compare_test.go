@@ -183,6 +183,7 @@ func TestComparePage(t *testing.T) {
 		t.Fatal(exit(err))
 	}
 	text, result := write("a.txt", []byte(s.Text)), write("a.json", []byte(effects(s)))
+	told := "<page 12345678>\n" + s.Text + "\n</page 12345678>"
 	const wrong = "Tool 'page.compare' failed: 1 violation: "
 	for _, test := range []struct {
 		script string
@@ -193,11 +194,11 @@ func TestComparePage(t *testing.T) {
 		{"", CompareParams{Baseline: view}, "true 0 [] "},
 		{"", CompareParams{Baseline: full, Full: true}, "true 0 [] "},
 		{"", CompareParams{Baseline: text}, "true 0 [] "},
-		{"", CompareParams{Baseline: write("told.txt", []byte("<page 12345678>\n"+s.Text+"\n</page 12345678>"))}, "true 0 [] "},
-		{"", CompareParams{Baseline: write("told.json", []byte(`{"text":`+strconv.Quote("<page 12345678>\n"+s.Text+
-			"\n</page 12345678>")+`}`)), Current: text}, "true 0 [] "},
-		{"", CompareParams{Element: "css=h1"}, "no_match: the last picture is of another part of the page; page.screenshot takes one " +
-			"of this part"},
+		{"", CompareParams{Baseline: write("told.txt", []byte(told))}, "true 0 [] "},
+		{"", CompareParams{Baseline: write("told.json", []byte(`{"text":`+strconv.Quote(told)+`}`)), Current: text},
+			"true 0 [] "},
+		{"", CompareParams{Element: "css=h1"},
+			"no_match: the last picture is of another part; page.screenshot takes one of this"},
 		{"", CompareParams{Element: "css=#box"}, "true 0 [] "},
 		{"location.reload()", CompareParams{Baseline: result}, "true 0 [] "},
 		{"box.style.background = 'red'", CompareParams{Baseline: view}, "false 2000 [[100 200 50 40]] "},

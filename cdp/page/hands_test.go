@@ -110,11 +110,9 @@ func TestFillDates(t *testing.T) {
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
 		{"segments without such a day", segmented(byArrows), "Due", "2026-02-31", "read()", "1-2-2020",
-			"it takes a date such as 2026-01-31; it was left"},
+			"it takes a date such as 2026-01-31, or"},
 		{"segments that refuse", segmented(byArrows + `if (p == parts[2] && now > 2020) set(p, 2020);`), "Due", "2022-03-04",
 			"read()", "1-2-2020", "it takes a date such as"},
-		{"segments of a time", strings.NewReplacer("month, Due", "hour", "day, Due", "minute", "year, Due", "second").Replace(segmented(
-			byArrows)), "Due", "soon", "read()", "1-2-2020", "it takes a time such as 13:45; it was left"},
 	} {
 		c.show(t, url+"/", h.html)
 		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
@@ -301,8 +299,10 @@ func TestFillText(t *testing.T) {
 		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
 			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
 			"model", "new text", `"on"`},
-		{"a field that is none itself", `<div id=f role=textbox aria-label=Note tabindex=0>old</div>`, "Note", "x", "f.textContent", "old",
+		{"a field that is none itself", `<div id=f role=textbox aria-label=Note>old</div>`, "Note", "x", "f.textContent", "old",
 			"page.click presses it"},
+		{"one that Enter commits", `<input id=f aria-label=Note value=old><script>let k = "old"; f.onblur = () => f.value = k; f.onkeydown =
+			(e) => { if (e.key == "Enter") k = f.value }</script>`, "Note", "x", "f.value", "old", "does not take \"x\"; it was left as it is; if Enter"},
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
@@ -393,8 +393,8 @@ func TestSelectOptions(t *testing.T) {
 	}
 	c.show(t, url+"/", widget("<label>Fruit "+strings.Replace(filter, " aria-label=Fruit", "", 1)+"</label>",
 		"<div role=listbox id=list></div>")+`<script>l.onclick = () => { f.value = "Banana"; toggle(false) }</script>`)
-	if e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Banana"}}); err != nil || e.Note != "" ||
-		c.evaluate(t, "f.value") != `"Banana"` {
+	e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Banana"}})
+	if err != nil || e.Note != "" || c.evaluate(t, "f.value") != `"Banana"` {
 		t.Errorf("a field in its label: %s, %s", effects(e), exit(err))
 	}
 	c.show(t, url+"/", native)

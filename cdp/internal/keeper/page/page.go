@@ -81,9 +81,9 @@ type common struct {
 
 // Locate returns the locator of an element that the call is about, for no word that of the parameter in.
 func (v *Visit) Locate(word string) Locator {
-	l := Locator{}
-	if word != "" {
-		l = parseLocator(word)
+	l := parseLocator(word)
+	if word == "" {
+		l = Locator{}
 	}
 	if v.In != "" && l["ref"] == nil {
 		l["in"] = parseLocator(v.In)

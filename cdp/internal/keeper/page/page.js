@@ -639,7 +639,6 @@ function locate(locator) {
 	} catch {
 		return {failure: {code: "invalid", near: []}};
 	}
-	if (locator.in && Object.keys(locator).length === 1) return aroundAll(locator.in);
 	let found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
 	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
 	if (locator.has !== undefined) {
@@ -650,10 +649,10 @@ function locate(locator) {
 	}
 	if (locator.in) {
 		const outer = outerOf(locator.in), all = found;
-		found = inside(all, outer);
+		found = Object.keys(locator).length > 1 ? inside(all, outer) : innermost([...new Set(outer.map((el) => holder(el, locator.in)))]);
 		if (!found.length) return {failure: {code: "no_match", near: all.slice(0, 2).map(describe),
 			why: outer.length ? `nothing matches ${written({...locator, in: undefined})} in ${written(locator.in)}` :
-				noOuter(locator.in)}};
+				`nothing matches ${written(locator.in)}, which the parameter in names`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
 		...contentType(document) === "application/pdf" ? {why: noElements} : inBranches(locator),
@@ -672,15 +671,9 @@ function inBranches(locator) {
 // written returns the words of a locator.
 const written = (locator) => quoted(clip(Object.values(locator).filter((part) => typeof part === "string").join(" "), 60));
 
-const noOuter = (locator) => `nothing matches ${written(locator)}, which the parameter in names`;
-
-// aroundAll returns what the parameter in means by itself, as locate does: what a locator means or, around a text that is
-// all of an element, as of a cell or a heading, the row or the card.
-function aroundAll(locator) {
-	const around = (el) => parent(el) && equal(textIn(el), locator.word ?? locator.text) ? around(parent(el)) : el;
-	const elements = innermost([...new Set(outerOf(locator).map(around))]);
-	return elements.length ? {elements} : {failure: {code: "no_match", near: [], why: noOuter(locator)}};
-}
+// holder returns what the parameter in means without an element: of a text that is all of an element, as of a cell or a
+// heading, the row or the card.
+const holder = (el, {word, text}) => parent(el) && equal(textIn(el), word ?? text) ? holder(parent(el), {word, text}) : el;
 
 // outerOf returns what a locator of the parameter in means: a dialog or region by its name, a heading, a text.
 function outerOf(locator) {
@@ -2443,14 +2436,14 @@ async function settle({quiet = 100, timeout = 2000} = {}) {
 // until waits for a text, or for what a locator means: {found}, false when the time is up before. line is where the text
 // is, if it says more than the text, or what stands there when it is gone.
 let leaving = {};
-async function until({text: wanted, url, locator, within: outer, gone = false, timeout = 5000}) {
+async function until({text: wanted, url, locator, within: outer = {}, gone = false, timeout = 5000}) {
 	const end = clock() + timeout;
 	for (;;) {
 		const begun = clock();
 		readAgain();
 		const found = locator && locate(locator);
 		if (found?.failure?.code === "invalid") return found;
-		const text = wanted !== undefined && (outer ? (locate(outer).elements || []).map(textIn).join("\n") : pageText());
+		const text = wanted !== undefined && (outer.in ? (locate(outer).elements || []).map(textIn).join("\n") : pageText());
 		const there = wanted !== undefined ? says(text, wanted) :
 			url !== undefined ? location.href.includes(url) :
 			(found.elements || []).some((el) => rendered(el) && visible(el));

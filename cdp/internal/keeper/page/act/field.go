@@ -303,6 +303,9 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 	if err == nil {
 		err = start.refused(value, made)
 	}
+	if leave == andBack && made == start.Held {
+		err.Message += "; if Enter commits it: submit true"
+	}
 	if now.Held != start.Held {
 		err.Message = strings.TrimSuffix(err.Message, leftAlone) + "; it now holds " + page.Quote(page.Clip(now.Held, 40))
 	}
@@ -316,7 +319,8 @@ const leftAlone = "; it was left as it is"
 var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
 	"date": "a date such as 2026-01-31", "month": "a month such as 2026-01", "week": "a week such as 2026-W05",
 	"time": "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45",
-	"email": "an e-mail address", "url": "an address such as https://example.com"}
+	"segments": "a date such as 2026-01-31, or a time such as 13:45", "email": "an e-mail address",
+	"url": "an address such as https://example.com"}
 
 // hintOf returns what a field says of values, in lower case.
 func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)) }
@@ -325,7 +329,7 @@ func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)
 // made of the value.
 func (start *begun) refused(value, made string) *api.Error {
 	why := "it does not take " + page.Quote(page.Clip(value, 40))
-	if made != "" && made != value && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
+	if made != "" && made != value && made != start.Held && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
 		why += ", of which it made " + page.Quote(page.Clip(made, 40))
 	}
 	if start.Month != "" {

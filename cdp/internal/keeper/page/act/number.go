@@ -49,7 +49,7 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 			return start.setBoxes(v, all, value)
 		}
 		wrong = setWants(all, value)
-		start.Takes = append(start.Takes, [2]string{"type", kindOf(all)})
+		start.Takes = append(start.Takes, [2]string{"type", "segments"})
 	}
 	if wrong != nil {
 		return start.refused(value, "")
@@ -254,37 +254,8 @@ var (
 	}{{12, "month"}, {24, "hour"}, {31, "day"}, {59, "minute"}, {math.Inf(1), "year"}}
 )
 
-// segment returns what a segment is: by its name, or else by its largest number.
-func (p part) segment() string {
-	name := segmentNames().FindString(strings.ToLower(p.Name))
-	for _, l := range largest {
-		if name == "" && p.Max <= l.number {
-			name = l.name
-		}
-	}
-	return name
-}
-
-// kindOf returns the type of the input that takes what segments take together, "" if it is neither a date nor a time.
-func kindOf(all []part) string {
-	date, clock := false, false
-	for _, p := range all {
-		form := layoutParts[p.segment()]
-		date = date || form != "" && strings.Contains(time.DateOnly, form)
-		clock = clock || form == "15"
-	}
-	switch {
-	case date && clock:
-		return "datetime-local"
-	case date:
-		return "date"
-	case clock:
-		return "time"
-	}
-	return ""
-}
-
-// setWants says for each segment what a date or a time wants it to be.
+// setWants says for each segment what a date or a time wants it to be. A segment says by its name, or else by its
+// largest number, what it is.
 func setWants(all []part, value string) (err error) {
 	for _, layout := range segmentLayouts {
 		var t time.Time
@@ -292,7 +263,12 @@ func setWants(all []part, value string) (err error) {
 			continue
 		}
 		for i, p := range all {
-			name := p.segment()
+			name := segmentNames().FindString(strings.ToLower(p.Name))
+			for _, l := range largest {
+				if name == "" && p.Max <= l.number {
+					name = l.name
+				}
+			}
 			form := layoutParts[name]
 			switch all[i].want = math.NaN(); {
 			case form == "" && strings.Contains(layout, "15"):

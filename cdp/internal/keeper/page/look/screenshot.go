@@ -57,18 +57,14 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 	}
 	side = math.Floor(side / ratio)
 	whole, tiles := a.Height, int(math.Ceil(a.Height/math.Floor(tileSide/ratio)))
-	isTile := number > 0
 	if number = max(number, 1); number > tiles {
 		return "", page.Invalid("/tile", fmt.Sprintf("1 to %d", tiles), strconv.Itoa(number), "")
 	}
 	top := float64(number-1) * side
 	a.Y, a.Height = a.Y+top, min(side, whole-top)
 	if a.Height < whole {
-		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom", top, top+a.Height, whole)
-		if isTile {
-			leftOut += fmt.Sprintf(": tile %d of %d", number, tiles)
-		}
-		leftOut += fmt.Sprintf(" (tile 1 to %d)", tiles)
+		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom (tile 1 to %d)", top, top+a.Height,
+			whole, tiles)
 	}
 	if a.Width > side {
 		leftOut += fmt.Sprintf(", all to the right of %.0f pixels of %.0f (element)", side, a.Width)
@@ -85,8 +81,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
 		}
 		if p.Element+v.In != "" && (p.Element != last.of.Element || v.In != last.in) {
-			return last, page.Exit("no_match", "the last picture is of another part of the page; page.screenshot takes one of this "+
-				"part", nil)
+			return last, page.Exit("no_match", "the last picture is of another part; page.screenshot takes one of this", nil)
 		}
 		p, v.In, earlier = last.of, last.in, last.Data
 	}

@@ -241,12 +241,11 @@ func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 		if c.value == "" {
 			continue
 		}
-		condition, where := page.Object{c.kind: c.value}, ""
-		if v.In != "" && c.kind == "text" {
-			condition["within"] = v.Locate("")
+		where := ""
+		if v.In != "" {
 			where = fmt.Sprintf(" in %q", v.In)
 		}
-		s, err := w.until(condition)
+		s, err := w.until(page.Object{c.kind: c.value, "within": v.Locate("")})
 		if err != nil {
 			return expected{}, err
 		}
