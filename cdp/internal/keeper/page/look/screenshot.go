@@ -57,14 +57,18 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 	}
 	side = math.Floor(side / ratio)
 	whole, tiles := a.Height, int(math.Ceil(a.Height/math.Floor(tileSide/ratio)))
-	if number = max(number, 1); number > tiles {
+	which := fmt.Sprintf(": tile %d of %d", number, tiles)
+	if number == 0 {
+		which, number = "", 1
+	}
+	if number > tiles {
 		return "", page.Invalid("/tile", fmt.Sprintf("1 to %d", tiles), strconv.Itoa(number), "")
 	}
 	top := float64(number-1) * side
 	a.Y, a.Height = a.Y+top, min(side, whole-top)
 	if a.Height < whole {
-		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom (tile 1 to %d)", top, top+a.Height,
-			whole, tiles)
+		leftOut = fmt.Sprintf("all but pixels %.0f to %.0f of %.0f from top to bottom%s (tile 1 to %d)", top, top+a.Height,
+			whole, which, tiles)
 	}
 	if a.Width > side {
 		leftOut += fmt.Sprintf(", all to the right of %.0f pixels of %.0f (element)", side, a.Width)
