@@ -242,7 +242,8 @@ func SizeOf(bytes int) string {
 func BoundedSteps(steps []Step) []Step {
 	short := []Step{}
 	for _, s := range steps {
-		if stepSize(s) <= maxStepSize && len(short) < maxErrorStep {
+		// Escaping makes nothing shorter, so that long parameters need not be escaped.
+		if len(short) < maxErrorStep && len(s.Params) <= maxStepSize && stepSize(s) <= maxStepSize {
 			short = append(short, s)
 		}
 	}
