@@ -39,6 +39,7 @@ func TestRecord(t *testing.T) {
 	}
 	defer func() { _, _ = c.invoke(t.Context(), "Target.closeTarget", string(other)) }()
 	c.show(t, url+"/", page)
+	few := sample(t, 3)
 	for _, test := range []struct{ script, want string }{
 		{"fib(36)", `^\d+ [1-9]\d* [1-9] [1-9]\d+ \d+ ms fib /:2:15`},
 		{"thrash()", `(?s)\d+ ms thrash /:3:18.*\n\d+ ms (layout|style), 30\d times`},
@@ -58,6 +59,9 @@ func TestRecord(t *testing.T) {
 	} {
 		steps := fmt.Sprintf(`{"steps":[{"tool":"record","params":{"action":"start"}},{"tool":"evaluate","params":{"expression":%q}},`+
 			`{"tool":"record","params":{"action":"stop","trace":true}}]}`, test.script)
+		if !few() && !strings.Contains(test.script, "fib(36)") && !strings.Contains(test.script, "Promise.all") {
+			continue // the program of others reads these two
+		}
 		sent, err := c.send(t.Context(), c.pages, "do", steps)
 		if err != nil || len(sent.Content) != 1 {
 			t.Fatalf("%s: %s", test.script, exit(err))

@@ -432,8 +432,8 @@ func TestPreparedInstances(t *testing.T) {
 		prepared bool
 	}{
 		{testGuest(t, e, "echo", "echo"), "echo", true},
-		{testGuest(t, e, "rev", "rev"), "word", false},        // a program
-		{testGuest(t, e, "init-spin", "echo"), "echo", false}, // its initialization does not end
+		{testGuest(t, e, "rev", "rev"), "word", false},            // a program
+		{testGuest(t, e, "init-spin", "smallest"), "call", false}, // its initialization does not end
 	} {
 		plugin, err := c.p.load(t.Context(), waiter{})
 		must(t, err)

@@ -99,13 +99,13 @@ func distance(a, b []rune) int {
 	for j := 0; j <= len(b); j++ {
 		*at(0, j+1), *at(1, j+1) = inf, j
 	}
-	lastRow := map[rune]int{} // the last row of each character of a
+	lastRow := make([]int, len(b)) // the last row in which a has the character of b
 	for i := 1; i <= len(a); i++ {
 		lastCol := 0 // the last column in which b has a[i-1]
 		for j := 1; j <= len(b); j++ {
-			i1, j1, cost := lastRow[b[j-1]], lastCol, 1
+			i1, j1, cost := lastRow[j-1], lastCol, 1
 			if a[i-1] == b[j-1] {
-				cost, lastCol = 0, j
+				cost, lastCol, lastRow[j-1] = 0, j, i
 			}
 			*at(i+1, j+1) = min(
 				*at(i, j)+cost,
@@ -114,7 +114,6 @@ func distance(a, b []rune) int {
 				*at(i1, j1)+(i-i1-1)+1+(j-j1-1),
 			)
 		}
-		lastRow[a[i-1]] = i
 	}
 	return *at(len(a)+1, len(b)+1)
 }
