@@ -168,7 +168,7 @@ func TestCorpus(t *testing.T) {
 	if !hammer {
 		cases = slices.DeleteFunc(cases, func(a attack) bool { return a.heavy })
 	}
-	cases = sample(cases, 8, func(a attack) string { return a.kind + " " + a.wantEnd })
+	cases = sample(cases, 10, func(a attack) string { return a.kind + " " + a.wantEnd })
 	for _, a := range cases {
 		t.Run(a.String(), func(t *testing.T) {
 			if e.budget = compileBudget; !a.heavy {

@@ -20,7 +20,7 @@ func TestHammer(t *testing.T) {
 	if !raceDetector && !hammer {
 		t.Skip("runs with the race detector, and with PARLEY_HAMMER=1")
 	}
-	calls := 200
+	calls := 100
 	if hammer {
 		calls = 2000
 	}
@@ -31,7 +31,7 @@ func TestHammer(t *testing.T) {
 	}
 	var pairs []pair
 	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
-	for _, a := range sample(cases, 30, func(a attack) string { return a.kind }) {
+	for _, a := range sample(cases, 60, func(a attack) string { return a.kind }) {
 		p := a.provider(t, e)
 		_ = p.Prepare(context.Background())
 		pairs = append(pairs, pair{a, p})

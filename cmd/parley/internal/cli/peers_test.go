@@ -31,9 +31,9 @@ import (
 )
 
 // TestPeers checks each rule of a shipped manifest: its tools exist, and the parameters that it makes are ones of the
-// tool.
+// tool. Of one name in ten it asks for the documentation.
 func TestPeers(t *testing.T) {
-	h := shippedHost(t)
+	h, few := shippedHost(t), sample(t, 10)
 	catalog, tried := h.Catalog(), 0
 	check := func(plugin, tool, at string, rules []peers.Rule, byName bool) {
 		for _, r := range rules {
@@ -81,6 +81,9 @@ func TestPeers(t *testing.T) {
 			for name := range strings.SplitSeq(key, "|") {
 				if name != "" && name != "*" && !h.Names().Knows("mcp__server__browser_"+name) {
 					t.Errorf("%s is not found with a prefix", name)
+				}
+				if !few() {
+					continue
 				}
 				_, err := h.Describe(t.Context(), host.Principal{}, "mcp__server__browser_"+name, manifest.Tier2)
 				_, see := h.Names().Meant("mcp__server__browser_"+name, map[string]any{}, nil)
