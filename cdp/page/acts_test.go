@@ -547,3 +547,31 @@ func TestScrolled(t *testing.T) {
 		}
 	}
 }
+
+// TestEffectsOfFrames checks that a click in a frame tells what its document causes, in whatever process that is, and
+// that its navigation is told as the frame's, once.
+func TestEffectsOfFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	for _, origin := range []string{url, other} {
+		for _, test := range []struct{ does, want string }{
+			{`throw new Error('thrown')`, `"errors":["\"Uncaught Error: thrown\""]`},
+			{`console.error('logged')`, `"errors":["\"logged\""]`},
+			{`fetch('/broken')`, `"failed":["500 GET ` + origin + `/broken"]`},
+			{`window.open('/next')`, `"url":"` + origin + `/next"}]`},
+			{`location.href = '/next'`, `"frames":["` + origin + `/next"]`},
+		} {
+			c.show(t, url+"/", `<title>Page</title><iframe src="`+origin+`/echo?`+
+				html.EscapeString(`<button onclick="`+test.does+`">Go</button>`)+`"></iframe>`)
+			told, err := c.raw(t, "click", `{"element":"Go"}`)
+			if err != nil || !strings.Contains(string(told), test.want) || strings.Contains(string(told), `"title"`) {
+				t.Errorf("%s, %s: %s, %s", origin, test.does, told, exit(err))
+			}
+			c.closeOthers(t)
+			if raw, err := c.raw(t, "text", `{"max_tokens":50}`); err != nil || strings.Contains(string(raw), `"before"`) {
+				t.Errorf("%s, %s is told again: %s, %s", origin, test.does, raw, exit(err))
+			}
+		}
+	}
+}

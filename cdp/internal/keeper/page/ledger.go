@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,6 +58,7 @@ type Ledger struct {
 	In       Frame         // where its element was
 	Document string        // the letters of the document that it ended in, and its URL
 	URL      string
+	Frames   []string            // where its answer said that frames went
 	Methods  map[string]string   // of requests under way, by id
 	told     map[string]bool     // ids of pages that it opened, and of finished downloads
 	begun    map[string]download // that are under way, by id
@@ -167,6 +169,10 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Page.windowOpen", "Page.frameRequestedNavigation", "Page.domContentEventFired",
 	ChooserOpened, "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
+// frameEvents are those events that also a frame in a process of its own has for itself.
+var frameEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
+	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.windowOpen"}
+
 // underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
 // are known.
 const (
@@ -191,27 +197,32 @@ func (a *Activity) Read(v *Visit) {
 			reason := v.Keeper.Owners.Reason(v.owner, e.URL, p.ErrorText)
 			p.Canceled, p.ErrorText = p.Canceled && reason == p.ErrorText, reason
 		}
-		isOurs, isOther := relation(v, e.Target)
+		isOurs, isFrame, isOther := relation(v, e.Target)
 		switch {
 		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther,
 			e.Method == ChooserOpened && isOurs:
 			a.note(e.Method, e.URL, &p)
+		case isFrame && slices.Contains(frameEvents, e.Method):
+			if a.note(e.Method, e.URL, &p); e.Method == "Network.requestWillBeSent" {
+				a.inFrames[p.RequestID] = true
+			}
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
-			a.over(p.RequestID) // the document of a frame in a process of its own
+			a.over(p.RequestID) // the document of a frame that is gone
 		}
 	}
 }
 
-// relation reports whether a target is the page or a frame of it that has a process of its own, and whether it is a
-// page that this one has not opened. A page that was opened for a download is gone once that has begun.
-func relation(v *Visit, id string) (isOurs, isOther bool) {
+// relation reports whether a target belongs to the page, whether it is a frame of it that has a process of its own, and
+// whether it is a page that this one has not opened. A page that was opened for a download is gone once that has begun.
+func relation(v *Visit, id string) (isOurs, isFrame, isOther bool) {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	t := v.Keeper.Tracker.ByID[id]
 	if t == nil {
-		return false, false
+		return false, false, false
 	}
-	return t.Within(v.Page), t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
+	isOurs = t.Within(v.Page)
+	return isOurs, isOurs && t.Kind == "iframe", t.Kind == "page" && t != v.Page && t.Opener != v.Page.ID
 }
 
 func (a *Activity) over(request string) {
@@ -447,6 +458,14 @@ func (c *Caused) AddPending(urls map[string]string) {
 	c.Pending = few(c.Pending)
 }
 
+// AddFrame adds the address to which a frame went, unless that was told.
+func (c *Caused) AddFrame(url string, told []string) {
+	if url = Clip(url, 160); !slices.Contains(told, url) && !slices.Contains(c.Frames, url) {
+		c.Frames = append(c.Frames, url)
+	}
+}
+
+// None reports whether nothing was caused.
 func (c *Caused) None() bool {
 	lines := slices.Concat(c.Failed, c.Errors, c.Answered, c.Downloads, c.Frames, c.Pending)
 	return len(lines)+len(c.NewPages) == 0 &&
@@ -504,7 +523,15 @@ func (v *Visit) lookBack(l *Ledger) {
 // addLate adds to what came after the last answer what the document shows.
 func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	v.Before.Changed = now.Changed
-	if now.Document != l.Document || now.URL != l.URL {
+	if l.In != "" {
+		if now.Document != l.Document || now.URL != l.URL {
+			caused := cmp.Or(v.Before.Caused, &Caused{})
+			if caused.AddFrame(now.URL, l.Frames); !caused.None() {
+				v.Before.Caused = caused
+			}
+		}
+		l.Document, l.URL, l.Frames = now.Document, now.URL, nil
+	} else if now.Document != l.Document || now.URL != l.URL {
 		v.Before.URL, v.Before.Title, l.Document, l.URL = Clip(now.URL, 200), now.Title, now.Document, now.URL
 	}
 }

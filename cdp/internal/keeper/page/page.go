@@ -485,7 +485,7 @@ const historyLimit = 4000
 func History(v *Visit, methods ...string) []event.Recorded {
 	records, _ := v.Records(0, methods...)
 	records = slices.DeleteFunc(records, func(r event.Recorded) bool {
-		isOurs, _ := relation(v, r.Target)
+		isOurs, _, _ := relation(v, r.Target)
 		return !isOurs
 	})
 	return records[max(0, len(records)-historyLimit):]

@@ -226,7 +226,11 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if start.verb == "upload" {
 		caused.Chooser = "" // it got the files
 	}
-	if last.Document != start.Document || last.URL != start.URL {
+	if start.in != "" && !a.Navigated {
+		if last.Document != start.Document || last.URL != start.URL {
+			caused.AddFrame(last.URL, nil)
+		}
+	} else if last.Document != start.Document || last.URL != start.URL {
 		e.URL, e.Title = page.Clip(last.URL, 200), last.Title
 		if last.Document != start.Document {
 			e.Status = a.Status
@@ -251,7 +255,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if last.Now != nil {
 		e.addNote("it is now " + last.Now.String())
 	}
-	l.Seq, l.Document, l.URL = a.Seq, last.Document, last.URL
+	l.Seq, l.Document, l.URL, l.Frames = a.Seq, last.Document, last.URL, caused.Frames
 	e.Act = l.Acts
 }
 
