@@ -160,8 +160,8 @@ func anyRun(v any) string {
 	return regexp.MustCompile(`\br\d+ | \d+ ms| \d+ B`).ReplaceAllString(text, "")
 }
 
-// TestPageExamples runs examples of the plugin page, on the prepared page in a session of its own: of each tool one that
-// is chosen by a seed that it prints, with PARLEY_HAMMER=1 all.
+// TestPageExamples runs examples of the plugin page, on the prepared page in a session of its own: one of each tool, by
+// a seed that it prints. PARLEY_HAMMER=1 runs all.
 func TestPageExamples(t *testing.T) {
 	site := exampleSite()
 	defer site.Close()
