@@ -343,8 +343,8 @@ func answersAs(name string, steps []map[string]any, do func(lines []map[string]a
 	return text.String()
 }
 
-// TestTwoAgentsAtOnce runs a task in two sessions of one browser at once, on a sample of the ways that agents take.
-// Their answers are those of an agent that is alone.
+// TestTwoAgentsAtOnce runs a task in two sessions of one browser at once, on every way that agents take. Their answers
+// are those of an agent that is alone.
 func TestTwoAgentsAtOnce(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -418,11 +418,7 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		rounds = 20
 	}
-	half := sample(t, 2)
 	for way, do := range ways {
-		if !half() {
-			continue
-		}
 		t.Run(way, func(t *testing.T) {
 			run := func(i int) string {
 				return answersAs(fmt.Sprint("agent", i), steps, func(lines []map[string]any) []any { return do(i, lines) })
