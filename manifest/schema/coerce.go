@@ -57,9 +57,9 @@ type coercer struct {
 	absent    []string // pointers of the nulls that were left out
 }
 
-// maxFilled bounds the defaults that are added to one value, in bytes of text: an object with defaults as a default may
-// double the size at each level.
-const maxFilled = 16 << 20
+// maxFilled bounds the defaults that are added to one value, in bytes: an object with defaults as a default may double
+// the size at each level. Each default counts as its text and perDefault, since the shortest one takes memory, too.
+const maxFilled, perDefault = 16 << 20, 128
 
 // defaultFiller is the state that the coercers of one value share about its defaults.
 type defaultFiller struct {
@@ -247,7 +247,7 @@ func (m *coercer) fallback(n *node) (any, bool) {
 		return nil, false
 	}
 	value := all[i].fallback
-	if d.left -= len(jsontext.Marshal(value)); d.left < 0 {
+	if d.left -= perDefault + len(jsontext.Marshal(value)); d.left < 0 {
 		return nil, false
 	}
 	if value = deepCopy(value); !d.open[n] {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -93,8 +94,14 @@ func TestCoerceIsBounded(t *testing.T) {
 	}
 	b.WriteString(`}}`)
 	s := compile(t, CompileUntrusted, b.String())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	if got, _ := s.coerce(decode(t, `{}`)); string(jsontext.Marshal(got)) != `{}` {
 		t.Errorf("%.100s", jsontext.Marshal(got))
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 10*maxFilled {
+		t.Errorf("%d bytes were allocated, at most %d should be filled in", used, maxFilled)
 	}
 }
 

@@ -146,7 +146,14 @@ func deepCopy(v any) any {
 	return v
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string {
+	if len(m) == 0 { // of most schemas, for each value
+		return nil
+	}
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}
 
 // Resolve follows the local references of a decoded schema in its document. It returns nil for what is not an object.
 // References on the way are in seen, so that a schema within itself ends.
