@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        792,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME
-	"manifest":                 10419, // U+0000; built-in plugins; lone surrogates; cases and maps; changes of parts
+	"manifest":                 10423, // U+0000; built-in plugins; lone surrogates; cases and maps; changes of parts; keys
 	"host/call":                2805,  // inner errors; lone surrogates; reasons of refused files; docs of names of peers
 	"host/overlay":             530,   // the edits themselves, from host
 	"host/search":              183,   // long queries
@@ -82,7 +82,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3166, 11}, // inputs that a program names; branches of unions; formats; values that are not copied
+	"manifest/schema": {3170, 11}, // inputs that a program names; branches of unions; formats; values not copied; keys
 }
 
 // longest has the functions with more lines than maxFunction.

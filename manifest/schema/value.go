@@ -147,9 +147,6 @@ func deepCopy(v any) any {
 }
 
 func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 { // of most schemas, for each value
-		return nil
-	}
 	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
 	slices.Sort(keys)
 	return keys
