@@ -169,7 +169,7 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Page.windowOpen", "Page.frameRequestedNavigation", "Page.domContentEventFired",
 	ChooserOpened, "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
-// frameEvents are those events that also a frame in a process of its own has for itself.
+// frameEvents are those of the events that count for an act when a frame in a process of its own sends them.
 var frameEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.windowOpen"}
 
@@ -458,7 +458,7 @@ func (c *Caused) AddPending(urls map[string]string) {
 	c.Pending = few(c.Pending)
 }
 
-// AddFrame adds the address to which a frame went, unless that was told.
+// AddFrame adds the address to which a frame went, unless it is one of those that were told.
 func (c *Caused) AddFrame(url string, told []string) {
 	if url = Clip(url, 160); !slices.Contains(told, url) && !slices.Contains(c.Frames, url) {
 		c.Frames = append(c.Frames, url)
@@ -523,17 +523,15 @@ func (v *Visit) lookBack(l *Ledger) {
 // addLate adds to what came after the last answer what the document shows.
 func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	v.Before.Changed = now.Changed
-	if l.In != "" {
-		if now.Document != l.Document || now.URL != l.URL {
-			caused := cmp.Or(v.Before.Caused, &Caused{})
-			if caused.AddFrame(now.URL, l.Frames); !caused.None() {
-				v.Before.Caused = caused
-			}
+	if moved := now.Document != l.Document || now.URL != l.URL; moved && l.In == "" {
+		v.Before.URL, v.Before.Title = Clip(now.URL, 200), now.Title
+	} else if moved {
+		caused := cmp.Or(v.Before.Caused, &Caused{})
+		if caused.AddFrame(now.URL, l.Frames); !caused.None() {
+			v.Before.Caused = caused
 		}
-		l.Document, l.URL, l.Frames = now.Document, now.URL, nil
-	} else if now.Document != l.Document || now.URL != l.URL {
-		v.Before.URL, v.Before.Title, l.Document, l.URL = Clip(now.URL, 200), now.Title, now.Document, now.URL
 	}
+	l.Document, l.URL, l.Frames = now.Document, now.URL, nil
 }
 
 // AskLate asks the document what it shows since the last answer, if no call of page.js has.

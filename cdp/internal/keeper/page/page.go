@@ -79,11 +79,11 @@ type common struct {
 	In     string // the locator of what its element is in, "" for anything
 }
 
-// Locate returns the locator of an element that the call is about, for no word that of the parameter in.
+// Locate returns the locator of an element that the call is about. Without a word, it is what the parameter in names.
 func (v *Visit) Locate(word string) Locator {
-	l := parseLocator(word)
-	if word == "" {
-		l = Locator{}
+	l := Locator{}
+	if word != "" {
+		l = parseLocator(word)
 	}
 	if v.In != "" && l["ref"] == nil {
 		l["in"] = parseLocator(v.In)
@@ -175,10 +175,11 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Error) {
 	v.kind, v.common = o.kind, common{}
 	err = api.Decode(params, &v.common)
-	if err == nil && o.writes && v.In != "" && scan.Text(params, "element") == "" {
+	switch {
+	case err != nil || !o.writes:
+	case v.In != "" && scan.Text(params, "element") == "":
 		err = Invalid("/in", "an element in it", "none", "")
-	}
-	if err == nil && o.writes {
+	default:
 		err = v.Keeper.RegisterScript(v.By, script())
 	}
 	switch {

@@ -226,11 +226,9 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if start.verb == "upload" {
 		caused.Chooser = "" // it got the files
 	}
-	if start.in != "" && !a.Navigated {
-		if last.Document != start.Document || last.URL != start.URL {
-			caused.AddFrame(last.URL, nil)
-		}
-	} else if last.Document != start.Document || last.URL != start.URL {
+	if moved := last.Document != start.Document || last.URL != start.URL; moved && start.in != "" && !a.Navigated {
+		caused.AddFrame(last.URL, nil)
+	} else if moved {
 		e.URL, e.Title = page.Clip(last.URL, 200), last.Title
 		if last.Document != start.Document {
 			e.Status = a.Status

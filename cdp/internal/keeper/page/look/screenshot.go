@@ -84,7 +84,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		if last, _ = v.Ledger().Picture.Load().(picture); last.Data == "" {
 			return last, page.Exit("no_match", "no picture of the page was taken before; page.screenshot takes one", nil)
 		}
-		if p.Element+v.In != "" && (p.Element != last.of.Element || v.In != last.in) {
+		if isPart(v, p) && (p.Element != last.of.Element || v.In != last.in) {
 			return last, page.Exit("no_match", "the last picture is of another part; page.screenshot takes one of this", nil)
 		}
 		p, v.In, earlier = last.of, last.in, last.Data
@@ -97,12 +97,17 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	return taken, err
 }
 
+// isPart reports whether a picture is of a part of the page that the call names.
+func isPart(v *page.Visit, p screenshotParams) bool { return p.Element != "" || v.In != "" }
+
 // take takes a picture.
 func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	params := page.Object{"format": "png", "optimizeForSpeed": !p.Full}
 	var r picture
 	var part area
-	if p.Full = p.Full || p.Tile > 0; p.Element+v.In != "" || p.Full {
+	p.Full = p.Full || p.Tile > 0
+	clips := p.Full || isPart(v, p)
+	if clips {
 		var err *api.Error
 		if part, err = areaOf(v, p.Element); err == nil {
 			r.LeftOut, err = part.tile(v, p.Tile)
@@ -115,7 +120,7 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	}
 	var marks []mark
 	if p.Refs {
-		all, view, err := findMarks(v, p.Full || p.Element+v.In != "")
+		all, view, err := findMarks(v, clips)
 		if err != nil {
 			return r, err
 		}

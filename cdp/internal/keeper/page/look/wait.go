@@ -235,15 +235,15 @@ func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 	fail := func(format string, args ...any) (expected, *api.Error) {
 		return expected{}, page.Exit("not_met", fmt.Sprintf(format, args...), nil)
 	}
+	where := ""
+	if v.In != "" {
+		where = fmt.Sprintf(" in %q", v.In)
+	}
 	for _, c := range []struct{ kind, value, name string }{
 		{"url", p.URL, "an address with"}, {"text", p.Text, "the text"},
 	} {
 		if c.value == "" {
 			continue
-		}
-		where := ""
-		if v.In != "" {
-			where = fmt.Sprintf(" in %q", v.In)
 		}
 		s, err := w.until(page.Object{c.kind: c.value, "within": v.Locate("")})
 		if err != nil {
