@@ -8,7 +8,6 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -160,8 +160,8 @@ func anyRun(v any) string {
 	return regexp.MustCompile(`\br\d+ | \d+ ms| \d+ B`).ReplaceAllString(text, "")
 }
 
-// TestPageExamples runs examples of the plugin page, on the prepared page in a session of its own: one of each tool, by
-// a seed that it prints. PARLEY_HAMMER=1 runs all.
+// TestPageExamples runs examples of the plugin page, on the prepared page in a session of its own: one of each tool,
+// with PARLEY_HAMMER=1 all.
 func TestPageExamples(t *testing.T) {
 	site := exampleSite()
 	defer site.Close()
@@ -198,8 +198,6 @@ func TestPageExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.IntN(1000)
-	t.Logf("seed %d", seed)
 	t.Run("all", func(t *testing.T) {
 		for _, name := range names {
 			t.Run(name, func(t *testing.T) {
@@ -208,8 +206,9 @@ func TestPageExamples(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				one := sample.OneIn(t, len(tool.Examples))
 				for i, e := range tool.Examples {
-					if os.Getenv("PARLEY_HAMMER") == "" && i != seed%len(tool.Examples) {
+					if !one() {
 						continue
 					}
 					s := &session{examples: all, name: fmt.Sprint(name, i)}

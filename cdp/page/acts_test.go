@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/sample"
 )
 
 // Tabs and its types are of this file alone.
@@ -45,7 +46,7 @@ func TestFramesUnderTransforms(t *testing.T) {
 			`src="%s/inner" width=200 height=90></iframe>`, url)
 		return origin + "/echo?" + strings.ReplaceAll(strings.ReplaceAll(inner, "%", "%25"), "#", "%23")
 	}
-	half := sample(t, 2)
+	half := sample.OneIn(t, 2)
 	for _, style := range []string{
 		"transform: scale(.5)", "transform: scale(1.7, .8); transform-origin: 0 0", "transform: rotate(35deg)",
 		"transform: skewX(25deg)", "transform: perspective(500px) rotateY(40deg)",
@@ -397,7 +398,7 @@ func TestRestlessPages(t *testing.T) {
 		`expect {"element":"Go","timeout":500}`, `screenshot {}`, `evaluate {"expression":"1"}`, `requests {"limit":5}`,
 		`console {"limit":5}`, `vitals {}`, `storage {}`, `cookies {}`, `go {"to":"reload"}`,
 		`do {"steps":[{"tool":"click","params":{"element":"Go"}},{"tool":"snapshot","params":{}}]}`, `tabs {}`}
-	few, half := sample(t, 6), sample(t, 2)
+	few, half := sample.OneIn(t, 6), sample.OneIn(t, 2)
 	for _, unrest := range []struct{ name, script string }{
 		{"navigations", `setTimeout(() => location.href = '/?' + Math.random(), 40)`},
 		{"mutations", `setInterval(() => { const old = document.querySelector('button'); old.replaceWith(old.cloneNode(true)) }, 1)`},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/sample"
 )
 
 // decoys are elements with the texts of options. A test that chooses from a list must not choose from them.
@@ -113,7 +115,7 @@ func TestListsAmongTheirLikes(t *testing.T) {
 		{"redrawn portal", "Rome", "", "Rome", ""},
 		{"redrawn", "Turin", "", "", "no_match: "},
 	}
-	few := sample(t, 3)
+	few := sample.OneIn(t, 3)
 	for _, relation := range []string{"", "controls "} {
 		for _, list := range []string{"", "kept ", "portal ", "portal kept "} {
 			if !few() {

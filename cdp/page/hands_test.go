@@ -299,7 +299,7 @@ func TestFillText(t *testing.T) {
 		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
 			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
 			"model", "new text", `"on"`},
-		{"a field that is none itself", `<div id=f role=textbox aria-label=Note>old</div>`, "Note", "x", "f.textContent", "old",
+		{"an element that only has the role of a field", `<div id=f role=textbox aria-label=Note>old</div>`, "Note", "x", "f.textContent", "old",
 			"page.click presses it"},
 		{"one that Enter commits", `<input id=f aria-label=Note value=old><script>let k = "old"; f.onblur = () => f.value = k; f.onkeydown =
 			(e) => { if (e.key == "Enter") k = f.value }</script>`, "Note", "x", "f.value", "old", "does not take \"x\"; it was left as it is; if Enter"},

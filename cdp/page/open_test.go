@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/internal/sample"
 )
 
 // strangeSite serves what does not become a page, beside documents: in a query, or what say maps a path to.
@@ -75,7 +77,7 @@ func TestStepsFollowTabs(t *testing.T) {
 		`click {"element":"Go"}`, `fill {"element":"Field","value":"x"}`, `press {"key":"Tab"}`, `console {}`, `requests {}`,
 		`cookies {}`, `wait {"text":"Go"}`, `expect {"text":"Go"}`, `route {}`, `evaluate {"expression":"1"}`, `downloads {}`,
 		`scroll {"to":"top"}`}
-	few := sample(t, 6)
+	few := sample.OneIn(t, 6)
 	for _, other := range others {
 		for _, first := range []bool{true, false} {
 			if other != "" && !few() {
@@ -154,7 +156,7 @@ func TestOpenLeaves(t *testing.T) {
 		c.deadline = d
 		return run(t, c, Open, OpenParams{URL: url + path})
 	}
-	half := sample(t, 2)
+	half := sample.OneIn(t, 2)
 	for path := range say {
 		if strings.Contains(say[path], loop) && !half() {
 			continue

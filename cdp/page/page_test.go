@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,16 +51,6 @@ type chrome struct {
 	target   string                 // of the next calls; "" for the current page
 	wait     string                 // as target
 	deadline time.Duration          // of the next call of a verb; 0: none
-}
-
-// sample returns a function that accepts every n-th case, from a start that it prints. PARLEY_HAMMER=1 accepts all.
-func sample(t *testing.T, n int) func() bool {
-	if os.Getenv("PARLEY_HAMMER") != "" {
-		return func() bool { return true }
-	}
-	i := rand.IntN(n)
-	t.Logf("start %d", i)
-	return func() bool { i++; return i%n == 0 }
 }
 
 // shared is the browser of all tests.

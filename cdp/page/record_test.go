@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/sample"
 )
 
 // engine reads a trace with the engine of Chrome's DevTools, and prints what that finds in it.
@@ -39,7 +41,7 @@ func TestRecord(t *testing.T) {
 	}
 	defer func() { _, _ = c.invoke(t.Context(), "Target.closeTarget", string(other)) }()
 	c.show(t, url+"/", page)
-	few := sample(t, 3)
+	few := sample.OneIn(t, 3)
 	for _, test := range []struct{ script, want string }{
 		{"fib(36)", `^\d+ [1-9]\d* [1-9] [1-9]\d+ \d+ ms fib /:2:15`},
 		{"thrash()", `(?s)\d+ ms thrash /:3:18.*\n\d+ ms (layout|style), 30\d times`},

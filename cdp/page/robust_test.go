@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/sample"
 )
 
 // cover opens another page in front of the current one, and closes it at the end of the test.
@@ -196,8 +197,8 @@ func TestSubjects(t *testing.T) {
 }
 
 // TestLongPages looks for what is not there in long pages. An answer comes before the deadline of the call, and says
-// that it is not there, or that there was no time to look everywhere. It takes a sample
-// of the pages and calls.
+// that it is not there, or that there was no time to look everywhere. It takes a sample of the pages and
+// calls.
 func TestLongPages(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -205,7 +206,7 @@ func TestLongPages(t *testing.T) {
 		`expect {"element":"nowhere","timeout":60000}`, `expect {"text":"nowhere","timeout":60000}`,
 		`find {"element":"nowhere","limit":1}`, `get {"element":"nowhere","what":"text"}`, `click {"element":"nowhere"}`,
 		`fill {"element":"nowhere","value":"x"}`, `text {"max_tokens":100,"element":"nowhere"}`}
-	few, half := sample(t, 4), sample(t, 2)
+	few, half := sample.OneIn(t, 4), sample.OneIn(t, 2)
 	for _, p := range []struct{ name, text string }{
 		{"many elements", strings.Repeat("<div><button>Item</button><span>text</span></div>", 20_000)},
 		{"a long text", "<p>" + strings.Repeat("lorem ipsum dolor sit amet ", 100_000) + "</p>"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -29,7 +29,7 @@ func longCalls(t *testing.T) (lines []string) {
 	t.Helper()
 	megabyte := strings.Repeat("x", 1_000_000)
 	long, list := megabyte[:20_000], strings.Repeat("7,", 10_000)+"7"
-	tools, sampled := shippedParams(t), sample(t, 10)
+	tools, sampled := shippedParams(t), sample.OneIn(t, 10)
 	maps.Copy(tools, map[string][]string{"cdp.open": {"url"}, "cdp.Runtime.evaluate": {"expression", "contextId"},
 		"cdp.Network.setCookies": {"cookies"}, "cdp.input": {"events"}, "cdp.route": {"rules"}, "cdp.type": {"secret"},
 		"cdp.DOM.querySelector": {"nodeId", "selector"}, "nope.tool": {"x"}, long[:3000]: {"x"}})
@@ -55,17 +55,6 @@ func longCalls(t *testing.T) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// sample returns a function that accepts one case in n, by a seed that it prints. PARLEY_HAMMER=1 accepts all.
-func sample(t *testing.T, n int) func() bool {
-	if os.Getenv("PARLEY_HAMMER") != "" {
-		return func() bool { return true }
-	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	return func() bool { return random.IntN(n) == 0 }
 }
 
 // shippedParams returns the parameters of each tool of the plugins that ship.
@@ -214,7 +203,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		if err := os.WriteFile(file, []byte("short text"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		offered, sampled, tools := 0, sample(t, 10), shippedParams(t)
+		offered, sampled, tools := 0, sample.OneIn(t, 10), shippedParams(t)
 		for _, tool := range slices.Sorted(maps.Keys(tools)) {
 			for _, name := range slices.Sorted(slices.Values(tools[tool])) {
 				if !sampled() {

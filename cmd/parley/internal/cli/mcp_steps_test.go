@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -394,7 +395,7 @@ func TestStepsOverMCP(t *testing.T) {
 		w.meta = append(w.meta, tool.Name)
 	}
 	options := map[string]any{"dry_run": true}
-	sampled := sample(t, 10)
+	sampled := sample.OneIn(t, 10)
 	for _, tool := range tools {
 		if slices.Contains(w.meta, tool.Name) || tool.Name == "plan_call" { // which minimal mode does not list
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -113,7 +114,7 @@ func TestEveryMistake(t *testing.T) {
 		code = Main(args, streams)
 		return errs.String(), code
 	}
-	seen, sampled := map[string]bool{}, sample(t, 8)
+	seen, sampled := map[string]bool{}, sample.OneIn(t, 8)
 	mistake := func(args ...string) {
 		said, code := run(append(slices.Clone(args), "--json"))
 		if code == 0 {

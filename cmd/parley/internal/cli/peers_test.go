@@ -22,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/internal/foreign"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -33,7 +34,7 @@ import (
 // TestPeers checks each rule of a shipped manifest: its tools exist, and the parameters that it makes are ones of the
 // tool. Of one name in ten it asks for the documentation.
 func TestPeers(t *testing.T) {
-	h, few := shippedHost(t), sample(t, 10)
+	h, few := shippedHost(t), sample.OneIn(t, 10)
 	catalog, tried := h.Catalog(), 0
 	check := func(plugin, tool, at string, rules []peers.Rule, byName bool) {
 		for _, r := range rules {
@@ -504,7 +505,7 @@ func TestFormsReadJSON(t *testing.T) {
 // with those, and none in a parameter that means something else.
 func TestCorrectionsKeepValues(t *testing.T) {
 	h := shippedHost(t)
-	offered, few, half := 0, sample(t, 20), sample(t, 2)
+	offered, few, half := 0, sample.OneIn(t, 20), sample.OneIn(t, 2)
 	for _, provider := range h.Catalog().Providers() {
 		names, _ := provider.Names()
 		for n, name := range names {

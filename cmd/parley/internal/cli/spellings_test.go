@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -22,7 +23,7 @@ import (
 // otherwise or several tools have such a name, none.
 func TestNamesInOtherForms(t *testing.T) {
 	h, forms, found := shippedHost(t), 0, 0
-	few, some := sample(t, 40), sample(t, 8)
+	few, some := sample.OneIn(t, 40), sample.OneIn(t, 8)
 	for _, provider := range h.Catalog().Providers() {
 		plugin := provider.Info().Name
 		names, _ := provider.Names()
