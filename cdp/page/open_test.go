@@ -73,7 +73,7 @@ func TestStepsFollowTabs(t *testing.T) {
 	url := strangeSite(t, map[string]string{"/old": "<button>Go</button><input aria-label=Field>",
 		"/new": "<button>Go</button><input aria-label=Field>"})
 	others := []string{"", `tabs {}`, `get {"element":"css=button","what":"text"}`, `snapshot {}`, `text {}`,
-		`find {"query":"Go"}`,
+		`find {"element":"Go"}`,
 		`click {"element":"Go"}`, `fill {"element":"Field","value":"x"}`, `press {"key":"Tab"}`, `console {}`, `requests {}`,
 		`cookies {}`, `wait {"text":"Go"}`, `expect {"text":"Go"}`, `route {}`, `evaluate {"expression":"1"}`, `downloads {}`,
 		`scroll {"to":"top"}`}

@@ -202,7 +202,7 @@ func TestAttachToSilentServer(t *testing.T) {
 	}))
 	defer server.Close()
 	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
-	cfg.LaunchTimeout = 500 * time.Millisecond
+	cfg.LaunchTimeout = 5 * time.Second
 	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, api.CodeChromeConnection, "did not respond")
 	requireNothingLeft(t, cfg)
