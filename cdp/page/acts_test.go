@@ -576,3 +576,15 @@ func TestEffectsOfFrames(t *testing.T) {
 		}
 	}
 }
+
+// TestShortTimeouts checks that a small page is searched to its end, however short the time of the call is.
+func TestShortTimeouts(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<button>A</button>`+strings.Repeat(`<p>Text</p>`, 60))
+	for _, deadline := range []time.Duration{600 * time.Millisecond, time.Second, 1200 * time.Millisecond} {
+		c.deadline = deadline
+		if _, err := run(t, c, Click, ClickParams{Element: "Other"}); !strings.Contains(exit(err), `nothing matches "Other"`) {
+			t.Errorf("%s: %s", deadline, exit(err))
+		}
+	}
+}
