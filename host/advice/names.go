@@ -125,7 +125,10 @@ func (n *Names) Conflicts(at host.Address, values []any) bool {
 	for i, value := range values {
 		words[i] = jsontext.Text(value)
 	}
-	isNumber := func(word string) bool { return strings.Trim(strings.TrimRight(word, " secondm"), "0123456789") == "" }
+	isNumber := func(word string) bool {
+		digits := strings.TrimRight(word, " secondm")
+		return digits != "" && strings.Trim(digits, "0123456789") == ""
+	}
 	if len(words) == 0 || len(at.Tool.Positional) == 0 ||
 		!slices.Contains(verbs, words[0]) && !slices.ContainsFunc(words, isNumber) {
 		return false

@@ -501,6 +501,26 @@ func TestFormsReadJSON(t *testing.T) {
 	}
 }
 
+// TestWordsMeanThemselves checks that each tool takes words that are neither numbers nor names of calls elsewhere.
+func TestWordsMeanThemselves(t *testing.T) {
+	h := shippedHost(t)
+	words := []string{"", " ", "ms", "codes", "second", "No 5", "5 stars"}
+	for letter := 'a'; letter <= 'z'; letter++ {
+		words = append(words, string(letter))
+	}
+	for _, provider := range h.Catalog().Providers() {
+		names, _ := provider.Names()
+		for _, name := range names {
+			at, _ := h.Catalog().FindIn(provider.Info().Name, name)
+			for _, word := range words {
+				if at.Tool != nil && h.Names().Conflicts(at, []any{word, "Lima"}) {
+					t.Errorf("%s %q is refused", name, word)
+				}
+			}
+		}
+	}
+}
+
 // TestCorrectionsKeepValues checks that a call that is offered holds as many values as were given, whatever is wrong
 // with those, and none in a parameter that means something else.
 func TestCorrectionsKeepValues(t *testing.T) {
