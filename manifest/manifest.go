@@ -16,13 +16,14 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. KindExtism is for modules of Extism, which list tools as MCP does. KindBuiltin is for what is
-// compiled into the host; no manifest file has it.
+// Kinds of plugin. KindExtism is for modules of Extism, which list tools as MCP does. A plugin of KindHTTP has no code:
+// the host makes the requests of its tools. KindBuiltin is for what is compiled into the host; no manifest file has it.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
 	KindScript  = "script"
 	KindExtism  = "mcp"
+	KindHTTP    = "http"
 	KindBuiltin = "builtin"
 )
 
@@ -50,6 +51,8 @@ type Manifest struct {
 	Kind         string          `json:"kind"`
 	MinHost      string          `json:"min_host,omitempty"`
 	Engine       *Engine         `json:"engine,omitempty"` // that runs a plugin of kind script; else nil
+	HTTP         *HTTP           `json:"http,omitempty"`   // of a plugin of kind http; else nil
+	Source       *Document       `json:"source,omitempty"` // of a derived manifest; else nil
 	Docs         Docs            `json:"docs"`
 	Keywords     []string        `json:"keywords,omitempty"`
 	License      string          `json:"license,omitempty"`
@@ -144,15 +147,23 @@ type HTTPCapability struct {
 	Optional bool     `json:"optional,omitempty"`
 }
 
-// SecretCapability requests a secret. The host sends it as a header of requests to URL, or, with Read, gives it to the
-// guest.
+// SecretCapability requests a secret. The host adds it to requests to URL as a header or a parameter of the query, or,
+// with Read, gives it to the guest.
 type SecretCapability struct {
 	Name     string `json:"name"`
 	URL      string `json:"url,omitempty"`
-	Header   string `json:"header,omitempty"`
+	Header   string `json:"header,omitempty"` // such as "Authorization: Bearer {secret}"; {secret:basic} is its base64
+	Query    string `json:"query,omitempty"`  // the name of a parameter
+	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if a person has it
 	Read     bool   `json:"read,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+}
+
+// OAuth says where a person logs in to get a secret.
+type OAuth struct {
+	Issuer string   `json:"issuer"` // the URL of the authorization server
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // NamedCapability requests an environment variable, or tools of other plugins by name or glob.
@@ -284,6 +295,7 @@ type Tool struct {
 	Experimental bool            `json:"experimental,omitempty"`
 	Deprecated   *Deprecated     `json:"deprecated,omitempty"`
 	WASI         *WASI           `json:"wasi,omitempty"`
+	HTTP         *Binding        `json:"http,omitempty"`
 }
 
 // Example is a call and its outcome. Checks run the runnable ones and compare the outcome.

@@ -31,7 +31,7 @@ var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return d
 
 // Bounds of a manifest as a document.
 const (
-	maxBytes = 4 << 20
+	maxBytes = 16 << 20
 	maxDepth = 100
 )
 
@@ -168,6 +168,7 @@ func check(m *Manifest) []Problem {
 	c.checkScripts()
 	c.checkExitCodes()
 	c.checkInstance()
+	c.checkHTTP()
 	c.checkHidden("/settings", m.Settings)
 	if len(m.Settings) > 0 {
 		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
@@ -331,7 +332,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		}
 	}
 	// The schemas of other people's tools are kept as they are, and not applied where the host cannot.
-	judged := c.m.Kind != KindExtism
+	judged := c.m.Kind != KindExtism && !c.m.Derived()
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
 	if err != nil && judged {
 		c.add(at+"/params", "%v", err)
@@ -448,7 +449,7 @@ func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
 	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools",
-	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals",
+	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals", "login", "logout",
 }
 
 // builtin are the plugins that are part of the host.

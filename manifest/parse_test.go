@@ -362,7 +362,7 @@ func TestParseText(t *testing.T) {
 		{"half a surrogate pair", strings.Replace(data, "short notes", `short \ud800 notes`, 1), "/docs/brief"},
 		{"a NUL byte", strings.Replace(data, "short notes", "short \x00 notes", 1), "/docs/brief"},
 		{"too deep", strings.Replace(data, `{"owner": "us"}`, strings.Repeat("[", 101)+strings.Repeat("]", 101), 1), "100"},
-		{"too large", `{"x-a":"` + strings.Repeat("x", 4<<20) + `"}`, "at most 4194304 are accepted"},
+		{"too large", `{"x-a":"` + strings.Repeat("x", 16<<20) + `"}`, "at most 16777216 are accepted"},
 		{"a number too large for its field", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e300`, 1), "/limits/memory_mib: expected"},
 		{"a number too large for a float", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e999`, 1), "/limits/memory_mib"},
 		{"a whole number with a fraction", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 64.0`, 1), "limits.memory_mib: expected a number written as digits alone, got number 64.0"},
@@ -435,7 +435,7 @@ func TestNewer(t *testing.T) {
 func TestReserved(t *testing.T) {
 	design := "call search batch plugin policy secret config mcp docs learn stats trace audit doctor completion " +
 		"help version list cdp page serve console fleet page-tools code plan runner result score session tools mount " +
-		"approvals"
+		"approvals login logout"
 	for _, name := range strings.Fields(design) {
 		if !Reserved(name) || !Reserved(strings.ToUpper(name)) {
 			t.Errorf("%s is not reserved", name)

@@ -13,13 +13,15 @@ const (
 	examplePath = "../sdk/example.manifest.json"
 	wasiPath    = "../sdk/wasi.md"
 	scriptPath  = "../sdk/script.md"
+	httpPath    = "../sdk/http.md"
 )
 
 // TestReference compares sdk/manifest.md with what the schema and three manifests, which have every field, make of it.
 func TestReference(t *testing.T) {
 	const path = "../sdk/manifest.md"
 	r := reference{t: t, root: readNode(schemaJSON)}
-	for _, data := range [][]byte{exampleManifest(t), manifestIn(t, wasiPath), manifestIn(t, scriptPath)} {
+	for _, data := range [][]byte{exampleManifest(t), manifestIn(t, wasiPath), manifestIn(t, scriptPath),
+		manifestIn(t, httpPath)} {
 		if _, err := Parse(data, hostVersion); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,7 @@ func manifestIn(t *testing.T, path string) []byte {
 const referenceHead = `# The manifest
 
 <!-- written by go test -run TestReference ./manifest -update -->
-A manifest is one JSON object in UTF-8, of at most 4 MiB. It is in the custom section ` + "`parley.manifest`" + ` of the
+A manifest is one JSON object in UTF-8, of at most 16 MiB. It is in the custom section ` + "`parley.manifest`" + ` of the
 module, right after the header, or beside ` + "`x.wasm` as `x.manifest.json`" + `.
 
     parley plugin schema > manifest.schema.json          # the same fields for an editor
@@ -72,7 +74,8 @@ module, right after the header, or beside ` + "`x.wasm` as `x.manifest.json`" + 
 
 An unknown field is an error, except fields that begin with ` + "`x-`" + `. A field marked **!** is required in its object.
 The examples are from manifests that install as they are: [one of kind parley/1](example.manifest.json),
-[one of kind wasi](wasi.md#a-whole-example), and [one of kind script](script.md#a-whole-example). [RULES.md](../manifest/RULES.md) says how to write the texts.
+[one of kind wasi](wasi.md#a-whole-example), [one of kind script](script.md#a-whole-example), and
+[one of kind http](http.md#a-whole-example). [RULES.md](../manifest/RULES.md) says how to write the texts.
 
 Schemas of tools are validated within bounds: local references that resolve, no reference that leads to itself without
 consuming a value, patterns of RE2, at most 256 KiB and 100 levels.

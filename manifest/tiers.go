@@ -157,7 +157,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d.Limitations = append(d.Limitations, boundWords(readNode(t.Params).object(), "object", false)...)
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
-	if m.Kind == KindExtism {
+	if m.Kind == KindExtism || m.Derived() {
 		d.Note = uncheckedNote(t)
 	}
 	d.ParamsSchema, d.ReturnsSchema = CleanJSON(t.Params), CleanJSON(t.Returns)

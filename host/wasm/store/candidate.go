@@ -31,7 +31,7 @@ func IsExtism(wasm []byte) bool {
 // Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
 const (
 	maxWasm     = host.MaxModuleMiB << 20
-	maxManifest = 4 << 20
+	maxManifest = 16 << 20
 )
 
 // Candidate is a plugin that has been read and validated but is not installed. It can be run.

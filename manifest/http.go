@@ -1,0 +1,155 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/lazy"
+)
+
+// Document is the document that a derived manifest was written from. The manifest says what somebody else's document
+// says, so it is held to other rules: see [Manifest.Derived].
+type Document struct {
+	Type   string `json:"type"`             // openapi or mcp
+	Origin string `json:"origin,omitempty"` // of the service, such as https://api.github.com
+	SHA256 string `json:"sha256"`           // of the document, in hexadecimal
+}
+
+// Derived reports whether a command wrote the manifest from somebody's document. Schemas that the gate refuses are then
+// only shown, and results that do not match theirs are a warning.
+func (m *Manifest) Derived() bool { return m.Source != nil && m.Kind == KindHTTP }
+
+// HTTP is where the tools of a plugin of kind http send their requests.
+type HTTP struct {
+	Base    string            `json:"base"`              // the URL that all paths follow; without a slash at its end
+	Headers map[string]string `json:"headers,omitempty"` // sent with each request, by name
+}
+
+// Binding makes a request of a call. A parameter that is in none of Path, Query and Header is in the body.
+type Binding struct {
+	Method string `json:"method"`
+	// Path follows the base: "/repos/{owner}/issues". A parameter in braces is one segment of it.
+	Path   string           `json:"path"`
+	Base   string           `json:"base,omitempty"` // instead of the manifest's
+	Query  []QueryParameter `json:"query,omitempty"`
+	Header []string         `json:"header,omitempty"`
+	// Body is json, form, multipart, or raw:TYPE for a text of that media type. "" means that there is no body.
+	Body string `json:"body,omitempty"`
+	// Whole is the parameter whose value is the whole body; "" means that the body has the parameters by their names.
+	Whole string `json:"whole,omitempty"`
+	// As has the names on the wire of the parameters that have another name there. The names in the other fields are those
+	// of the parameters.
+	As map[string]string `json:"as,omitempty"`
+}
+
+// Styles of a parameter in the query whose value is a list or an object; "" is [StyleRepeat].
+const (
+	StyleRepeat = "repeat" // ids=1&ids=2
+	StyleComma  = "comma"  // ids=1,2
+	StyleSpace  = "space"  // ids=1%202
+	StylePipe   = "pipe"   // ids=1|2
+	StyleDeep   = "deep"   // at[from]=1&at[to]=2
+)
+
+// QueryParameter is a parameter in the query. As JSON it is its name, or an object where it has a style.
+type QueryParameter struct {
+	Name  string `json:"name"`
+	Style string `json:"style,omitempty"`
+}
+
+// UnmarshalJSON reads a string or an object.
+func (q *QueryParameter) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &q.Name)
+	}
+	type plain QueryParameter
+	return json.Unmarshal(data, (*plain)(q))
+}
+
+// MarshalJSON writes a string where there is no style.
+func (q QueryParameter) MarshalJSON() ([]byte, error) {
+	if q.Style == "" {
+		return json.Marshal(q.Name)
+	}
+	type plain QueryParameter
+	return json.Marshal(plain(q))
+}
+
+// PathParameter matches the {name} of a parameter in [Binding.Path]; the name is the first group.
+var PathParameter = lazy.Pattern(`\{([^{}]+)\}`)
+
+// checkHTTP checks what concerns plugins of kind http: only they have bindings, and each of their tools has one.
+func (c *checker) checkHTTP() {
+	isHTTP := c.m.Kind == KindHTTP
+	switch {
+	case isHTTP && c.m.HTTP == nil:
+		c.add("/http", `a plugin of kind http says where its API is: {"base": "https://api.example.com"}`)
+	case !isHTTP && c.m.HTTP != nil:
+		c.add("/http", "only a plugin of kind http has it; this one is of kind %s", c.m.Kind)
+	case isHTTP:
+		c.checkBase("/http/base", c.m.HTTP.Base)
+	}
+	if c.m.Source != nil && !isHTTP {
+		c.add("/source", "only a derived manifest has a source, which is of kind http; this one is of kind %s", c.m.Kind)
+	}
+	for i := range c.m.Tools {
+		at, t := fmt.Sprintf("/tools/%d/http", i), &c.m.Tools[i]
+		switch {
+		case isHTTP && t.HTTP == nil:
+			c.add(at, "a tool of a plugin of kind http says which request it is: "+
+				`{"method": "GET", "path": "/items/{id}"}`)
+		case !isHTTP && t.HTTP != nil:
+			c.add(at, "only a tool of a plugin of kind http has it; this plugin is of kind %s", c.m.Kind)
+		case isHTTP:
+			c.checkBinding(at, t)
+		}
+	}
+}
+
+func (c *checker) checkBase(at, base string) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		c.add(at, "%q is not the URL of an API, such as https://api.example.com/v1", base)
+		return
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.HasSuffix(base, "/") ||
+		slices.Contains(strings.Split(u.EscapedPath(), "/"), "..") {
+		c.add(at, "%q has a user, a query, a fragment, \"..\" or a slash at its end; remove it", base)
+	}
+}
+
+func (c *checker) checkBinding(at string, t *Tool) {
+	b, names := t.HTTP, map[string]bool{}
+	for _, p := range Params(t.Params) {
+		names[p.Name] = true
+	}
+	use := func(pointer, name string) {
+		if !names[name] {
+			c.add(at+pointer, "%q is not a parameter of the tool", name)
+		}
+	}
+	if b.Base != "" {
+		c.checkBase(at+"/base", b.Base)
+	}
+	for _, match := range PathParameter().FindAllStringSubmatch(b.Path, -1) {
+		use("/path", match[1])
+	}
+	for i, q := range b.Query {
+		use(fmt.Sprintf("/query/%d", i), q.Name)
+	}
+	for i, name := range b.Header {
+		use(fmt.Sprintf("/header/%d", i), name)
+	}
+	for name := range b.As {
+		use("/as", name)
+	}
+	if b.Whole != "" {
+		use("/whole", b.Whole)
+	}
+	if b.Body == "" && b.Whole != "" {
+		c.add(at+"/whole", "a request with a body says how it is written: body is json, form, multipart or raw:TYPE")
+	}
+}
