@@ -67,6 +67,9 @@ type Config struct {
 	// RunnerIdle is how long an unused runner stays. A runner is a process for the guests of isolated calls. Zero means
 	// one minute; less than zero means that there are none, and that each such call has a process of its own.
 	RunnerIdle time.Duration
+	// Prefer are the plugins whose tools come first among hits of a search with the same score; then come page, cdp, the
+	// shipped plugins, and others.
+	Prefer []string
 	// Mode is the documentation mode that traces name. It may be empty.
 	Mode string
 	// Caller is the name by which policy and records know the calls of this program. "" means "cli".

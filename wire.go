@@ -511,6 +511,7 @@ func (p *Parley) Host() (*call.Host, error) {
 		Own:      rules.Own(),
 		Filter:   jq.Sandbox{Plugin: p.filterPlugin},
 		Trusts:   p.admission.Trusts,
+		Prefer:   p.cfg.Prefer,
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,
 		Sessions: sessions,

@@ -157,6 +157,8 @@ type Features struct {
 	// Includes returns the tools of other plugins, by their qualified names, that do a part of what a call does. A rule
 	// that denies one of them to a caller by its name denies the call, too. The job is that of Effect.
 	Includes func(j *Job) []string
+	// Whole returns the manifest with all its tools, where that of [Provider.Manifest] may have none.
+	Whole func() (*manifest.Manifest, error)
 	// Script returns the text of a script for pages that the plugin ships. Its manifest declares the digest.
 	Script func(name string) ([]byte, error)
 	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs]
@@ -321,6 +323,14 @@ func (g Grant) Names() []string {
 		}
 	}
 	return names
+}
+
+// WholeManifest returns the manifest of a plugin with all its tools, unless the plugin is built in.
+func WholeManifest(p Provider) (*manifest.Manifest, error) {
+	if whole := p.Features().Whole; whole != nil {
+		return whole()
+	}
+	return p.Manifest()
 }
 
 // GroupsOf returns the groups of a manifest in its order, for Provider.Groups.

@@ -32,6 +32,7 @@ var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return d
 // Bounds of a manifest as a document.
 const (
 	maxBytes = 16 << 20
+	maxTool  = 128 << 10 // of one tool, as it is written
 	maxDepth = 100
 )
 
@@ -87,7 +88,11 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := check(m); len(found) > 0 {
+	found := checkSizes(data)
+	if len(found) == 0 {
+		found = check(m)
+	}
+	if len(found) > 0 {
 		slices.SortStableFunc(found, func(a, b Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
 		return nil, &Error{Problems: found}
 	}
@@ -159,6 +164,19 @@ func versionParts(v string) (parts [3]int) {
 		parts[i], _ = strconv.Atoi(p)
 	}
 	return parts
+}
+
+// checkSizes finds the tools of a manifest that are too large.
+func checkSizes(data []byte) (found []Problem) {
+	var m struct{ Tools []json.RawMessage }
+	_ = json.Unmarshal(data, &m) // it has been read before
+	for i, tool := range m.Tools {
+		if len(tool) > maxTool {
+			found = append(found, Problem{fmt.Sprintf("/tools/%d", i), fmt.Sprintf("the tool has %d bytes; at most %d are "+
+				"accepted: shorten its schemas, or move what they share to their $defs", len(tool), maxTool)})
+		}
+	}
+	return found
 }
 
 // check checks what the schema of the document cannot express.

@@ -278,7 +278,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a cycle at the root", []string{"/tools/1/params", `{"type":"object","allOf":[{"$ref":"#"}]}`}, "/tools/1/params: "},
 		{"a pattern that RE2 does not support", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}`}, "/tools/1/params: |pattern"},
 		{"an unknown dialect", []string{"/tools/1/params", `{"type":"object","$schema":"http://json-schema.org/draft-04/schema#"}`}, "/tools/1/params: |dialect"},
-		{"a schema that is too large", []string{"/tools/1/params", `{"type":"object","description":"` + strings.Repeat("x", 300<<10) + `"}`}, "/tools/1/params: |bytes"},
+		{"a schema that is too large", []string{"/tools/1/params", `{"type":"object","description":"` + strings.Repeat("x", 300<<10) + `"}`}, "/tools/1: |bytes"},
 		{"an invalid type", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"type":"text"}}}`}, "/tools/1/params: |/properties/a/type"},
 		{"a schema that is a number", []string{"/tools/1/params", `{"type":"object","properties":{"a":1}}`}, "/tools/1/params: |a schema is an object or a boolean"},
 		{"returns", []string{"/tools/0/returns", `{"type":"nothing"}`}, "/tools/0/returns: |/type"},

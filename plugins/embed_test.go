@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 var update = flag.Bool("update", false, "write generated files")
@@ -87,7 +88,7 @@ func TestShippedFilesAgree(t *testing.T) {
 			if digest := fmt.Sprintf("sha256:%x", sha256.Sum256(wasm)); digest != f.Digest {
 				t.Errorf("the wasm is %s, the file digest says %s", digest, f.Digest)
 			}
-			section, err := manifest.ReadSection(wasm)
+			section, err := sections.ReadManifest(wasm)
 			if err != nil {
 				t.Fatal(err)
 			}

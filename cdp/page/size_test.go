@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // maxMinified is the limit of page.js in bytes, minified.
@@ -30,8 +30,8 @@ console.log(code.length);`
 
 // TestScriptSize measures page.js as a minifier leaves it.
 func TestScriptSize(t *testing.T) {
-	if text := must(os.ReadFile(scriptPath)); len(text) > manifest.MaxScript {
-		t.Errorf("page.js has %d bytes, at most %d are allowed", len(text), manifest.MaxScript)
+	if text := must(os.ReadFile(scriptPath)); len(text) > sections.MaxScript {
+		t.Errorf("page.js has %d bytes, at most %d are allowed", len(text), sections.MaxScript)
 	}
 	out := runModule(t, "rolldown", minify, string(must(os.ReadFile(scriptPath))))
 	size, err := strconv.Atoi(strings.TrimSpace(string(out)))

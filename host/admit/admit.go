@@ -185,7 +185,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 	if err != nil {
 		return lint.Neighbors{}, err
 	}
-	beside := lint.Neighbors{Search: func(phrase string, all bool) []string {
+	beside := lint.Neighbors{Owner: c.Source().Info.Owner, Search: func(phrase string, all bool) []string {
 		if all {
 			return with(phrase)
 		}
@@ -196,7 +196,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 		if err != nil {
 			continue // a damaged plugin; lists say so
 		}
-		plugin := lint.Plugin{Name: o.Info().Name, Shipped: o.Info().Identity() == host.OwnerShipped}
+		plugin := lint.Plugin{Name: o.Info().Name, Owner: o.Info().Owner, Shipped: o.Info().Identity() == host.OwnerShipped}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
 				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks,

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // TestMain also runs the child processes that a host starts from the test binary.
@@ -427,7 +428,7 @@ func TestEverySourceIsAdmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := manifest.WriteSection(code, text)
+	whole, err := sections.WriteManifest(code, text)
 	if err != nil {
 		t.Fatal(err)
 	}

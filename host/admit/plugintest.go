@@ -62,7 +62,7 @@ type TestFailure struct {
 // with invalid parameters must be refused by the host; the same call must have the same outcome. The error says that
 // the plugin cannot be tested; what is wrong with it is in the report.
 func (in *Installer) Test(ctx context.Context, provider host.Provider, o TestOptions) (*TestReport, error) {
-	m, err := provider.Manifest()
+	m, err := host.WholeManifest(provider)
 	if err != nil {
 		return nil, err
 	}

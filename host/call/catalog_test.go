@@ -359,3 +359,36 @@ func TestDescribeIsCached(t *testing.T) {
 		t.Errorf("three descriptions read the tool %d times", n)
 	}
 }
+
+// TestEqualHits checks the order of hits that match equally well: those that the operator prefers, the built-in
+// plugins, the shipped ones, the signed ones, and others.
+func TestEqualHits(t *testing.T) {
+	var providers []host.Provider
+	const text = `{"manifest":1,"name":"NAME","version":"1.0.0","kind":"wasi","docs":{"brief":"Sell"},
+		"tools":[{"name":"sell","docs":{"brief":"Sell tea"},"effect":"read","params":{"type":"object"}}]}`
+	owners := map[string]string{"cdp": "", "page": "", "zeta": host.OwnerShipped, "beta": "key", "alpha": "", "mine": ""}
+	for name, owner := range owners {
+		f := newFake(t, strings.ReplaceAll(text, "NAME", name), nil)
+		if f.info.Owner = owner; name == "cdp" || name == "page" {
+			f.builtin()
+		}
+		providers = append(providers, f)
+	}
+	for _, c := range []struct{ prefer, want string }{
+		{"", "page cdp zeta beta alpha mine"},
+		{"Mine alpha unknown", "mine alpha page cdp zeta beta"},
+	} {
+		h := newHost(t, call.Config{Prefer: strings.Fields(c.prefer)}, providers...)
+		data, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "sell tea"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range data.Results {
+			got = append(got, strings.TrimSuffix(r.Name, ".sell"))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("preferring %q: %s, expected %s", c.prefer, text, c.want)
+		}
+	}
+}

@@ -38,6 +38,8 @@ type Config struct {
 	// Trusts reports whether the operator trusts the key that a plugin is signed with. Nil means that all keys are
 	// trusted.
 	Trusts func(plugin, key string) bool
+	// Prefer are the plugins whose tools come first among hits of a search with the same score.
+	Prefer []string
 	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
 	// calls are denied.
 	Approver host.Approver
@@ -357,7 +359,7 @@ func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *
 
 // Rank is [Host.Search] without a record.
 func (h *Host) Rank(q host.SearchQuery) (*host.SearchData, bool, error) {
-	return search.Rank(h.Catalog(), q, h.unsigned, h.cfg.Debug)
+	return search.Rank(h.Catalog(), q, search.Order{Prefer: h.cfg.Prefer, Unsigned: h.unsigned}, h.cfg.Debug)
 }
 
 // unsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.

@@ -23,7 +23,7 @@ import (
 // Wrap returns a plugin with an overlay, which is loaded when documentation is first read.
 func Wrap(p host.Provider, load func() (*Overlay, error), segment func() []byte) host.Provider {
 	o := &overlaid{Provider: p, segment: segment, overlay: sync.OnceValues(load)}
-	o.manifest = sync.OnceValues(o.edited)
+	o.manifest = sync.OnceValues(func() (*manifest.Manifest, error) { return o.edited(p.Manifest) })
 	return o
 }
 
@@ -58,9 +58,9 @@ func (p *overlaid) Tool(name string) (*manifest.Tool, error) {
 
 func (p *overlaid) Manifest() (*manifest.Manifest, error) { return p.manifest() }
 
-// edited returns the plugin's manifest with the edits.
-func (p *overlaid) edited() (*manifest.Manifest, error) {
-	base, err := p.Provider.Manifest()
+// edited returns a manifest of the plugin with the edits.
+func (p *overlaid) edited(of func() (*manifest.Manifest, error)) (*manifest.Manifest, error) {
+	base, err := of()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *overlaid) Segment() ([]byte, error) {
 
 // Segment returns the search segment of a plugin with an overlay.
 func Segment(p host.Provider, o *Overlay) ([]byte, error) {
-	m, err := p.Manifest()
+	m, err := host.WholeManifest(p)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +184,9 @@ func (p *overlaid) Features() host.Features {
 			}
 			return flowOf(o, t, flow(tool))
 		}
+	}
+	if whole := f.Whole; whole != nil {
+		f.Whole = func() (*manifest.Manifest, error) { return p.edited(whole) }
 	}
 	f.Overlaid = true
 	return f

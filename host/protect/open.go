@@ -125,6 +125,18 @@ func read(path string, limit int64, register bool) ([]byte, error) {
 	return ReadAll(f, info, limit)
 }
 
+// ReadPart reads size bytes of a file from an offset on, as [Read] opens it.
+func ReadPart(path string, offset, size int64) ([]byte, error) {
+	f, _, err := open(path, os.O_RDONLY, 0, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, size)
+	_, err = io.ReadFull(io.NewSectionReader(f, offset, size), data)
+	return data, err
+}
+
 // ReadAll reads an open file of at most limit bytes.
 func ReadAll(f *os.File, info fs.FileInfo, limit int64) ([]byte, error) {
 	var data bytes.Buffer

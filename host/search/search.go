@@ -3,6 +3,7 @@ package search
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,9 +13,38 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Rank searches a catalog. weak reports that no hit matches well. Hits of a plugin for which unsigned returns true come
-// after others with the same score. The error is not_found for a plugin or a group that does not exist.
-func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider) bool, debug func(string, ...any)) (
+// Order is how hits with the same score are ordered.
+type Order struct {
+	// Prefer are plugins whose hits come first, in this order. The built-in ones come after them: page, then cdp; then
+	// those that ship with Parley, then others.
+	Prefer []string
+	// Unsigned reports whether the hits of a plugin come last.
+	Unsigned func(host.Provider) bool
+}
+
+// place returns where the hits of a plugin come, the lowest first.
+func (o *Order) place(p host.Provider) int {
+	info := p.Info()
+	isNamed := func(name string) bool { return strings.EqualFold(name, info.Name) }
+	if i := slices.IndexFunc(o.Prefer, isNamed); i >= 0 {
+		return i
+	}
+	if i := slices.IndexFunc([]string{"page", "cdp"}, isNamed); i >= 0 && info.Kind == manifest.KindBuiltin {
+		return len(o.Prefer) + i
+	}
+	rest := len(o.Prefer) + 2
+	switch {
+	case info.Identity() == host.OwnerShipped:
+		return rest
+	case o.Unsigned(p):
+		return rest + 2
+	}
+	return rest + 1
+}
+
+// Rank searches a catalog. weak reports that no hit matches well. The error is not_found for a plugin or a group that
+// does not exist.
+func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(string, ...any)) (
 	data *host.SearchData, weak bool, err error,
 ) {
 	providers := catalog.Providers()
@@ -27,12 +57,18 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, unsigned func(host.Provider
 	}
 	isUnsigned := func(plugin string) bool {
 		p, ok := catalog.Provider(plugin)
-		return !ok || unsigned(p)
+		return !ok || order.Unsigned(p)
 	}
 	text := manifest.Strip(q.Text) // the result repeats the text that was searched for
 	found := index.Search(catalog.SegmentsOf(providers, debug), index.Query{
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
-		Last: isUnsigned,
+		Place: func(plugin string) int {
+			p, ok := catalog.Provider(plugin)
+			if !ok {
+				return math.MaxInt // a segment of another plugin
+			}
+			return order.place(p)
+		},
 	})
 	if found.Total == 0 && q.Group != "" {
 		if err := unknownGroup(providers, q.Group); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // packed returns a tar with entries. A regular file is its name and its content.
@@ -46,7 +47,7 @@ func file(name, content string) tar.Header {
 func withAssets(t testing.TB, e *Engine, wasm []byte, m *manifest.Manifest, path string, data []byte) *Provider {
 	t.Helper()
 	m.Assets = &manifest.Assets{Path: path}
-	whole, err := manifest.WriteAssets(wasm, data)
+	whole, err := sections.WriteAssets(wasm, data)
 	must(t, err)
 	return e.Provider(sourceOf(whole, m))
 }
@@ -196,7 +197,7 @@ func TestHostileAssets(t *testing.T) {
 		"a sparse old file": {sparse(t), "neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, err := manifest.WriteAssets(built, tt.data)
+			whole, err := sections.WriteAssets(built, tt.data)
 			must(t, err)
 			err = module.Check(whole, m)
 			switch known := (*host.Error)(nil); {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // baseManifest is a valid manifest that the lines of testdata/hostile/manifests.txt modify.
@@ -131,7 +132,7 @@ func writePlugin(t testing.TB, source string) (path string) {
 	if !special {
 		data = hostileManifest(t, source)
 	}
-	named := append([]byte("\x0f"+manifest.SectionName), data...)
+	named := append([]byte("\x0f"+sections.Name), data...)
 	var err error
 	switch kind {
 	case "twice":
@@ -149,7 +150,7 @@ func writePlugin(t testing.TB, source string) (path string) {
 	case "length of ten bytes":
 		wasm = append(append(wasm, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), named...)
 	case "in a name of another":
-		wasm = append(wasm, section(0, append([]byte("\x10"+manifest.SectionName+"\x00"), data...))...)
+		wasm = append(wasm, section(0, append([]byte("\x10"+sections.Name+"\x00"), data...))...)
 	case "empty":
 		wasm = append(wasm, section(0, named[:16])...)
 	case "a hundred thousand sections before it":
@@ -168,7 +169,7 @@ func writePlugin(t testing.TB, source string) (path string) {
 		if special {
 			t.Fatalf("%s: no such module", source)
 		}
-		wasm, err = manifest.WriteSection(wasm, data)
+		wasm, err = sections.WriteManifest(wasm, data)
 	}
 	if err == nil {
 		err = os.WriteFile(path, wasm, 0o600)

@@ -16,6 +16,7 @@ import (
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // schemaRules build schemas that are too large to be read here. Each takes a number and returns the schema of "p"
@@ -148,7 +149,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	t.Helper()
 	doc := `{"manifest":1,"name":"schemas","version":"1.0.0","kind":"parley/1","docs":{"brief":"A test"},"limits":{"output_bytes":8000000},
 		"tools":[{"name":"call","docs":{"brief":"Call it"},"effect":"read","params":` + params + `,"returns":` + returns + `}]}`
-	wasm, err := manifest.WriteSection(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10),
+	wasm, err := sections.WriteManifest(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10),
 		[]byte(doc))
 	path := filepath.Join(t.TempDir(), "schemas.wasm")
 	if err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // imageGuest returns the guest image of testdata, with another mode and manifest, and what the engine says about it.
@@ -33,7 +34,7 @@ func imageGuest(t testing.TB, e *Engine, mode byte, change func(*manifest.Manife
 	if change != nil {
 		change(m)
 	}
-	whole, err := manifest.WriteAssets(module, packed(t, file("greeting", "hi")))
+	whole, err := sections.WriteAssets(module, packed(t, file("greeting", "hi")))
 	must(t, err)
 	e.cfg.CacheDir = t.TempDir()
 	var mu sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // TestHashedBytesRun replaces the wasm of a plugin after it was hashed and before it is compiled. The bytes that
@@ -169,7 +169,7 @@ var trapCommand, _ = hex.DecodeString(
 // writeEmbeddedPlugin writes a plugin file with the manifest of manifestFor embedded, in a folder of its own.
 func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string {
 	t.Helper()
-	whole, err := manifest.WriteSection(code, manifestFor(name, version))
+	whole, err := sections.WriteManifest(code, manifestFor(name, version))
 	if err != nil {
 		t.Fatal(err)
 	}

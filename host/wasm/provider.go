@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // Provider is one plugin as a [host.Provider]. Discovery reads only the manifest. The module is read, validated and
@@ -38,9 +39,10 @@ type Provider struct {
 // plugins needs none of it.
 type pluginParts struct {
 	src      store.Source
-	manifest func() (*manifest.Manifest, error)
+	manifest func() (*manifest.Manifest, error) // whole
+	discover func() (*store.Discovery, error)
 	segment  func() ([]byte, error)
-	text     func() (*manifest.SourceFile, error) // see readText
+	text     func() (*sections.SourceFile, error) // see readText
 }
 
 // loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
@@ -74,15 +76,27 @@ func (e *Engine) newProvider(info host.Info, open func() store.Source) *Provider
 	p := &Provider{engine: e, info: info}
 	p.loadParts = sync.OnceValue(func() *pluginParts {
 		src := open()
-		read := func() (*manifest.Manifest, error) {
-			m, err := src.Manifest()
-			if err == nil && e.cfg.Annotate != nil {
+		annotate := func(m *manifest.Manifest) {
+			if e.cfg.Annotate != nil {
 				e.cfg.Annotate(info.Digest, m)
 			}
-			return m, err
 		}
-		return &pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
-			text: sync.OnceValues(p.readText)}
+		whole := sync.OnceValues(func() (*manifest.Manifest, error) {
+			m, err := src.Manifest()
+			if err == nil {
+				annotate(m)
+			}
+			return m, err
+		})
+		discover := func() (*store.Discovery, error) {
+			if src.Discover != nil {
+				return src.Discover(annotate)
+			}
+			m, err := whole()
+			return store.DiscoveryOf(m), err
+		}
+		return &pluginParts{src: src, manifest: whole, discover: sync.OnceValues(discover),
+			segment: sync.OnceValues(src.Segment), text: sync.OnceValues(p.readText)}
 	})
 	return p
 }
@@ -90,40 +104,51 @@ func (e *Engine) newProvider(info host.Info, open func() store.Source) *Provider
 // Info returns the plugin's info without reading anything.
 func (p *Provider) Info() host.Info { return p.info }
 
-// Manifest returns the whole manifest including tools.
-func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.loadParts().manifest() }
+// Manifest returns the manifest. That of an installed plugin has no tools: see [store.Discovery].
+func (p *Provider) Manifest() (*manifest.Manifest, error) {
+	d, err := p.loadParts().discover()
+	if err != nil {
+		return nil, err
+	}
+	return d.Head, nil
+}
 
 // Segment returns the search segment.
 func (p *Provider) Segment() ([]byte, error) { return p.loadParts().segment() }
 
 // Groups returns the groups in the order of the manifest.
-func (p *Provider) Groups() ([]host.GroupLine, error) { return fromManifest(p, host.GroupsOf) }
+func (p *Provider) Groups() ([]host.GroupLine, error) { return discovered(p, store.Tools.Groups) }
 
 // Lines returns the tools of a group in the order of the manifest.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
-	return fromManifest(p, func(m *manifest.Manifest) []host.Line { return host.LinesOf(m, group) })
+	return discovered(p, func(t store.Tools) []host.Line { return t.Lines(group) })
 }
 
 // Names returns the names of all tools, sorted.
-func (p *Provider) Names() ([]string, error) { return fromManifest(p, host.NamesOf) }
+func (p *Provider) Names() ([]string, error) { return discovered(p, store.Tools.Names) }
 
 // Tool returns the tool named name, or nil.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
-	return fromManifest(p, func(m *manifest.Manifest) *manifest.Tool { return m.Tool(name) })
+	d, err := p.loadParts().discover()
+	if err != nil {
+		return nil, err
+	}
+	return d.Tool(name)
 }
 
-// fromManifest returns what the manifest of a plugin says.
-func fromManifest[T any](p *Provider, read func(*manifest.Manifest) T) (found T, err error) {
-	m, err := p.Manifest()
+// discovered returns what lists read of a plugin.
+func discovered[T any](p *Provider, read func(store.Tools) T) (found T, err error) {
+	d, err := p.loadParts().discover()
 	if err != nil {
 		return found, err
 	}
-	return read(m), nil
+	return read(d.Tools), nil
 }
 
 // Features returns that a call may have to wait until the plugin is compiled.
 func (p *Provider) Features() host.Features {
-	return host.Features{Prepare: p.prepareFor, Script: p.pageScript}
+	return host.Features{Prepare: p.prepareFor, Script: p.pageScript,
+		Whole: func() (*manifest.Manifest, error) { return p.loadParts().manifest() }}
 }
 
 // pageScript returns the text of a script that the plugin ships.
@@ -140,7 +165,7 @@ func (p *Provider) pageScript(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := manifest.ReadScript(wasm, s)
+	text, err := sections.ReadScript(wasm, s)
 	if err != nil {
 		return nil, host.Errorf(host.Integrity, "%s: %v", m.Name, err)
 	}
@@ -291,7 +316,7 @@ func (p *Provider) loadNow(l *loading) (plugin *compiledPlugin, err error) {
 			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
 		}
 	}()
-	m, err := p.Manifest()
+	m, err := p.loadParts().manifest()
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // RunnerJob is the value of PARLEY_CHILD that turns a program into a runner of guests. Its main must then call
@@ -48,7 +49,7 @@ type start struct {
 	Defaults host.Limits        `json:"defaults"` // the engine's defaults
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
 	// Text is the script of a plugin of kind script; else nil.
-	Text     *manifest.SourceFile `json:"text,omitempty"`
+	Text     *sections.SourceFile `json:"text,omitempty"`
 	Grant    host.Grant           `json:"grant"`
 	Guard    *protect.Guard       `json:"guard,omitempty"`
 	CPU      time.Duration        `json:"cpu,omitempty"` // that the guest may use, if the process is for one call

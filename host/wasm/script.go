@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // runsOn returns the provider whose module runs the plugin: itself, or the engine of a plugin of kind script. The error
@@ -69,11 +70,11 @@ func (p *Provider) EngineDigest() (string, error) {
 
 // job returns the job of a request.
 func (p *Provider) job(r *host.Request) (*guest.Job, error) {
-	m, err := p.Manifest()
+	m, err := p.loadParts().manifest()
 	if err != nil {
 		return nil, err
 	}
-	var text *manifest.SourceFile
+	var text *sections.SourceFile
 	if m.Kind == manifest.KindScript {
 		if text, err = p.loadParts().text(); err != nil {
 			return nil, err
@@ -83,12 +84,12 @@ func (p *Provider) job(r *host.Request) (*guest.Job, error) {
 }
 
 // readText returns the text of a plugin of kind script.
-func (p *Provider) readText() (*manifest.SourceFile, error) {
+func (p *Provider) readText() (*sections.SourceFile, error) {
 	wasm, err := p.loadParts().src.Wasm()
 	if err != nil {
 		return nil, err
 	}
-	text, err := manifest.ReadSource(wasm)
+	text, err := sections.ReadSource(wasm)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidPlugin, "%s: %v", p.info.Name, err)
 	}
@@ -102,7 +103,7 @@ const scriptCheckTime = 5 * time.Second
 // tool of the manifest; it does nothing for other plugins. The error is invalid_plugin. An engine answers a request for
 // the tool "" with the names of the functions, see sdk/abi.md.
 func (p *Provider) CheckScript(ctx context.Context) error {
-	m, err := p.Manifest()
+	m, err := p.loadParts().manifest()
 	if err != nil || m.Kind != manifest.KindScript {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/store"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 const tideManifest = `{"manifest":1,"name":"tide","version":"1.0.0","kind":"script","engine":{"name":"js","version":"1"},
@@ -30,7 +30,7 @@ func scriptProvider(t *testing.T, e *Engine, text, pin string) *Provider {
 		}
 		return engine, nil
 	}
-	src := sourceOf(manifest.WriteSource("tide.js", []byte(text)), loadManifest(t, []byte(tideManifest)))
+	src := sourceOf(sections.WriteSource("tide.js", []byte(text)), loadManifest(t, []byte(tideManifest)))
 	src.Engine = pin
 	return e.Provider(src)
 }
@@ -76,7 +76,7 @@ func TestScriptEngineIsPinned(t *testing.T) {
 
 	dir := t.TempDir()
 	s := store.Open(dir, nil)
-	c := &store.Candidate{Path: "/tide.js", Wasm: manifest.WriteSource("tide.js", []byte(tideText)),
+	c := &store.Candidate{Path: "/tide.js", Wasm: sections.WriteSource("tide.js", []byte(tideText)),
 		ManifestJSON: []byte(tideManifest), Manifest: loadManifest(t, []byte(tideManifest)), Engine: digest}
 	c.Digest = store.Digest(c.Wasm, c.ManifestJSON)
 	for _, engine := range []string{digest, "sha256:" + fmt.Sprintf("%064d", 1)} { // an installation binds it again
@@ -117,19 +117,19 @@ func TestScriptIsChecked(t *testing.T) {
 // TestScriptModule refuses files that claim to be scripts.
 func TestScriptModule(t *testing.T) {
 	m := loadManifest(t, []byte(tideManifest))
-	whole := manifest.WriteSource("a\nb.js", []byte("x\ny"))
-	text, err := manifest.ReadSource(whole)
+	whole := sections.WriteSource("a\nb.js", []byte("x\ny"))
+	text, err := sections.ReadSource(whole)
 	must(t, err)
-	if *text != (manifest.SourceFile{File: "a", Source: "x\ny"}) {
+	if *text != (sections.SourceFile{File: "a", Source: "x\ny"}) {
 		t.Errorf("%+v", text)
 	}
 	must(t, module.Check(whole, m))
-	withCode, err := manifest.WriteSection(readFile(t, guestDir+"/echo.wasm"), json.RawMessage(tideManifest))
+	withCode, err := sections.WriteManifest(readFile(t, guestDir+"/echo.wasm"), json.RawMessage(tideManifest))
 	must(t, err)
 	wantError(t, "code", module.Check(withCode, m), host.InvalidPlugin, "the file has code")
 	wantError(t, "nothing", module.Check(whole[:8], m), host.InvalidPlugin, "no text of a script")
-	wantError(t, "bytes", module.Check(manifest.WriteSource("a.js", []byte("\xff")), m), host.InvalidPlugin, "not UTF-8")
-	wantError(t, "size", module.Check(manifest.WriteSource("a.js", make([]byte, manifest.MaxSource+1)), m),
+	wantError(t, "bytes", module.Check(sections.WriteSource("a.js", []byte("\xff")), m), host.InvalidPlugin, "not UTF-8")
+	wantError(t, "size", module.Check(sections.WriteSource("a.js", make([]byte, sections.MaxSource+1)), m),
 		host.InvalidPlugin,
 		"the limit is 1048576")
 }

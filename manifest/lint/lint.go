@@ -45,6 +45,7 @@ func (f Finding) String() string {
 
 // Neighbors is what a plugin is compared with. The zero value skips the rules that need it.
 type Neighbors struct {
+	Owner string // of the checked plugin
 	// Plugins are the other plugins. One with the name of the checked plugin is ignored.
 	Plugins []Plugin
 	// Search returns the qualified names of the tools that a search for a phrase finds, the best first: among all plugins
@@ -55,6 +56,7 @@ type Neighbors struct {
 // Plugin is another plugin, as far as rules compare with it.
 type Plugin struct {
 	Name    string
+	Owner   string
 	Shipped bool // every host has it
 	Tools   []Tool
 }
@@ -75,9 +77,12 @@ const maxFindings = 20
 // Check returns what is wrong with a manifest, errors first, then in the order of the rules. At most 20 findings of a
 // rule are listed; one more says how many were left out.
 func Check(m *manifest.Manifest, beside Neighbors) []Finding {
-	l := &linter{m: m, texts: collectTexts(m), search: beside.Search}
+	l := &linter{m: m, owner: beside.Owner, texts: collectTexts(m), search: beside.Search}
 	l.others = lists.Filter(beside.Plugins, func(p Plugin) bool { return !sameName(p.Name, m.Name) })
 	for i := range rules {
+		if m.Derived() && rules[i].Severity == Warning {
+			continue // whoever installs it cannot fix the style of somebody's document
+		}
 		l.rule, l.count = &rules[i], 0
 		rules[i].check(l)
 		if more := l.count - maxFindings; more > 0 {
@@ -91,6 +96,7 @@ func Check(m *manifest.Manifest, beside Neighbors) []Finding {
 // linter checks one manifest.
 type linter struct {
 	m      *manifest.Manifest
+	owner  string
 	texts  []text
 	others []Plugin
 	search func(phrase string, with bool) []string

@@ -352,7 +352,7 @@ var glance = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "0", "o", "1",
 
 func checkLookAlikeName(l *linter) {
 	for _, p := range l.others {
-		if looksLike(l.m.Name, p.Name) {
+		if looksLike(l.m.Name, p.Name) && (l.owner != p.Owner || !isNumbered(l.m.Name, p.Name)) {
 			l.add("/name", "%q can be mistaken for the plugin %q; choose another name", l.m.Name, p.Name)
 		}
 	}
@@ -399,6 +399,13 @@ func checkLookAlikeName(l *linter) {
 			l.add(t.pointer, "%s mixes letters of several scripts that look alike", quoted(word))
 		}
 	}
+}
+
+// isNumbered reports whether two names are of a family that numbers tell apart: db1 and db12.
+func isNumbered(a, b string) bool {
+	const digits = "0123456789"
+	stem := strings.TrimRight(a, digits)
+	return stem != a && stem != b && strings.EqualFold(stem, strings.TrimRight(b, digits))
 }
 
 // looksLike reports whether one name can be mistaken for another: they look the same, or differ by one letter that is

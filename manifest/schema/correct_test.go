@@ -40,6 +40,13 @@ const (
 func TestCorrect(t *testing.T) {
 	for _, c := range []struct{ name, schema, given, want, changes string }{
 		// Names.
+		{"misspelt where any name is accepted", `{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"mode":{}}}`,
+			`{"pth":"a","other":1}`, `{"other":1,"path":"a"}`, `/pth>/path renamed`},
+		{"misspelt below, where any name is accepted",
+			`{"properties":{"at":{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}}}`,
+			`{"at":{"Path":"a"}}`, `{"at":{"path":"a"}}`, `/at/Path>/at/path renamed`},
+		{"another name where any is accepted", `{"required":["path"],"properties":{"path":{"type":"string"}}}`, `{"other":"a"}`,
+			`{"other":"a","path":"<hole path: string, >"}`, ``},
 		{"misspelt", hashSchema, `{"txet":"a"}`, `{"text":"a"}`, `/txet>/text renamed`},
 		{"in another case", findSchema, `{"text":"a","pattern":"b","ignoreCase":true}`,
 			`{"ignore_case":true,"pattern":"b","text":"a"}`, `/ignoreCase>/ignore_case renamed`},

@@ -30,7 +30,33 @@ func (c *corrector) unknown(faults []fault) bool {
 			changed = c.newStrangers(f, faults, object).correct() || changed
 		}
 	}
+	for _, f := range faults { // an object that accepts any name may have the missing one misspelt
+		if f.keyword != "required" || slices.Contains(done, f.at.up.pointer()) {
+			continue
+		}
+		done = append(done, f.at.up.pointer())
+		if object := c.objectAt(f.at.up); object != nil {
+			changed = renameOpen(c.newStrangers(f, faults, object)) || changed
+		}
+	}
 	return changed
+}
+
+// renameOpen gives properties that an open object does not describe the names of missing ones that they resemble. It
+// reports whether there were any. Others are left: the object accepts them.
+func renameOpen(s *strangers) bool {
+	for _, name := range sortedKeys(s.object) {
+		if propSchema(s.node.conjuncts(), name) == nil {
+			s.names = append(s.names, name)
+		}
+	}
+	before := len(s.names)
+	s.rename(func(given, name string) bool { return spelling.Fold(given) == spelling.Fold(name) })
+	s.rename(s.isAlias)
+	s.rename(func(given, name string) bool {
+		return s.resembles(given, name) && s.fits(s.prop(name), s.object[given])
+	})
+	return len(s.names) < before
 }
 
 // strangers are the unknown properties of one object, and the properties that they may stand for.
@@ -234,7 +260,7 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	has := func(name string, words []string) bool {
 		return slices.ContainsFunc(spelling.Words(name), func(w string) bool { return slices.Contains(words, w) })
 	}
-	if has(given, places) != has(name, places) && !grouped(given, name) {
+	if has(given, places) != has(name, places) && !grouped(given, name) && !isMistyped(given, name) {
 		return true
 	}
 	if text := jsontext.Text(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&
@@ -243,6 +269,14 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	}
 	isMeasure := func(name string) bool { return unitOf(name) != "" || has(name, measured) }
 	return isMeasure(given) || isMeasure(name)
+}
+
+// isMistyped reports whether a letter is missing, twice or exchanged with its neighbor, which seldom makes another word
+// of one: "pth" and "paht" are no words, "fill" is.
+func isMistyped(given, name string) bool {
+	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(spelling.Fold(s)))) }
+	return spelling.Distance(given, name) == 1 && !strings.HasSuffix(given, "s") &&
+		(len(given) != len(name) || slices.Equal(letters(given), letters(name)))
 }
 
 // meansElse reports whether a name is a common one for something else than another name, or what a page calls a field.

@@ -37,12 +37,13 @@ type Query struct {
 	Kind     string // "tool" when empty
 	Limit    int    // number of hits; 0: 10, negative: all
 	Explain  bool   // fill Hit.Parts
-	// Last reports whether hits of a plugin come after others with an equal score. Nil means no plugin.
-	Last func(plugin string) bool
+	// Place returns where hits of a plugin come among others that match equally well, the lowest first. Nil means that
+	// they have no order.
+	Place func(plugin string) int
 }
 
 // Results are the results of a search, best first. The order is deterministic: equal scores are sorted by
-// Query.Last, then by name.
+// Query.Place, then by name.
 type Results struct {
 	Total int // number of matching documents, regardless of the limit
 	Hits  []Hit

@@ -105,12 +105,6 @@ func (s *search) results() (out Results, meant bool) {
 		limit = len(found)
 	}
 	order := func(a, b candidate) int {
-		if last := s.parts[a.part].last; last != s.parts[b.part].last && round(a.score) == round(b.score) {
-			if last {
-				return 1
-			}
-			return -1
-		}
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part, b.part), cmp.Compare(a.doc, b.doc))
 	}
 	out.Total = len(found)
@@ -126,6 +120,7 @@ func (s *search) results() (out Results, meant bool) {
 		s.rescore(c)
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return order(a.candidate, b.candidate) })
+	placeEquals(list)
 
 	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
 	if out.Weak {
@@ -142,6 +137,20 @@ func (s *search) results() (out Results, meant bool) {
 	}
 	out.Foreign = foreign(s.text) || out.Weak && s.mostlyUnknown()
 	return out, len(list) > 0 && list[0].excludes
+}
+
+// placeEquals puts hits that match equally well in the order of their plugins: the name of a plugin alone makes a small
+// difference.
+func placeEquals(list []scored) {
+	const difference = 0.01
+	for first := 0; first < len(list); {
+		end := first + 1
+		for end < len(list) && list[first].score-list[end].score <= difference {
+			end++
+		}
+		slices.SortStableFunc(list[first:end], func(a, b scored) int { return cmp.Compare(a.part.place, b.part.place) })
+		first = end
+	}
 }
 
 // gather scores every document and returns those that cover at least a third of what the best one covers.

@@ -133,8 +133,8 @@ type source struct {
 type part struct {
 	*member
 	src     *source
-	number  int  // among all parts
-	last    bool // as Query.Last
+	number  int // among all parts
+	place   int // as Query.Place
 	lo, hi  int
 	idf     []float64 // by word
 	ideal   float64
@@ -165,7 +165,9 @@ func newSearch(segs []*Segment, q Query, text string) *search {
 	// Equal scores are sorted by name, so the order of the segments must not matter.
 	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.plugin, b.plugin) })
 	for i, p := range s.parts {
-		p.number, p.last = i, q.Last != nil && q.Last(p.plugin)
+		if p.number = i; q.Place != nil {
+			p.place = q.Place(p.plugin)
+		}
 	}
 	return s
 }

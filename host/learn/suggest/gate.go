@@ -307,7 +307,7 @@ var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"
 
 // checkLint refuses an edit with which the tool breaks a rule that it does not break without.
 func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
-	m, err := base.Manifest()
+	m, err := host.WholeManifest(base)
 	if err != nil {
 		return err.Error()
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // One folder holds the manifests of all builds that were ever installed, so that a change can be shown against the
@@ -119,7 +119,7 @@ func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	section, err := manifest.ReadSection(wasm)
+	section, err := sections.ReadManifest(wasm)
 	return section, err == nil && hashOf(section) == e.ManifestSHA256
 }
 

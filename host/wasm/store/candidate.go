@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // IsExtism reports whether a module imports functions of Extism.
@@ -54,10 +56,11 @@ type Candidate struct {
 // as that is possible without running it. hostVersion is compared with the manifest's min_host.
 //
 // A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, with a name that ends in ".js", is read
-// as a module that has nothing else. The manifest of a file is in the custom section parley.manifest, or beside X.wasm
-// in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an installed plugin can
-// be installed again. If there are two manifests, they must be equal. A signature beside the file (see [SignatureName])
-// is read but not verified. Each file is read once.
+// as a module that has nothing else, and so is a manifest of kind http, with a name that ends in ".json". The manifest
+// of another file is in the custom section parley.manifest, or beside X.wasm in X.manifest.json. Beside plugin.wasm it
+// may also be in manifest.json, so that the folder of an installed plugin can be installed again. If there are two
+// manifests, they must be equal. A signature beside the file (see [SignatureName]) is read but not verified. Each file
+// is read once.
 //
 // Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
 // file that cannot be a signature, 105 if a file cannot be read.
@@ -106,11 +109,16 @@ func (c *Candidate) Source() Source {
 }
 
 func readCandidate(path, hostVersion string) (*Candidate, error) {
-	wasm, err := ReadModule(path)
-	if err != nil {
-		return nil, err
+	var wasm, manifestJSON []byte
+	var err error
+	from := path
+	if ext := filepath.Ext(path); ext == ".json" || ext == ".yaml" || ext == ".yml" {
+		if manifestJSON, err = readCodeless(path); err == nil {
+			wasm = sections.Module(manifestJSON)
+		}
+	} else if wasm, err = ReadModule(path); err == nil {
+		manifestJSON, from, err = findManifest(path, wasm)
 	}
-	manifestJSON, from, err := findManifest(path, wasm)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +132,33 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	return c, nil
 }
 
+// readCodeless reads the manifest of a plugin of kind http, which is all of it.
+func readCodeless(path string) ([]byte, error) {
+	data, err := readBounded(path, maxManifest)
+	if err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	var head struct {
+		Manifest json.RawMessage
+		Kind     string
+	}
+	_ = json.Unmarshal(data, &head)
+	switch {
+	case head.Manifest == nil:
+		return nil, host.Errorf(host.InvalidPlugin, "%s is not a manifest; expected one of kind http. From an OpenAPI "+
+			"document, make it with parley plugin wrap", path).WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+	case head.Kind != manifest.KindHTTP:
+		return nil, host.Errorf(host.InvalidPlugin, "%s is a manifest of kind %s, whose code is in another file; name "+
+			"FILE.wasm or FILE.js", path, manifest.CleanLine(head.Kind))
+	}
+	return bytes.TrimSpace(data), nil
+}
+
 // Pack puts a manifest into the module of a wasm file, right after its header. It replaces the module's manifest. from
 // is the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
 func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
 	manifestJSON = bytes.TrimSpace(manifestJSON)
-	packed, err := manifest.WriteSection(wasm, manifestJSON)
+	packed, err := sections.WriteManifest(wasm, manifestJSON)
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
@@ -162,8 +192,8 @@ func newCandidate(path string, wasm, manifestJSON []byte, from, hostVersion stri
 
 // findManifest returns the manifest of a wasm file and the path of the file that holds it.
 func findManifest(path string, wasm []byte) (data []byte, from string, err error) {
-	embedded, err := manifest.ReadSection(wasm)
-	if err != nil && !errors.Is(err, manifest.ErrNoSection) {
+	embedded, err := sections.ReadManifest(wasm)
+	if err != nil && !errors.Is(err, sections.ErrNoManifest) {
 		return nil, "", asInvalidPlugin(path, err)
 	}
 	names := sidecarNames(path)
@@ -273,11 +303,11 @@ func findOnlyPlugin(dir string) (string, error) {
 // becomes a module that has nothing else. Errors are those of [ReadCandidate].
 func ReadModule(path string) ([]byte, error) {
 	if strings.HasSuffix(path, scriptSuffix) {
-		text, err := readBounded(path, manifest.MaxSource)
+		text, err := readBounded(path, sections.MaxSource)
 		if err != nil {
 			return nil, asInvalidPlugin(path, err)
 		}
-		return manifest.WriteSource(filepath.Base(path), text), nil
+		return sections.WriteSource(filepath.Base(path), text), nil
 	}
 	data, err := readBounded(path, maxWasm)
 	if err != nil {
@@ -288,7 +318,7 @@ func ReadModule(path string) ([]byte, error) {
 			return nil, asInvalidPlugin(path, err)
 		}
 	}
-	if err := manifest.CheckHeader(data); err != nil {
+	if err := sections.CheckHeader(data); err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
 	return data, nil
@@ -351,7 +381,7 @@ func asInvalidPlugin(path string, err error) error {
 		return openError(path, err)
 	}
 	invalid := world.Failed(host.InvalidPlugin, err, "%s: %v", path, err)
-	if format, ok := errors.AsType[*manifest.FormatError](err); ok && format.Fix == "" {
+	if format, ok := errors.AsType[*sections.FormatError](err); ok && format.Fix == "" {
 		invalid.Message += "; expected a plugin as a core WebAssembly module"
 	}
 	return invalid

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // trapCommand is emptyCommand with one instruction, unreachable.
@@ -21,7 +21,7 @@ var trapCommand, _ = hex.DecodeString(
 // writeEmbeddedPlugin writes a plugin file with the manifest of manifestFor embedded, in a folder of its own.
 func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string {
 	t.Helper()
-	whole, err := manifest.WriteSection(code, manifestFor(name, version))
+	whole, err := sections.WriteManifest(code, manifestFor(name, version))
 	if err != nil {
 		t.Fatal(err)
 	}

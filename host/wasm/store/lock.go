@@ -141,7 +141,8 @@ func decodeLine(line string) (Entry, bool) {
 	for _, optional := range []struct {
 		key  string
 		into *string
-	}{{`,"signer":`, &e.Signer}, {`,"owner":`, &e.Owner}, {`,"displaced":`, &e.ReplacedOwner}, {`,"engine":`, &e.Engine}} {
+	}{{`,"signer":`, &e.Signer}, {`,"owner":`, &e.Owner}, {`,"displaced":`, &e.ReplacedOwner}, {`,"engine":`, &e.Engine},
+		{`,"tools_sha256":`, &e.ToolsSHA256}} {
 		if strings.HasPrefix(f.rest, optional.key) {
 			*optional.into = f.text(optional.key)
 		}

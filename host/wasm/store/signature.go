@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // A signature file is named like the wasm file beside it, plus this suffix. This package treats its content as
@@ -72,7 +73,7 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 	}
 	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
 		Digest: e.Digest, Signer: e.Signer}
-	section, err := manifest.ReadSection(wasm)
+	section, err := sections.ReadManifest(wasm)
 	c.ManifestEmbedded = err == nil && string(section) == string(manifestJSON)
 	c.Signature, err = s.Signature(e)
 	return c, err

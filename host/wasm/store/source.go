@@ -11,6 +11,9 @@ import (
 type Source struct {
 	Info     host.Info
 	Manifest func() (*manifest.Manifest, error)
+	// Discover returns what lists and descriptions read; annotate gets what it reads of the manifest. Nil means that it is
+	// in Manifest.
+	Discover func(annotate func(*manifest.Manifest)) (*Discovery, error)
 	Wasm     func() ([]byte, error)
 	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
 	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.

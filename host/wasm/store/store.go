@@ -76,6 +76,8 @@ type Entry struct {
 	ReplacedOwner string `json:"displaced,omitempty"`
 	// Engine is the digest of the engine that a plugin of kind script runs on.
 	Engine string `json:"engine,omitempty"`
+	// ToolsSHA256 is the hash of the index of its tools; "" in old lock files.
+	ToolsSHA256 string `json:"tools_sha256,omitempty"`
 }
 
 // owner returns the owner of the name.
@@ -182,12 +184,17 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 		return Entry{}, nil, err
 	}
 	entry, signature := newEntry(c), c.Signature
+	tools, err := encodeTools(c.Manifest, c.ManifestJSON)
+	if err != nil {
+		return Entry{}, nil, host.Errorf(host.Internal, "cannot index the tools of %s: %v", entry.Name, err)
+	}
+	entry.ToolsSHA256 = hashOf(tools)
 	err = s.update(func(entries []Entry) (_ []Entry, err error) {
 		if before, err = entryToReplace(entries, c, downgrade); err != nil {
 			return nil, err
 		}
 		if before == nil {
-			return append(entries, entry), s.writePlugin(entry, c, signature)
+			return append(entries, entry), s.writePlugin(entry, c, tools, signature)
 		}
 		if entry.ReplacedOwner = before.ReplacedOwner; before.Info().Identity() != entry.Info().Identity() {
 			entry.ReplacedOwner = before.Info().Identity()
@@ -202,13 +209,13 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 				entry.Owner = before.owner()
 			}
 			if s.isIntact(*before, signature) && before.Signer == entry.Signer &&
-				before.Engine == entry.Engine {
+				before.Engine == entry.Engine && before.ToolsSHA256 == entry.ToolsSHA256 {
 				entry = *before
 				return nil, nil
 			}
 		}
 		entries[indexOf(entries, entry.Name)] = entry
-		return entries, s.writePlugin(entry, c, signature)
+		return entries, s.writePlugin(entry, c, tools, signature)
 	}, nil)
 	if err != nil {
 		return Entry{}, nil, err
@@ -251,6 +258,7 @@ func (s *Store) Source(e Entry) Source {
 	return Source{
 		Info:     e.Info(),
 		Manifest: parsed,
+		Discover: func(annotate func(*manifest.Manifest)) (*Discovery, error) { return s.discover(e, parsed, annotate) },
 		Wasm: func() ([]byte, error) {
 			data, err := manifestJSON()
 			if err != nil {
@@ -334,7 +342,7 @@ func (s *Store) Lock(wait time.Duration) (unlock func(), err error) {
 }
 
 // writePlugin writes and syncs the files of a plugin, before the lock file may list them.
-func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
+func (s *Store) writePlugin(e Entry, c *Candidate, tools, signature []byte) error {
 	dir := s.pluginDir(e)
 	if err := makeDir(dir); err != nil {
 		return s.writeError(err)
@@ -343,7 +351,7 @@ func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 		name string
 		data []byte
 	}{{wasmName, c.Wasm}, {manifestName, c.ManifestJSON},
-		{segmentName, wrapSegment(e.Digest, host.ManifestSegment(c.Manifest))}} {
+		{segmentName, wrapSegment(e.Digest, host.ManifestSegment(c.Manifest))}, {toolsName, tools}} {
 		if err := writeFile(filepath.Join(dir, f.name), f.data); err != nil {
 			return s.writeError(err)
 		}
@@ -362,7 +370,7 @@ func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 // If not, installing it again repairs it.
 func (s *Store) isIntact(e Entry, signature []byte) bool {
 	c, err := s.Open(e)
-	return err == nil && bytes.Equal(c.Signature, signature)
+	return err == nil && bytes.Equal(c.Signature, signature) && s.index(e) != nil
 }
 
 // discard removes the folder of a plugin that is no longer installed, and the folder above if it is empty.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // emptyCommand is (module (memory (export "memory") 1) (func (export "_start"))).
@@ -39,7 +39,7 @@ func moduleFor(t testing.TB, name, version string, size int) []byte {
 	t.Helper()
 	padding := append([]byte{3, 'p', 'a', 'd'}, bytes.Repeat([]byte(version[len(version)-1:]), size)...)
 	body := []byte{byte(len(padding)&0x7f | 0x80), byte(len(padding)>>7&0x7f | 0x80), byte(len(padding) >> 14 & 0x7f)}
-	wasm, err := manifest.WriteSection(append(append(append(bytes.Clone(emptyCommand), 0), body...), padding...),
+	wasm, err := sections.WriteManifest(append(append(append(bytes.Clone(emptyCommand), 0), body...), padding...),
 		manifestFor(name, version))
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (a *App) Parley() *parley.Parley {
 			cfg.Debug = a.Debugf
 		}
 		if s, err := a.Settings(); err == nil {
-			cfg.Chrome, cfg.BrowserIdle, cfg.Mode = s.Chrome, s.BrowserIdle, s.DocMode
+			cfg.Chrome, cfg.BrowserIdle, cfg.Mode, cfg.Prefer = s.Chrome, s.BrowserIdle, s.DocMode, s.Prefer
 			if cfg.RunnerIdle = s.RunnerIdle; !s.Runner {
 				cfg.RunnerIdle = -1
 			}

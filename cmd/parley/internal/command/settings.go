@@ -36,6 +36,7 @@ type Settings struct {
 	// DocsOnFirstUse adds tier 2 to the first success of a tool over MCP.
 	DocsOnFirstUse bool
 	Pinned         []string
+	Prefer         []string
 	Timeout        time.Duration
 	MaxBytes       int
 	Agent          bool
@@ -97,6 +98,8 @@ func (s *Settings) table() []setting {
 			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
 		{"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
 			func(v string) error { s.Pinned = strings.FieldsFunc(v, isSeparator); return nil }},
+		{"search.prefer", "", "plugins whose tools come first among equal hits of a search", false,
+			func(v string) error { s.Prefer = strings.FieldsFunc(v, isSeparator); return nil }},
 		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
 		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
 		{"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false, truth(&s.Agent)},

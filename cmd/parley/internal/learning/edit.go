@@ -716,7 +716,7 @@ func printPatch(app *command.App, plugin string) error {
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	m, err := host.Base(at.Provider).Manifest()
+	m, err := host.WholeManifest(host.Base(at.Provider))
 	if err != nil {
 		return err
 	}

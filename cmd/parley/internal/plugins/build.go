@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 	"github.com/parley-tools/parley/sdk"
 )
 
@@ -182,14 +183,14 @@ func embedFiles(code, described []byte, folder string) ([]byte, error) {
 	}
 	for _, s := range m.Scripts {
 		text, err := os.ReadFile(filepath.Join(folder, s.Name+".js"))
-		if _, missing := manifest.ReadScript(code, &s); err != nil && missing == nil {
+		if _, missing := sections.ReadScript(code, &s); err != nil && missing == nil {
 			continue
 		}
 		if err != nil {
 			return nil, host.Errorf(host.InvalidPlugin, "the manifest has the script %s: %s", s.Name,
 				manifest.CleanLine(err.Error()))
 		}
-		if code, err = manifest.WriteScript(code, s.Name, text); err != nil {
+		if code, err = sections.WriteScript(code, s.Name, text); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +199,7 @@ func embedFiles(code, described []byte, folder string) ([]byte, error) {
 	}
 	folder = filepath.Join(folder, assetsFolder)
 	_, err = os.Stat(folder)
-	if inside, _ := manifest.ReadAssets(code); err != nil && inside != nil {
+	if inside, _ := sections.ReadAssets(code); err != nil && inside != nil {
 		return code, nil
 	}
 	packed, err := store.PackAssets(os.DirFS(folder))
@@ -208,7 +209,7 @@ func embedFiles(code, described []byte, folder string) ([]byte, error) {
 				manifest.CleanLine(folder), manifest.CleanLine(host.WithoutPath(err).Error())),
 			Next: []string{"put the files into that folder, or remove Assets from the plugin, then build again"}}
 	}
-	return manifest.WriteAssets(code, packed)
+	return sections.WriteAssets(code, packed)
 }
 
 // writeBuilt writes a plugin and returns the size of the file.

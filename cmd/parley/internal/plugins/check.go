@@ -177,7 +177,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		return manifest.Load(data)
 	}
 	if strings.HasSuffix(word, ".json") {
-		const limit = 4 << 20
+		const limit = 16 << 20
 		data, err := command.ReadValue(ctx, word, limit)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
@@ -192,7 +192,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 	if err != nil {
 		return nil, err
 	}
-	return p.Manifest()
+	return host.WholeManifest(p)
 }
 
 // providerOf returns the plugin in a file or a folder, or a shipped or installed one by its name. The error is

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 	"github.com/parley-tools/parley/sdk"
 )
 
@@ -279,7 +280,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 		}
 		root = strings.TrimSuffix(root, filepath.Ext(root)) + ".js"
 	}
-	return os.WriteFile(out, manifest.WriteSource(root, text), 0o644)
+	return os.WriteFile(out, sections.WriteSource(root, text), 0o644)
 }
 
 // runBundler returns the text that esbuild makes of a file and what it imports.

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // Job is one call of a guest: what to call, with which rights and limits, and where its questions and events go. The
@@ -27,7 +28,7 @@ import (
 type Job struct {
 	Request  *host.Request
 	Manifest *manifest.Manifest
-	Text     *manifest.SourceFile // of a plugin of kind script; else nil
+	Text     *sections.SourceFile // of a plugin of kind script; else nil
 	Session  string               // the id that the guest knows
 	Host     string               // version
 	Limits   world.Limits
@@ -36,7 +37,7 @@ type Job struct {
 }
 
 // NewJob returns the job of a request.
-func NewJob(version string, defaults host.Limits, m *manifest.Manifest, text *manifest.SourceFile, r *host.Request,
+func NewJob(version string, defaults host.Limits, m *manifest.Manifest, text *sections.SourceFile, r *host.Request,
 ) *Job {
 	return &Job{Request: r, Manifest: m, Text: text, Session: r.Session.GuestID(m.Name), Host: version,
 		Limits: world.LimitsOf(defaults, m, r),

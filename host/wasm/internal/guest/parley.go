@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // callRequest is the argument of parley_call.
@@ -35,7 +36,7 @@ type callRequest struct {
 	Settings   json.RawMessage `json:"settings"`
 	Granted    grantSummary    `json:"granted"`
 	// Script is the text that an engine runs.
-	Script *manifest.SourceFile `json:"script,omitempty"`
+	Script *sections.SourceFile `json:"script,omitempty"`
 }
 
 type grantSummary struct {

@@ -15,7 +15,7 @@ const maxDescribed = 1 << 20
 func Describe(wasm []byte) string {
 	var b strings.Builder
 	var types []FuncType
-	for s := range sections(wasm) {
+	for s := range sectionsOf(wasm) {
 		r := &s.reader
 		each := func(read func() string) {
 			for range r.count("items", 1, maxDescribed) {

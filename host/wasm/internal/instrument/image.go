@@ -13,7 +13,7 @@ import (
 func ExportGlobals(module []byte) (out []byte, names []string) {
 	var globals []uint32
 	out = slices.Clone(module[:headerBytes])
-	for s := range sections(module) {
+	for s := range sectionsOf(module) {
 		switch s.id {
 		case secGlobal:
 			globals = mutableGlobals(s.reader)
@@ -39,7 +39,7 @@ func ExportGlobals(module []byte) (out []byte, names []string) {
 // is copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
 func Imaged(module []byte, globals []uint64, pages uint32) []byte {
 	out := slices.Clone(module[:headerBytes])
-	for s := range sections(module) {
+	for s := range sectionsOf(module) {
 		switch s.id {
 		case secMemory:
 			s.u32() // there is one memory, with a maximum

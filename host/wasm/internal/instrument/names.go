@@ -18,7 +18,7 @@ const functionNames = 1 // the subsection of the section "name" that has the nam
 // them. It reports whether the module has any names. It reads nothing but the headers of sections and these names; a
 // section that is damaged has the names before the damage.
 func FunctionNames(wasm []byte, wanted map[int]string) bool {
-	for s := range sections(wasm) {
+	for s := range sectionsOf(wasm) {
 		if s.id != secCustom || s.name() != "name" || s.err != nil {
 			continue
 		}

@@ -197,8 +197,8 @@ type section struct {
 	whole []byte // with its id and size
 }
 
-// sections yields the sections of a module, up to one that is cut off.
-func sections(module []byte) iter.Seq[section] {
+// sectionsOf yields the sections of a module, up to one that is cut off.
+func sectionsOf(module []byte) iter.Seq[section] {
 	return sectionsIn(reader{data: module, pos: min(headerBytes, len(module)), end: len(module)})
 }
 

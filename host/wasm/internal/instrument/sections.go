@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // Section ids. Sections come in this order, except that the data count precedes the code.
@@ -610,11 +611,11 @@ func constantOffset(expr []byte) (uint64, bool) {
 }
 
 func checkHeader(data []byte) error {
-	err := manifest.CheckHeader(data)
+	err := sections.CheckHeader(data)
 	if err == nil {
 		return nil
 	}
-	if f, ok := err.(*manifest.FormatError); ok {
+	if f, ok := err.(*sections.FormatError); ok {
 		return &Error{Offset: f.Offset, Message: "not a wasm module: " + f.Message, Fix: f.Fix}
 	}
 	return &Error{Message: err.Error()}

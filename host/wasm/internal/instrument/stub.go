@@ -5,7 +5,7 @@ package instrument
 // be the output of [Rewrite].
 func Stub(module []byte) []byte {
 	out := append(make([]byte, 0, 1<<16), module[:headerBytes]...)
-	for s := range sections(module) {
+	for s := range sectionsOf(module) {
 		if s.id != secCode {
 			out = append(out, s.whole...)
 			continue

@@ -10,11 +10,12 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // findAssets returns the tar with the assets of a plugin, or nil if its wasm file has none.
 func findAssets(wasm []byte, m *manifest.Manifest) ([]byte, error) {
-	data, err := manifest.ReadAssets(wasm)
+	data, err := sections.ReadAssets(wasm)
 	if err == nil && data == nil {
 		return nil, checkAssets(false, m)
 	}
@@ -41,14 +42,14 @@ func checkAssets(has bool, m *manifest.Manifest) error {
 // *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
 	if m.Kind == manifest.KindScript {
-		if _, err := manifest.ReadSource(wasm); err != nil {
+		if _, err := sections.ReadSource(wasm); err != nil {
 			return Errorf(m, "%v", err)
 		}
 	} else if _, err := ValidateModule(wasm, m, LargestModule); err != nil {
 		return err
 	}
 	for i := range m.Scripts {
-		if _, err := manifest.ReadScript(wasm, &m.Scripts[i]); err != nil {
+		if _, err := sections.ReadScript(wasm, &m.Scripts[i]); err != nil {
 			return Errorf(m, "%v; build the plugin again", err)
 		}
 	}

@@ -56,8 +56,9 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	woken := false
 	for turn := 0; ; turn++ {
 		h.Time = v.TimeLeft()
-		seq, most := lastSeq(v), max(min(time.Until(until).Milliseconds(), 1000, h.Time/2), 1) // the rest is for a last look
-		if turn == 0 && len(v.Frames()) > 0 {                                                  // the element may be in one of them
+		seq := lastSeq(v)
+		most := max(min(time.Until(until).Milliseconds(), 1000, h.Time/2), 1) // the rest is for a last look
+		if turn == 0 && len(v.Frames()) > 0 {                                 // the element may be in one of them
 			most = 1
 		}
 		in, start, failure, err := page.Anywhere(v, where, func(in page.Frame) (*begun, *page.Failure, *api.Error) {

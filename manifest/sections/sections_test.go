@@ -1,4 +1,4 @@
-package manifest
+package sections
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // section is a section of a wasm module.
@@ -32,14 +34,14 @@ func TestReadSection(t *testing.T) {
 		wasm []byte
 		want string
 	}{
-		{"first", module(custom(SectionName, `{"a":1}`), types), `{"a":1}`},
-		{"last", module(types, custom("name", "x"), custom(SectionName, `{"a":1}`)), `{"a":1}`},
-		{"alone", module(custom(SectionName, "x")), "x"},
-		{"empty", module(custom(SectionName, ""), types), ""},
+		{"first", module(custom(Name, `{"a":1}`), types), `{"a":1}`},
+		{"last", module(types, custom("name", "x"), custom(Name, `{"a":1}`)), `{"a":1}`},
+		{"alone", module(custom(Name, "x")), "x"},
+		{"empty", module(custom(Name, ""), types), ""},
 		{"a length with redundant bytes", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1],
-			append(binary.AppendUvarint(nil, uint64(len(SectionName))), SectionName+"{} x"...)), "{} x"},
+			append(binary.AppendUvarint(nil, uint64(len(Name))), Name+"{} x"...)), "{} x"},
 	} {
-		got, err := ReadSection(c.wasm)
+		got, err := ReadManifest(c.wasm)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %q, %v; expected %q", c.name, got, err, c.want)
 		}
@@ -50,7 +52,7 @@ func TestReadSection(t *testing.T) {
 	for _, wasm := range [][]byte{
 		module(), module(types), module(custom("parley.manifesto", "{}")), module(custom("", "")),
 	} {
-		if got, err := ReadSection(wasm); !errors.Is(err, ErrNoSection) || got != nil {
+		if got, err := ReadManifest(wasm); !errors.Is(err, ErrNoManifest) || got != nil {
 			t.Errorf("%q: got %q, %v; expected no section", wasm, got, err)
 		}
 	}
@@ -90,8 +92,8 @@ func TestReadSectionRefuses(t *testing.T) {
 		{"text", []byte("#!/bin/sh\necho hello"), 0, "this is a script"},
 		{"short text", []byte("hi"), 0, `it begins with "hi"`},
 		{"text with terminal escapes", []byte("\x1b[31mred\x1b[0m"), 0, `it begins with "\x1b[31mred"`},
-		{"two manifests", module(custom(SectionName, "{}"), custom(SectionName, "{}")), 28, "two sections parley.manifest"},
-		{"two, the first empty", module(custom(SectionName, ""), custom(SectionName, "{}")), 26,
+		{"two manifests", module(custom(Name, "{}"), custom(Name, "{}")), 28, "two sections parley.manifest"},
+		{"two, the first empty", module(custom(Name, ""), custom(Name, "{}")), 26,
 			"two sections parley.manifest"},
 		{"no length", module([]byte{1}), 9, "truncated within a length"},
 		{"half a length", module([]byte{1, 0x80}), 9, "truncated within a length"},
@@ -104,13 +106,13 @@ func TestReadSectionRefuses(t *testing.T) {
 			"a length of 200 bytes is declared"},
 		{"a custom section without a name", module(section(0)), 10, "truncated within a length"},
 	} {
-		got, err := ReadSection(c.wasm)
+		got, err := ReadManifest(c.wasm)
 		var f *FormatError
 		if got != nil || !errors.As(err, &f) || f.Offset != c.offset || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %q, %v; expected offset %d and %q", c.name, got, err, c.offset, c.says)
 			continue
 		}
-		if _, err := WriteSection(c.wasm, []byte("{}")); err == nil && !strings.HasPrefix(c.name, "two") {
+		if _, err := WriteManifest(c.wasm, []byte("{}")); err == nil && !strings.HasPrefix(c.name, "two") {
 			t.Errorf("%s: a manifest was written to it", c.name)
 		}
 	}
@@ -118,9 +120,9 @@ func TestReadSectionRefuses(t *testing.T) {
 
 // Only a custom section can be the manifest, even if others have the same content.
 func TestReadSectionOfAnotherKind(t *testing.T) {
-	content := custom(SectionName, "{}")[2:]
+	content := custom(Name, "{}")[2:]
 	for id := byte(1); id <= 12; id++ {
-		if got, err := ReadSection(module(section(id, content...))); !errors.Is(err, ErrNoSection) {
+		if got, err := ReadManifest(module(section(id, content...))); !errors.Is(err, ErrNoManifest) {
 			t.Errorf("section %d: got %q, %v", id, got, err)
 		}
 	}
@@ -130,18 +132,18 @@ func TestReadSectionOfAnotherKind(t *testing.T) {
 // something else.
 func TestReadSectionTruncated(t *testing.T) {
 	manifest := `{"manifest":1}`
-	whole := module(section(1, 1, 0x60, 0, 0), custom(SectionName, manifest), custom("name", "\x00\x01m"))
+	whole := module(section(1, 1, 0x60, 0, 0), custom(Name, manifest), custom("name", "\x00\x01m"))
 	ends := map[int]bool{8: true, 14: true} // between sections, before the manifest's
-	end := len(module(section(1, 1, 0x60, 0, 0), custom(SectionName, manifest)))
+	end := len(module(section(1, 1, 0x60, 0, 0), custom(Name, manifest)))
 	for n := range len(whole) {
-		got, err := ReadSection(whole[:n])
+		got, err := ReadManifest(whole[:n])
 		switch {
 		case n == end:
 			if err != nil || string(got) != manifest {
 				t.Errorf("cut at %d: got %q, %v", n, got, err)
 			}
 		case ends[n]:
-			if !errors.Is(err, ErrNoSection) {
+			if !errors.Is(err, ErrNoManifest) {
 				t.Errorf("cut at %d: got %v", n, err)
 			}
 		default:
@@ -156,55 +158,55 @@ func TestReadSectionTruncated(t *testing.T) {
 func TestWriteSection(t *testing.T) {
 	types, debug := section(1, 1, 0x60, 0, 0), custom("name", "x")
 	bare := module(types, debug)
-	first, err := WriteSection(bare, []byte(`{"a":1}`))
+	first, err := WriteManifest(bare, []byte(`{"a":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := module(custom(SectionName, `{"a":1}`), types, debug); !bytes.Equal(first, want) {
+	if want := module(custom(Name, `{"a":1}`), types, debug); !bytes.Equal(first, want) {
 		t.Errorf("got %q, expected the section right after the header: %q", first, want)
 	}
 	if !bytes.Equal(bare, module(types, debug)) {
 		t.Error("the module that was given has changed")
 	}
 	long := strings.Repeat("x", 70000)
-	second, err := WriteSection(first, []byte(long))
+	second, err := WriteManifest(first, []byte(long))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadSection(second); err != nil || string(got) != long {
+	if got, err := ReadManifest(second); err != nil || string(got) != long {
 		t.Errorf("read back %d bytes, %v", len(got), err)
 	}
-	if len(second) != len(bare)+len(custom(SectionName, long)) {
+	if len(second) != len(bare)+len(custom(Name, long)) {
 		t.Error("the previous section was not removed")
 	}
-	twice := module(custom(SectionName, "1"), types, custom(SectionName, "2"))
-	rewritten, err := WriteSection(twice, []byte("3"))
+	twice := module(custom(Name, "1"), types, custom(Name, "2"))
+	rewritten, err := WriteManifest(twice, []byte("3"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadSection(rewritten); err != nil || string(got) != "3" {
+	if got, err := ReadManifest(rewritten); err != nil || string(got) != "3" {
 		t.Errorf("one of two sections must remain: %q, %v", got, err)
 	}
-	if _, err := WriteSection(bare, nil); err != nil {
+	if _, err := WriteManifest(bare, nil); err != nil {
 		t.Errorf("an empty manifest: %v", err)
 	}
 }
 
 func TestReadSectionAllocatesNothing(t *testing.T) {
 	huge := module([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x0f})
-	if n := testing.AllocsPerRun(100, func() { _, _ = ReadSection(huge) }); n > 100 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = ReadManifest(huge) }); n > 100 {
 		t.Errorf("%v allocations for a module of %d bytes", n, len(huge))
 	}
-	sections := module(bytes.Repeat(custom("x", ""), 100000), custom(SectionName, "{}"))
-	if n := testing.AllocsPerRun(10, func() { _, _ = ReadSection(sections) }); n > 100 {
+	sections := module(bytes.Repeat(custom("x", ""), 100000), custom(Name, "{}"))
+	if n := testing.AllocsPerRun(10, func() { _, _ = ReadManifest(sections) }); n > 100 {
 		t.Errorf("%v allocations while looking through a module", n)
 	}
 }
 
 func FuzzReadSection(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(module(section(1, 1, 0x60, 0, 0), custom(SectionName, `{}`)))
-	f.Add(module(custom(SectionName, ``), custom(SectionName, `{}`)))
+	f.Add(module(section(1, 1, 0x60, 0, 0), custom(Name, `{}`)))
+	f.Add(module(custom(Name, ``), custom(Name, `{}`)))
 	f.Add(module([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x0f}))
 	f.Add([]byte("\x00asm\x0d\x00\x01\x00"))
 	files, _ := filepath.Glob("../host/wasm/testdata/*.wasm")
@@ -215,13 +217,13 @@ func FuzzReadSection(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		before := bytes.Clone(wasm)
-		got, err := ReadSection(wasm)
+		got, err := ReadManifest(wasm)
 		if err == nil && !bytes.Contains(wasm, got) {
 			t.Errorf("%q is not a part of the module", got)
 		}
-		written, err := WriteSection(wasm, []byte("new"))
+		written, err := WriteManifest(wasm, []byte("new"))
 		if err == nil {
-			if back, err := ReadSection(written); err != nil || string(back) != "new" {
+			if back, err := ReadManifest(written); err != nil || string(back) != "new" {
 				t.Errorf("written and read back: %q, %v", back, err)
 			}
 		}
@@ -238,24 +240,25 @@ func TestScripts(t *testing.T) {
 		whole, err = WriteScript(whole, "page", []byte(text))
 	}
 	if err == nil {
-		whole, err = WriteSection(whole, []byte("{}"))
+		whole, err = WriteManifest(whole, []byte("{}"))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
-	if got, err := ReadScript(whole, &Script{"page", digest(text)}); err != nil || string(got) != text {
+	page := &manifest.Script{Name: "page", SHA256: digest(text)}
+	if got, err := ReadScript(whole, page); err != nil || string(got) != text {
 		t.Errorf("got %q, %v", got, err)
 	}
 	large, invalid := strings.Repeat(" ", MaxScript+1), "\xff"
 	for _, c := range []struct {
-		script Script
+		script manifest.Script
 		want   string
 	}{
-		{Script{"page", digest("old")}, "the manifest declares"},
-		{Script{"other", digest(text)}, "is missing"},
-		{Script{"large", digest(large)}, "the limit is"},
-		{Script{"invalid", digest(invalid)}, "not UTF-8"},
+		{manifest.Script{Name: "page", SHA256: digest("old")}, "the manifest declares"},
+		{manifest.Script{Name: "other", SHA256: digest(text)}, "is missing"},
+		{manifest.Script{Name: "large", SHA256: digest(large)}, "the limit is"},
+		{manifest.Script{Name: "invalid", SHA256: digest(invalid)}, "not UTF-8"},
 	} {
 		wasm := module(custom("parley.script.page", text), custom("parley.script.large", large),
 			custom("parley.script.invalid", invalid))

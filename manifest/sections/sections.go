@@ -1,4 +1,6 @@
-package manifest
+// Package sections reads and writes the custom sections of wasm files: the manifest of a plugin, the scripts, the text
+// and the assets that it ships.
+package sections
 
 import (
 	"bytes"
@@ -10,13 +12,15 @@ import (
 	"iter"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
-// SectionName is the name of the custom section of a wasm file that contains the manifest.
-const SectionName = "parley.manifest"
+// Name is the name of the custom section of a wasm file that contains the manifest.
+const Name = "parley.manifest"
 
-// ErrNoSection is returned for a wasm file without a manifest.
-var ErrNoSection = errors.New("no custom section " + SectionName)
+// ErrNoManifest is returned for a wasm file without a manifest.
+var ErrNoManifest = errors.New("no custom section " + Name)
 
 var moduleHeader = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
@@ -86,12 +90,12 @@ var foreign = []struct{ starts, what, fix string }{
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
 
-// ReadSection returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
-// declared lengths. The error is [ErrNoSection] or a *[FormatError].
-func ReadSection(wasm []byte) ([]byte, error) {
-	found, err := readCustom(wasm, SectionName)
+// ReadManifest returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
+// declared lengths. The error is [ErrNoManifest] or a *[FormatError].
+func ReadManifest(wasm []byte) ([]byte, error) {
+	found, err := readCustom(wasm, Name)
 	if err == nil && found == nil {
-		err = ErrNoSection
+		err = ErrNoManifest
 	}
 	return found, err
 }
@@ -104,7 +108,7 @@ const MaxScript = 256 << 10
 
 // ReadScript returns the text of a script that a wasm file ships, as a part of wasm. The error says that it is missing,
 // larger than [MaxScript], not UTF-8, or another text than the manifest declares; or it is a *[FormatError].
-func ReadScript(wasm []byte, s *Script) ([]byte, error) {
+func ReadScript(wasm []byte, s *manifest.Script) ([]byte, error) {
 	text, err := readCustom(wasm, scriptSection+s.Name)
 	switch {
 	case err != nil:
@@ -142,7 +146,7 @@ func ReadSource(wasm []byte) (*SourceFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	for s, err := range sections(wasm) {
+	for s, err := range all(wasm) {
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +163,7 @@ func ReadSource(wasm []byte) (*SourceFile, error) {
 	case !utf8.Valid(content):
 		return nil, errors.New("the script is not UTF-8")
 	}
-	return &SourceFile{File: CleanLine(string(file)), Source: string(text)}, nil
+	return &SourceFile{File: manifest.CleanLine(string(file)), Source: string(text)}, nil
 }
 
 // WriteSource returns a module that has nothing but the text of a script. The name of its file ends at a line break.
@@ -169,7 +173,7 @@ func WriteSource(file string, text []byte) []byte {
 	return wasm
 }
 
-// assetsSection is the name of the custom section that contains a tar of the files for [Assets].
+// assetsSection is the name of the custom section that contains a tar of the files for [manifest.Assets].
 const assetsSection = "parley.assets"
 
 // ReadAssets returns the tar of the assets in a wasm file, as a part of wasm, nil if there is none. The error is a
@@ -184,8 +188,8 @@ type part struct {
 	content    []byte // of a custom section, as a part of the file
 }
 
-// sections yields the sections of a wasm file. The error is a *[FormatError], and the last one.
-func sections(wasm []byte) iter.Seq2[part, error] {
+// all yields the sections of a wasm file. The error is a *[FormatError], and the last one.
+func all(wasm []byte) iter.Seq2[part, error] {
 	return func(yield func(part, error) bool) {
 		if err := CheckHeader(wasm); err != nil {
 			yield(part{}, err)
@@ -210,7 +214,7 @@ func sections(wasm []byte) iter.Seq2[part, error] {
 
 // readCustom returns the content of the custom section with a name, nil if there is none.
 func readCustom(wasm []byte, name string) (found []byte, err error) {
-	for s, err := range sections(wasm) {
+	for s, err := range all(wasm) {
 		if err != nil {
 			return nil, err
 		}
@@ -238,10 +242,16 @@ func span(data []byte, at int) (start, end int, err error) {
 	return start, start + int(n), nil
 }
 
-// WriteSection returns a copy of wasm with the manifest in a custom section right after the header. It replaces the
+// WriteManifest returns a copy of wasm with the manifest in a custom section right after the header. It replaces the
 // manifest that wasm had before.
-func WriteSection(wasm, manifest []byte) ([]byte, error) {
-	return writeCustom(wasm, SectionName, manifest)
+func WriteManifest(wasm, manifest []byte) ([]byte, error) {
+	return writeCustom(wasm, Name, manifest)
+}
+
+// Module returns a module that has nothing but a manifest, as plugins of kind http are.
+func Module(manifest []byte) []byte {
+	wasm, _ := writeCustom(moduleHeader, Name, manifest) // a valid header
+	return wasm
 }
 
 // WriteScript returns a copy of wasm with the text of a script in a custom section. It replaces the script of that name
@@ -260,7 +270,7 @@ func writeCustom(wasm []byte, name string, content []byte) ([]byte, error) {
 	out := append(bytes.Clone(moduleHeader), 0)
 	out = binary.AppendUvarint(out, uint64(len(body)+len(content)))
 	out = append(append(out, body...), content...)
-	for s, err := range sections(wasm) {
+	for s, err := range all(wasm) {
 		if err != nil {
 			return nil, err
 		}
