@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -214,21 +215,14 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	if err != nil {
 		return nil, err
 	}
-	h, err := call.New(call.Config{Version: in.cfg.Version, Catalog: catalog, Policy: host.DenyAll{}})
-	if err != nil {
-		return nil, err
-	}
+	order := search.Order{Unsigned: func(p host.Provider) bool { return p.Info().Unsigned() }, Exact: true}
 	return func(phrase string) []string {
 		const depth = 5
-		data, _, err := h.Search(context.Background(), host.Principal{}, host.SearchQuery{Text: phrase, Limit: depth})
+		data, _, err := search.Rank(catalog, host.SearchQuery{Text: phrase, Limit: depth}, order, nil)
 		if err != nil {
 			return nil
 		}
-		var names []string
-		for _, r := range data.Results {
-			names = append(names, r.Name)
-		}
-		return names
+		return lists.Map(data.Results, func(r host.SearchResult) string { return r.Name })
 	}, nil
 }
 

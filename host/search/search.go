@@ -13,13 +13,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Order is how hits with the same score are ordered.
+// near is by how much the scores of hits may differ that match equally well: the name of a plugin alone makes a small
+// difference.
+const near = 0.01
+
+// Order is how hits that match equally well are ordered.
 type Order struct {
 	// Prefer are plugins whose hits come first, in this order. The built-in ones come after them: page, then cdp; then
 	// those that ship with Parley, then others.
 	Prefer []string
 	// Unsigned reports whether the hits of a plugin come last.
 	Unsigned func(host.Provider) bool
+	// Exact means that only hits with the same score match equally well.
+	Exact bool
 }
 
 // place returns where the hits of a plugin come, the lowest first.
@@ -60,16 +66,18 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(str
 		return !ok || order.Unsigned(p)
 	}
 	text := manifest.Strip(q.Text) // the result repeats the text that was searched for
-	found := index.Search(catalog.SegmentsOf(providers, debug), index.Query{
-		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
-		Place: func(plugin string) int {
+	query := index.Query{Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit,
+		Explain: q.Explain, Near: near, Place: func(plugin string) int {
 			p, ok := catalog.Provider(plugin)
 			if !ok {
 				return math.MaxInt // a segment of another plugin
 			}
 			return order.place(p)
-		},
-	})
+		}}
+	if order.Exact {
+		query.Near = 0
+	}
+	found := index.Search(catalog.SegmentsOf(providers, debug), query)
 	if found.Total == 0 && q.Group != "" {
 		if err := unknownGroup(providers, q.Group); err != nil {
 			return nil, false, err

@@ -119,9 +119,9 @@ var layers = map[string][]string{
 	},
 	"host/signature": {"host", "internal/durable", "manifest"},
 	"host/admit": {
-		"host", "host/call", "host/option", "host/policy", "host/protect", "host/reference", "host/signature", "host/wasm",
-		"host/wasm/store", "internal/durable", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
-		"manifest/schema",
+		"host", "host/call", "host/option", "host/policy", "host/protect", "host/reference", "host/search",
+		"host/signature", "host/wasm", "host/wasm/store", "internal/durable", "internal/lists", "manifest",
+		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
 	"host/egress": {"host", "host/origin", "manifest"},
 	"host/docs": {

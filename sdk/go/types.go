@@ -92,16 +92,24 @@ type HTTP struct {
 	Optional bool     `json:"optional,omitempty"`
 }
 
-// Secret asks for a secret. Either the host puts it into Header of requests to
-// URL, such as "Authorization: Bearer {secret}", or, with Read,
-// [Call.ReadSecret] returns it.
+// Secret asks for a secret. Either the host puts it into requests to URL, as
+// Header, such as "Authorization: Bearer {secret}", or as the parameter Query;
+// or, with Read, [Call.ReadSecret] returns it.
 type Secret struct {
 	Name     string `json:"name"`
 	URL      string `json:"url,omitempty"`
-	Header   string `json:"header,omitempty"`
+	Header   string `json:"header,omitempty"` // such as "Authorization: Bearer {secret}"; {secret:basic} is its base64
+	Query    string `json:"query,omitempty"`  // the name of a parameter
+	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if a person has it
 	Read     bool   `json:"read,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+}
+
+// OAuth says where a person logs in to get a secret, with parley login.
+type OAuth struct {
+	Issuer string   `json:"issuer"` // the URL of the authorization server
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // Before is a call that an example requires before it. "${1.id}" in Params,

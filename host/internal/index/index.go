@@ -40,6 +40,8 @@ type Query struct {
 	// Place returns where hits of a plugin come among others that match equally well, the lowest first. Nil means that
 	// they have no order.
 	Place func(plugin string) int
+	// Near is by how much the scores of hits may differ that match equally well.
+	Near float64
 }
 
 // Results are the results of a search, best first. The order is deterministic: equal scores are sorted by

@@ -120,7 +120,7 @@ func (s *search) results() (out Results, meant bool) {
 		s.rescore(c)
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return order(a.candidate, b.candidate) })
-	placeEquals(list)
+	s.placeEquals(list)
 
 	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
 	if out.Weak {
@@ -141,11 +141,10 @@ func (s *search) results() (out Results, meant bool) {
 
 // placeEquals puts hits that match equally well in the order of their plugins: the name of a plugin alone makes a small
 // difference.
-func placeEquals(list []scored) {
-	const difference = 0.01
+func (s *search) placeEquals(list []scored) {
 	for first := 0; first < len(list); {
 		end := first + 1
-		for end < len(list) && list[first].score-list[end].score <= difference {
+		for end < len(list) && round(list[first].score)-round(list[end].score) <= s.q.Near {
 			end++
 		}
 		slices.SortStableFunc(list[first:end], func(a, b scored) int { return cmp.Compare(a.part.place, b.part.place) })

@@ -61,8 +61,9 @@ var public = []copied{
 	{name: "HTTP", from: "HTTPCapability",
 		doc: "HTTP asks for an origin or a URL prefix."},
 	{name: "Secret", from: "SecretCapability",
-		doc: "Secret asks for a secret. Either the host puts it into Header of requests to URL, such as " +
-			"\"Authorization: Bearer {secret}\", or, with Read, [Call.ReadSecret] returns it."},
+		doc: "Secret asks for a secret. Either the host puts it into requests to URL, as Header, such as " +
+			"\"Authorization: Bearer {secret}\", or as the parameter Query; or, with Read, [Call.ReadSecret] returns it."},
+	{name: "OAuth", from: "OAuth", doc: "OAuth says where a person logs in to get a secret, with parley login."},
 	{name: "Before", from: "BatchLine",
 		doc: "Before is a call that an example requires before it. \"${1.id}\" in Params, which are JSON, is a part of " +
 			"the result of the first such call."},
@@ -92,11 +93,11 @@ var public = []copied{
 
 // private types are the JSON form of a manifest.
 var private = []copied{
-	{name: "manifestForm", from: "Manifest", omit: []string{"Engine"}, with: map[string]string{"Settings": "*schema"}},
+	{name: "manifestForm", from: "Manifest", omit: []string{"Engine", "HTTP", "Source"}, with: map[string]string{"Settings": "*schema"}},
 	{name: "docsForm", from: "Docs"},
 	{name: "groupForm", from: "Group"},
 	{name: "scriptForm", from: "Script"},
-	{name: "toolForm", from: "Tool", omit: []string{"WASI"},
+	{name: "toolForm", from: "Tool", omit: []string{"WASI", "HTTP"},
 		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach",
 			"Params": "*schema", "Returns": "*schema"}},
 	{name: "exampleForm", from: "Example", omit: []string{"Run"}, with: map[string]string{"Kind": "Kind"},
