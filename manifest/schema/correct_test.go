@@ -45,6 +45,8 @@ func TestCorrect(t *testing.T) {
 		{"misspelt below, where any name is accepted",
 			`{"properties":{"at":{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}}}`,
 			`{"at":{"Path":"a"}}`, `{"at":{"path":"a"}}`, `/at/Path>/at/path renamed`},
+		{"a file for what resembles its name", `{"additionalProperties":false,"required":["patch"],"properties":{"patch":{}}}`,
+			`{"path":"a"}`, `{"patch":"<hole patch: any value, >"}`, `/path dropped`},
 		{"another name where any is accepted", `{"required":["path"],"properties":{"path":{"type":"string"}}}`, `{"other":"a"}`,
 			`{"other":"a","path":"<hole path: string, >"}`, ``},
 		{"misspelt", hashSchema, `{"txet":"a"}`, `{"text":"a"}`, `/txet>/text renamed`},

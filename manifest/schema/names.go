@@ -260,7 +260,8 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	has := func(name string, words []string) bool {
 		return slices.ContainsFunc(spelling.Words(name), func(w string) bool { return slices.Contains(words, w) })
 	}
-	if has(given, places) != has(name, places) && !grouped(given, name) && !isMistyped(given, name) {
+	if is, meant := has(given, places), has(name, places); is != meant && !grouped(given, name) &&
+		(is || !isMistyped(given, name)) {
 		return true
 	}
 	if text := jsontext.Text(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&

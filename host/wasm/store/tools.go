@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,9 +22,9 @@ import (
 // So a plugin with a thousand tools is listed, and one of its tools described, without reading its manifest. lock.json
 // has the hash of the file, and the file has that of each tool. Without the file, the manifest says the same.
 //
-// Its lines are: toolsMagic, the manifest without tools as JSON, and for each tool in the order of the manifest, with
-// tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal, effect, flags (d deprecated,
-// e experimental), signature, brief.
+// Its lines are: toolsMagic, the size of the manifest, the manifest without tools as JSON, and for each tool in the order
+// of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal, effect, flags
+// (d deprecated, e experimental), signature, brief.
 const (
 	toolsName  = "tools"
 	toolsMagic = "parley tools 1"
@@ -51,6 +52,7 @@ type Tools interface {
 type index struct {
 	head  *manifest.Manifest // without tools
 	tools []indexed
+	size  int64                                    // of the manifest
 	read  func(offset, size int64) ([]byte, error) // a part of the manifest
 	whole func() (*manifest.Manifest, error)       // read if a part is not what was installed, for the error
 	// annotate adds what the host knows of the tools of a manifest; nil adds nothing.
@@ -85,7 +87,7 @@ func encodeTools(m *manifest.Manifest, manifestJSON []byte) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n%s\n", toolsMagic, text)
+	fmt.Fprintf(&b, "%s\n%d\n%s\n", toolsMagic, len(manifestJSON), text)
 	for i, at := range places {
 		l, flags := lines[m.Tools[i].Name], ""
 		if l.Deprecated {
@@ -133,9 +135,12 @@ func findTools(manifestJSON []byte) (places [][2]int64, err error) {
 // decodeTools reads an index. The error is [errTools].
 func decodeTools(data []byte) (*index, error) {
 	magic, rest, _ := strings.Cut(string(data), "\n")
+	size, rest, _ := strings.Cut(rest, "\n")
 	head, rest, _ := strings.Cut(rest, "\n")
 	x := &index{head: &manifest.Manifest{}, tools: make([]indexed, 0, strings.Count(rest, "\n"))}
-	if magic != toolsMagic || json.Unmarshal([]byte(head), x.head) != nil {
+	var err error
+	x.size, err = strconv.ParseInt(size, 10, 64)
+	if err != nil || magic != toolsMagic || json.Unmarshal([]byte(head), x.head) != nil {
 		return nil, errTools
 	}
 	for line := range strings.Lines(rest) {
@@ -258,6 +263,14 @@ func (s *Store) discover(e Entry, whole func() (*manifest.Manifest, error), anno
 	if x == nil {
 		m, err := whole()
 		return DiscoveryOf(m), err
+	}
+	// A manifest that was changed is refused as soon as its file says so, and in any case where a changed part is read.
+	path, index := filepath.Join(s.pluginDir(e), manifestName), filepath.Join(s.pluginDir(e), toolsName)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() != x.size || info.ModTime().After(protect.ModTime(index)) {
+		if _, err := s.readManifest(e); err != nil {
+			return nil, err
+		}
 	}
 	x.whole, x.annotate = whole, annotate
 	return &Discovery{Head: x.head, Tools: x}, nil

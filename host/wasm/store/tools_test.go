@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -114,6 +115,10 @@ func TestIndexIsVerified(t *testing.T) {
 	t.Run("a tool that is changed in the manifest", func(t *testing.T) {
 		put(t, manifestPath, bytes.Replace(manifestJSON, []byte(`"read"`), []byte(`"xxxx"`), 1))
 		defer put(t, manifestPath, manifestJSON)
+		must(t, os.Chtimes(toolsPath, time.Now(), time.Now().Add(-time.Minute)))
+		_, err := discover(entry)
+		wantError(t, "list", err, host.Integrity, "How the manifest differs")
+		must(t, os.Chtimes(manifestPath, time.Now(), time.Now().Add(-time.Hour)))
 		tool, err := must2(discover(entry))(t).Tool(name)
 		wantError(t, "tool", err, host.Integrity, "How the manifest differs")
 		if tool != nil {
@@ -130,7 +135,7 @@ func FuzzTools(f *testing.F) {
 			f.Add(encoded)
 		}
 	}
-	f.Add([]byte(toolsMagic + "\n{}\na\tb\t1\t2\t3\tread\td\ta()\tbrief\n"))
+	f.Add([]byte(toolsMagic + "\n5\n{}\na\tb\t1\t2\t3\tread\td\ta()\tbrief\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		x, err := decodeTools(data)
 		if err != nil {

@@ -93,7 +93,8 @@ var public = []copied{
 
 // private types are the JSON form of a manifest.
 var private = []copied{
-	{name: "manifestForm", from: "Manifest", omit: []string{"Engine", "HTTP", "Source"}, with: map[string]string{"Settings": "*schema"}},
+	{name: "manifestForm", from: "Manifest", omit: []string{"Engine", "HTTP", "Source"},
+		with: map[string]string{"Settings": "*schema"}},
 	{name: "docsForm", from: "Docs"},
 	{name: "groupForm", from: "Group"},
 	{name: "scriptForm", from: "Script"},

@@ -98,7 +98,7 @@ func (s *Settings) table() []setting {
 			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
 		{"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
 			func(v string) error { s.Pinned = strings.FieldsFunc(v, isSeparator); return nil }},
-		{"search.prefer", "", "plugins whose tools come first among equal hits of a search", false,
+		{"search.prefer", "", "plugins that come first among equal hits of a search", false,
 			func(v string) error { s.Prefer = strings.FieldsFunc(v, isSeparator); return nil }},
 		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
 		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
