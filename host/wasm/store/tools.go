@@ -22,9 +22,9 @@ import (
 // So a plugin with a thousand tools is listed, and one of its tools described, without reading its manifest. lock.json
 // has the hash of the file, and the file has that of each tool. Without the file, the manifest says the same.
 //
-// Its lines are: toolsMagic, the size of the manifest, the manifest without tools as JSON, and for each tool in the order
-// of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal, effect, flags
-// (d deprecated, e experimental), signature, brief.
+// Its lines are: toolsMagic, the size of the manifest, the manifest without tools as JSON, and for each tool in the
+// order of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal, effect,
+// flags (d deprecated, e experimental), signature, brief.
 const (
 	toolsName  = "tools"
 	toolsMagic = "parley tools 1"
