@@ -23,8 +23,8 @@ import (
 // has the hash of the file, and the file has that of each tool. Without the file, the manifest says the same.
 //
 // Its lines are: toolsMagic, the size of the manifest, the manifest without tools as JSON, and for each tool in the
-// order of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal, effect,
-// flags (d deprecated, e experimental), signature, brief.
+// order of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal,
+// effect, flags (d deprecated, e experimental), signature, brief.
 const (
 	toolsName  = "tools"
 	toolsMagic = "parley tools 1"
