@@ -1,7 +1,10 @@
 package world
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -51,5 +54,39 @@ func TestLimitsOf(t *testing.T) {
 		if got := LimitsOf(tt.engine, &manifest.Manifest{Limits: tt.plugin}, r); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestProgramsRunForALimitedTime lets a program that runs as its caller run for 10 s, whatever the timeout. The time in
+// which it waits does not count. Other plugins have their timeout alone.
+func TestProgramsRunForALimitedTime(t *testing.T) {
+	for _, isProgram := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &host.Request{Job: host.Job{Options: host.Options{Timeout: time.Hour}}}
+			r.Grant.Caller = isProgram
+			k := &Control{Tool: "js.run", Limits: LimitsOf(host.Limits{}, &manifest.Manifest{}, r)}
+			late := false
+			_, err := k.Within(t.Context(), func() (result *host.Result, err error) {
+				defer func() { err, _ = recover().(error) }()
+				for range 3 {
+					time.Sleep(3 * time.Second)
+					k.Checkpoint()
+					k.Wait(func(<-chan struct{}) { time.Sleep(time.Minute) })
+					k.Checkpoint()
+				}
+				time.Sleep(2 * time.Second)
+				late = true
+				k.Checkpoint()
+				return nil, nil
+			})
+			var e *host.Error
+			switch isStopped := errors.As(err, &e); {
+			case isStopped != isProgram || !late:
+				t.Errorf("a program: %t; got %v", isProgram, err)
+			case isStopped && (e.Code != host.Timeout ||
+				!strings.HasPrefix(e.Message, "js.run ran for more than 10s, without the time that it waited")):
+				t.Errorf("a program is stopped with %v", err)
+			}
+		})
 	}
 }
