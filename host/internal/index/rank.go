@@ -417,7 +417,7 @@ func (sp spellings) fits(p *part, text []byte, everyWord bool) (cover, asked flo
 	var met [len(words)]float64
 	n, hit := 0, 0.0
 	token := func(word []byte) {
-		if !everyWord && stopWord(string(word)) {
+		if !everyWord && stopWord(word) {
 			return
 		}
 		n++

@@ -2,6 +2,7 @@ package index
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -175,8 +176,17 @@ const stopWords = " a able about after also am an and any are as at be been bein
 	"were " +
 	"what whats when where whether which while who whose why will with within would you your yours "
 
-func stopWord(word string) bool {
-	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || among(stopWords, word)
+// stopSet has the stop words. A search looks up each word of each phrase that it compares.
+var stopSet = sync.OnceValue(func() map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(stopWords) {
+		set[word] = true
+	}
+	return set
+})
+
+func stopWord[T string | []byte](word T) bool {
+	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || stopSet()[string(word)]
 }
 
 // lightWords, as stems, say little about what is wanted, however rare they are in the index.

@@ -34,7 +34,14 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	heldOut [][2]string // tools and queries that find them before any edit
+	before  *call.Host // searches without any edit; nil until the first
+	heldOut []heldOut
+}
+
+// heldOut is a task of an author. No edit is made from it.
+type heldOut struct {
+	tool, query string
+	missed      bool // it is known not to find its tool before any edit
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -382,8 +389,8 @@ func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed 
 	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
 		return merge(current, passed), nil, nil
 	}
-	if g.heldOut == nil {
-		if err := g.measure(); err != nil {
+	if g.before == nil {
+		if err := g.holdOut(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -440,15 +447,20 @@ func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed 
 	return append(slices.Clip(kept), rest...), append(refused, more...), err
 }
 
-// lost says which of the held-out queries no longer finds its tool with an overlay, "" if all do.
+// lost says which of the held-out queries no longer finds its tool with an overlay, "" if all do. Searches take most of
+// the time, so it searches without the edits only for what is not found with them.
 func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	edited, err := g.with(base, o)
 	if err != nil {
 		return "", err
 	}
-	for _, q := range g.heldOut {
-		if !finds(edited, q[1], q[0]) {
-			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1]), nil
+	for i := range g.heldOut {
+		q := &g.heldOut[i]
+		if q.missed || finds(edited, q.query, q.tool) {
+			continue
+		}
+		if q.missed = !finds(g.before, q.query, q.tool); !q.missed {
+			return fmt.Sprintf("%s is no longer found by its task %q", q.tool, q.query), nil
 		}
 	}
 	return "", nil
@@ -469,24 +481,18 @@ func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*call.Host, error) 
 	return eval.Quiet(catalog)
 }
 
-// measure gathers the tasks of authors that find their tools: these are the held-out queries, which no edit is made
-// from.
-func (g *Gate) measure() error {
-	h, err := eval.Quiet(g.Catalog)
-	if err != nil {
+// holdOut gathers the tasks of all authors.
+func (g *Gate) holdOut() (err error) {
+	if g.before, err = eval.Quiet(g.Catalog); err != nil {
 		return err
 	}
-	g.heldOut = [][2]string{}
 	for p, name := range stats.Names(g.Catalog) {
 		t, err := host.Base(p).Tool(name)
 		if err != nil || t == nil {
 			continue
 		}
-		full := p.Info().Name + "." + t.Name
 		for _, task := range t.Tasks {
-			if finds(h, task, full) {
-				g.heldOut = append(g.heldOut, [2]string{full, task})
-			}
+			g.heldOut = append(g.heldOut, heldOut{tool: p.Info().Name + "." + t.Name, query: task})
 		}
 	}
 	return nil
