@@ -34,14 +34,8 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before  *call.Host // searches without any edit; nil until the first
-	heldOut []heldOut
-}
-
-// heldOut is a task of an author. No edit is made from it.
-type heldOut struct {
-	tool, query string
-	missed      bool // it is known not to find its tool before any edit
+	before  *call.Host  // searches without any edit; nil until the first
+	heldOut [][2]string // tools and their tasks by authors; "" for a task that does not find its tool before any edit
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -454,14 +448,14 @@ func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i := range g.heldOut {
-		q := &g.heldOut[i]
-		if q.missed || finds(edited, q.query, q.tool) {
+	for i, q := range g.heldOut {
+		if q[1] == "" || finds(edited, q[1], q[0]) {
 			continue
 		}
-		if q.missed = !finds(g.before, q.query, q.tool); !q.missed {
-			return fmt.Sprintf("%s is no longer found by its task %q", q.tool, q.query), nil
+		if finds(g.before, q[1], q[0]) {
+			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1]), nil
 		}
+		g.heldOut[i][1] = ""
 	}
 	return "", nil
 }
@@ -481,7 +475,7 @@ func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*call.Host, error) 
 	return eval.Quiet(catalog)
 }
 
-// holdOut gathers the tasks of all authors.
+// holdOut gathers the tasks of authors: these are the held-out queries, which no edit is made from.
 func (g *Gate) holdOut() (err error) {
 	if g.before, err = eval.Quiet(g.Catalog); err != nil {
 		return err
@@ -492,7 +486,7 @@ func (g *Gate) holdOut() (err error) {
 			continue
 		}
 		for _, task := range t.Tasks {
-			g.heldOut = append(g.heldOut, heldOut{tool: p.Info().Name + "." + t.Name, query: task})
+			g.heldOut = append(g.heldOut, [2]string{p.Info().Name + "." + t.Name, task})
 		}
 	}
 	return nil
