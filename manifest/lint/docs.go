@@ -246,7 +246,7 @@ func (l *linter) ownNames(s string) []string {
 }
 
 // fileEndings distinguish a file, as in hello.json, from a tool.
-var fileEndings = wordSet(`json toml yaml yml txt md csv html js ts py go rs wasm org com dev io net log xml pdf png jpg
+var fileEndings = lazy.Words(`json toml yaml yml txt md csv html js ts py go rs wasm org com dev io net log xml pdf png jpg
 	svg sh`)
 
 func isNameRune(r rune) bool {
@@ -255,18 +255,18 @@ func isNameRune(r rune) bool {
 
 // Names of fields by which a result of a category is recognised.
 var (
-	identity = wordSet(`id ids name names path paths file files url uri key digest target handle ref reference location
+	identity = lazy.Words(`id ids name names path paths file files url uri key digest target handle ref reference location
 		out`)
-	location = wordSet(`line lines path pointer position column offset at location index selector span start range file node
+	location = lazy.Words(`line lines path pointer position column offset at location index selector span start range file node
 		where key row address`)
-	finding = wordSet(`message reason why rule description text problem expected severity suggestion code kind op issue
+	finding = lazy.Words(`message reason why rule description text problem expected severity suggestion code kind op issue
 		explanation detail title value`)
-	patch    = wordSet("diff patch edits changes")
-	fragment = wordSet(`text data content code source document snippet file path value body input json yaml html lines
+	patch    = lazy.Words("diff patch edits changes")
+	fragment = lazy.Words(`text data content code source document snippet file path value body input json yaml html lines
 		fragment before`)
-	fault = wordSet(`message error errors location line pointer position path pattern patch diagnostics violations finding
+	fault = lazy.Words(`message error errors location line pointer position path pattern patch diagnostics violations finding
 		findings problem range offset selector at where after edits`)
-	order = wordSet("after before depends dependencies requires needs order step index prerequisites")
+	order = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
 )
 
 // named reports whether a field has a name of a set: one of its words, or the whole.

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // verbs are words that names of tools begin with. Many of them are nouns too.
-var verbs = wordSet(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` abort accept acquire activate adjust advance
+var verbs = lazy.Words(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` abort accept acquire activate adjust advance
 	aggregate align allow analyse analyze annotate answer apply archive arrange ask assemble assert assign attach authenticate
 	authorise authorize back balance batch begin bind block book boot branch break browse build bundle cache calculate
 	call cancel capture cast change chart chat check checkout choose classify click clone close cluster collapse collect
@@ -55,8 +56,8 @@ const (
 )
 
 var (
-	reads, destroys = wordSet(readVerbs), wordSet(destructiveVerbs)
-	writes          = wordSet(writeVerbs)
+	reads, destroys = lazy.Words(readVerbs), lazy.Words(destructiveVerbs)
+	writes          = lazy.Words(writeVerbs)
 )
 
 // checkVerbName accepts a name that begins with a verb, or whose noun the brief or the schema of the result has. A
@@ -144,7 +145,7 @@ func checkNearDuplicate(l *linter) {
 }
 
 // selectors are parameters that often choose what a tool does.
-var selectors = wordSet("action operation command method verb op do task")
+var selectors = lazy.Words("action operation command method verb op do task")
 
 func checkOneTask(l *linter, at string, t *manifest.Tool) {
 	list := spelling.Words(bareName(t.Name))

@@ -214,7 +214,7 @@ var (
 	quotedWords   = lazy.Pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
 	shellOperator = lazy.Pattern("[;&|<>$`()\n]")
 	// callOptions are the options of a call that neither read nor write a file, nor grant anything.
-	callOptions = wordSet(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
+	callOptions = lazy.Words(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
 		--dry-run`)
 )
 

@@ -117,19 +117,8 @@ func stem(word string) string {
 func stems(list []string) []string { return lists.Map(list, stem) }
 
 // stopwords say nothing about what a tool does.
-var stopwords = wordSet(`a an and any all are as at be been by can do does for from given has have if in into is it its of
+var stopwords = lazy.Words(`a an and any all are as at be been by can do does for from given has have if in into is it its of
 	on one or per some such that the their them then there these this those to tool function with you your will`)
-
-// wordSet returns a set of words that is made on first use.
-func wordSet(list string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		set := map[string]bool{}
-		for _, w := range strings.Fields(list) {
-			set[w] = true
-		}
-		return set
-	})
-}
 
 // patternList is a list of expressions that ignore case. Each is tried only on texts that contain one of its triggers,
 // because expressions with bounded repetitions are slow.

@@ -2,9 +2,10 @@ package index
 
 import (
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // maxTerm is the length in bytes of the longest word that is indexed or looked up.
@@ -166,27 +167,16 @@ func splitName(name string) (group, last string) {
 }
 
 // stopWords carry no meaning in a query or a text. They count only in names and in queries that consist of them.
-const stopWords = " a able about after also am an and any are as at be been being but by can cannot could did do " +
-	"does " +
-	"doing done dont each either else etc for from given had has have having he her here him his how i if im in into is " +
-	"isnt it its ive just kind let lets like made make makes may me might more most must my need needs no not of on " +
-	"one only " +
-	"onto or other our ours out own per please same shall she should so some such than that the their them then there " +
-	"these they this those thus to too toward towards up upon us use used uses using very via want wants was way we " +
-	"were " +
-	"what whats when where whether which while who whose why will with within would you your yours "
-
-// stopSet has the stop words. A search looks up each word of each phrase that it compares.
-var stopSet = sync.OnceValue(func() map[string]bool {
-	set := map[string]bool{}
-	for _, word := range strings.Fields(stopWords) {
-		set[word] = true
-	}
-	return set
-})
+var stopWords = lazy.Words(`a able about after also am an and any are as at be been being but by can cannot could
+	did do does doing done dont each either else etc for from given had has have having he her here him his how i if
+	im in into is isnt it its ive just kind let lets like made make makes may me might more most must my need needs
+	no not of on one only onto or other our ours out own per please same shall she should so some such than that the
+	their them then there these they this those thus to too toward towards up upon us use used uses using very via
+	want wants was way we were what whats when where whether which while who whose why will with within would you
+	your yours`)
 
 func stopWord[T string | []byte](word T) bool {
-	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || stopSet()[string(word)]
+	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || stopWords()[string(word)]
 }
 
 // lightWords, as stems, say little about what is wanted, however rare they are in the index.
