@@ -27,18 +27,13 @@ import (
 
 var update = flag.Bool("update", false, "write the parts of docs/files.md that come from the binary")
 
-// parley builds the binary once for all tests of this package and returns the folder that contains only it.
+// parley copies the binary once for all tests of this package and returns the folder that contains only it.
 var parley = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
 		return "", err
 	}
 	parleyFolder = folder
-	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, executable()),
-		module+"/cmd/parley").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build parley: %w\n%s", err, out)
-	}
-	return folder, err
+	return folder, testhome.CopyProgram(filepath.Join(folder, executable()))
 })
 
 // parleyFolder is the folder that parley made, "" if no test needed it.

@@ -55,6 +55,23 @@ func Fill(home string) error {
 	})
 }
 
+// CopyProgram copies parley, as users have it, to a file. A test that builds it in a folder of its own links it each
+// time.
+func CopyProgram(to string) error {
+	home, err := compiled()
+	if err != nil {
+		return fmt.Errorf("build parley for tests: %w", err)
+	}
+	content, err := os.ReadFile(filepath.Join(home, "built", program))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o755)
+}
+
+// program is the name of each build: by this name, a test binary is the program.
+var program = map[bool]string{false: "parley", true: "parley.exe"}[runtime.GOOS == "windows"]
+
 // cache is where a data folder has compiled code.
 var cache = filepath.Join("cache", "wasm")
 
@@ -109,10 +126,7 @@ var compiled = sync.OnceValues(func() (home string, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	for name, build := range builds {
-		parley := filepath.Join(home, name, "parley") // by this name, a test binary is the program
-		if runtime.GOOS == "windows" {
-			parley += ".exe"
-		}
+		parley := filepath.Join(home, name, program)
 		cmd := exec.Command("go", build[0], "-o", parley)
 		cmd.Args = append(cmd.Args, build[1:]...)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
