@@ -412,13 +412,14 @@ func TestGateKeepsTexts(t *testing.T) {
 }
 
 // TestGateKeepsSearch checks that no tool is pushed out of the first hits of its own tasks, and that of several edits
-// only those are refused that do it.
+// only those are refused that do it. A task that does not find its tool before them does not count.
 func TestGateKeepsSearch(t *testing.T) {
 	var tools []string
 	for i := range 6 {
 		tools = append(tools,
 			fmt.Sprintf(`{"name": "note%d.read", "effect": "read", "params": {"type": "object", "properties": {}},
-		  "docs": {"brief": "Read note number %d"}, "keywords": ["paper%d"], "tasks": ["read the note on paper%d"]}`, i, i, i, i))
+		  "docs": {"brief": "Read note number %d"}, "keywords": ["paper%d"], "tasks": ["read the note on paper%d",
+		  "read any note"]}`, i, i, i, i)) // six tools have that task, so that one is not found by it
 	}
 	tools = append(tools, `{"name": "bell.ring", "effect": "write", "params": {"type": "object", "properties": {}},
 	  "docs": {"brief": "Ring the bell"}, "tasks": ["make a loud sound"]}`)
