@@ -51,7 +51,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics of calls; launches; failed steps
 	"cdp/internal/keeper/page": 7105,  // lists, drags, maps, PDFs; acts that leave; dates; in; frames
 	"plugins":                  1794,  // when a query collects its first garbage
-	"sdk":                      1907,  // what types hold, as bounds; values that a decoder refuses are named
+	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13345, // values given twice; details that a message has; names and files that are offered
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
