@@ -744,6 +744,13 @@ func TestUploadWithoutInput(t *testing.T) {
 			t.Errorf("%s: the page went to %s", name, now)
 		}
 	}
+	c.show(t, url+"/", "<title>Refused</title>"+strings.Replace(one, "i.click()", "i.click(); console.error('asked')", 1))
+	_, err := run(t, c, Upload, UploadParams{Element: "Choose", Files: []string{"handed:a1/3/one.txt", "handed:a1/3/two.txt"}})
+	raw, failed := c.raw(t, "text", `{"max_tokens":50}`)
+	if !strings.Contains(exit(err), "it takes one file") || failed != nil || strings.Contains(string(raw), `"chooser"`) ||
+		!strings.Contains(string(raw), `"of":"upload button `) || !strings.Contains(string(raw), `"errors":["\"asked\""]`) {
+		t.Errorf("after a refused upload: %s, %s, %s", exit(err), raw, exit(failed))
+	}
 	c.show(t, url+"/", one)
 	if e, err := run(t, c, Click, ClickParams{Element: "Choose"}); err != nil || !strings.Contains(effects(e), `"chooser":"one file"`) ||
 		!strings.Contains(e.Note, "page.upload") {

@@ -425,7 +425,9 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		}
 	}
 	caused.Failed, caused.Errors, caused.Frames = few(a.failed), few(a.errors), few(a.Frames)
-	caused.Chooser = a.chooser
+	if !strings.HasPrefix(l.Of, "upload ") { // which gives it files, or says why not
+		caused.Chooser = a.chooser
+	}
 	if caused.Dialog == nil {
 		caused.Answered = few(a.dialogs)
 	}

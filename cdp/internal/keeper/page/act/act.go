@@ -470,9 +470,6 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 	} else {
 		err = failed
 	}
-	if err != nil && !page.IsDialog(err) {
-		return nil, err
-	}
 	e, _, err := finish(v, start, err)
 	if err != nil {
 		return nil, err

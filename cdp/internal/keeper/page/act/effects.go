@@ -223,9 +223,6 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	l := v.Ledger()
 	a.AwaitPages(v, start.seq)
 	v.Causes(l, caused, a, start.seq)
-	if start.verb == "upload" {
-		caused.Chooser = "" // it got the files
-	}
 	if moved := last.Document != start.Document || last.URL != start.URL; moved && start.in != "" && !a.Navigated {
 		caused.AddFrame(last.URL, nil)
 	} else if moved {
