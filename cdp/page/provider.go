@@ -130,7 +130,8 @@ func (p *Provider) missingPage(ctx context.Context, j *host.Job) *host.Step {
 	if p.chrome.MissingPage(ctx, &page) == nil {
 		return nil
 	}
-	return &openStep
+	open := ownSteps["open"]
+	return &open
 }
 
 // needsConfirmation asks a person about a state that another session has saved, as that of the plugin cdp does.
