@@ -130,7 +130,7 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	folders, plugin, relative := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin(), ""
 	byRoots := !plugin && d.Files == nil && !saves
 	if !plugin {
-		if filepath.IsLocal(name) {
+		if name = path.Clean(name); !filepath.IsAbs(name) {
 			name, relative = a.inRoots(name), ", and it could be relative to a root of the client only"
 		}
 		folders = nil
@@ -214,15 +214,17 @@ func (a *authorization) roots() (roots []string) {
 	return slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return filepath.Dir(root) == root })
 }
 
-// inRoots returns the path of a file that a client names relative to its roots: in the first that has it.
+// inRoots returns the path of a file that a client names relative to its roots: in the first that has it. Of a path that
+// leaves the roots it tells nothing.
 func (a *authorization) inRoots(name string) string {
 	roots := a.roots()
 	if len(roots) == 0 {
 		return name
 	}
 	has := slices.IndexFunc(roots, func(root string) bool {
-		_, err := os.Stat(filepath.Join(root, name))
-		return err == nil
+		file := filepath.Join(root, name)
+		_, err := os.Stat(file)
+		return err == nil && slices.ContainsFunc(roots, func(root string) bool { return isWithin(file, root) })
 	})
 	return filepath.Join(roots[max(has, 0)], name)
 }
@@ -269,12 +271,8 @@ func (a *authorization) explainRoots(name string, byList bool) string {
 	if _, listed := a.call.Principal.Roots(); listed {
 		of, none = "a root of the client", ", which lists none, or only /"
 	}
-	isWithin := func(root string) bool {
-		_, within := relativeTo(name, filepath.ToSlash(root))
-		return within
-	}
 	switch roots := a.roots(); {
-	case byList && slices.ContainsFunc(roots, isWithin):
+	case byList && slices.ContainsFunc(roots, func(root string) bool { return isWithin(name, root) }):
 		return "; it is in " + of + ", which counts only for reading, and only where the policy has no files for the client"
 	case byList:
 		return ""
@@ -313,6 +311,12 @@ func relativeTo(name, folder string) (rest string, within bool) {
 		return ".", true
 	}
 	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// isWithin reports whether a file is in a folder of this machine, or is that folder.
+func isWithin(file, folder string) bool {
+	_, within := relativeTo(filepath.ToSlash(file), filepath.ToSlash(folder))
+	return within
 }
 
 // denied returns the error of parameters that the caller may not use. right is what a grant could give, for which the
