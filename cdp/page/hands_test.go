@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,6 +70,12 @@ func calendars(change string) string {
 		f.onchange = () => { ` + change + ` }</script>`
 }
 
+// stays returns a field with a calendar that stays below it when it is left.
+func stays(change string) string {
+	return strings.Replace(calendars(change), "leaving = setTimeout(() => at.remove(), 100)", `x === f ? at.style = "position:absolute;left:0;top:" +
+		f.getBoundingClientRect().bottom + "px;background:#fff" : at.remove()`, 1)
+}
+
 const byArrows = `if (e.key == "ArrowUp") set(p, now + 1); if (e.key == "ArrowDown") set(p, now - 1);`
 
 // TestFillDates fills in dates and times, wherever a field has them.
@@ -106,6 +113,9 @@ func TestFillDates(t *testing.T) {
 		{"a calendar that does not follow", calendars(""), "Day", "2026-05-06", "f.value", "", "stays at June 2026"},
 		{"a calendar of the same month that does not follow", calendars(""), "Day", "2026-06-06", "f.value", "",
 			"stays at June 2026"},
+		{"a calendar that stays and follows", stays(`shown = new Date(f.value + "T12:00"); f.onfocus()`), "Day", "2026-05-06", "f.value",
+			"2026-05-06", `"on"`},
+		{"a calendar that stays and does not follow", stays(""), "Day", "2026-06-06", "f.value", "", "stays at June 2026"},
 		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},
@@ -344,7 +354,23 @@ func TestSelectOptions(t *testing.T) {
 		const fill = (ul, words, then) => { ul.replaceChildren(...words.map((word) => { const li = document.createElement("li");
 			li.role = "menuitem"; if (ul === a) li.ariaHasPopup = "true"; li.textContent = word; li.onclick = () => then(word); return li })) };
 		fill(a, Object.keys(all), (up) => fill(b, all[up], (word) => { chosen = f.value = up + " / " + word; l.hidden = true }))</script>`
+	// tags is a list of several, which shows what is chosen before its field. It offers all, or only what is not chosen.
+	tags := func(offersAll bool) string {
+		return fmt.Sprintf(`<div style="width:300px"><span id=all></span><span><input id=f role=combobox aria-label=Colour aria-controls=l
+			aria-expanded=false onclick="toggle(true)" readonly size=3></span></div><div id=l role=listbox hidden></div><script>let chosen = ["Red",
+			"Green"]; const toggle = (on) => { l.hidden = !on; f.ariaExpanded = String(on) }; f.onkeydown = (e) => e.key == "Escape" && toggle(false);
+			const flip = (c) => { chosen = chosen.includes(c) ? chosen.filter((x) => x != c) : [...chosen, c]; show() };
+			const button = (c) => "<i aria-hidden=true style=cursor:pointer onclick=flip(this.title) title=" + c + ">×</i>", show = () => {
+			all.innerHTML = chosen.map((c) => "<span><b>" + c + "</b>" + button(c) + "</span> ").join(""); l.innerHTML = ["Red", "Green", "Blue",
+			"Pink"].filter((c) => %v || !chosen.includes(c)).map((c) => "<div role=option onclick=flip(this.textContent)>" + c + "</div>").join("") };
+			show()</script>`, offersAll)
+	}
 	for _, h := range []handled{
+		{"tags, in place of which others come", tags(false), "Colour", "Red,Blue", "chosen.join()", "Red,Blue", `"on"`},
+		{"tags of a list that takes back", tags(true), "Colour", "Red,Blue", "chosen.join()", "Red,Blue", `"on"`},
+		{"one of two tags", tags(false), "Colour", "Green", "chosen.join() + f.ariaExpanded", "Greenfalse", `"on"`},
+		{"a tag in place of all", tags(true), "Colour", "Pink", "chosen.join()", "Pink", `"on"`},
+		{"the same tags", tags(true), "Colour", "Red,Green", "chosen.join()", "Red,Green", "it is so already"},
 		{"one of the browser", native, "Fruit", "Date", "f.value", "Date", `"on"`},
 		{"a disabled one", native, "Fruit", "Cherry", "f.value", "Apple", refusedValue},
 		{"one of a disabled group", native, "Fruit", "Fig", "f.value", "Apple", `it has option "Apple", option "Date"`},
@@ -396,6 +422,14 @@ func TestSelectOptions(t *testing.T) {
 	e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Banana"}})
 	if err != nil || e.Note != "" || c.evaluate(t, "f.value") != `"Banana"` {
 		t.Errorf("a field in its label: %s, %s", effects(e), exit(err))
+	}
+	c.show(t, url+"/", widget(strings.Replace(button, "toggle(l.hidden)", `toggle(f.ariaExpanded != 'true'); clearTimeout(window.goes);
+		l.style.pointerEvents = ''`, 1), options)+`<script>l.addEventListener("click", () => { l.hidden = false;
+		l.style.pointerEvents = "none"; goes = setTimeout(() => l.hidden = true, 900) })</script>`)
+	for _, word := range []string{"Apple", "Banana", "Apple"} { // while the list of the one before goes
+		if e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{word}}); err != nil {
+			t.Errorf("%s at once: %s, %s", word, effects(e), exit(err))
+		}
 	}
 	c.show(t, url+"/", native)
 	for _, word := range []string{"Date", "css=#f>option:last-child", `option "Date"`} {

@@ -2154,10 +2154,10 @@ async function held(el, leave, later, wanted, rest) {
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
 
 // hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
-function hasPopup(el) {
+function hasPopup(el, css = "*") {
 	const {left, width, bottom} = rectOf(el);
 	return outward(pointedAt(left + width / 2, bottom + 12)).some((up) =>
-		!within(up, el) && /absolute|fixed/.test(style(up).position));
+		!within(up, el) && /absolute|fixed/.test(style(up).position) && matches(up, css));
 }
 
 const calendars = "[class*=picker],[class*=calendar]";
@@ -2183,10 +2183,11 @@ function calendarNow() {
 	return null;
 }
 
-// callCalendar focuses a field again, once no calendar is shown, and reports whether that can bring one: {comes}.
+// callCalendar focuses a field again, once no calendar is shown, and reports whether that can bring one: {comes}. One may
+// stay below its field.
 async function callCalendar(el) {
 	focused()?.blur(); // the next field may have one
-	const comes = await eventually(() => !calendarNow(), 1000);
+	const comes = await eventually(() => !calendarNow(), 1000) || hasPopup(el, calendars);
 	if (comes) focus(el);
 	return {comes};
 }
@@ -2305,9 +2306,12 @@ let offer = {words: [], before: [], shows: "", found: new Map()};
 function offering(el, words, again) {
 	const {before} = offer;
 	offer = {words, before: [], shows: showsNow(el), found: new Map()};
-	offer.before = again ? before : shownOptions().map((x) => ({el: x, spot: spotOf(x)}));
+	offer.before = again ? before : shownOptions().filter((x) => !passes(x)).map((x) => ({el: x, spot: spotOf(x)}));
 	return {};
 }
+
+// passes reports whether an element lets the pointer through, as options do while their list is unfolded or goes away.
+const passes = (el) => style(el).pointerEvents === "none";
 
 // spotOf tells whether an element that was made again is another one.
 function spotOf(el) {
@@ -2331,6 +2335,23 @@ function shownOptions() {
 // isFolded reports whether nothing of an element is seen since what is around it has no size.
 const isFolded = (el) => Boolean(el) && (style(el).overflow !== "visible" && !hasSize(el) || isFolded(parent(el)));
 
+// tagsOf returns what is chosen in a list of several that shows it around the control: {text, at}, which what is at removes.
+function tagsOf(el) {
+	const removes = (x) => /^[^\p{L}\p{N}]*x?$/iu.test(textContent(x)) && hasSize(x) && (role(x) === "button" || style(x).cursor === "pointer");
+	for (const up of outward(el).slice(0, 5)) {
+		const all = [...queryAll(up, "*")], tags = [];
+		if (all.some((x) => x !== el && fieldRoles.has(role(x)) && shown(x))) break;
+		for (const at of all.filter((x) => removes(x) && !removes(parent(x)))) {
+			const tag = outward(at).find((x) => !removes(x) && clean(textContent(x)));
+			if (tag && tag !== up && within(up, tag) && !within(tag, el) && queryAll(tag, "*").length < 9) {
+				tags.push({at, text: clean(textContent(tag).replace(textContent(at), ""))});
+			}
+		}
+		if (tags.length) return tags;
+	}
+	return [];
+}
+
 // ownOptions returns the options in a control, and in what it says that it controls.
 function ownOptions(el) {
 	const inside = [el, ...queryAll(el, "*")], lists = inside.flatMap(controlled);
@@ -2350,6 +2371,8 @@ function newOptions(el) {
 
 // option waits for an option of a list that the page has made: {ref}, {done} if it is chosen, {closed} if no list is open.
 async function option(el, wanted, timeout) {
+	const tag = tagsOf(el).find(({text}) => equal(text, wanted));
+	if (tag) return {...describe(tag.at), done: true};
 	for (const begun = clock(), until = begun + timeout; ; await pause(30)) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
@@ -2359,11 +2382,11 @@ async function option(el, wanted, timeout) {
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
 		// Some say all the time that they are closed: what is shown since it was opened is open.
-		const closed = expanded === "false" ? !fresh.some((x) => mine.includes(x)) : expanded !== "true" && !at && !all.length;
+		const closed = expanded === "false" ? !fresh.some((x) => mine.includes(x) && !passes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
-		const passes = at && interactive.has(role(at)) && style(at).pointerEvents === "none"; // while a list is unfolded, for all
-		if (!closed && passes && clock() < begun + unfoldTime) continue;
-		if (!closed && at && !passes && !isOff(at)) {
+		const isThrough = at && interactive.has(role(at)) && passes(at);
+		if (!closed && isThrough && clock() < begun + unfoldTime) continue;
+		if (!closed && at && !isThrough && !isOff(at)) {
 			offer.found.set(wanted, at);
 			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
 			const text = role(at) === "treeitem" && [...queryAll(at, "*")].find((x) => equal(textContent(x), wanted) && hasSize(x));
@@ -2390,7 +2413,9 @@ function taken(el, timeout) {
 		const named = (word) => [...all.filter((x) => isNamed(x, word)), found.get(word)].filter((x) => x && isConnected(x));
 		const marks = (word) => named(word).map((x) => attribute(x, "aria-checked") || attribute(x, "aria-selected"));
 		const inMany = (x) => hasSize(x) && closest(x, "[aria-multiselectable=true]");
+		const tags = tagsOf(el), isTag = (word) => tags.some(({text}) => equal(text, word));
 		const isMissing = (word) => {
+			if (isTag(word)) return false;
 			const behind = native ? optionsOf(native, word) : [], known = marks(word), at = named(word);
 			if (behind.some((o) => o.selected) || known.includes("true") ||
 				!at.some(inMany) && [word, ...at.map(name)].some((text) => text && says(shows, text))) return false;
@@ -2398,11 +2423,12 @@ function taken(el, timeout) {
 		};
 		const missing = words.filter(isMissing);
 		// One that only marks what is highlighted has no two that are marked.
-		const extra = !words.every((word) => marks(word).includes("true")) ? [] : all.filter((x) => inMany(x) && !isOff(x) &&
+		const extra = words.every(isTag) ? tags.filter(({text}) => !words.some((word) => equal(text, word))).map(({at}) => at) :
+			!words.every((word) => marks(word).includes("true")) ? [] : all.filter((x) => inMany(x) && !isOff(x) &&
 			matches(x, "[aria-checked=true],[aria-selected=true]") && !words.some((word) => isNamed(x, word)) &&
 			(!native || [...native.selectedOptions].some((o) => isNamed(x, o.label) || isNamed(x, o.value))));
 		return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
-			added: native ? native.selectedOptions.length > words.length : before !== "" && before !== clean(name(el)) && shows !== before &&
+			added: words.every(isTag) ? extra.length > 0 : native ? native.selectedOptions.length > words.length : before !== "" && before !== clean(name(el)) && shows !== before &&
 				says(shows, before)};
 	}, timeout, (now) => !now.missing.length);
 }
