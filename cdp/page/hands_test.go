@@ -116,6 +116,8 @@ func TestFillDates(t *testing.T) {
 		{"a calendar that stays and follows", stays(`shown = new Date(f.value + "T12:00"); f.onfocus()`), "Day", "2026-05-06", "f.value",
 			"2026-05-06", `"on"`},
 		{"a calendar that stays and does not follow", stays(""), "Day", "2026-06-06", "f.value", "", "stays at June 2026"},
+		{"a calendar with fields for its month", strings.Replace(stays(""), `month.toLocaleString("en", {month: "long", year: "numeric"})`,
+			`"<select><option>May<option selected>June</select><input value=2026>"`, 1), "Day", "2026-06-06", "f.value", "", "stays at June 2026"},
 		{"segments that are typed", segmented(byArrows + `if (/\d/.test(e.key)) set(p, +(typed += e.key));`), "Due",
 			"2026-05-06", "read()", "5-6-2026", `group \"Due\"`},
 		{"segments with arrows", segmented(byArrows), "Due", "2022-11-30", "read()", "11-30-2022", `"on"`},

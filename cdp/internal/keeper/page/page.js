@@ -2154,10 +2154,10 @@ async function held(el, leave, later, wanted, rest) {
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
 
 // hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
-function hasPopup(el, css = "*") {
+function hasPopup(el) {
 	const {left, width, bottom} = rectOf(el);
 	return outward(pointedAt(left + width / 2, bottom + 12)).some((up) =>
-		!within(up, el) && /absolute|fixed/.test(style(up).position) && matches(up, css));
+		!within(up, el) && /absolute|fixed/.test(style(up).position));
 }
 
 const calendars = "[class*=picker],[class*=calendar]";
@@ -2170,8 +2170,8 @@ const hasCalendars = () => queryDocument(document, calendars).length > 0;
 function calendarNow() {
 	readAgain();
 	for (const el of queryDocument(document, calendars)) {
-		const at = monthOf.exec(textContent(el));
-		if (!at || !hasSize(el) || boxOf(el).x < -1000 || style(el).visibility === "hidden" || query(el, "select,input")) continue;
+		const set = [...queryAll(el, "select,input")], at = monthOf.exec(set.map(value).join(" ") || textContent(el));
+		if (!at || !hasSize(el) || boxOf(el).x < -1000 || style(el).visibility === "hidden") continue;
 		const cells = innermost([...queryAll(el, "*")].filter((x) => /^\s*\d\d?\s*$/.test(textContent(x))));
 		const all = cells.map((x) => [Number(textContent(x)), outward(x).slice(0, 3).map((up) =>
 			[style(up).backgroundColor, attribute(up, "class"), attribute(up, "aria-selected")]).join().replace(/\d/g, "")]);
@@ -2184,10 +2184,13 @@ function calendarNow() {
 }
 
 // callCalendar focuses a field again, once no calendar is shown, and reports whether that can bring one: {comes}. One may
-// stay below its field.
+// stay beside its field.
 async function callCalendar(el) {
 	focused()?.blur(); // the next field may have one
-	const comes = await eventually(() => !calendarNow(), 1000) || hasPopup(el, calendars);
+	const comes = await eventually(() => !calendarNow(), 1000) || [...queryDocument(document, calendars)].some((x) => {
+		const a = rectOf(x), b = rectOf(el);
+		return /absolute|fixed/.test(style(x).position) && a.left < b.right && b.left < a.right && a.top < b.bottom + 20 && b.top < a.bottom + 20;
+	});
 	if (comes) focus(el);
 	return {comes};
 }
