@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -305,6 +306,29 @@ func TestLoadingFailures(t *testing.T) {
 	c.show(t, url+"/", "<p>Still here</p>")
 	if r, err := run(t, c, Text, TextParams{MaxTokens: 100}); err != nil || r.Text != "Still here" {
 		t.Errorf("%+v, %s", r, exit(err))
+	}
+}
+
+// TestPagesThatReload opens pages from one that loads itself again all the time, which gives up navigations: each opens. A
+// download is told as one.
+func TestPagesThatReload(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	again := url + "/echo?" + neturl.QueryEscape("<title>Again</title><script>setTimeout(() => location.reload(), 30)</script>")
+	for range 20 {
+		for _, to := range []string{again, again, url + "/next"} {
+			if r, err := run(t, c, Open, OpenParams{URL: to}); err != nil || r.URL != to {
+				t.Fatalf("%s: %+v, %s", to, r, exit(err))
+			}
+		}
+	}
+	for range 5 {
+		if _, err := run(t, c, Open, OpenParams{URL: again}); err != nil {
+			t.Error(exit(err))
+		}
+		if r, err := run(t, c, Open, OpenParams{URL: url + "/file"}); !strings.Contains(exit(err), "a download or an empty response") {
+			t.Errorf("%+v, %s", r, exit(err))
+		}
 	}
 }
 

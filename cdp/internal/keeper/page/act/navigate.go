@@ -49,13 +49,18 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 		switch err := v.FindPage(); {
 		case err == nil:
 			return navigate(v, "open", p.URL, leftBy(v, true), func(from left) *api.Error {
-				var done struct{ ErrorText string }
-				err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
-					Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
-				if err == nil && done.ErrorText != "" && !from.replaced(v) {
-					err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
+				for turn := 0; ; turn++ {
+					var done struct{ ErrorText, LoaderID string }
+					err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
+						Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
+					switch {
+					case err == nil && done.LoaderID != "" && turn < maxNavigations && from.reloads(v, p.URL, done.LoaderID):
+						continue
+					case err == nil && done.ErrorText != "" && !from.replaced(v):
+						err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
+					}
+					return err
 				}
-				return err
 			})
 		case !err.NoPage || v.Target != "":
 			return nil, err
@@ -84,6 +89,7 @@ type left struct {
 	none    bool  // the page is new
 	commits int   // of the page
 	crashed bool
+	url     string
 }
 
 // leftBy returns the document that the page shows, and ends what would keep Chrome from showing another one: its
@@ -116,7 +122,7 @@ func leftBy(v *page.Visit, dialogs bool) left {
 	seq := lastSeq(v)
 	m.Lock()
 	defer m.Unlock()
-	return left{seq: seq, commits: t.Commits, crashed: t.Crashed}
+	return left{seq: seq, commits: t.Commits, crashed: t.Crashed, url: t.URL}
 }
 
 // maxDialogs bounds the dialogs that a document may show one after the other before it is left, and nextDialog is how
@@ -128,6 +134,20 @@ func (of left) replaced(v *page.Visit) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return v.Page.Commits > of.commits
+}
+
+// reloads reports whether a navigation to an address, by a loader, was given up because the document that is left loads
+// itself again.
+func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
+	ctx, cancel := context.WithTimeout(v.Ctx, beginTime)
+	defer cancel()
+	_ = v.Keeper.Mux.Wait(ctx, "for another document", func() (bool, *api.Error) {
+		t := v.Page
+		shown := t.Commits > of.commits
+		is = to != of.url && !t.HasLoader(loader) && (shown && t.URL == of.url || t.PendingURL == of.url)
+		return is || shown, nil
+	})
+	return is
 }
 
 // navigate moves the page from the document that it leaves, and waits until it can be used.
