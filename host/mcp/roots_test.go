@@ -94,7 +94,8 @@ func TestRoots(t *testing.T) {
 		`[callers.\"mcp:c\"] of policy.toml; that list replaces what counts now, so it needs these, too: \"/work\"`)
 	check(plain, "../one/a.txt", `/one/a.txt is not a file in a folder that the policy lists under files for mcp:c, nor in the server's `+
 		`working folder; nothing was run; the operator can add \"/one\" to files in [callers.\"mcp:c\"] of policy.toml`)
-	for _, name := range []string{"../work/d.txt", "none/../d.txt", "./d.txt", ".//d.txt", in("one/../work/d.txt"), in("work//d.txt")} {
+	for _, name := range []string{"../work/d.txt", "none/../d.txt", "./d.txt", ".//d.txt",
+		in("one/../work/d.txt"), in("work//d.txt")} {
 		check(plain, name, `{"file":"/work/d.txt"}`)
 	}
 	check(plain, "../../../../../../../../../../etc/hostname", `the operator can add \"/etc\" to files`)
@@ -114,7 +115,8 @@ func TestRoots(t *testing.T) {
 	check(session, "../two/b.txt", `{"file":"/two/b.txt"}`)
 	check(session, "sub/../../one/a.txt", `{"file":"/one/a.txt"}`)
 	for _, name := range []string{"../listed/c.txt", "../listed/none.txt"} { // whether it exists is not told
-		check(session, name, "/listed"+strings.TrimPrefix(name, "../listed")+" is not a file in a folder that the policy lists")
+		check(session, name, "/listed"+strings.TrimPrefix(name, "../listed")+
+			" is not a file in a folder that the policy lists")
 	}
 	check(session, in("work/d.txt"), denied)
 	rooted.RemoveRoots("file://localhost" + in("two"))
