@@ -309,12 +309,13 @@ func TestLoadingFailures(t *testing.T) {
 	}
 }
 
-// TestPagesThatReload opens pages from one that loads itself again all the time, which gives up navigations: each opens. A
-// download is told as one.
+// TestPagesThatReload opens pages from one that loads itself again all the time, which gives up navigations: each
+// opens. A download is told as one.
 func TestPagesThatReload(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
-	again := url + "/echo?" + neturl.QueryEscape("<title>Again</title><script>setTimeout(() => location.reload(), 30)</script>")
+	const reloads = "<title>Again</title><script>setTimeout(() => location.reload(), 30)</script>"
+	again := url + "/echo?" + neturl.QueryEscape(reloads)
 	for range 20 {
 		for _, to := range []string{again, again, url + "/next"} {
 			if r, err := run(t, c, Open, OpenParams{URL: to}); err != nil || r.URL != to {
@@ -326,7 +327,8 @@ func TestPagesThatReload(t *testing.T) {
 		if _, err := run(t, c, Open, OpenParams{URL: again}); err != nil {
 			t.Error(exit(err))
 		}
-		if r, err := run(t, c, Open, OpenParams{URL: url + "/file"}); !strings.Contains(exit(err), "a download or an empty response") {
+		r, err := run(t, c, Open, OpenParams{URL: url + "/file"})
+		if !strings.Contains(exit(err), "a download or an empty response") {
 			t.Errorf("%+v, %s", r, exit(err))
 		}
 	}

@@ -745,7 +745,8 @@ func TestUploadWithoutInput(t *testing.T) {
 		}
 	}
 	c.show(t, url+"/", "<title>Refused</title>"+strings.Replace(one, "i.click()", "i.click(); console.error('asked')", 1))
-	_, err := run(t, c, Upload, UploadParams{Element: "Choose", Files: []string{"handed:a1/3/one.txt", "handed:a1/3/two.txt"}})
+	two := []string{"handed:a1/3/one.txt", "handed:a1/3/two.txt"}
+	_, err := run(t, c, Upload, UploadParams{Element: "Choose", Files: two})
 	raw, failed := c.raw(t, "text", `{"max_tokens":50}`)
 	if !strings.Contains(exit(err), "it takes one file") || failed != nil || strings.Contains(string(raw), `"chooser"`) ||
 		!strings.Contains(string(raw), `"of":"upload button `) || !strings.Contains(string(raw), `"errors":["\"asked\""]`) {

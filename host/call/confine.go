@@ -214,8 +214,8 @@ func (a *authorization) roots() (roots []string) {
 	return slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return filepath.Dir(root) == root })
 }
 
-// inRoots returns the path of a file that a client names relative to its roots: in the first that has it. Of a path that
-// leaves the roots it tells nothing.
+// inRoots returns the path of a file that a client names relative to its roots: in the first that has it. Of a path
+// that leaves the roots it tells nothing.
 func (a *authorization) inRoots(name string) string {
 	roots := a.roots()
 	if len(roots) == 0 {
