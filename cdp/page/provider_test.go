@@ -52,7 +52,8 @@ func TestStepsAreOwn(t *testing.T) {
 		}
 	}
 	codes := append(strings.Fields(api.CodeChromeLaunch+" "+api.CodeChromeConnection+" "+api.CodeTimeout),
-		api.CodeTargetCrashed, api.CodeBusy, api.CodeLimitExceeded, api.CodeNotFound, api.CodeNavigationFailed, api.CodeProtocolError,
+		api.CodeTargetCrashed, api.CodeBusy,
+		api.CodeLimitExceeded, api.CodeNotFound, api.CodeNavigationFailed, api.CodeProtocolError,
 		api.CodeInvalidArgs, api.CodeUnavailable, api.CodeConfigError, api.CodeDenied, api.CodeExit, api.CodeInternal)
 	offered := 0
 	for _, tool := range tools.Names() {
