@@ -12,9 +12,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// openStep opens a page, and a browser if none is open. It is a call as it stands, without an address, which page.open
+// requires.
+var openStep = host.Step{Op: host.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
+
 // ownSteps are the steps of this plugin in the place of those of the plugin cdp.
 var ownSteps = map[string]host.Step{
-	"open":                        {Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}},
 	"targets":                     host.CallStep(Name+".tabs", nil),
 	"state":                       host.CallStep(Name+".state", json.RawMessage(`{"action":"list"}`)),
 	"Page.navigate":               {Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}},

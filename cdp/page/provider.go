@@ -130,8 +130,7 @@ func (p *Provider) missingPage(ctx context.Context, j *host.Job) *host.Step {
 	if p.chrome.MissingPage(ctx, &page) == nil {
 		return nil
 	}
-	open := ownSteps["open"]
-	return &open
+	return &openStep
 }
 
 // needsConfirmation asks a person about a state that another session has saved, as that of the plugin cdp does.

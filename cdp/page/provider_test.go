@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/providertest"
 )
@@ -38,40 +36,4 @@ func TestContract(t *testing.T) {
 			{Tool: "state", Params: `{"action":"load"}`, Code: host.InvalidArgs},
 		},
 	})
-}
-
-// TestStepsAreOwn offers verbs of this plugin after each error of a verb, and none of the plugin cdp.
-func TestStepsAreOwn(t *testing.T) {
-	p := New(cdp.New(cdp.Config{RunDir: t.TempDir()}))
-	check := func(tool, after string, steps ...host.Step) {
-		t.Helper()
-		for _, s := range steps {
-			if name, isChrome := strings.CutPrefix(s.Tool, cdp.Name+"."); isChrome && name != "status" {
-				t.Errorf("%s offers %s after %s", tool, s.Tool, after)
-			}
-		}
-	}
-	codes := append(strings.Fields(api.CodeChromeLaunch+" "+api.CodeChromeConnection+" "+api.CodeTimeout),
-		api.CodeTargetCrashed, api.CodeBusy,
-		api.CodeLimitExceeded, api.CodeNotFound, api.CodeNavigationFailed, api.CodeProtocolError,
-		api.CodeInvalidArgs, api.CodeUnavailable, api.CodeConfigError, api.CodeDenied, api.CodeExit, api.CodeInternal)
-	offered := 0
-	for _, tool := range tools.Names() {
-		job := host.Job{Tool: tool, Params: []byte("{}")}
-		for _, code := range codes {
-			for _, noPage := range []bool{false, true} {
-				k := &api.Error{Code: code, Message: "net::ERR_ABORTED", Exit: "no_match", NoPage: noPage, Bytes: 1,
-					Dialog: &api.Dialog{}, Denied: []host.Denial{{Right: "x"}}}
-				e := host.AsError((&invocation{Request: &host.Request{Job: job}, provider: p}).hostError(k))
-				offered += len(e.Steps)
-				check(tool, code, e.Steps...)
-			}
-		}
-		if step := p.missingPage(t.Context(), &job); step != nil {
-			check(tool, "a look for its page", *step)
-		}
-	}
-	if offered < 10*len(tools.Names()) {
-		t.Errorf("%d steps were offered", offered)
-	}
 }
