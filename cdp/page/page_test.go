@@ -522,6 +522,9 @@ func TestAim(t *testing.T) {
 		"moving": "moving"} {
 		var a aimed
 		c.call(t, &a, "aim", map[string]string{"css": "#" + id}, map[string]int{"timeout": 50})
+		for try := 0; try < 3 && want == "moving" && a.Failure == nil; try++ { // a busy machine may have drawn no frame
+			c.call(t, &a, "aim", map[string]string{"css": "#" + id}, map[string]int{"timeout": 50})
+		}
 		switch {
 		case want == "" && (a.Failure != nil || a.Ref == "" || a.X == 0):
 			t.Errorf("%s: %+v", id, a.Failure)
