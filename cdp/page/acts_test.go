@@ -608,9 +608,16 @@ func TestShortTimeouts(t *testing.T) {
 	c := startChrome(t)
 	c.show(t, site(t, c)+"/", `<button>A</button>`+strings.Repeat(`<p>Text</p>`, 60))
 	for _, deadline := range []time.Duration{600 * time.Millisecond, time.Second, 1200 * time.Millisecond} {
-		c.deadline = deadline
-		if _, err := run(t, c, Click, ClickParams{Element: "Other"}); !strings.Contains(exit(err), `nothing matches "Other"`) {
-			t.Errorf("%s: %s", deadline, exit(err))
+		var got string
+		for range 5 { // on a busy machine the processor may be elsewhere for all of the time
+			c.deadline = deadline
+			_, err := run(t, c, Click, ClickParams{Element: "Other"})
+			if got = exit(err); !strings.Contains(got, "there was no time") {
+				break
+			}
+		}
+		if !strings.Contains(got, `nothing matches "Other"`) {
+			t.Errorf("%s: %s", deadline, got)
 		}
 	}
 }
