@@ -19,6 +19,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/sample"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Tabs and its types are of this file alone.
@@ -170,11 +172,18 @@ func TestOnlyWithin(t *testing.T) {
 	if _, err := run(t, c, Expect, ExpectParams{Text: "lima", In: "Bob", Timeout: 500}); err != nil {
 		t.Error(exit(err))
 	}
-	for tool, params := range map[string]string{"text": "{}", "screenshot": "{}", "expect": `{"text":"Ada","timeout":50}`,
-		"press": `{"key":"Escape"}`, "type": `{"text":"x"}`, "click": `{"at":[9,9]}`} {
-		params = strings.TrimSuffix(params, "}") + `,"in":"Nowhere"}`
-		if _, err := c.raw(t, tool, strings.Replace(params, "{,", "{", 1)); err == nil {
-			t.Errorf("%s %s: in is ignored", tool, params)
+	for tool, params := range map[string]string{"text": "{", "screenshot": "{", "expect": `{"text":"Ada","timeout":50,`} {
+		if _, err := c.raw(t, tool, params+`"in":"Nowhere"}`); err == nil {
+			t.Errorf("%s: in is ignored", tool)
+		}
+	}
+	for tool, params := range map[string]string{"press": `{"key":"Escape",`, "type": `{"text":"x",`, "click": `{"at":[9,9],`} {
+		judge := must(schema.CompileTrusted(must(c.pages.Tool(tool)).Params))
+		for more, wrong := range map[string]int{`"in":"Bob"}`: 1, `"in":"Bob","element":"Edit"}`: 0} {
+			found := must(judge.Validate(must(jsontext.Decode([]byte(params+more), jsontext.Limits{}))))
+			if len(found) != wrong {
+				t.Errorf("%s %s%s: %+v", tool, params, more, found)
+			}
 		}
 	}
 	whole, _ := run(t, c, Screenshot, ScreenshotParams{})

@@ -281,6 +281,10 @@ func TestFillText(t *testing.T) {
 		f.value = "(" + d.slice(0, 2) + ") " + d.slice(2, 5) + "-" + d.slice(5) }</script>`
 	const model = `<div id=f contenteditable role=textbox aria-label=Note>old</div><script>let model = "old"; const show = () => {
 		f.textContent = model; getSelection().collapse(f, f.childNodes.length) };`
+	// Part of the name of an editor in another frame is all of the name of a frame.
+	const framed = `<iframe srcdoc="<div contenteditable aria-label='Rich Text Area'>old"></iframe><iframe title="Rich text"
+		srcdoc="<p contenteditable>"></iframe>`
+	const texts = `[frames[0], frames[1]].map((f) => f.document.body.innerText.trim()).join()`
 	for _, h := range []handled{
 		{"a mask", mask, "Phone", "123456", "f.value", "(12) 345-6", `"value":"(12) 345-6"`},
 		{"letters in a mask", mask, "Phone", "abc", "f.value", "", refusedValue},
@@ -311,6 +315,11 @@ func TestFillText(t *testing.T) {
 		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
 			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
 			"model", "new text", `"on"`},
+		{"a heading that can be edited", `<h1 id=f contenteditable>Title</h1>`, "css=h1", "New", "f.innerText", "New", `"on"`},
+		{"the editor of a frame", framed, "Rich text", "new", texts, "old,new", `"on"`},
+		{"a frame that is its document's editor", strings.Replace(framed, `"<p contenteditable>"`, `"<body onload=document.designMode='on'>"`, 1),
+			`Iframe "Rich text"`, "new", texts, "old,new", `"on"`},
+		{"a frame of two fields", strings.Replace(framed, `"<p contenteditable>"`, `"<input><p contenteditable>"`, 1), "Rich text", "new", texts, "old,", "it has textbox"},
 		{"an element that only has the role of a field", `<div id=f role=textbox aria-label=Note>old</div>`, "Note", "x", "f.textContent", "old",
 			"page.click presses it"},
 		{"one that Enter commits", `<input id=f aria-label=Note value=old><script>let k = "old"; f.onblur = () => f.value = k; f.onkeydown =

@@ -139,6 +139,7 @@ var adviceFor = map[string]string{
 	"its frame is not visible":        "open what contains the frame",
 	"it has no size":                  "act on its label, or on what is drawn for it",
 	"it is not a select":              "page.fill fills it in, and page.check checks a box",
+	"it is a frame":                   "name the field in it",
 	"it is no longer in the document": "look again with page.snapshot",
 }
 

@@ -175,11 +175,7 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Error) {
 	v.kind, v.common = o.kind, common{}
 	err = api.Decode(params, &v.common)
-	switch {
-	case err != nil || !o.writes:
-	case v.In != "" && scan.Text(params, "element") == "":
-		err = Invalid("/in", "an element in it", "none", "")
-	default:
+	if err == nil && o.writes {
 		err = v.Keeper.RegisterScript(v.By, script())
 	}
 	switch {

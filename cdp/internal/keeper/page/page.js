@@ -235,7 +235,7 @@ function ownRole(el) {
 	case "form": return named() ? "form" : "generic";
 	case "th": return attribute(el, "scope") === "row" ? "rowheader" : "columnheader";
 	}
-	return Object.hasOwn(plainRoles, name) ? plainRoles[name] : editingHost(el) ? "textbox" : "generic";
+	return editingHost(el) ? "textbox" : Object.hasOwn(plainRoles, name) ? plainRoles[name] : "generic"; // a heading, too
 }
 
 // ---- Names, by the rules of accessible names as Chrome applies them
@@ -826,8 +826,10 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	rank = part.length ? 4 : pressed.length ? 5 : 6;
-	if (pressed.length || part.length) return pressed.length ? pressed : part;
+	const framed = pressed.length ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
+	rank = framed.length ? 4 : part.length ? 5 : pressed.length ? 6 : 7;
+	const best = framed[0] ? framed : pressed[0] ? pressed : part;
+	if (best[0]) return best;
 	const isNamed = (el) => clickable(el) || !namedByText.has(role(el));
 	return fitting((el) => isNamed(el) && equal(shownName(el), word), all); // as a snapshot names it
 }
@@ -1647,6 +1649,7 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 		let failure = found.failure;
 		if (failure?.code === "no_match") failure = inList(locator) || failure;
 		if (failure && failure.code !== "no_match") return {failure};
+		if (how.field && !failure && role(found.el) === "Iframe") return notReady(found.el, {why: "it is a frame"});
 		if (!failure) {
 			const at = await ready(found.el, how), other = checkShown(locator);
 			if (other) return other;

@@ -61,14 +61,22 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		if turn == 0 && len(v.Frames()) > 0 {                                 // the element may be in one of them
 			most = 1
 		}
-		in, start, failure, err := page.Anywhere(v, where, func(in page.Frame) (*begun, *page.Failure, *api.Error) {
+		look := where
+		try := func(in page.Frame) (*begun, *page.Failure, *api.Error) {
 			start := &begun{in: in, seq: seq, verb: h.verb}
 			if h.Timeout = 1; in == "" {
 				h.Timeout = most
 			}
-			err := v.Script(in, start, "begin", where, h)
+			err := v.Script(in, start, "begin", look, h)
 			return start, start.Failure, err
-		})
+		}
+		in, start, failure, err := page.Anywhere(v, where, try)
+		if h.Field && failure != nil { // a frame stands for the only field in it
+			if inner, isFrame, _ := v.Inside(in, failure.Element); isFrame {
+				in, look = inner, page.Locator{"css": ":root"}
+				start, failure, err = try(in)
+			}
+		}
 		if failure != nil {
 			v.About(failure.Element, in)
 		} else if err == nil {
