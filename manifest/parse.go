@@ -29,10 +29,12 @@ func Schema() []byte { return bytes.Clone(schemaJSON) }
 
 var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(schemaJSON) })
 
-// Bounds of a manifest as a document.
+// MaxSize is the maximum size of a manifest in bytes.
+const MaxSize = 16 << 20
+
+// Other bounds of a manifest as a document.
 const (
-	maxBytes = 16 << 20
-	maxTool  = 128 << 10 // of one tool, as it is written
+	maxTool  = 128 << 10 // bytes of one tool, as it is written
 	maxDepth = 100
 )
 
@@ -66,7 +68,7 @@ func refuse(pointer, format string, args ...any) *Error {
 // [Schema], names, references between its parts, the schemas of its tools, and the examples by these schemas.
 // hostVersion is compared with the manifest's min_host. The error is a *[Error].
 func Parse(data []byte, hostVersion string) (*Manifest, error) {
-	doc, err := jsontext.Decode(data, jsontext.Limits{Bytes: maxBytes, Depth: maxDepth})
+	doc, err := jsontext.Decode(data, jsontext.Limits{Bytes: MaxSize, Depth: maxDepth})
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
@@ -168,6 +170,9 @@ func versionParts(v string) (parts [3]int) {
 
 // checkSizes finds the tools of a manifest that are too large.
 func checkSizes(data []byte) (found []Problem) {
+	if len(data) <= maxTool {
+		return nil
+	}
 	var m struct{ Tools []json.RawMessage }
 	_ = json.Unmarshal(data, &m) // it has been read before
 	for i, tool := range m.Tools {

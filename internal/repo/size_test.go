@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"cdp":                      6070,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics of calls; launches; failed steps
-	"cdp/internal/keeper/page": 7116,  // lists, drags, maps, PDFs; dates; frames; tags of lists; pages that reload
+	"cdp/internal/keeper/page": 7121,  // lists, drags, maps, PDFs; dates; fields of frames; tags of lists; pages that reload
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13345, // values given twice; details that a message has; names and files that are offered

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
 )
 
@@ -42,7 +43,7 @@ func (s *Store) Approved(digest string) ([]byte, bool) {
 
 // approved reads the manifest of a build. A file whose hash differs is ignored.
 func (s *Store) approved(digest, sum string) ([]byte, bool) {
-	data, err := readBounded(s.approvedPath(digest, sum), maxManifest)
+	data, err := readBounded(s.approvedPath(digest, sum), manifest.MaxSize)
 	return data, err == nil && hashOf(data) == sum
 }
 

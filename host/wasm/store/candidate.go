@@ -30,11 +30,8 @@ func IsExtism(wasm []byte) bool {
 	return strings.Contains("\n"+instrument.Describe(wasm), "\nimport "+module.ExtismModule+".")
 }
 
-// Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
-const (
-	maxWasm     = host.MaxModuleMiB << 20
-	maxManifest = 16 << 20
-)
+// maxWasm is the maximum size of a module in bytes. A larger file was given by mistake: CPython has 25 MiB.
+const maxWasm = host.MaxModuleMiB << 20
 
 // Candidate is a plugin that has been read and validated but is not installed. It can be run.
 type Candidate struct {
@@ -134,7 +131,7 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 
 // readCodeless reads the manifest of a plugin of kind http, which is all of it.
 func readCodeless(path string) ([]byte, error) {
-	data, err := readBounded(path, maxManifest)
+	data, err := readBounded(path, manifest.MaxSize)
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
@@ -198,7 +195,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 	}
 	names := sidecarNames(path)
 	for _, name := range names {
-		beside, err := readBounded(name, maxManifest)
+		beside, err := readBounded(name, manifest.MaxSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -21,7 +21,7 @@ const (
 // "+ POINTER: VALUE" for one that only b has. A pointer contains the name of a named item, such as a tool, instead of
 // its index. The result has at most maxLines lines. Terminal control characters are escaped.
 func ManifestDiff(a, b []byte, maxLines int) string {
-	limits := jsontext.Limits{Bytes: maxManifest, Depth: 100}
+	limits := jsontext.Limits{Bytes: manifest.MaxSize, Depth: 100}
 	before, err := jsontext.Decode(a, limits)
 	if err != nil {
 		return "- the first manifest is not valid JSON: " + manifest.CleanLine(err.Error())

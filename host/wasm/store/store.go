@@ -421,7 +421,7 @@ func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 
 func (s *Store) readManifest(e Entry) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), manifestName)
-	data, err := s.readPart(e, "manifest", path, maxManifest)
+	data, err := s.readPart(e, "manifest", path, manifest.MaxSize)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func decodeTools(data []byte) (*index, error) {
 		brief, whole := strings.CutSuffix(line, "\n")
 		offset, err := strconv.ParseInt(f[2], 10, 64)
 		size, sizeErr := strconv.ParseInt(f[3], 10, 64)
-		if !whole || err != nil || sizeErr != nil || offset < 0 || size < 0 || size > maxManifest {
+		if !whole || err != nil || sizeErr != nil || offset < 0 || size < 0 || size > manifest.MaxSize {
 			return nil, errTools
 		}
 		x.tools = append(x.tools, indexed{group: f[1], offset: offset, size: size, sum: f[4], Line: host.Line{Name: f[0],

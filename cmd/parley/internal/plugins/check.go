@@ -177,8 +177,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		return manifest.Load(data)
 	}
 	if strings.HasSuffix(word, ".json") {
-		const limit = 16 << 20
-		data, err := command.ReadValue(ctx, word, limit)
+		data, err := command.ReadValue(ctx, word, manifest.MaxSize)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}
