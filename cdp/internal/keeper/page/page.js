@@ -520,7 +520,7 @@ const isMuted = (el) => unrendered.has(tag(el)) || attribute(el, "aria-hidden") 
 function isExcluded(el) {
 	if (isMuted(el)) return true;
 	const s = style(el);
-	return s.display === "none" || s.contentVisibility === "hidden";
+	return s.display === "none" && tag(el) !== "area" || s.contentVisibility === "hidden";
 }
 
 const visible = (el) => style(el).visibility === "visible";
@@ -826,8 +826,8 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	const framed = pressed.length ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
-	rank = framed.length ? 4 : part.length ? 5 : pressed.length ? 6 : 7;
+	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
+	rank = framed[0] ? 4 : part[0] ? 5 : pressed[0] ? 6 : 7;
 	const best = framed[0] ? framed : pressed[0] ? pressed : part;
 	if (best[0]) return best;
 	const isNamed = (el) => clickable(el) || !namedByText.has(role(el));
