@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/host/login"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/policy"
@@ -72,6 +73,16 @@ func (p *Parley) Overlays() *overlay.Store {
 // Secrets returns the store of secret values.
 func (p *Parley) Secrets() secret.Store {
 	return secret.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
+}
+
+// Logins returns what logs in for secrets of a host, and refreshes the tokens.
+func Logins(p *Parley) *login.Client { return &login.Client{Store: p.Secrets(), Egress: egressOf(p)} }
+
+// egressOf returns what makes all requests of a host, within the operator's rules.
+func egressOf(p *Parley) host.Egress {
+	return egress.New(egress.Config{UserAgent: "parley/" + Version, Rules: func() (host.EgressRules, error) {
+		return byPolicy(p, (*policy.Policy).Egress)
+	}})
 }
 
 // Trust returns the operator's list of trusted keys.
@@ -201,7 +212,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: p.ProtectedFiles(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
+			Own: p.ProtectedFiles(), Store: p.Secrets().Dir, Token: Logins(p).Token, Signer: p.admission.BuildSigner,
 			Difference: p.admission.Difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, replaced string) {
 				if catalog, err := p.Catalog(); err == nil {
@@ -512,7 +523,7 @@ func (p *Parley) Host() (*call.Host, error) {
 		Filter:   jq.Sandbox{Plugin: p.filterPlugin},
 		Trusts:   p.admission.Trusts,
 		Prefer:   p.cfg.Prefer,
-		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
+		Egress:   egressOf(p),
 		Audit:    log,
 		Sessions: sessions,
 		Approver: p.cfg.Approver,

@@ -288,6 +288,7 @@ type SecretGrant struct {
 	Read   bool
 	URL    string // origin of the requests that it is added to; "" if it is only read
 	Header string // "Authorization: Bearer {secret}"
+	Login  string // the plugin that a person logs in to, to get the value; "" if the value comes from elsewhere
 }
 
 // Names returns each right as one word, as dry runs and the audit show it: "fs:ro:/srv/data=/data".

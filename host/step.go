@@ -53,6 +53,7 @@ const (
 	OpDocsExport    Op = "docs export" // Args: options and names
 	OpDoctor        Op = "doctor"
 	OpHelp          Op = "help"           // Args: the words of a command
+	OpLogin         Op = "login"          // Args: a plugin, and options
 	OpPluginBuild   Op = "plugin build"   // Args: a folder
 	OpPluginCheck   Op = "plugin check"   // Args: a plugin or a file
 	OpPluginInstall Op = "plugin install" // Args: a file, and options

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type activity struct {
 	uses    []string
 	dropped int           // uses beyond maxUses
 	denials []string      // for the record: the rights
+	login   *host.Error   // of a secret for which a person has to log in
 	denied  []host.Denial // for the answer
 	failed  []innerError  // the last calls of the plugin that failed
 }
@@ -99,10 +101,30 @@ func (a *activity) denyUse(right, why string) {
 	}
 }
 
-// withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings.
+// needLogin keeps the error of a secret for which a person has to log in: where the call fails, that is why.
+func (a *activity) needLogin(err error) {
+	e, ok := errors.AsType[*host.Error](err)
+	isLogin := func(s host.Step) bool { return s.Op == host.OpLogin }
+	if !ok || !slices.ContainsFunc(e.Steps, isLogin) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.login = e
+}
+
+// withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings. A call that failed
+// and needed a login ends in the error about that.
 func (a *activity) withDenials(result *host.Result, err error) (*host.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	switch {
+	case a.login != nil && err != nil:
+		err = a.login
+	case a.login != nil:
+		result.Warnings = append(result.Warnings, a.login.Message)
+		result.Steps = append(result.Steps, a.login.Steps...)
+	}
 	if len(a.denied) == 0 {
 		return result, err
 	}

@@ -163,7 +163,7 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 		HTTP: v.grant.HTTP, Secrets: v.grant.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
 			r.activity.recordUse("secret:" + name)
-			return r.redactor.Value(ctx, name)
+			return v.secretValue(ctx, name)
 		},
 		OnRequest: func(method, origin string) { r.activity.recordUse("http:" + method + ":" + origin) },
 	})
@@ -204,7 +204,13 @@ func (v *services) readSecret(ctx context.Context, name string) (string, error) 
 		return "", host.Errorf(host.Denied, "secret %s may not be read", host.Printable(name))
 	}
 	r.activity.recordUse("secret:read:" + name)
-	return r.redactor.Value(ctx, name)
+	return v.secretValue(ctx, name)
+}
+
+func (v *services) secretValue(ctx context.Context, name string) (string, error) {
+	value, err := v.run.redactor.Value(ctx, name)
+	v.run.activity.needLogin(err)
+	return value, err
 }
 
 // boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds

@@ -26,20 +26,23 @@ type Right struct {
 	By       []string `json:"by,omitempty"`      // grants and their lines, including those that give a part
 	Refused  string   `json:"refused,omitempty"` // the part that is not granted
 	Reason   string   `json:"reason,omitempty"`
-	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
+	Login    string   `json:"login,omitempty"` // until when a login lasts, for a secret that a person logs in to get
+	Next     string   `json:"next,omitempty"`  // the command that would grant it; a front end that has commands sets it
 
 	Grants      []string `json:"-"` // those that include the right, or a part of it
 	Grantable   string   `json:"-"` // the right to grant, where that is all that is missing
 	NeedsFolder bool     `json:"-"` // a grant must name a folder in place of PATH
+	NeedsLogin  bool     `json:"-"` // parley login is needed before the secret has a value
 
 	grantedBy []locatedGrant // Grants and By
+	login     string         // the secret that parley login gets; "" for another right
 }
 
 // evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
 // A shipped plugin has the rights that its manifest names, unless policy.toml lists its grants; folders are left to the
 // operator, who alone can name them.
 func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool, env Env, allowed ...Grant) evaluation {
-	ev := &evaluator{env: env, part: &plugin{}}
+	ev := &evaluator{env: env, part: &plugin{}, plugin: e.name}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
 		ev.part = p
 		if ev.unboundReason = e.unboundReason(p, digest, env); ev.unboundReason == "" {
@@ -98,6 +101,7 @@ func shippedGrants(caps manifest.Capabilities) []locatedGrant {
 type evaluator struct {
 	evaluation
 	env           Env
+	plugin        string // its name
 	grants        []locatedGrant
 	part          *plugin // whose grants they are
 	unboundReason string  // why no grant applies
@@ -236,6 +240,10 @@ func (ev *evaluator) secret(a manifest.SecretCapability) {
 	by := ev.named(Grant{Kind: Secret, Name: a.Name, Read: a.Read}, a.Why, a.Optional)
 	read := a.Read && slices.ContainsFunc(by, readable)
 	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header}
+	if a.OAuth != nil {
+		grant.Login = ev.plugin
+		ev.rights[len(ev.rights)-1].login = a.Name
+	}
 	if len(by) > 0 && (read || a.Header != "" || !a.Read) {
 		ev.grant.Secrets = lists.Add(ev.grant.Secrets, grant)
 	}

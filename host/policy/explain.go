@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -123,6 +125,9 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 				r.Reason = "no grant gives all of it"
 			}
 		}
+		if r.login != "" {
+			r.Login, r.NeedsLogin = loginState(env, r.login)
+		}
 		x.Rights = append(x.Rights, r)
 	}
 	p := e.grantSource()
@@ -148,6 +153,19 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants",
 			manifest.Plural(len(e.generated.grants), "grant"), e.generated.pos, e.manual.grantsPos))
 	}
+}
+
+// loginState says what the store has for a secret that a person logs in to get.
+func loginState(env Env, name string) (state string, needed bool) {
+	store := secret.Store{Dir: env.Store}
+	if l, err := store.Login(name); err == nil {
+		state, lasts := l.State()
+		return state, !lasts
+	}
+	if _, err := secret.Fetch(context.Background(), name, "store", env.LookupEnv, store); err == nil {
+		return "not logged in: a value is stored instead", false
+	}
+	return "not logged in", true
 }
 
 // explainTyping notes which secrets may be typed into pages.
@@ -287,6 +305,9 @@ func (r Right) text() string {
 	}
 	if !r.Granted {
 		b.WriteString("             " + r.Reason + "\n")
+	}
+	if r.Login != "" {
+		b.WriteString("             " + r.Login + "\n")
 	}
 	if r.Next != "" {
 		b.WriteString("             " + r.Next + "\n")

@@ -44,6 +44,8 @@ type Env struct {
 	Own *protect.Files
 	// Store is the folder of the secret store; "" means none.
 	Store string
+	// Token returns a valid access token of the login for a secret; nil means that no login can be used.
+	Token func(ctx context.Context, name string) (string, error)
 	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so
 	// that grants bound to a signer have no effect.
 	Signer func(plugin, digest string) (Signer, error)
@@ -74,6 +76,11 @@ func (e Env) complete() Env {
 	}
 	if e.Outside == nil {
 		e.Outside = func(string) bool { return false }
+	}
+	if e.Token == nil {
+		e.Token = func(_ context.Context, name string) (string, error) {
+			return "", host.Errorf(host.ConfigError, "secret %s is a login, which this host cannot use", quote(name))
+		}
 	}
 	if e.NotIsolated == nil {
 		e.NotIsolated = func(bool) []string { return nil }
@@ -350,11 +357,12 @@ func (s *state) origin(of string) originRule {
 
 // entry is what both files say about one plugin; nil for a file without it.
 type entry struct {
+	name              string // of the plugin
 	manual, generated *plugin
 }
 
 func (s *state) entry(name string) entry {
-	var e entry
+	e := entry{name: name}
 	name = strings.ToLower(name)
 	if s.manual != nil {
 		e.manual = s.manual.plugins[name]

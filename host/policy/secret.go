@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +13,9 @@ import (
 )
 
 // Secret returns the value of a secret, from the source in [secrets.NAME] or else from the store, without one line
-// break at its end. It does not check who may have it: grants do. The error is config_error and never contains any of
-// the value.
+// break at its end; of a login, an access token that is valid now. It does not check who may have it: grants do. The
+// error is config_error, of the cause io/fs.ErrNotExist if nothing is stored, or that of [Env.Token]. It never contains
+// any of the value.
 func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -28,8 +31,15 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 		if src.pos.file != "" {
 			at = " (" + src.pos.String() + ")"
 		}
-		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
+		e := host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
 			at).WithSteps(host.OperatorStep(host.OpSecretSet, name))
+		if errors.Is(err, secret.ErrNone) {
+			e.Cause = fs.ErrNotExist
+		}
+		return "", e
+	}
+	if src.from == "store" && secret.ParseLogin(value) != nil {
+		return p.env.Token(ctx, name)
 	}
 	if value = withoutLineBreak(value); value == "" || len(value) > secret.Max {
 		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name),
@@ -89,7 +99,8 @@ func (p *Policy) OriginLogin(ctx context.Context, of string) (string, error) {
 }
 
 // HeldSecrets returns the values of the secrets of the store, of files and of the environment, by name, that are not
-// shorter than [host.MinHeldSecret]. It runs no program, and leaves out what cannot be read.
+// shorter than [host.MinHeldSecret]; of a login, all its tokens as they are. It runs no program, sends nothing, and
+// leaves out what cannot be read.
 func (p *Policy) HeldSecrets(ctx context.Context) map[string]string {
 	sources, err := p.Secrets()
 	if err != nil {
@@ -101,10 +112,13 @@ func (p *Policy) HeldSecrets(ctx context.Context) map[string]string {
 			continue
 		}
 		value, err := p.fetch(ctx, s.Name, s.From)
-		if value = withoutLineBreak(value); err == nil && len(value) >= host.MinHeldSecret && len(value) <= secret.Max {
-			values[s.Name] = value
+		if l := secret.ParseLogin(value); err == nil && l != nil {
+			maps.Copy(values, l.Values(s.Name))
+		} else if err == nil {
+			values[s.Name] = withoutLineBreak(value)
 		}
 	}
+	maps.DeleteFunc(values, func(_, v string) bool { return len(v) < host.MinHeldSecret || len(v) > secret.Max })
 	return values
 }
 
@@ -116,7 +130,7 @@ func withoutLineBreak(value string) string {
 // SecretSource is the source of a secret, without its value.
 type SecretSource struct {
 	Name string `json:"name"`
-	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"
+	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"; a command also has "login"
 	At   string `json:"at,omitempty"` // position in the policy, FILE:LINE
 	// Origins are those into whose pages it may be typed.
 	Origins []string `json:"origins,omitempty"`

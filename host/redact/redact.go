@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"reflect"
@@ -52,9 +54,11 @@ type Redactor struct {
 	refused map[string]*secretForms // of the values that no answer may hold, by name
 }
 
-// Value returns the value of a granted secret.
+// Value returns the value of a granted secret. The error is denied, with the step to log in, for one that has none
+// because nobody has logged in.
 func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
-	if !slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name }) {
+	i := slices.IndexFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name })
+	if i < 0 {
 		return "", host.Errorf(host.Denied, "secret %s is not granted", host.Printable(name))
 	}
 	if v.Source == nil {
@@ -67,6 +71,14 @@ func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
 		return value, nil
 	}
 	value, err := v.Source.Secret(ctx, name)
+	if plugin := v.Grants[i].Login; plugin != "" && errors.Is(err, fs.ErrNotExist) {
+		words := []string{plugin}
+		if slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Login != "" && g.Name != name }) {
+			words = append(words, "--secret", name)
+		}
+		err = host.Errorf(host.Denied, "nobody has logged in for secret %s", name).
+			WithSteps(host.OperatorStep(host.OpLogin, words...))
+	}
 	if err != nil {
 		return "", err
 	}

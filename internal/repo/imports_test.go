@@ -5,7 +5,7 @@
 // only together with the design that it states:
 //
 //	cmd/parley/internal: cli -> {tools, plugins, learning, history, admin, serve} -> command
-//	    -> parley (the root) -> host/admit
+//	    -> parley (the root) -> {host/admit, host/login}
 //	    -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record, host/signature,
 //	        host/wasm, cdp, plugins, sdk}
 //	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
@@ -118,6 +118,7 @@ var layers = map[string][]string{
 		"host", "host/origin", "host/protect", "internal/durable", "internal/lists", "manifest", "manifest/document",
 		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
+	"host/login":     {"host", "host/policy", "manifest"},
 	"host/signature": {"host", "internal/durable", "manifest"},
 	"host/admit": {
 		"host", "host/call", "host/option", "host/policy", "host/protect", "host/reference", "host/search",
@@ -203,8 +204,8 @@ var layers = map[string][]string{
 	"plugins/json": {"internal/query", "sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/overlay",
-		"host/policy",
+		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/login", "host/mcp",
+		"host/overlay", "host/policy",
 		"host/protect", "host/record", "host/redact", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/wire", "manifest", "plugins",
 	},
@@ -232,8 +233,8 @@ var layers = map[string][]string{
 		"manifest/jsontext",
 	},
 	"cmd/parley/internal/admin": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/policy", "host/record", "host/session", "host/wasm",
-		"manifest", "manifest/schema",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/login", "host/policy", "host/record", "host/session",
+		"host/wasm", "manifest", "manifest/schema",
 	},
 	"cmd/parley/internal/serve": {
 		"cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",
@@ -274,6 +275,7 @@ var testsMayImport = map[string][]string{
 	"cdp/internal/keeper/verb":   {"cdp/internal/keeper/mux/muxtest"},
 	"manifest":                   {"internal/schemafacts"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
+	"host/login":                 {"host/egress", "internal/foreign"},
 	"host/oci":                   {"internal/foreign"},
 	"cdp": {
 		"cdp/internal/keeper/verb", "host/call", "host/providertest", "host/learn/eval", "internal/schemafacts",
@@ -338,7 +340,7 @@ var dependencies = map[string][]string{
 	},
 	"golang.org/x/term": {"cmd/..."},
 	"github.com/modelcontextprotocol/go-sdk": {
-		"bench", "bench/scenarios", "cmd/...", "host/mcp", "host/mcp/frame", // cmd: tests
+		"bench", "bench/scenarios", "cmd/...", "host/login", "host/mcp", "host/mcp/frame", // cmd: tests
 	},
 }
 

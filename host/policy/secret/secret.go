@@ -24,6 +24,9 @@ import (
 // Max is the size limit of a secret, in bytes.
 const Max = 64 << 10
 
+// ErrNone means that the store has no secret of a name.
+var ErrNone = errors.New("no secret of that name is stored")
+
 // timeout limits a command that prints a secret.
 const timeout = 15 * time.Second
 
@@ -90,7 +93,8 @@ func Words(s string) ([]string, error) {
 	return words, nil
 }
 
-// Fetch reads a secret from a source. The error never has any of the value.
+// Fetch reads a secret from a source; [ParseLogin] reads that of a login. The error never has any of the value; it is
+// [ErrNone] if the store has nothing of that name.
 func Fetch(ctx context.Context, name, from string, lookup func(string) (string, bool), store Store) (string, error) {
 	kind, rest, _ := strings.Cut(from, ":")
 	switch kind {
@@ -235,7 +239,7 @@ func (s Store) get(name string) (string, error) {
 	value, err := readFile(filepath.Join(s.Dir, storePrefix+name), shared,
 		"others may read it: chmod 600 it and change the secret")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("no secret of that name is stored")
+		return "", ErrNone
 	}
 	return value, err
 }

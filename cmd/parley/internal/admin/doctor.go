@@ -89,7 +89,7 @@ func checks(ctx context.Context, app *command.App, authors bool) []check {
 	checks := append([]check{checkPlatform()}, checkFolders(app)...)
 	if app.Dirs().Known() { // otherwise nothing can be said of what they hold
 		checks = slices.Insert(checks, 1, checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app),
-			checkChrome(app))
+			checkChrome(app), checkLogins(app))
 		checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
 	}
 	if authors {
@@ -331,7 +331,8 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 
 // Commands are the commands that this package has.
 var Commands = []command.Maker{
-	sessionCommand, policyCommand, doctorCommand, runnerCommand, secretCommand, configCommand,
+	sessionCommand, policyCommand, doctorCommand, runnerCommand, secretCommand, loginCommand, logoutCommand,
+	configCommand,
 }
 
 var configCommand = &command.Group{Use: "config", Short: "Settings", Of: []command.Maker{

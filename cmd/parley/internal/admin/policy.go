@@ -99,6 +99,8 @@ func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 		r := &x.Rights[i]
 		if r.Grantable != "" {
 			r.Next = app.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+		} else if r.NeedsLogin {
+			r.Next = app.Command(host.OperatorStep(host.OpLogin, loginWords(m, x.Plugin, r.Right)...))
 		}
 		if r.Next != "" {
 			next = append(next, r.Next)

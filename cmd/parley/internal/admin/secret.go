@@ -79,6 +79,11 @@ func runSecretList(_ context.Context, app *command.App, _ string) error {
 	if err != nil {
 		return err
 	}
+	for i, s := range sources {
+		if _, err := app.Parley().Secrets().Login(s.Name); err == nil && s.From == "store" {
+			sources[i].From = "login"
+		}
+	}
 	data := struct {
 		Secrets []policy.SecretSource `json:"secrets"`
 		Total   int                   `json:"total"`
