@@ -21,7 +21,7 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                        801,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME; order; logins
+	".":                        801,   // what the audit and sessions have no secrets by; a relative PARLEY_HOME; logins
 	"manifest":                 10620, // lone surrogates; cases and maps; keys; plugins of kind http
 	"host/call":                2831,  // inner errors; lone surrogates; reasons of refused files; names of peers; logins
 	"host/overlay":             532,   // the edits themselves, from host
