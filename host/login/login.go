@@ -128,14 +128,14 @@ func (c *Client) discover(ctx context.Context, issuer string) (*oauthex.AuthServ
 	case via.err != nil:
 		return nil, fault(issuer, via.err)
 	case err != nil:
-		return nil, unusable(issuer, "%s", manifest.Clip(manifest.CleanLine(err.Error()), 300))
+		return nil, unusable(issuer, "%s", manifest.CleanLine(err.Error()))
 	case meta == nil:
 		return nil, unusable(issuer, "it publishes no metadata, at none of the well-known addresses below it")
 	case meta.Issuer != issuer:
 		return nil, unusable(issuer, "its metadata is that of the issuer %q; the manifest must name exactly that one",
 			manifest.CleanValue(meta.Issuer))
 	case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
-		return nil, unusable(issuer, "it does not support PKCE with S256, only %q", meta.CodeChallengeMethodsSupported)
+		return nil, unusable(issuer, "it does not support PKCE with S256")
 	}
 	for i, endpoint := range []string{meta.AuthorizationEndpoint, meta.TokenEndpoint, meta.RegistrationEndpoint,
 		meta.RevocationEndpoint} {
@@ -266,5 +266,5 @@ func with(v url.Values, more map[string]string) url.Values {
 // unusable is the error of a server that does not do what it must.
 func unusable(issuer, format string, args ...any) *host.Error {
 	return host.Errorf(host.Unavailable, "the authorization server %s cannot be used: %s", manifest.CleanValue(issuer),
-		fmt.Sprintf(format, args...))
+		manifest.Clip(fmt.Sprintf(format, args...), 400))
 }

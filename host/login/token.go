@@ -44,9 +44,11 @@ func (c *Client) Token(ctx context.Context, name string) (string, error) {
 	}
 	form := map[string]string{"grant_type": "refresh_token", "refresh_token": l.RefreshToken}
 	// A call that ends meanwhile does not end this: the server may have replaced the refresh token already.
-	err = c.exchange(context.WithoutCancel(ctx), l, form)
+	if err = c.exchange(context.WithoutCancel(ctx), l, form); err == nil {
+		err = c.Store.SetLogin(name, l)
+	}
 	if err == nil {
-		return l.AccessToken, c.Store.SetLogin(name, l)
+		return l.AccessToken, nil
 	}
 	refused, is := errors.AsType[refusal](err)
 	if !is {

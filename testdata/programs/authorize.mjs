@@ -1,0 +1,32 @@
+// An authorization server for tests: oidc-provider with its pages for development, on a free port of loopback.
+// It prints its issuer. Access tokens live for the seconds that the first argument says.
+import { createServer } from 'node:http'
+import { Provider } from 'oidc-provider'
+
+const life = Number(process.argv[2])
+const server = createServer((request, response) => {
+  if (request.url.startsWith('/moved/')) { // an issuer that has moved to another host
+    response.writeHead(302, { location: issuer.replace('127.0.0.1', 'localhost') + request.url.slice('/moved'.length) }).end()
+    return
+  }
+  provider.callback()(request, response)
+})
+await new Promise(done => server.listen(0, '127.0.0.1', done))
+const issuer = `http://127.0.0.1:${server.address().port}`
+const provider = new Provider(issuer, {
+  scopes: ['openid', 'offline_access', 'read'],
+  features: {
+    registration: { enabled: true },
+    revocation: { enabled: true },
+    devInteractions: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      useGrantedResource: () => true,
+      getResourceServerInfo: (_, resource) => ({ scope: 'read', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: life }),
+    },
+  },
+  rotateRefreshToken: true,
+  ttl: { AccessToken: life, AuthorizationCode: 60, Grant: 600, Interaction: 600, RefreshToken: 600, Session: 600 },
+  issueRefreshToken: () => true,
+})
+console.log(issuer)
