@@ -1,6 +1,15 @@
 // Package login gets secrets from OAuth 2.1 authorization servers: a person logs in once, in a browser, and from then
-// on the tokens are refreshed when a value is asked for. What it gets is kept in the store of secrets, together with
-// the id of the client that may refresh it.
+// on the tokens are refreshed when a value is asked for.
+//
+// What it gets is stored under the name of the secret, with the id of the client and the endpoints of the day of the
+// login: a name has a value or a login, never both, a refresh has what it needs, and a server that publishes other
+// endpoints later gets no refresh token there. Servers replace a refresh token when it is used, and end the login when
+// the old one comes again. So one process refreshes at a time, with one request, which a call that ends meanwhile does
+// not interrupt.
+//
+// Discovery and registration are those of go-sdk, whose handler would begin with the 401 of an MCP server and keep the
+// tokens in memory. golang.org/x/oauth2 repeats a refused refresh with other credentials, and has the body of a
+// response in its errors.
 //
 // It trusts nothing that a server says of itself: the issuer in the metadata is the one that was asked for, endpoints
 // are https unless the issuer is on loopback, PKCE with S256 is required, and requests follow no redirect to another

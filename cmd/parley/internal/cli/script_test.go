@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 			fillTerminal()
 			os.Exit(code)
 		},
-		"lacking": lacking,
+		"lacking":  lacking,
+		"xdg-open": browse,
 	})
 }
 
@@ -78,23 +79,24 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"bytes":    scriptBytes,
-			"columns":  scriptColumns,
-			"exitcode": scriptExitCode,
-			"json":     scriptJSON,
-			"killhome": scriptKillHome,
-			"lines":    scriptLines,
-			"mode":     scriptMode,
-			"model":    scriptModel,
-			"noprocs":  scriptNoProcs,
-			"oldhome":  scriptOldHome,
-			"pad":      scriptPad,
-			"registry": scriptRegistry,
-			"serve":    scriptServe,
-			"signal":   scriptSignal,
-			"tokens":   scriptTokens,
-			"touched":  scriptTouched,
-			"waitfor":  scriptWaitFor,
+			"authorize": scriptAuthorize,
+			"bytes":     scriptBytes,
+			"columns":   scriptColumns,
+			"exitcode":  scriptExitCode,
+			"json":      scriptJSON,
+			"killhome":  scriptKillHome,
+			"lines":     scriptLines,
+			"mode":      scriptMode,
+			"model":     scriptModel,
+			"noprocs":   scriptNoProcs,
+			"oldhome":   scriptOldHome,
+			"pad":       scriptPad,
+			"registry":  scriptRegistry,
+			"serve":     scriptServe,
+			"signal":    scriptSignal,
+			"tokens":    scriptTokens,
+			"touched":   scriptTouched,
+			"waitfor":   scriptWaitFor,
 		},
 	})
 }
