@@ -72,12 +72,8 @@ func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
 	}
 	value, err := v.Source.Secret(ctx, name)
 	if plugin := v.Grants[i].Login; plugin != "" && errors.Is(err, fs.ErrNotExist) {
-		words := []string{plugin}
-		if slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Login != "" && g.Name != name }) {
-			words = append(words, "--secret", name)
-		}
 		err = host.Errorf(host.Denied, "nobody has logged in for secret %s", name).
-			WithSteps(host.OperatorStep(host.OpLogin, words...))
+			WithSteps(host.OperatorStep(host.OpLogin, plugin))
 	}
 	if err != nil {
 		return "", err

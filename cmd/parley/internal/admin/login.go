@@ -21,7 +21,7 @@ import (
 // loginTarget names a secret of a plugin that a person logs in to get.
 type loginTarget struct {
 	Plugin string `word:""`
-	Secret string `flag:"secret" usage:"log in for the secret NAME, where the plugin has several"`
+	Secret string `flag:"secret" usage:"the NAME of the secret, where the plugin has several (login: the first without a login)"`
 }
 
 type loginOptions struct {
@@ -47,14 +47,18 @@ var logoutCommand = &command.Command[*loginTarget]{
 
 // runLogin logs a person in, in a browser, and records that in the audit log. The tokens are in no output.
 func runLogin(ctx context.Context, app *command.App, opts *loginOptions) error {
-	plugin, asked, several, err := find(app, opts.loginTarget)
+	plugin, asked, err := find(app, opts.loginTarget, func(name string) bool {
+		l, err := app.Parley().Secrets().Login(name)
+		_, lasts := l.State()
+		return err != nil || !lasts
+	})
 	if err != nil {
 		return err
 	}
 	r := login.Request{Secret: asked.Name, Again: []string{plugin}, Issuer: asked.OAuth.Issuer, Scopes: asked.OAuth.Scopes,
 		Resource: cmp.Or(opts.Resource, asked.URL), ClientID: opts.ClientID, Port: opts.Port}
-	for _, o := range []struct{ name, value string }{{"--secret", command.When(several, asked.Name)},
-		{"--client-id", opts.ClientID}, {"--resource", opts.Resource},
+	for _, o := range []struct{ name, value string }{{"--client-id", opts.ClientID},
+		{"--resource", opts.Resource},
 		{"--port", command.When(opts.Port != 0, fmt.Sprint(opts.Port))}} {
 		if o.value != "" {
 			r.Again = append(r.Again, o.name, o.value)
@@ -98,7 +102,7 @@ func runLogin(ctx context.Context, app *command.App, opts *loginOptions) error {
 
 // runLogout ends a login and records that in the audit log.
 func runLogout(ctx context.Context, app *command.App, opts *loginTarget) error {
-	plugin, asked, _, err := find(app, *opts)
+	plugin, asked, err := find(app, *opts, func(string) bool { return false })
 	if err != nil {
 		return err
 	}
@@ -120,40 +124,45 @@ func runLogout(ctx context.Context, app *command.App, opts *loginTarget) error {
 		"Removed the tokens for %s%s\n", asked.Name, command.When(data.Revoked, ", and revoked them")))
 }
 
-// find returns the plugin and its secret that a person logs in to get, and whether the plugin has several of these.
-func find(app *command.App, t loginTarget) (plugin string, asked *manifest.SecretCapability, several bool, err error) {
+// find returns the plugin and its secret that a person logs in to get. Of several, needed chooses the first for which
+// it reports true.
+func find(app *command.App, t loginTarget, needed func(name string) bool) (string, *manifest.SecretCapability, error) {
 	at, err := app.Plugin(t.Plugin)
 	if err != nil {
-		return "", nil, false, err
+		return "", nil, err
 	}
 	m, err := at.Provider.Manifest()
 	if err != nil {
-		return "", nil, false, err
+		return "", nil, err
 	}
-	names := loginNames(m)
-	for i, s := range m.Capabilities.Secrets {
-		if s.OAuth == nil || s.Name != t.Secret && (t.Secret != "" || len(names) > 1) {
-			continue
-		}
-		if asked != nil && (asked.OAuth.Issuer != s.OAuth.Issuer || !slices.Equal(asked.OAuth.Scopes, s.OAuth.Scopes)) {
-			return "", nil, false, host.Errorf(host.InvalidPlugin, "the manifest of %s says two ways to log in for secret %s",
-				m.Name, s.Name)
-		}
-		if asked == nil {
-			asked = &m.Capabilities.Secrets[i]
+	names, name := loginNames(m), t.Secret
+	for _, n := range names {
+		if name == "" && (len(names) == 1 || needed(n)) {
+			name = n
 		}
 	}
 	switch {
-	case asked != nil:
-		return m.Name, asked, len(names) > 1, nil
 	case len(names) == 0:
-		return "", nil, false, host.Errorf(host.InvalidArgs, "%s has no secret to log in for", m.Name).
+		return "", nil, host.Errorf(host.InvalidArgs, "%s has no secret to log in for", m.Name).
 			WithSteps(host.OperatorStep(host.OpPolicyExplain, m.Name))
-	case t.Secret != "":
-		return "", nil, false, command.UnknownValue("--secret", t.Secret, names)
+	case name == "":
+		return "", nil, host.Errorf(host.InvalidArgs, "%s has several secrets to log in for; choose one with --secret: %s",
+			m.Name, strings.Join(names, ", "))
+	case !slices.Contains(names, name):
+		return "", nil, command.UnknownValue("secret", name, names)
 	}
-	return "", nil, false, host.Errorf(host.InvalidArgs, "%s has several secrets to log in for; choose one with "+
-		"--secret: %s", m.Name, strings.Join(names, ", "))
+	var asked *manifest.SecretCapability
+	for i, s := range m.Capabilities.Secrets {
+		switch {
+		case s.OAuth == nil || s.Name != name:
+		case asked == nil:
+			asked = &m.Capabilities.Secrets[i]
+		case asked.OAuth.Issuer != s.OAuth.Issuer || !slices.Equal(asked.OAuth.Scopes, s.OAuth.Scopes):
+			return "", nil, host.Errorf(host.InvalidPlugin, "the manifest of %s says two ways to log in for secret %s", m.Name,
+				name)
+		}
+	}
+	return m.Name, asked, nil
 }
 
 // loginNames returns the names of the secrets that a person logs in to get.
@@ -164,14 +173,6 @@ func loginNames(m *manifest.Manifest) (names []string) {
 		}
 	}
 	return names
-}
-
-// loginWords returns the words after parley login for a right of the form secret:NAME or secret:read:NAME.
-func loginWords(m *manifest.Manifest, plugin, right string) []string {
-	if len(loginNames(m)) < 2 {
-		return []string{plugin}
-	}
-	return []string{plugin, "--secret", right[strings.LastIndexByte(right, ':')+1:]}
 }
 
 // checkSource refuses to log in for a secret whose value comes from elsewhere.

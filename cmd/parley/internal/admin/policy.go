@@ -100,7 +100,7 @@ func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 		if r.Grantable != "" {
 			r.Next = app.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
 		} else if r.NeedsLogin {
-			r.Next = app.Command(host.OperatorStep(host.OpLogin, loginWords(m, x.Plugin, r.Right)...))
+			r.Next = app.Command(host.OperatorStep(host.OpLogin, x.Plugin))
 		}
 		if r.Next != "" {
 			next = append(next, r.Next)
