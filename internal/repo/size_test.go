@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7121,  // lists, drags, maps, PDFs; dates; fields of frames; tags of lists; pages that reload
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13575, // values given twice; details that a message has; names that are offered; logins
+	"cmd":                      13577, // values given twice; details that a message has; names that are offered; logins
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

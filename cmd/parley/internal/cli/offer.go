@@ -52,6 +52,8 @@ doctor: diagnose health
 help: man usage
 learn: examples guide intro tutorial
 list: ls plugins tools
+login: oauth signin
+logout: signout
 mcp: daemon serve server start up
 plugin build: compile make
 plugin check: lint validate
@@ -68,7 +70,7 @@ policy revoke: deny disallow
 runner list: ps status
 runner stop: down quit stop
 search: grep lookup query
-secret set: auth key login token
+secret set: auth key token
 session list: sessions
 stats: metrics
 trace list: history traces
