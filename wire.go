@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/api"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/jq"
@@ -146,7 +147,7 @@ func (p *Parley) engineConfig() wasm.Config {
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: wire.Self, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Redact: p.redactor, Annotate: p.admission.Annotate,
-		ScriptEngine: p.scriptEngine,
+		ScriptEngine: p.scriptEngine, Requests: api.Run,
 		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
 			return byPolicy(p, func(rules *policy.Policy) (host.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
 		},

@@ -413,7 +413,7 @@ func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
 		compile = schema.CompileTrusted
 	}
 	s, err := compile(raw)
-	if err != nil && info.Kind == manifest.KindExtism {
+	if err != nil && (info.Kind == manifest.KindExtism || info.Kind == manifest.KindHTTP) {
 		s, err = nil, nil
 	}
 	if err != nil {

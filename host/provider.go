@@ -287,7 +287,8 @@ type SecretGrant struct {
 	Name   string
 	Read   bool
 	URL    string // origin of the requests that it is added to; "" if it is only read
-	Header string // "Authorization: Bearer {secret}"
+	Header string // "Authorization: Bearer {secret}"; {secret:basic} is its base64
+	Query  string // instead of Header: the name of a parameter of the query
 	Login  string // the plugin that a person logs in to, to get the value; "" if the value comes from elsewhere
 }
 

@@ -83,6 +83,9 @@ func (r *run) request(d host.Decision) *host.Request {
 	if r.host.cfg.Egress != nil {
 		functions.HTTP = v.send
 	}
+	if r.address.Tool.HTTP != nil {
+		functions.CopySharedFile = v.copySharedFile
+	}
 	if r.isBuiltin() {
 		functions.BoundSecret, functions.Script, functions.CopySharedFile = v.boundSecret, v.script, v.copySharedFile
 	}

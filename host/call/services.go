@@ -186,8 +186,12 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 	return response, nil
 }
 
-// checkMethod returns an error if a tool that only reads sends a request that may change something.
+// checkMethod returns an error if a tool that only reads sends a request that may change something. The method that a
+// manifest of kind http declares is the tool itself, whose effect the operator may have said.
 func (v *services) checkMethod(q *host.HTTPRequest) error {
+	if of := v.run.address.Tool.HTTP; of != nil && of.Method == q.Method {
+		return nil
+	}
 	if v.run.address.Tool.Effect != manifest.EffectRead || q.Method == "" || slices.Contains(readMethods, q.Method) {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{client: c, rules: rules, outbound: o, sentSecrets: map[string]string{}}
+	x := &exchange{client: c, rules: rules, outbound: o, sentSecrets: map[string][]string{}}
 	if err := x.start(r); err != nil {
 		return nil, err
 	}

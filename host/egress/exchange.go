@@ -32,9 +32,9 @@ type exchange struct {
 	header         http.Header // set by the guest
 	body           []byte
 	url            *url.URL
-	target         origin.Origin     // of url
-	redirectedFrom string            // origin of the previous hop; "" at the first
-	sentSecrets    map[string]string // values by name
+	target         origin.Origin       // of url
+	redirectedFrom string              // origin of the previous hop; "" at the first
+	sentSecrets    map[string][]string // values by name, in the forms that were sent
 }
 
 // start copies the guest's request.
@@ -76,7 +76,7 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	if err := x.checkGrants(); err != nil {
 		return nil, err
 	}
-	header, err := x.headers(ctx)
+	header, query, err := x.headers(ctx)
 	if err != nil {
 		return nil, hostError(ctx, x.target, err)
 	}
@@ -87,7 +87,9 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 		}
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: recordUse})
-	request, err := http.NewRequestWithContext(traced, x.method, x.url.String(), bytes.NewReader(x.body))
+	to := *x.url
+	to.RawQuery = query
+	request, err := http.NewRequestWithContext(traced, x.method, to.String(), bytes.NewReader(x.body))
 	if err != nil {
 		return nil, hostError(ctx, x.target, err)
 	}
@@ -181,9 +183,11 @@ func (x *exchange) leakedSecret(location string) string {
 		}
 	}
 	texts = strings.ToLower(texts) // host names lose their case on the way
-	for name, value := range x.sentSecrets {
-		if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
-			return name
+	for name, values := range x.sentSecrets {
+		for _, value := range values {
+			if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
+				return name
+			}
 		}
 	}
 	return ""

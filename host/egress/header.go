@@ -2,8 +2,10 @@ package egress
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,9 +79,10 @@ func isFieldValue(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// headers returns the headers of one hop: those of guest and host, and the secrets that are bound to its URL. Where a
-// secret and the guest set the same header, only the secret is sent.
-func (x *exchange) headers(ctx context.Context) (http.Header, error) {
+// headers returns the headers and the query of one hop: those of guest and host, and the secrets that are bound to its
+// URL. Where a secret and the guest set the same header or parameter, only the secret is sent.
+func (x *exchange) headers(ctx context.Context) (_ http.Header, query string, err error) {
+	query = x.url.RawQuery
 	header := x.header.Clone()
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", x.client.cfg.UserAgent)
@@ -96,7 +99,11 @@ func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 		}
 		name, value, err := x.secret(ctx, s)
 		if err != nil {
-			return nil, err
+			return nil, "", err
+		}
+		if s.Query != "" {
+			query = withParameter(query, name, value)
+			continue
 		}
 		name = http.CanonicalHeaderKey(name)
 		if !slices.Contains(set, name) {
@@ -107,15 +114,28 @@ func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 			header.Add(name, value)
 		}
 	}
-	return header, nil
+	return header, query, nil
 }
 
-// secret returns the header that holds a secret, such as "Authorization" and "Bearer ...". It is sent only by https,
-// or within this machine.
+// withParameter returns a query with a parameter, in place of any other of its name.
+func withParameter(query, name, value string) string {
+	parts := slices.DeleteFunc(strings.FieldsFunc(query, func(c rune) bool { return c == '&' }), func(part string) bool {
+		key, _, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(key)
+		return err == nil && plain == name
+	})
+	return strings.Join(append(parts, url.QueryEscape(name)+"="+url.QueryEscape(value)), "&")
+}
+
+// secret returns the header that holds a secret, such as "Authorization" and "Bearer ...", or the parameter of the
+// query. It is sent only by https, or within this machine.
 func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value string, err error) {
 	name, text, _ := strings.Cut(s.Header, ":")
+	if s.Query != "" {
+		name, text = s.Query, "{secret}"
+	}
 	switch {
-	case !isToken(name) || isReserved(name):
+	case s.Query == "" && (!isToken(name) || isReserved(name)):
 		return "", "", host.Errorf(host.InvalidPlugin,
 			"the manifest binds secret %s to header %s, which plugins must not set", s.Name, quote(name))
 	case x.target.Scheme != "https" && !isLoopback(x.target.Host):
@@ -128,13 +148,17 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 	if err != nil {
 		return "", "", err
 	}
-	value = strings.ReplaceAll(strings.TrimSpace(text), "{secret}", plain)
-	if !isFieldValue(value) {
+	basic := base64.StdEncoding.EncodeToString([]byte(plain))
+	value = strings.NewReplacer("{secret}", plain, "{secret:basic}", basic).Replace(strings.TrimSpace(text))
+	if s.Query == "" && !isFieldValue(value) {
 		return "", "", host.Errorf(host.ConfigError,
 			"secret %s contains a line break or another control character, which headers must not", s.Name).
 			WithSteps(host.OperatorStep(host.OpSecretSet, s.Name))
 	}
-	x.sentSecrets[s.Name] = plain
+	x.sentSecrets[s.Name] = append(x.sentSecrets[s.Name], plain)
+	if strings.Contains(text, "{secret:basic}") {
+		x.sentSecrets[s.Name] = append(x.sentSecrets[s.Name], basic)
+	}
 	return name, value, nil
 }
 

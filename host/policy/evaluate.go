@@ -239,12 +239,12 @@ func (ev *evaluator) addHTTP(origin string, methods []string) {
 func (ev *evaluator) secret(a manifest.SecretCapability) {
 	by := ev.named(Grant{Kind: Secret, Name: a.Name, Read: a.Read}, a.Why, a.Optional)
 	read := a.Read && slices.ContainsFunc(by, readable)
-	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header}
+	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header, Query: a.Query}
 	if a.OAuth != nil {
 		grant.Login = ev.plugin
 		ev.rights[len(ev.rights)-1].login = a.Name
 	}
-	if len(by) > 0 && (read || a.Header != "" || !a.Read) {
+	if len(by) > 0 && (read || a.Header+a.Query != "" || !a.Read) {
 		ev.grant.Secrets = lists.Add(ev.grant.Secrets, grant)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
@@ -147,8 +148,12 @@ func discovered[T any](p *Provider, read func(store.Tools) T) (found T, err erro
 
 // Features returns that a call may have to wait until the plugin is compiled.
 func (p *Provider) Features() host.Features {
-	return host.Features{Prepare: p.prepareFor, Script: p.pageScript,
+	f := host.Features{Prepare: p.prepareFor, Script: p.pageScript,
 		Whole: func() (*manifest.Manifest, error) { return p.loadParts().manifest() }}
+	if p.info.Kind == manifest.KindHTTP {
+		f.Prepare = nil
+	}
+	return f
 }
 
 // pageScript returns the text of a script that the plugin ships.
@@ -176,6 +181,9 @@ func (p *Provider) pageScript(name string) ([]byte, error) {
 // a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
 // error is timeout or interrupted, and the compilation goes on for later calls, until the engine is closed.
 func (p *Provider) Prepare(ctx context.Context) error {
+	if p.info.Kind == manifest.KindHTTP {
+		return nil
+	}
 	_, err := p.load(ctx, waiter{})
 	return err
 }
@@ -336,13 +344,34 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 		"; that goes on while this process runs, and a retry in it will find it further along"}
 }
 
-// Invoke runs a call in a fresh instance: in a runner if the call must be isolated, else on the caller's goroutine.
+// Invoke runs a call in a fresh instance: in a runner if the call must be isolated, else on the caller's goroutine. A
+// plugin of kind http has no instances.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if p.info.Kind == manifest.KindHTTP {
+		return p.request(ctx, r)
+	}
 	result, err := p.invoke(ctx, r)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Trace != nil {
 		p.nameFrames(e.Trace)
 	}
 	return result, err
+}
+
+// request runs a call of a plugin of kind http.
+func (p *Provider) request(ctx context.Context, r *host.Request) (*host.Result, error) {
+	m, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if p.engine.cfg.Requests == nil {
+		return nil, module.Errorf(m, "this host makes no requests for plugins of kind %s", manifest.KindHTTP)
+	}
+	release, err := p.acquire(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return p.engine.cfg.Requests(ctx, m, r)
 }
 
 func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, error) {

@@ -77,6 +77,8 @@ type Config struct {
 	ModuleLimits func(plugin string) (host.ModuleLimits, error)
 	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
 	ScriptEngine func(name string) (*Provider, error)
+	// Requests runs calls of plugins of kind http, which have no code; nil refuses them. The manifest may have no tools.
+	Requests func(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error)
 	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
 	Annotate func(digest string, m *manifest.Manifest)
 	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.

@@ -41,6 +41,9 @@ func checkAssets(has bool, m *manifest.Manifest) error {
 // and bounds, the imports, the required exports, the initial memory, the scripts for pages, and the assets. Errors are
 // *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
+	if m.Kind == manifest.KindHTTP {
+		return nil // its module has the manifest alone
+	}
 	if m.Kind == manifest.KindScript {
 		if _, err := sections.ReadSource(wasm); err != nil {
 			return Errorf(m, "%v", err)

@@ -1,0 +1,65 @@
+// Package api runs plugins of kind http. It makes the request of a call from the binding of the tool, asks the host to
+// send it, as a guest does, and makes the result of the call from the response. It sends nothing itself: grants,
+// secrets, limits, redaction and records are those of [host.AskHTTP].
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Run runs one call of a plugin of kind http. m is its manifest, whose tools are not read; the tool is r.Def. Errors
+// are [*host.Error]: those of the host for a request that was not sent or not answered, invalid_args for parameters
+// that no request can have, and the tool's own for a response of status 300 or more.
+func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error) {
+	if m.HTTP == nil || r.Def == nil || r.Def.HTTP == nil {
+		return nil, host.Errorf(host.InvalidPlugin, "%s.%s has no request in its manifest; install the plugin again",
+			m.Name, r.Tool)
+	}
+	q := newRequest(m, r)
+	sent, err := q.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	argument, err := manifest.Marshal(sent)
+	if err != nil {
+		return nil, err
+	}
+	if len(argument) > host.MaxParams {
+		return nil, host.Errorf(host.LimitExceeded, "the request has %s with its body as base64; the limit is %s",
+			host.SizeOf(len(argument)), host.SizeOf(host.MaxParams))
+	}
+	reply, err := r.Ask(ctx, host.AskHTTP, argument)
+	if err != nil {
+		return nil, err
+	}
+	p := response{request: q, url: sent.URL}
+	if err := json.Unmarshal(reply.Data, &p); err != nil {
+		return nil, host.Errorf(host.Internal, "the response cannot be read: %v", err)
+	}
+	if p.Text != nil {
+		p.body = []byte(*p.Text)
+	} else {
+		p.body = p.Binary
+	}
+	to, _ := origin.Of(sent.URL)
+	subject := fmt.Sprintf("%s %s %d", sent.Method, to, p.Status)
+	if p.Status < 200 || p.Status >= 300 {
+		e := p.failure()
+		e.Subject = subject
+		return nil, e
+	}
+	result, err := p.result()
+	if err != nil {
+		e := host.AsError(err)
+		e.Subject = subject
+		return nil, e
+	}
+	result.Subject, result.Steps = subject, p.nextPage(result.Data)
+	return result, nil
+}

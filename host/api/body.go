@@ -1,0 +1,168 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// body makes the body of the parameters that are neither in the path, in the query nor a header. media is "" if the
+// request has none.
+func (q *request) body(ctx context.Context, rest []member) (media string, data []byte, err error) {
+	whole, hasWhole := q.take(&rest, q.binding.Whole)
+	raw, isRaw := strings.CutPrefix(q.binding.Body, "raw:")
+	switch {
+	case q.binding.Body == "" || q.binding.Whole != "" && !hasWhole || len(rest) == 0 && q.binding.Whole == "" &&
+		!carriesBody(q.binding.Method):
+		return "", nil, nil
+	case isRaw:
+		f, err := q.content(ctx, q.binding.Whole, whole)
+		return raw, f.data, err
+	case q.binding.Body == "json" && hasWhole:
+		return "application/json", whole, nil
+	case q.binding.Body == "json":
+		return "application/json", q.object(rest), nil
+	case hasWhole:
+		rest = whole.members()
+	}
+	if q.binding.Body == "multipart" {
+		return q.multipart(ctx, rest)
+	}
+	form := pairs{escape: escapeForm}
+	for _, m := range rest {
+		form.addStyled(q.wire(m.name), manifest.StyleDeep, m.value)
+	}
+	return "application/x-www-form-urlencoded", []byte(form.text.String()), nil
+}
+
+// object writes parameters as a JSON object, each as it was given.
+func (q *request) object(params []member) []byte {
+	b := []byte{'{'}
+	for i, m := range params {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsontext.AppendString(b, q.wire(m.name)), ':')
+		b = append(b, m.value...)
+	}
+	return append(b, '}')
+}
+
+// multipart writes a part for each parameter, and for each item of a list. An object is JSON.
+func (q *request) multipart(ctx context.Context, params []member) (media string, data []byte, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, m := range params {
+		parts := []value{m.value}
+		if m.isList() {
+			parts = m.items()
+		}
+		for _, v := range parts {
+			f, err := q.content(ctx, m.name, v)
+			if err != nil {
+				return "", nil, err
+			}
+			header, disposition := textproto.MIMEHeader{}, `form-data; name="`+inQuotes.Replace(q.wire(m.name))+`"`
+			if f.name != "" {
+				disposition += `; filename="` + inQuotes.Replace(f.name) + `"`
+			}
+			header.Set("Content-Disposition", disposition)
+			if f.media != "" {
+				header.Set("Content-Type", f.media)
+			}
+			part, err := w.CreatePart(header)
+			if err == nil {
+				_, err = part.Write(f.data)
+			}
+			if err != nil {
+				return "", nil, err
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return "", nil, err
+	}
+	return w.FormDataContentType(), b.Bytes(), nil
+}
+
+// inQuotes escapes a name as browsers do (HTML, section 4.10.22.8).
+var inQuotes = strings.NewReplacer("\r", "%0D", "\n", "%0A", `"`, "%22")
+
+// part is the content of a part of a body. One without a name is not a file.
+type part struct {
+	name, media string
+	data        []byte
+}
+
+// content returns what a value of a parameter stands for: the content of a file, the bytes of a text in base64, or the
+// text itself.
+func (q *request) content(ctx context.Context, name string, v value) (part, error) {
+	p := q.properties()[name]
+	if p.Items != nil {
+		p = *p.Items
+	}
+	switch text := v.text(); {
+	case strings.HasPrefix(text, host.SharedFilePrefix) && p.Handed:
+		return q.file(ctx, text, p.Media)
+	case p.Encoding == "base64":
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return part{}, host.Errorf(host.InvalidArgs, "%s is not base64: expected padded base64 of the standard alphabet; "+
+				"nothing was sent", name)
+		}
+		return part{name: name, media: cmp.Or(p.Media, "application/octet-stream"), data: data}, nil
+	case v.isObject():
+		return part{media: "application/json", data: v}, nil
+	default:
+		return part{data: []byte(text)}, nil
+	}
+}
+
+// maxFile limits the size of a file in a request: with the body as base64, the request must stay below
+// [host.MaxParams].
+const maxFile = 10 << 20
+
+// file returns the content of a file that the caller named, for which the host gave the text.
+func (q *request) file(ctx context.Context, text, media string) (part, error) {
+	var size int
+	var name string
+	_, described, _ := strings.Cut(text, "/")
+	if _, err := fmt.Sscanf(described, "%d/", &size); err != nil || size > maxFile {
+		_, name, _ = strings.Cut(described, "/")
+		return part{}, host.Errorf(host.LimitExceeded, "%s has %s; the limit of a file in a request is %s; nothing was sent",
+			manifest.CleanLine(name), host.SizeOf(size), host.SizeOf(maxFile))
+	}
+	folder, err := os.MkdirTemp("", "parley-*")
+	if err != nil {
+		return part{}, host.Errorf(host.Unavailable, "a file cannot be read: %v", host.WithoutPath(err))
+	}
+	defer os.RemoveAll(folder)
+	argument, _ := manifest.Marshal(host.SharedFileArgument{Text: text, Folder: folder})
+	copied, err := q.Ask(ctx, host.AskSharedFile, argument)
+	if err != nil {
+		return part{}, err
+	}
+	var path string
+	if err := json.Unmarshal(copied.Data, &path); err != nil {
+		return part{}, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return part{}, host.Errorf(host.Unavailable, "a file cannot be read: %v", host.WithoutPath(err))
+	}
+	media = cmp.Or(media, mime.TypeByExtension(filepath.Ext(path)), "application/octet-stream")
+	return part{name: filepath.Base(path), media: media, data: data}, nil
+}

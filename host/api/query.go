@@ -1,0 +1,77 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// pairs writes names and values as a query or a form has them.
+type pairs struct {
+	escape func(string) string
+	text   strings.Builder
+}
+
+// add adds a name with a value, of which parts are escaped and joined.
+func (p *pairs) add(name, joint string, parts ...string) {
+	if p.text.Len() > 0 {
+		p.text.WriteByte('&')
+	}
+	p.text.WriteString(p.escape(name) + "=")
+	for i, part := range parts {
+		if i > 0 {
+			p.text.WriteString(joint)
+		}
+		p.text.WriteString(p.escape(part))
+	}
+}
+
+// joints are between the parts of a list, by style.
+var joints = map[string]string{manifest.StyleComma: ",", manifest.StyleSpace: "%20", manifest.StylePipe: "%7C"}
+
+// addStyled adds a parameter in a style. A list or an object without members adds nothing.
+func (p *pairs) addStyled(name, style string, v value) {
+	texts := v.texts()
+	switch joint, joined := joints[style]; {
+	case len(texts) == 0:
+	case v.isFlat():
+		p.add(name, "", texts...)
+	case style == manifest.StyleDeep:
+		p.addDeep(name, v)
+	case joined:
+		p.add(name, joint, texts...)
+	case v.isList():
+		for _, text := range texts {
+			p.add(name, "", text)
+		}
+	default:
+		for _, m := range v.members() {
+			p.addStyled(m.name, style, m.value)
+		}
+	}
+}
+
+// addDeep adds a value with the way to each of its parts in the name: at[from]=1, ids[]=1, items[0][price]=1.
+func (p *pairs) addDeep(name string, v value) {
+	switch {
+	case v.isObject():
+		for _, m := range v.members() {
+			p.addDeep(name+"["+m.name+"]", m.value)
+		}
+	case v.isList():
+		items, numbered := v.items(), false
+		for _, item := range items {
+			numbered = numbered || !item.isFlat()
+		}
+		for i, item := range items {
+			index := ""
+			if numbered {
+				index = strconv.Itoa(i)
+			}
+			p.addDeep(name+"["+index+"]", item)
+		}
+	default:
+		p.add(name, "", v.text())
+	}
+}
