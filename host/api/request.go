@@ -28,9 +28,9 @@ type request struct {
 
 // property is what a request has to know of the schema of a parameter.
 type property struct {
-	Type  any
-	Ref   string `json:"$ref"`
-	Items *property
+	Type  any       `json:"type"`
+	Ref   string    `json:"$ref"`
+	Items *property `json:"items"`
 	// Encoding is base64 where the text stands for bytes, of the type Media.
 	Encoding string `json:"contentEncoding"`
 	Media    string `json:"contentMediaType"`
@@ -181,7 +181,7 @@ func leaves(path string) bool {
 
 func badPath(name, given string) *host.Error {
 	const expected = "a text that is one segment of a path: not empty, without . or .. as a segment"
-	return &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("%s is a part of the path: expected %s; nothing was sent",
+	return &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("%s is in the path: expected %s; nothing was sent",
 		name, expected), Details: []host.Detail{{Parameter: "/" + name, Keyword: "path", Provided: quoted(given, 80),
 		Expected: expected}}}
 }

@@ -21,10 +21,10 @@ import (
 
 // response is the response of a server, in the form in which [host.AskHTTP] returns it.
 type response struct {
-	Status  int
-	Headers [][2]string
-	Text    *string `json:"body"`
-	Binary  []byte  `json:"body_base64"`
+	Status  int         `json:"status"`
+	Headers [][2]string `json:"headers"`
+	Text    *string     `json:"body"`
+	Binary  []byte      `json:"body_base64"`
 
 	request *request
 	url     string
@@ -76,7 +76,7 @@ func (p *response) result() (*host.Result, error) {
 		return &host.Result{Data: []byte("null")}, nil
 	}
 	if limit := p.request.Limits.OutputBytes; limit > 0 && len(p.body) > limit {
-		return nil, host.Errorf(host.LimitExceeded, "the response has %s; the limit of the plugin's output is %s; request less",
+		return nil, host.Errorf(host.LimitExceeded, "the response has %s; the plugin's limit is %s; request less",
 			host.SizeOf(len(p.body)), host.SizeOf(limit))
 	}
 	switch kind, media, text := p.read(); kind {

@@ -125,6 +125,7 @@ var layers = map[string][]string{
 		"host/signature", "host/wasm", "host/wasm/store", "internal/durable", "internal/lists", "manifest",
 		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
+	"host/api":    {"host", "host/origin", "internal/lazy", "manifest", "manifest/jsontext"},
 	"host/egress": {"host", "host/origin", "manifest"},
 	"host/docs": {
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
@@ -204,8 +205,8 @@ var layers = map[string][]string{
 	"plugins/json": {"internal/query", "sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "cdp/page", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/login", "host/mcp",
-		"host/overlay", "host/policy",
+		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/call", "host/egress", "host/jq", "host/login",
+		"host/mcp", "host/overlay", "host/policy",
 		"host/protect", "host/record", "host/redact", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/wire", "manifest", "plugins",
 	},
