@@ -149,6 +149,9 @@ func (c *checker) checkBinding(at string, t *Tool) {
 	if b.Whole != "" {
 		use("/whole", b.Whole)
 	}
+	if strings.HasPrefix(b.Body, "raw:") && b.Whole == "" {
+		c.add(at+"/body", "a raw body is the value of one parameter: whole names it")
+	}
 	if b.Body == "" && b.Whole != "" {
 		c.add(at+"/whole", "a request with a body says how it is written: body is json, form, multipart or raw:TYPE")
 	}

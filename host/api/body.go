@@ -75,13 +75,15 @@ func (q *request) multipart(ctx context.Context, params []member) (media string,
 			if err != nil {
 				return "", nil, err
 			}
-			header, disposition := textproto.MIMEHeader{}, `form-data; name="`+inQuotes.Replace(q.wire(m.name))+`"`
+			header, disposition := textproto.MIMEHeader{}, `form-data; name="`+inQuotes.Replace(lines.Replace(q.wire(m.name)))+`"`
 			if f.name != "" {
 				disposition += `; filename="` + inQuotes.Replace(f.name) + `"`
 			}
 			header.Set("Content-Disposition", disposition)
 			if f.media != "" {
 				header.Set("Content-Type", f.media)
+			} else {
+				f.data = []byte(lines.Replace(string(f.data)))
 			}
 			part, err := w.CreatePart(header)
 			if err == nil {
@@ -98,8 +100,11 @@ func (q *request) multipart(ctx context.Context, params []member) (media string,
 	return w.FormDataContentType(), b.Bytes(), nil
 }
 
-// inQuotes escapes a name as browsers do (HTML, section 4.10.22.8).
-var inQuotes = strings.NewReplacer("\r", "%0D", "\n", "%0A", `"`, "%22")
+// Names and texts in a form are written as browsers do (HTML, section 4.10.22.8).
+var (
+	lines    = strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n")
+	inQuotes = strings.NewReplacer("\r", "%0D", "\n", "%0A", `"`, "%22")
+)
 
 // part is the content of a part of a body. One without a name is not a file.
 type part struct {

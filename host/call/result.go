@@ -16,14 +16,15 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the
-// schemas that are compiled in.
+// checkResult validates a result. Chrome may be newer than the schemas that are compiled in, and a server than the
+// document of its API: for built-in tools and those of kind http it only adds warnings.
 func (r *run) checkResult(data json.RawMessage) error {
+	isDocument := r.isBuiltin() || r.address.Tool.HTTP != nil
 	returnsSchema, err := r.address.SchemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
 	}
-	if r.isBuiltin() && (returnsSchema == nil || len(data) > host.MaxParams) {
+	if isDocument && (returnsSchema == nil || len(data) > host.MaxParams) {
 		return nil
 	}
 	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(len(data), 1)})
@@ -39,7 +40,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	violations, err := returnsSchema.Validate(value)
-	if r.isBuiltin() {
+	if isDocument {
 		for _, v := range violations[:min(3, len(violations))] {
 			r.answer.Warnings = append(r.answer.Warnings,
 				manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))

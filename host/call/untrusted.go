@@ -28,11 +28,13 @@ const (
 const longText = 100
 
 // markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
-// foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. The
-// result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that cannot be read
-// fails the call.
+// foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. All
+// long texts of the response of a server are marked. The result of a call that a plugin makes stays as it is: the plugin
+// puts it into its own. A result that cannot be read fails the call.
 func (r *run) markUntrusted() error {
-	marked := func(of *authorization) bool { return bytes.Contains(of.params.At.Tool.Returns, []byte(untrustedMark)) }
+	marked := func(of *authorization) bool {
+		return of.params.At.Tool.HTTP != nil || bytes.Contains(of.params.At.Tool.Returns, []byte(untrustedMark))
+	}
 	if r.behalf.parentID != "" || !marked(r.auth) && !slices.ContainsFunc(r.auth.steps, marked) {
 		return nil
 	}
@@ -50,7 +52,10 @@ func (r *run) markUntrusted() error {
 			r.markStep(one, boundary)
 		}
 	}
-	r.answer.Data = jsontext.Marshal(bounded(value, returnsOf(r.address.Tool), boundary))
+	data := jsontext.Marshal(bounded(value, returnsOf(r.address.Tool), boundary))
+	if bytes.Contains(data, []byte(boundary)) {
+		r.answer.Data = data
+	}
 	return nil
 }
 
@@ -64,6 +69,9 @@ func (r *run) markStep(one any, boundary string) {
 }
 
 func returnsOf(t *manifest.Tool) (returns any) {
+	if t.HTTP != nil {
+		return map[string]any{untrustedMark: untrustedLong}
+	}
 	_ = json.Unmarshal(t.Returns, &returns)
 	return returns
 }
