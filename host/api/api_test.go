@@ -205,7 +205,8 @@ const parts = (...all) => { const f = new FormData(); for (const part of all) f.
 	}
 	for i, row := range rows {
 		key := fmt.Sprint(i)
-		c := tool{base: ours.URL + "/" + key, binding: row.binding, schema: row.schema, files: map[string]string{handed: "hello"}}
+		c := tool{base: ours.URL + "/" + key, binding: row.binding, schema: row.schema,
+			files: map[string]string{handed: "hello"}}
 		if _, err := c.run(t, row.params); err != nil {
 			t.Errorf("%s: %v", row.name, err)
 		}
@@ -220,4 +221,11 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+func toolDetails(e *host.ToolError) json.RawMessage {
+	if e == nil {
+		return nil
+	}
+	return e.Details
 }

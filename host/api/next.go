@@ -30,7 +30,7 @@ var cursors = []struct{ at, parameters string }{
 }
 
 // linkNext matches one link of a Link header.
-var linkNext = lazy.Pattern(`<([^<>]*)>((?:\s*;[^,<]*)*)`)
+var linkNext = lazy.Pattern(`<([^<>]*)>((?:\s*;[^;,="<]*(?:="[^"]*"|=[^;,"<]*)?)*)`)
 
 var isNext = lazy.Pattern(`(?i);\s*rel\s*=\s*("[^"]*\bnext\b[^"]*"|next\b)`)
 

@@ -29,7 +29,7 @@ const longText = 100
 
 // markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
 // foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. All
-// long texts of the response of a server are marked. The result of a call that a plugin makes stays as it is: the plugin
+// long texts of a server's response are marked. The result of a call that a plugin makes stays as it is: the plugin
 // puts it into its own. A result that cannot be read fails the call.
 func (r *run) markUntrusted() error {
 	marked := func(of *authorization) bool {

@@ -276,6 +276,7 @@ var testsMayImport = map[string][]string{
 	"cdp/internal/keeper/verb":   {"cdp/internal/keeper/mux/muxtest"},
 	"manifest":                   {"internal/schemafacts"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
+	"host/api":                   {"host/call", "internal/foreign"},
 	"host/login":                 {"host/egress", "internal/foreign"},
 	"host/oci":                   {"internal/foreign"},
 	"cdp": {

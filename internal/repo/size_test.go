@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
 	"manifest":                 10620, // lone surrogates; cases and maps; keys; plugins of kind http
-	"host/call":                2837,  // inner errors; surrogates; refused files; names of peers; logins; codes
+	"host/call":                2846,  // inner errors; surrogates; refused files; names of peers; logins; servers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
 	"host/redact":              593,   // every text of an event; secrets without a login
@@ -50,7 +50,7 @@ var maxLines = map[string]int{
 	"internal/wire":            355,   // a command that starts this binary, from host
 	"cdp":                      6070,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9571,  // names of downloads; rules of origins; panics; launches; failed steps; focus
+	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7121,  // lists, drags, maps, PDFs; dates; frames, their fields; tags; pages that reload
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named

@@ -241,14 +241,6 @@ func (tr *Tracker) AwaitBlank(ctx context.Context, t *Target) {
 
 const awaitBlankTimeout = 5 * time.Second
 
-// Focus brings a new page to the front. Without that, the pages of Chrome 156 have no focus, so that a page may not use
-// the clipboard. In a browser that Parley did not start, a person may look at another page.
-func (tr *Tracker) Focus(ctx context.Context, t *Target) {
-	if !tr.External {
-		_, _ = tr.Sender.Do(ctx, t, "Page.bringToFront", nil) // a page without the focus works, too
-	}
-}
-
 // DocumentStatus returns the HTTP status of the document that a page shows, 0 if it is unknown.
 func (tr *Tracker) DocumentStatus(t *Target) int {
 	tr.Mux.Lock()

@@ -337,7 +337,6 @@ func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.
 		return err
 	}
 	tn.tracker.AwaitBlank(ctx, t)
-	tn.tracker.Focus(ctx, t)
 	tn.owners.SetCurrent(by, t)
 	return nil
 }

@@ -54,7 +54,6 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 	err := e.Tracker.Attach(ctx, t, "")
 	if err == nil {
 		e.Tracker.AwaitBlank(ctx, t)
-		e.Tracker.Focus(ctx, t)
 		err = e.navigate(ctx, by, t, q)
 	}
 	if err != nil {

@@ -365,6 +365,7 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w.parley(&opened, "cdp", "open", "http://"+persons+"/person")
 	person = true
 	w.person = opened.Target
+	w.parley(new(any), "cdp", "Page.bringToFront", "--target", w.person) // Chrome 156 gives a new page no focus
 	var copied struct{ Result struct{ Value bool } }
 	w.parley(&copied, "cdp", "Runtime.evaluate", "--target", w.person,
 		"--params", `{"expression":"copySecret()","userGesture":true}`)
