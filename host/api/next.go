@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -75,17 +76,18 @@ func (q *request) fromURL(current, link string, changed map[string]json.RawMessa
 	if err != nil || to.Host != from.Host {
 		return false
 	}
-	before, after := from.Query(), to.Query()
+	before, after, found := from.Query(), to.Query(), map[string]json.RawMessage{}
 	for wire, values := range after {
 		if slices.Equal(before[wire], values) {
 			continue
 		}
 		i := slices.IndexFunc(q.binding.Query, func(p manifest.QueryParameter) bool { return q.wire(p.Name) == wire })
-		if i < 0 || len(values) != 1 || !q.set(changed, q.binding.Query[i].Name, values[0]) {
+		if i < 0 || len(values) != 1 || !q.set(found, q.binding.Query[i].Name, values[0]) {
 			return false
 		}
 	}
-	return len(changed) > 0
+	maps.Copy(changed, found)
+	return len(found) > 0
 }
 
 // set changes a parameter to the value that a text of the wire stands for, and reports whether it differs from what was

@@ -117,6 +117,7 @@ func TestNextPages(t *testing.T) {
 		{`<HOST/items/a?q=x&unknown=2>; rel="next"`, `[]`, ``},
 		{`<HOST/items/a?q=x&page=two>; rel="next"`, `[]`, ``},
 		{`<http://other.test/items/a?page=2>; rel="next"`, `[]`, ``},
+		{`<HOST/items/a?q=y&page=2&unknown=1>; rel="next"`, `{"next_cursor":"c2"}`, `{"id":"a","q":"x","cursor":"c2"}`},
 		{``, `{"next_cursor":"c2"}`, `{"id":"a","q":"x","cursor":"c2"}`},
 		{``, `{"response_metadata":{"next_cursor":"c2"}}`, `{"id":"a","q":"x","cursor":"c2"}`},
 		{``, `{"response_metadata":{"next_cursor":""}}`, ``},
