@@ -91,19 +91,39 @@ var instructions = patterns(`
 
 func checkInstructsReader(l *linter) {
 	for _, t := range l.texts {
-		found := instructions.find(t.plain)
-		others := readings(t.plain)
-		if !isASCII(t.raw) {
-			others = append(others, visible(t.raw)) // in other scripts, letters are not look-alikes
-		}
-		for _, r := range others {
-			found = cmp.Or(found, instructions.find(r))
-		}
-		if found != "" {
+		if found := t.instruction(); found != "" {
 			l.add(t.pointer, "%s is an order to the reader; describe what the tool does, and say in \"when\" and \"when_not\" "+
 				"what it is for", quoted(found))
 		}
 	}
+}
+
+// instruction returns the part of a text that is an order to its reader, "" if none is.
+func (t *text) instruction() string {
+	found := instructions.find(t.plain)
+	others := readings(t.plain)
+	if !isASCII(t.raw) {
+		others = append(others, visible(t.raw)) // in other scripts, letters are not look-alikes
+	}
+	for _, r := range others {
+		found = cmp.Or(found, instructions.find(r))
+	}
+	return found
+}
+
+// Misleads returns the name of the rule against misleading texts that a text breaks whatever plugins are beside it, ""
+// if it breaks none.
+func Misleads(s string) string {
+	t := text{raw: s, plain: foldLetters(visible(s))}
+	switch {
+	case t.instruction() != "":
+		return "instructs-reader"
+	case praise.find(t.plain) != "":
+		return "superlatives"
+	case imperative().MatchString(t.plain) && (&linter{m: &manifest.Manifest{}}).otherTool(t.plain, nil, nil) != "":
+		return "names-other-tools"
+	}
+	return ""
 }
 
 var praise = patterns(`
