@@ -125,7 +125,10 @@ var layers = map[string][]string{
 		"host/signature", "host/wasm", "host/wasm/store", "internal/durable", "internal/lists", "manifest",
 		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
-	"host/api":    {"host", "host/origin", "internal/lazy", "manifest", "manifest/jsontext"},
+	"host/api": {"host", "host/origin", "internal/lazy", "manifest", "manifest/jsontext"},
+	"host/api/openapi": {
+		"host", "internal/lazy", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
+	},
 	"host/egress": {"host", "host/origin", "manifest"},
 	"host/docs": {
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
@@ -224,9 +227,10 @@ var layers = map[string][]string{
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
 	},
 	"cmd/parley/internal/plugins": {
-		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit", "host/call",
-		"host/learn/eval", "host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "host/wasm/store",
-		"internal/lazy", "manifest", "manifest/jsontext", "manifest/lint", "sdk",
+		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit",
+		"host/api/openapi", "host/call", "host/learn/eval", "host/oci", "host/policy", "host/protect",
+		"host/signature", "host/wasm", "host/wasm/store", "internal/lazy", "manifest", "manifest/jsontext",
+		"manifest/lint", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
@@ -333,7 +337,7 @@ var dependencies = map[string][]string{
 		"host/wasm", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/world", "sdk",
 	},
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
-	"go.yaml.in/yaml/v3":              {"plugins/json"},
+	"go.yaml.in/yaml/v3":              {"host/api/openapi", "plugins/json"},
 	"golang.org/x/image":              {"cdp/internal/keeper/page/look"},
 	"golang.org/x/sys": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",

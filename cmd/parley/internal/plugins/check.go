@@ -105,7 +105,8 @@ type pluginDiffOptions struct {
 var pluginDiffCommand = &command.Command[*pluginDiffOptions]{
 	Use: "diff OLD NEW", Run: runPluginDiff,
 	Short: "Show what a new version of a plugin breaks",
-	Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
+	Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), an OpenAPI document (FILE.json or\n" +
+		"FILE.yaml), the name of an installed plugin, or\n" +
 		"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
 		"effects that got worse, and rights that were added.",
 	Example: "parley plugin diff hello ./hello/plugin.wasm",
@@ -176,16 +177,12 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		}
 		return manifest.Load(data)
 	}
-	if strings.HasSuffix(word, ".json") {
-		data, err := command.ReadValue(ctx, word, manifest.MaxSize)
+	if isDocument(word) {
+		data, err := command.ReadValue(ctx, word, maxDocument)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}
-		m, err := manifest.Parse(data, parley.Version)
-		if err != nil {
-			return nil, &host.Error{Code: host.InvalidPlugin, Message: manifest.CleanLine(word) + ": " + err.Error(), Cause: err}
-		}
-		return m, nil
+		return parseManifest(word, data)
 	}
 	p, err := providerOf(app, word, "compare")
 	if err != nil {

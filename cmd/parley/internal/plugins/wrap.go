@@ -31,19 +31,24 @@ import (
 
 var pluginWrapCommand = &command.Command[*pluginWrapOptions]{
 	Use: "wrap FILE [WORD...]", Run: runPluginWrap,
-	Short: "Write a manifest for a WASI command or an Extism plugin",
+	Short: "Write a manifest for a WASI command, an Extism plugin or an API",
 	Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
 		"has a type; an option before an optional parameter is left out with it. Without words, the options that --help\n" +
 		"lists become optional parameters. The command runs with --help in the sandbox, and what it prints drafts the\n" +
 		"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
-		"its tools as MCP does, and the manifest has what it lists.",
-	Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
+		"its tools as MCP does, and the manifest has what it lists. Of an OpenAPI document (.json, .yaml), each\n" +
+		"operation becomes a tool; --server, --tag and --auth say what the document does not.",
+	Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'\n" +
+		"parley plugin wrap api.yaml --tag orders --auth bearer --effect orders.find=read",
 }
 
 // runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,
 // to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
 // Extism plugin it writes what the plugin lists.
 func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
+	if isDocument(opts.Path) {
+		return wrapDocument(ctx, app, opts)
+	}
 	if len(opts.Words) > 0 && opts.Flags.ArgsLenAtDash() != 1 {
 		return command.MissingWord("plugin wrap", "one FILE, and the command line after --",
 			"parley plugin wrap rev.wasm -- '{text}'")
@@ -118,7 +123,10 @@ type pluginWrapOptions struct {
 	Brief string `flag:"brief" usage:"what the tool does, in at most 64 characters"`
 	// Effect is that of the tool; "" means read: without rights a command changes nothing. For an Extism plugin it is that
 	// of all tools; "" means what the plugin says of each.
-	Effect string   `flag:"effect" usage:"read (default), write or destructive"`
+	Effect string   `flag:"effect" usage:"read (default), write or destructive; TOOL=EFFECT,... for a document"`
+	Auth   string   `flag:"auth" usage:"of an API: header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none"`
+	Server string   `flag:"server" usage:"of an API: the URL before all paths"`
+	Tags   []string `flag:"tag" usage:"of an API: take operations with this tag only; repeatable"`
 	Env    []string `flag:"env" usage:"NAME=VALUE, such as LANG={lang?}; repeatable"`
 	Files  []string `flag:"file" usage:"/PATH={name}: a file with the value of a parameter; repeatable"`
 	MIME   string   `flag:"mime" usage:"media type of bytes, such as audio/wav"`

@@ -1,0 +1,121 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/api/openapi"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// maxDocument is the size limit of an OpenAPI document, in bytes.
+const maxDocument = 32 << 20
+
+// isDocument reports whether a file is a text that can be an OpenAPI document, by its name.
+func isDocument(path string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path)))
+}
+
+// documentData is the manifest that was written of a document.
+type documentData struct {
+	Manifest string          `json:"manifest"` // the file
+	Plugin   string          `json:"plugin"`
+	Rights   []string        `json:"rights"`
+	Report   *openapi.Report `json:"report"`
+}
+
+// wrapDocument writes a manifest of kind http for an OpenAPI document.
+func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
+	data, err := command.ReadValue(ctx, opts.Path, maxDocument)
+	if err != nil {
+		return host.Errorf(host.InvalidArgs, "cannot read the document: %s", manifest.CleanLine(err.Error()))
+	}
+	effects := map[string]string{}
+	for pair := range strings.SplitSeq(opts.Effect, ",") {
+		if name, effect, ok := strings.Cut(pair, "="); ok {
+			effects[strings.TrimSpace(name)] = strings.TrimSpace(effect)
+		} else if pair != "" {
+			return host.Errorf(host.InvalidArgs, "--effect %q: expected TOOL=EFFECT, such as items.search=read; the tools of a "+
+				"document have an effect each", manifest.CleanValue(pair))
+		}
+	}
+	out := opts.Out
+	if out == "" {
+		out = strings.TrimSuffix(opts.Path, filepath.Ext(opts.Path)) + ".manifest.json"
+	}
+	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out))
+	}
+	m, report, err := openapi.Derive(data, openapi.Options{Name: opts.Name, Server: opts.Server, Tags: opts.Tags,
+		Auth: opts.Auth, Effects: effects})
+	if err != nil {
+		return err
+	}
+	written, err := manifest.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, append(written, '\n'), 0o644); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write the manifest: %v", host.WithoutPath(err))
+	}
+	result := &documentData{Manifest: out, Plugin: m.Name, Report: &report,
+		Rights: command.Map(m.Capabilities.Rights(), func(r manifest.Right) string { return r.Name })}
+	next := []string{"parley plugin install " + command.ShellQuote(out), "parley plugin check " + command.ShellQuote(out)}
+	return app.PrintNext(result, next, func(w io.Writer) { writeDocument(w, result) })
+}
+
+func writeDocument(w io.Writer, data *documentData) {
+	r := data.Report
+	fmt.Fprintf(w, "Wrote %s: %s with %s of %s\n", data.Manifest, data.Plugin, manifest.Plural(r.Tools, "tool"),
+		manifest.Plural(r.Operations, "operation"))
+	for _, right := range data.Rights {
+		fmt.Fprintf(w, "  asks for %s\n", right)
+	}
+	for _, o := range r.LeftOut {
+		fmt.Fprintf(w, "  left out: %s: %s\n", o.Operation, o.Reason)
+	}
+	for _, part := range []struct {
+		about string
+		names []string
+	}{
+		{"renamed, because another operation has the name", r.Renamed},
+		{"checked by the API alone, because their schemas cannot be applied", r.Unchecked},
+		{"with schemas that are cut, because of their size", r.Shortened},
+		{"sentences left out, because they would mislead an agent", r.Sentences},
+	} {
+		if len(part.names) > 0 {
+			shown := command.Map(part.names, func(s string) string { return manifest.Clip(manifest.CleanLine(s), 100) })
+			fmt.Fprintf(w, "  %d %s:\n    %s\n", len(shown), part.about, strings.Join(shown[:min(len(shown), 10)], "\n    "))
+			command.PrintIf(w, len(shown) > 10, "    and %d more; --json has all\n", len(shown)-10)
+		}
+	}
+}
+
+// parseManifest reads a manifest, or derives one of a document to compare it. A document without a server has any.
+func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
+	var head struct {
+		OpenAPI any `json:"openapi"`
+		Swagger any `json:"swagger"`
+	}
+	if err := jsontext.UnmarshalValid(data, &head); strings.HasSuffix(word, ".json") && (err != nil ||
+		head.OpenAPI == nil && head.Swagger == nil) {
+		m, err := manifest.Parse(data, parley.Version)
+		if err != nil {
+			return nil, &host.Error{Code: host.InvalidPlugin, Message: manifest.CleanLine(word) + ": " + err.Error(), Cause: err}
+		}
+		return m, nil
+	}
+	m, _, err := openapi.Derive(data, openapi.Options{AnyServer: true})
+	return m, err
+}

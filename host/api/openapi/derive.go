@@ -1,0 +1,407 @@
+// Package openapi writes manifests of kind http from OpenAPI documents.
+package openapi
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
+)
+
+// Options say what the document does not. The zero value takes all from the document.
+type Options struct {
+	Name    string            // of the plugin; "" means the title of the document
+	Server  string            // the URL before all paths; "" means the first server of the document
+	Tags    []string          // take operations with one of them only; nil means all
+	Auth    string            // header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none; "" as the document says
+	Effects map[string]string // read, write or destructive, by the name of a tool
+	// AnyServer lets a document without an absolute server pass, for a manifest that is compared and not called.
+	AnyServer bool
+}
+
+// Report says what became of the operations of a document.
+type Report struct {
+	Operations int       `json:"operations"` // in the document, of the tags that were asked for
+	Tools      int       `json:"tools"`
+	LeftOut    []LeftOut `json:"left_out"`  // operations that no call can make
+	Sentences  []string  `json:"sentences"` // left out of texts, because they would mislead an agent
+	Unchecked  []string  `json:"unchecked"` // tools whose parameters the API alone checks
+	Shortened  []string  `json:"shortened"` // tools with a schema of fewer levels than the document has, or no result
+	Renamed    []string  `json:"renamed"`   // tools whose name another operation had
+}
+
+// LeftOut is an operation that is no tool.
+type LeftOut struct {
+	Operation string `json:"operation"` // GET /items/{id}
+	Reason    string `json:"reason"`
+}
+
+// operation is an operation of a document, and what a tool of it needs.
+type operation struct {
+	method, path string
+	fields       object
+	item         object // of the path
+}
+
+// deriver derives one manifest.
+type deriver struct {
+	*document
+	opts   Options
+	texts  *texts
+	names  *names
+	keys   map[string]bool // parameters that hold a credential
+	share  int             // the size that each tool may have, in bytes
+	report *Report
+}
+
+// Sizes of a manifest, in bytes. The manifest of a large document has smaller results.
+const (
+	maxTools    = 5000
+	maxManifest = 15 << 20
+	maxToolSize = 120 << 10
+)
+
+var methods = []string{"get", "head", "post", "put", "patch", "delete"}
+
+// Derive writes a manifest of a document: OpenAPI 3.0 or 3.1, or Swagger 2, as JSON or YAML. The document is one file
+// of at most 32 MiB. The manifest is one that [manifest.Parse] accepts. The error says what is wrong with the document
+// or the options; operations of which no tool can be made are in the report instead.
+func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
+	report := Report{LeftOut: []LeftOut{}, Sentences: []string{}, Unchecked: []string{}, Shortened: []string{},
+		Renamed: []string{}}
+	doc, err := read(data)
+	if err != nil {
+		return nil, report, err
+	}
+	base, err := doc.server(opts)
+	if err != nil {
+		return nil, report, err
+	}
+	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
+		names: &names{taken: map[string]bool{}, groups: map[string]string{}}, keys: doc.keys(), report: &report}
+	all := d.operations()
+	report.Operations = len(all)
+	switch {
+	case len(all) == 0:
+		return nil, report, refuse("no operation has the tag %s; the tags are: %s", strings.Join(opts.Tags, " or "),
+			strings.Join(spelling.AtMost(d.tags(), 40), ", "))
+	case len(all) > maxTools:
+		return nil, report, refuse("the document has %d operations; a plugin has at most %d tools: take a part with --tag, "+
+			"such as --tag %q", len(all), maxTools, manifest.CleanValue(cmp.Or(append(d.tags(), "")[0], "NAME")))
+	}
+	d.share = min(maxToolSize, maxManifest/len(all))
+	d.findTokens(all)
+	m := d.manifest(sha256.Sum256(data), base)
+	for _, o := range all {
+		d.add(m, o)
+	}
+	if d.err != nil {
+		return nil, report, d.err
+	}
+	if err := d.finish(m, base); err != nil {
+		return nil, report, err
+	}
+	m, err = d.parsed(m)
+	return m, report, err
+}
+
+// parsed returns the manifest as a host reads it.
+func (d *deriver) parsed(m *manifest.Manifest) (*manifest.Manifest, error) {
+	data, err := manifest.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := manifest.Parse(data, "999.0.0")
+	if err != nil {
+		return nil, refuse("the manifest of the document is not valid: %v", err)
+	}
+	return parsed, nil
+}
+
+// operations returns the operations of the document that were asked for, in the order of their paths.
+func (d *deriver) operations() (all []*operation) {
+	paths := members(d.root["paths"])
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		item := d.resolve(paths[path])
+		for _, method := range methods {
+			fields := members(item[method])
+			isAsked := len(d.opts.Tags) == 0 || slices.ContainsFunc(list(fields["tags"]), func(tag any) bool {
+				return slices.ContainsFunc(d.opts.Tags, func(t string) bool { return strings.EqualFold(t, text(tag)) })
+			})
+			if fields != nil && isAsked {
+				all = append(all, &operation{strings.ToUpper(method), path, fields, item})
+			}
+		}
+	}
+	return all
+}
+
+func (d *deriver) tags() (all []string) {
+	for _, item := range members(d.root["paths"]) {
+		for _, method := range methods {
+			for _, tag := range list(members(members(item)[method])["tags"]) {
+				all = append(all, manifest.CleanValue(text(tag)))
+			}
+		}
+	}
+	return sorted(all)
+}
+
+// findTokens makes "token" the name of a credential if at least half of the operations have it.
+func (d *deriver) findTokens(all []*operation) {
+	n := 0
+	for _, o := range all {
+		for _, p := range append(list(o.fields["parameters"]), list(o.item["parameters"])...) {
+			if strings.EqualFold(text(d.resolve(p)["name"]), "token") {
+				n++
+				break
+			}
+		}
+	}
+	if n > 0 && 2*n >= len(all) {
+		d.keys["token"] = true
+	}
+}
+
+var version = lazy.Pattern(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}([-+][0-9A-Za-z.+-]{1,30})?$`)
+
+// manifest returns a manifest without tools.
+func (d *deriver) manifest(sum [sha256.Size]byte, base string) *manifest.Manifest {
+	info := members(d.root["info"])
+	title := strings.TrimSpace(manifest.CleanLine(text(info["title"])))
+	name := d.opts.Name
+	if name == "" {
+		name = kebab(slices.DeleteFunc(words(title), func(w string) bool { return w == "api" || w == "rest" || w == "v3" }))
+		name = strings.TrimRight(cmp.Or(name, "api")[:min(40, len(cmp.Or(name, "api")))], "-")
+	}
+	m := &manifest.Manifest{Manifest: manifest.Version, Name: name, Version: "1.0.0", Kind: manifest.KindHTTP,
+		HTTP:   &manifest.HTTP{Base: base, Headers: map[string]string{"Accept": "application/json"}},
+		Source: &manifest.Document{Type: "openapi", Origin: originOf(base), SHA256: hex.EncodeToString(sum[:])},
+		Docs:   d.texts.docs(title, text(info["description"]), "Tools of "+name), ExitCodes: exitCodes}
+	if v := scalar(info["version"]); version().MatchString(v) {
+		m.Version = v
+	}
+	return m
+}
+
+// exitCodes are the outcomes of answers that are no success.
+var exitCodes = []manifest.ExitCode{
+	{Code: 10, Name: "unauthorized", Meaning: "The API wants a credential, or refuses the one that was sent (401)"},
+	{Code: 11, Name: "forbidden", Meaning: "The credential does not permit this call (403)", Retry: "never"},
+	{Code: 12, Name: "not_found", Meaning: "There is no such thing (404, 410)", Retry: "fix_input"},
+	{Code: 13, Name: "conflict", Meaning: "The state of the thing does not permit this call (409, 412, 423)"},
+	{Code: 14, Name: "rejected", Meaning: "The API refuses the values (400, 422 or another 4xx)", Retry: "fix_input"},
+	{Code: 15, Name: "rate_limited", Meaning: "Too many requests (429)", Retry: "backoff"},
+	{Code: 16, Name: "server_error", Meaning: "The API failed (5xx)", Retry: "backoff"},
+}
+
+func exitCode(status string) string {
+	switch status {
+	case "401", "403", "429":
+		return map[string]string{"401": "unauthorized", "403": "forbidden", "429": "rate_limited"}[status]
+	case "404", "410":
+		return "not_found"
+	case "409", "412", "423":
+		return "conflict"
+	}
+	switch {
+	case strings.HasPrefix(status, "4"):
+		return "rejected"
+	case strings.HasPrefix(status, "5"):
+		return "server_error"
+	}
+	return ""
+}
+
+// add makes a tool of an operation.
+func (d *deriver) add(m *manifest.Manifest, o *operation) {
+	leave := func(reason string) {
+		d.report.LeftOut = append(d.report.LeftOut, LeftOut{manifest.CleanLine(o.method + " " + o.path), reason})
+	}
+	in, reason := d.inputs(o)
+	if reason != "" {
+		leave(reason)
+		return
+	}
+	t := manifest.Tool{HTTP: in.binding}
+	t.Name, t.Group = d.names.tool(o)
+	if d.opts.Server == "" {
+		for _, servers := range []any{o.fields["servers"], o.item["servers"]} {
+			if all := list(servers); len(all) > 0 && t.HTTP.Base == "" {
+				own := strings.TrimRight(serverURL(all[0]), "/")
+				if strings.HasPrefix(own, "https://") && own != m.HTTP.Base {
+					t.HTTP.Base = own
+				}
+			}
+		}
+	}
+	var compiled interface {
+		Validate(any) ([]violation, error)
+	}
+	for levels := maxLevels; levels > 0 && t.Params == nil; levels-- {
+		raw := jsontext.Marshal(in.params(d, levels))
+		isSmall, checked := fits(raw, min(max(d.share, 16<<10), maxSchema))
+		if isSmall && (checked != nil || levels == 1) {
+			t.Params = raw
+			if checked != nil {
+				compiled = checked
+			} else {
+				d.report.Unchecked = append(d.report.Unchecked, t.Name)
+			}
+			if levels < maxLevels {
+				d.report.Shortened = append(d.report.Shortened, t.Name)
+			}
+		}
+	}
+	if t.Params == nil {
+		leave("its parameters take more than " + strconv.Itoa(maxSchema) + " bytes of schema")
+		return
+	}
+	t.Effect = effect(o.method, t.Name)
+	t.Idempotent = o.method != "POST" && o.method != "PATCH"
+	t.Docs = d.texts.docs(text(o.fields["summary"]), text(o.fields["description"]),
+		strings.Join(strings.Split(t.Name[len(t.Group)+1:], "-"), " ")+": "+t.Group)
+	t.Keywords = keywords(o)
+	if isTrue(o.fields["deprecated"]) {
+		t.Deprecated = &manifest.Deprecated{Message: "The document of the API marks it as deprecated."}
+	}
+	for _, status := range slices.Sorted(maps.Keys(members(o.fields["responses"]))) {
+		if name := exitCode(status); name != "" && !slices.Contains(t.ExitCodes, name) {
+			t.ExitCodes = append(t.ExitCodes, name)
+		}
+	}
+	d.addReturns(&t, o)
+	if compiled != nil {
+		addExample(&t, in.example, compiled)
+	}
+	m.Tools = append(m.Tools, t)
+}
+
+// keywords are the words of an operation by which search finds its tool: its id, and those of its path.
+func keywords(o *operation) (all []string) {
+	if id := text(o.fields["operationId"]); id != "" {
+		_, isHidden := manifest.FirstHidden(id, false)
+		if len(id) <= 100 && !isHidden {
+			all = append(all, id)
+		}
+	}
+	for _, word := range pathWords(o.path) {
+		if len(word) <= 40 && len(all) < 12 && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+// addReturns adds the schema of the first answer that is a success, if there is room for it.
+func (d *deriver) addReturns(t *manifest.Tool, o *operation) {
+	responses := members(o.fields["responses"])
+	for _, status := range slices.Sorted(maps.Keys(responses)) {
+		if !strings.HasPrefix(status, "2") {
+			continue
+		}
+		response := d.resolve(responses[status])
+		media, schema := bodyOf(response["content"])
+		if d.isSwagger {
+			media, schema = "application/json", response["schema"]
+		}
+		switch {
+		case media == "" || schema == nil:
+			return
+		case !isJSON(media) && strings.HasPrefix(media, "text/"):
+			t.Returns = json.RawMessage(`{"type":"string"}`)
+			return
+		case !isJSON(media):
+			return
+		}
+		for levels := 3; levels > 0 && t.Returns == nil; levels-- {
+			s := d.schemas(d.texts, false, levels)
+			root := s.convert(schema, 0, 0)
+			s.finish(root)
+			raw := jsontext.Marshal(root)
+			isSmall, compiled := fits(raw, max(d.share-len(t.Params)-2000, 1000))
+			if isSmall && compiled != nil {
+				t.Returns = raw
+			}
+		}
+		if t.Returns == nil {
+			d.report.Shortened = append(d.report.Shortened, t.Name)
+		}
+		return
+	}
+}
+
+// addExample adds a call with the values that the document gives for parameters, as far as they are valid.
+func addExample(t *manifest.Tool, given object, by interface {
+	Validate(any) ([]violation, error)
+}) {
+	for range 3 {
+		violations, err := by.Validate(given)
+		if err != nil || len(given) == 0 {
+			return
+		}
+		if len(violations) == 0 {
+			if raw := jsontext.Marshal(given); len(raw) < 4000 && !strings.Contains(string(raw), "\\u") {
+				t.Examples = []manifest.Example{{Title: "With the values of the document", Kind: "common", Params: raw}}
+			}
+			return
+		}
+		for _, v := range violations {
+			name, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
+			delete(given, jsontext.UnescapeToken(name))
+		}
+	}
+}
+
+// finish adds what all tools have in common, and the report.
+func (d *deriver) finish(m *manifest.Manifest, base string) error {
+	if len(m.Tools) == 0 {
+		return refuse("no operation of the document can be a tool; the first: %s: %s", d.report.LeftOut[0].Operation,
+			d.report.LeftOut[0].Reason)
+	}
+	about := map[string]string{}
+	for _, tag := range list(d.root["tags"]) {
+		about[text(members(tag)["name"])] = text(members(tag)["description"])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.names.groups)) {
+		if slices.ContainsFunc(m.Tools, func(t manifest.Tool) bool { return t.Group == name }) {
+			docs := d.texts.docs(about[d.names.groups[name]], "", "Tools of "+name)
+			m.Groups = append(m.Groups, manifest.Group{Name: name, Docs: manifest.Docs{Brief: docs.Brief}})
+		}
+	}
+	slices.SortStableFunc(m.Tools, func(a, b manifest.Tool) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range slices.Sorted(maps.Keys(d.opts.Effects)) {
+		t, effect := m.Tool(name), d.opts.Effects[name]
+		if t == nil {
+			names := make([]string, len(m.Tools))
+			for i := range m.Tools {
+				names[i] = m.Tools[i].Name
+			}
+			near := ""
+			for _, n := range spelling.Nearest(name, names, 3) {
+				near += "; did you mean " + n.Name + "?"
+			}
+			return refuse("--effect: no tool is named %q%s", manifest.CleanValue(name), near)
+		}
+		if !slices.Contains([]string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}, effect) {
+			return refuse("--effect %s=%s: expected read, write or destructive", name, manifest.CleanValue(effect))
+		}
+		t.Effect = effect
+	}
+	m.Capabilities.HTTP = requests(base, m.Tools)
+	secrets, err := d.secrets(d.opts, m.Name, originOf(base))
+	m.Capabilities.Secrets = secrets
+	d.report.Tools, d.report.Renamed = len(m.Tools), append(d.report.Renamed, d.names.renamed...)
+	d.report.Sentences = append(d.report.Sentences, slices.Sorted(maps.Keys(d.texts.left))...)
+	d.report.Shortened = sorted(d.report.Shortened)
+	return err
+}

@@ -1,0 +1,353 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+type violation = schema.Violation
+
+// inputs are the parameters of a tool: what the operation has in its path, query, headers and body.
+type inputs struct {
+	binding  *manifest.Binding
+	given    []input
+	required []string
+	example  object
+}
+
+// input is a parameter: its name, and its schema in the document.
+type input struct {
+	name   string
+	schema any
+	about  string
+}
+
+var (
+	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
+)
+
+// add adds a parameter, under another name if its own is taken or cannot be typed. It returns the name.
+func (in *inputs) add(place, wire string, schema any, about string, isRequired bool) string {
+	name := wire
+	if place == "header" {
+		name = kebab(words(wire))
+	} else if !plainName().MatchString(wire) || len(wire) > 100 {
+		name = notInNames().ReplaceAllString(wire, "-")
+		name = strings.TrimLeft(strings.Trim(name, "-"), ".-0123456789")
+		if name = name[:min(len(name), 100)]; name == "" {
+			name = "value"
+		}
+	}
+	isTaken := func(i input) bool { return strings.EqualFold(i.name, name) }
+	if slices.ContainsFunc(in.given, isTaken) {
+		name = place + "-" + name
+	}
+	for stem, n := name, 2; slices.ContainsFunc(in.given, isTaken); n++ {
+		name = fmt.Sprintf("%s-%d", stem, n)
+	}
+	in.given = append(in.given, input{name, schema, about})
+	if isRequired {
+		in.required = append(in.required, name)
+	}
+	if name != wire && place != "path" {
+		if in.binding.As == nil {
+			in.binding.As = map[string]string{}
+		}
+		in.binding.As[name] = wire
+	}
+	return name
+}
+
+// params returns the schema of the parameters.
+func (in *inputs) params(d *deriver, levels int) object {
+	s := d.schemas(d.texts, true, levels)
+	props := object{}
+	for _, i := range in.given {
+		made := s.convert(i.schema, 0, 0)
+		if about := d.texts.short(i.about, maxProperty); about != "" && made["description"] == nil {
+			made["description"] = about
+		}
+		props[i.name] = made
+	}
+	root := object{"type": "object", "properties": props, "additionalProperties": false}
+	var needed []any
+	for _, name := range sorted(slices.Clone(in.required)) {
+		needed = append(needed, name)
+	}
+	if needed != nil {
+		root["required"] = needed
+	}
+	s.finish(root)
+	return root
+}
+
+// inputs returns the parameters and the request of an operation, or why no call can make it.
+func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
+	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: o.path}, example: object{}}
+	if strings.ContainsAny(o.path, "?# ") || !strings.HasPrefix(o.path, "/") {
+		return nil, "its path has a query, a fragment or a space, or does not begin with a slash"
+	}
+	var order []string
+	all := map[string]object{}
+	for _, p := range append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...) {
+		m := d.resolve(p)
+		if text(m["name"]) == "" {
+			return nil, "one of its parameters has no name, or its reference leads nowhere"
+		}
+		key := text(m["in"]) + " " + text(m["name"])
+		if all[key] == nil {
+			order = append(order, key)
+		}
+		all[key] = m
+	}
+	form := object{}
+	var needed []any
+	for _, key := range order {
+		m := all[key]
+		switch text(m["in"]) {
+		case "formData":
+			if name := text(m["name"]); !d.isCredential(m) {
+				form[name] = m
+				if isTrue(m["required"]) {
+					needed = append(needed, name)
+				}
+			}
+		case "body":
+			d.addBody(in, "application/json", m["schema"], nil, isTrue(m["required"]))
+		default:
+			if reason := d.addParameter(in, m); reason != "" {
+				return nil, reason
+			}
+		}
+	}
+	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
+		isKnown := func(i input) bool { return i.name == match[1] }
+		if !slices.ContainsFunc(in.given, isKnown) {
+			name := in.add("path", match[1], object{"type": "string"}, "", true)
+			in.binding.Path = strings.ReplaceAll(in.binding.Path, match[0], "{"+name+"}")
+		}
+	}
+	if len(form) > 0 {
+		media := "application/x-www-form-urlencoded"
+		if slices.Contains(list(o.fields["consumes"]), any("multipart/form-data")) ||
+			slices.ContainsFunc(slices.Collect(maps.Values(form)), func(v any) bool { return members(v)["type"] == "file" }) {
+			media = "multipart/form-data"
+		}
+		reason = d.addBody(in, media, object{"type": "object", "properties": form, "required": needed}, nil, true)
+	}
+	if body := d.resolve(o.fields["requestBody"]); body != nil {
+		media, schema := bodyOf(body["content"])
+		if media == "" {
+			return in, ""
+		}
+		reason = d.addBody(in, media, schema, members(body["content"])[media], isTrue(body["required"]))
+	}
+	return in, reason
+}
+
+func (d *deriver) isCredential(m object) bool {
+	name := strings.ToLower(text(m["name"]))
+	return d.keys[name] || name == "token" && strings.Contains(strings.ToLower(text(m["description"])), "authenticat")
+}
+
+// addParameter adds a parameter of the path, the query or a header. A credential is left to the secrets.
+func (d *deriver) addParameter(in *inputs, m object) (reason string) {
+	wire, place := text(m["name"]), text(m["in"])
+	isNeeded := isTrue(m["required"])
+	schema := m["schema"]
+	if schema == nil && m["content"] != nil {
+		schema = object{"type": "string", "description": "A JSON text."}
+	} else if d.isSwagger {
+		own := maps.Clone(m)
+		for _, key := range []string{"description", "required", "name", "in"} {
+			delete(own, key)
+		}
+		schema = own
+	}
+	ignored := []string{"accept", "content-type", "host", "content-length", "user-agent", "cookie", "connection"}
+	switch {
+	case place != "path" && d.isCredential(m), place == "header" && slices.Contains(ignored, strings.ToLower(wire)):
+		return ""
+	case place == "cookie":
+		if isNeeded {
+			return "it needs the cookie " + manifest.CleanLine(wire)
+		}
+		return ""
+	case place != "path" && place != "query" && place != "header":
+		return "the parameter " + manifest.CleanLine(wire) + " is in " + manifest.CleanLine(place)
+	}
+	style, reason := d.style(m, schema)
+	if reason != "" {
+		return reason
+	}
+	name := in.add(place, wire, schema, text(m["description"]), isNeeded || place == "path")
+	switch place {
+	case "path":
+		if !strings.Contains(in.binding.Path, "{"+wire+"}") {
+			return "its path has no {" + manifest.CleanLine(wire) + "}"
+		}
+		in.binding.Path = strings.ReplaceAll(in.binding.Path, "{"+wire+"}", "{"+name+"}")
+	case "query":
+		in.binding.Query = append(in.binding.Query, manifest.QueryParameter{Name: name, Style: style})
+	case "header":
+		in.binding.Header = append(in.binding.Header, name)
+	}
+	if v, ok := d.exampleOf(m); ok {
+		in.example[name] = v
+	} else if v, ok := d.exampleOf(d.resolve(schema)); ok {
+		in.example[name] = v
+	}
+	return ""
+}
+
+// style returns how a list or an object is written; "" for the usual way.
+func (d *deriver) style(m object, schema any) (style, reason string) {
+	kind := text(d.resolve(schema)["type"])
+	isSimple := kind == "string" || kind == "integer" || kind == "number" || kind == "boolean"
+	given := text(m["style"])
+	if text(m["in"]) == "path" && (given == "label" || given == "matrix") {
+		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " + given
+	}
+	if isSimple || text(m["in"]) != "query" {
+		return "", ""
+	}
+	if d.isSwagger {
+		formats := map[string]string{"": manifest.StyleComma, "csv": manifest.StyleComma, "ssv": manifest.StyleSpace,
+			"pipes": manifest.StylePipe, "multi": ""}
+		style, ok := formats[text(m["collectionFormat"])]
+		if !ok {
+			return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the collectionFormat " +
+				manifest.CleanLine(text(m["collectionFormat"]))
+		}
+		return style, ""
+	}
+	isExploded, isSaid := m["explode"].(bool)
+	switch {
+	case given == "deepObject":
+		return manifest.StyleDeep, ""
+	case isExploded || !isSaid && (given == "" || given == "form"):
+		return "", ""
+	case given == "spaceDelimited":
+		return manifest.StyleSpace, ""
+	case given == "pipeDelimited":
+		return manifest.StylePipe, ""
+	}
+	return manifest.StyleComma, ""
+}
+
+// exampleOf returns the example that a parameter, a media type or a schema has.
+func (d *deriver) exampleOf(m object) (any, bool) {
+	if v, ok := m["example"]; ok {
+		return v, true
+	}
+	if all := list(m["examples"]); len(all) > 0 {
+		return all[0], true
+	}
+	all := members(m["examples"])
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if v, ok := d.resolve(all[name])["value"]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func isJSON(media string) bool {
+	kind, _, _ := strings.Cut(strings.ToLower(media), ";")
+	return kind == "application/json" || kind == "*/*" || strings.HasSuffix(kind, "+json") || kind == "text/json"
+}
+
+// bodyOf returns the media type that a body is written in, and its schema: JSON if there is a choice.
+func bodyOf(content any) (media string, schema any) {
+	all := members(content)
+	rank := func(media string) int {
+		kind, _, _ := strings.Cut(strings.ToLower(media), ";")
+		switch {
+		case kind == "application/json":
+			return 0
+		case kind == "*/*":
+			return 1
+		case kind == "application/x-www-form-urlencoded":
+			return 2
+		case kind == "multipart/form-data":
+			return 3
+		case isJSON(media):
+			return 4
+		}
+		return 5
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if media == "" || rank(name) < rank(media) {
+			media, schema = name, members(all[name])["schema"]
+		}
+	}
+	return media, schema
+}
+
+// addBody adds the body: its properties as parameters if it is an object, else as the parameter body.
+func (d *deriver) addBody(in *inputs, media string, schema any, content any, isRequired bool) (reason string) {
+	kind, _, _ := strings.Cut(strings.ToLower(media), ";")
+	kind = strings.TrimSpace(kind)
+	switch {
+	case kind == "application/json", kind == "*/*", kind == "text/json":
+		in.binding.Body = "json"
+	case kind == "application/x-www-form-urlencoded":
+		in.binding.Body = "form"
+	case kind == "multipart/form-data":
+		in.binding.Body = "multipart"
+	default:
+		in.binding.Body = "raw:" + kind
+	}
+	whole := d.merged(schema, 0)
+	isRaw := strings.HasPrefix(in.binding.Body, "raw:")
+	value, hasExample := d.exampleOf(members(content))
+	if !hasExample {
+		value, hasExample = d.exampleOf(whole)
+	}
+	if isRaw || !isFlat(whole) {
+		switch {
+		case in.binding.Body == "form", in.binding.Body == "multipart":
+			if schema == nil || len(whole) == 0 || text(whole["type"]) == "object" && len(members(whole["properties"])) == 0 {
+				schema = object{"type": "object"}
+			}
+		case isRaw && !isJSON(kind):
+			if schema = (object{"type": "string", "description": "The body, as " + kind + "."}); !isText(kind) {
+				schema = object{"type": "string", "contentEncoding": "base64", "contentMediaType": kind}
+			}
+		}
+		in.binding.Whole = in.add("body", "body", schema, "", isRequired)
+		delete(in.binding.As, in.binding.Whole)
+		if hasExample {
+			in.example[in.binding.Whole] = value
+		}
+		return ""
+	}
+	props := members(whole["properties"])
+	needed := requiredOf(whole, props)
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		to := d.resolve(props[name])
+		if _, isHidden := manifest.FirstHidden(name, false); isHidden || isTrue(to["readOnly"]) ||
+			d.isCredential(object{"name": name, "description": to["description"]}) && in.binding.Body == "form" {
+			continue
+		}
+		own := in.add("body", name, props[name], "", isRequired && slices.Contains(needed, any(name)))
+		if v, ok := members(value)[name]; ok {
+			in.example[own] = v
+		} else if v, ok := d.exampleOf(to); ok && !hasExample {
+			in.example[own] = v
+		}
+	}
+	return ""
+}
+
+func isText(kind string) bool {
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml") ||
+		strings.HasSuffix(kind, "graphql") || strings.HasSuffix(kind, "json")
+}

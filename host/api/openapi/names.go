@@ -1,0 +1,173 @@
+package openapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxName is the size limit of each half of a tool's name.
+const maxName = 64
+
+// words splits a name at what is no letter or digit, and at capitals: "getUserByID" is get, user, by, id.
+func words(s string) (all []string) {
+	runes, word := []rune(s), []rune{}
+	end := func() {
+		if len(word) > 0 {
+			all = append(all, strings.ToLower(string(word)))
+		}
+		word = nil
+	}
+	for i, r := range runes {
+		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			end()
+			continue
+		}
+		if unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) ||
+			i+1 < len(runes) && unicode.IsLower(runes[i+1]) && runes[i+1] != 's') {
+			end()
+		}
+		word = append(word, r)
+	}
+	end()
+	return all
+}
+
+// kebab makes a name of words, which begins with a letter.
+func kebab(all []string) string {
+	name := strings.Join(all, "-")
+	if name != "" && !unicode.IsLetter(rune(name[0])) {
+		name = "n-" + name
+	}
+	if len(name) > maxName {
+		name = strings.TrimRight(name[:maxName], "-")
+	}
+	return name
+}
+
+// isSame reports whether words are the same but for a plural.
+func isSame(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(a, b string) bool { return singular(a) == singular(b) })
+}
+
+func singular(s string) string {
+	if stem, ok := strings.CutSuffix(s, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(s, "s")
+}
+
+// without removes the words of a tag from the name of an operation: at its start, after its verb, or at its end. A name
+// that is the tag alone stays.
+func without(name, tag []string) []string {
+	n := len(tag)
+	if n == 0 || len(name) <= n {
+		return name
+	}
+	for _, at := range []int{0, 1, len(name) - n} {
+		if at+n <= len(name) && isSame(name[at:at+n], tag) {
+			return slices.Delete(slices.Clone(name), at, at+n)
+		}
+	}
+	return name
+}
+
+// pathWords are the words of a path, without its parameters, versions and what all paths begin with.
+func pathWords(path string) (all []string) {
+	for part := range strings.SplitSeq(path, "/") {
+		list := words(part)
+		isVersion := len(list) > 0 && len(list[0]) > 1 && list[0][0] == 'v' && strings.Trim(list[0][1:], "0123456789") == ""
+		if strings.Contains(part, "{") || isVersion || part == "api" || part == "rest" {
+			continue
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// names gives each tool a name that no other has.
+type names struct {
+	taken   map[string]bool
+	groups  map[string]string // name -> tag
+	renamed []string
+}
+
+// group returns the group of an operation, and the words of its tag.
+func (n *names) group(o *operation) (group string, tag []string) {
+	if all := list(o.fields["tags"]); len(all) > 0 {
+		tag = words(text(all[0]))
+	}
+	if len(tag) == 0 {
+		tag = pathWords(o.path)
+		tag = tag[:min(len(tag), 1)]
+	}
+	if len(tag) == 0 {
+		tag = []string{"default"}
+	}
+	group = kebab(tag)
+	if all := list(o.fields["tags"]); n.groups[group] == "" && len(all) > 0 {
+		n.groups[group] = text(all[0])
+	} else if n.groups[group] == "" {
+		n.groups[group] = group
+	}
+	return group, tag
+}
+
+// tool returns the name of the tool of an operation, with its group.
+func (n *names) tool(o *operation) (name, group string) {
+	group, tag := n.group(o)
+	id := words(text(o.fields["operationId"]))
+	if len(id) == 0 {
+		id = append([]string{strings.ToLower(o.method)}, pathWords(o.path)...)
+		if parts := strings.Split(strings.TrimRight(o.path, "/"), "/"); strings.Contains(parts[len(parts)-1], "{") {
+			id = append(append(id, "by"), words(parts[len(parts)-1])...)
+		}
+	}
+	own := without(id, tag)
+	tries := [][]string{own}
+	for _, word := range slices.Backward(pathWords(o.path)) {
+		if !slices.Contains(own, word) && !isSame([]string{word}, tag) {
+			tries = append(tries, append(slices.Clone(own), word))
+		}
+	}
+	tries = append(tries, append(slices.Clone(own), strings.ToLower(o.method)))
+	for i, try := range tries {
+		if full := group + "." + kebab(try); !n.taken[full] {
+			return n.take(full, i == 0), group
+		}
+	}
+	base := kebab(own)
+	base = base[:min(len(base), maxName-6)]
+	for i := 2; ; i++ {
+		if full := fmt.Sprintf("%s.%s-%d", group, base, i); !n.taken[full] {
+			return n.take(full, false), group
+		}
+	}
+}
+
+func (n *names) take(full string, isOwn bool) string {
+	n.taken[full] = true
+	if !isOwn {
+		n.renamed = append(n.renamed, full)
+	}
+	return full
+}
+
+var destructive = strings.Fields(`delete remove revoke purge destroy cancel terminate kick ban wipe drop archive erase
+	truncate uninstall clear reset expire deactivate`)
+
+// effect is what a call may change, by the method and the verb of the name.
+func effect(method, name string) string {
+	_, local, _ := strings.Cut(name, ".")
+	list := strings.Split(local, "-")
+	isDestructive := func(word string) bool { return slices.Contains(destructive, word) }
+	reads := method == "GET" || method == "HEAD"
+	switch {
+	case method == "DELETE", isDestructive(list[0]), !reads && slices.ContainsFunc(list, isDestructive):
+		return "destructive"
+	case reads:
+		return "read"
+	}
+	return "write"
+}

@@ -1,0 +1,240 @@
+package openapi
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+const maxScopes = 20
+
+// server returns the URL that the paths of the document follow.
+func (d *document) server(opts Options) (string, error) {
+	if opts.Server != "" {
+		if u, err := url.Parse(opts.Server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return "", refuse("--server %q: expected a URL such as https://api.example.com/v1",
+				manifest.CleanValue(opts.Server))
+		}
+		return strings.TrimRight(opts.Server, "/"), nil
+	}
+	given := ""
+	if d.isSwagger {
+		if host := text(d.root["host"]); host != "" {
+			scheme := "https"
+			if all := list(d.root["schemes"]); len(all) > 0 && !slices.Contains(all, any("https")) {
+				scheme = text(all[0])
+			}
+			given = scheme + "://" + host + "/" + strings.TrimLeft(text(d.root["basePath"]), "/")
+		}
+	} else if all := list(d.root["servers"]); len(all) > 0 {
+		given = serverURL(all[0])
+	}
+	u, err := url.Parse(given)
+	switch {
+	case opts.AnyServer && (err != nil || u.Host == "" || isLoopback(u)):
+		return "https://server.invalid", nil
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "", refuse("the document names no absolute server (%q); say where the API is: --server https://HOST/PATH",
+			manifest.CleanValue(given))
+	case isLoopback(u):
+		return "", refuse("the document says that the API is on this machine or network (%q); if that is meant, give "+
+			"--server %s", manifest.CleanValue(given), manifest.CleanValue(given))
+	}
+	return strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), nil
+}
+
+// serverURL returns the URL of a server, its variables at their defaults.
+func serverURL(v any) string {
+	given := text(members(v)["url"])
+	for name, variable := range members(members(v)["variables"]) {
+		given = strings.ReplaceAll(given, "{"+name+"}", scalar(members(variable)["default"]))
+	}
+	return given
+}
+
+func isLoopback(u *url.URL) bool {
+	name := strings.ToLower(strings.TrimRight(u.Hostname(), "."))
+	ip := net.ParseIP(name)
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || ip != nil && !ip.IsGlobalUnicast() ||
+		ip != nil && ip.IsPrivate()
+}
+
+func originOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// secrets returns the secrets that the security schemes of the document ask for: one for each header or parameter.
+func (d *document) secrets(opts Options, name, origin string) ([]manifest.SecretCapability, error) {
+	prefix := strings.ToUpper(strings.ReplaceAll(kebab(words(name)), "-", "_"))
+	secret := func(suffix string) manifest.SecretCapability {
+		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin, Why: "to authenticate",
+			Optional: true}
+	}
+	if opts.Auth != "" {
+		return givenSecret(opts.Auth, secret("TOKEN"))
+	}
+	var all []manifest.SecretCapability
+	add := func(s manifest.SecretCapability) {
+		place := func(s manifest.SecretCapability) string {
+			header, _, _ := strings.Cut(s.Header, ":")
+			return strings.ToLower(header) + "?" + s.Query
+		}
+		for i := range all {
+			if place(all[i]) == place(s) {
+				all[i].OAuth = cmp.Or(all[i].OAuth, s.OAuth)
+				return
+			}
+		}
+		for slices.ContainsFunc(all, func(o manifest.SecretCapability) bool { return o.Name == s.Name }) {
+			s.Name = clipName(s.Name + "_2")
+		}
+		all = append(all, s)
+	}
+	schemes := d.securitySchemes()
+	keys := slices.Sorted(maps.Keys(schemes))
+	slices.SortStableFunc(keys, func(a, b string) int {
+		return cmp.Compare(authOrder(d.resolve(schemes[a])), authOrder(d.resolve(schemes[b])))
+	})
+	for _, key := range keys {
+		m := d.resolve(schemes[key])
+		s := secret("TOKEN")
+		switch place := text(m["in"]); authOrder(m) {
+		case bearerAuth:
+			s.Header, s.OAuth = "Authorization: Bearer {secret}", oauthOf(m)
+		case basicAuth:
+			s = secret("LOGIN")
+			s.Header = "Authorization: Basic {secret:basic}"
+		case keyAuth:
+			named := words(text(m["name"]))
+			s = secret(strings.ToUpper(strings.Join(named, "_")))
+			if s.Query = text(m["name"]); place == "header" {
+				s.Header, s.Query = text(m["name"])+": {secret}", ""
+			}
+			if len(named) == 0 || strings.ContainsAny(text(m["name"]), "&=#? \t\r\n:_") && place == "header" {
+				continue
+			}
+		default:
+			continue
+		}
+		add(s)
+	}
+	return all, nil
+}
+
+// givenSecret returns the secret that --auth describes.
+func givenSecret(auth string, s manifest.SecretCapability) ([]manifest.SecretCapability, error) {
+	kind, value, _ := strings.Cut(auth, ":")
+	isWord := value != "" && !strings.ContainsAny(value, "&=#?: \t\r\n")
+	switch {
+	case auth == "none":
+		return nil, nil
+	case kind == "header" && isWord:
+		s.Header = value + ": {secret}"
+	case kind == "query" && isWord:
+		s.Query = value
+	case auth == "basic":
+		s.Header = "Authorization: Basic {secret:basic}"
+	case auth == "bearer":
+		s.Header = "Authorization: Bearer {secret}"
+	case kind == "oauth" && (strings.HasPrefix(value, "https://") || strings.HasPrefix(value, "http://")):
+		s.Header, s.OAuth = "Authorization: Bearer {secret}", &manifest.OAuth{Issuer: value}
+	default:
+		return nil, refuse("--auth %q: expected header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none",
+			manifest.CleanValue(auth))
+	}
+	return []manifest.SecretCapability{s}, nil
+}
+
+func clipName(s string) string { return strings.TrimLeft(s[max(0, len(s)-60):], "_0123456789") }
+
+func (d *document) securitySchemes() object {
+	if d.isSwagger {
+		return members(d.root["securityDefinitions"])
+	}
+	return members(members(d.root["components"])["securitySchemes"])
+}
+
+// Ways to authenticate, the preferred one first.
+const (
+	bearerAuth = iota
+	basicAuth
+	keyAuth
+	noAuth
+)
+
+func authOrder(m object) int {
+	kind, scheme, place := text(m["type"]), text(m["scheme"]), text(m["in"])
+	switch {
+	case kind == "oauth2", kind == "openIdConnect", kind == "http" && strings.EqualFold(scheme, "bearer"):
+		return bearerAuth
+	case kind == "basic", kind == "http" && strings.EqualFold(scheme, "basic"):
+		return basicAuth
+	case kind == "apiKey" && (place == "header" || place == "query"):
+		return keyAuth
+	}
+	return noAuth
+}
+
+// oauthOf says where a person logs in, nil if a scheme does not.
+func oauthOf(m object) *manifest.OAuth {
+	if found, ok := strings.CutSuffix(text(m["openIdConnectUrl"]), "/.well-known/openid-configuration"); ok {
+		return issuer(found, nil)
+	}
+	flow := m
+	for _, name := range []string{"implicit", "authorizationCode"} {
+		if f := members(members(m["flows"])[name]); text(f["authorizationUrl"]) != "" {
+			flow = f
+		}
+	}
+	return issuer(text(flow["authorizationUrl"]), members(flow["scopes"]))
+}
+
+func issuer(at string, scopes object) *manifest.OAuth {
+	u, err := url.Parse(at)
+	if err != nil || u.Host == "" || u.Scheme != "https" {
+		return nil
+	}
+	o := &manifest.OAuth{Issuer: strings.TrimRight(at, "/")}
+	if scopes != nil {
+		o.Issuer = u.Scheme + "://" + u.Host
+	}
+	if len(scopes) <= maxScopes {
+		o.Scopes = slices.Sorted(maps.Keys(scopes))
+	}
+	return o
+}
+
+// requests returns the rights to send the requests of tools: one for each server.
+func requests(base string, tools []manifest.Tool) []manifest.HTTPCapability {
+	methods := map[string][]string{}
+	for _, t := range tools {
+		origin := originOf(cmp.Or(t.HTTP.Base, base))
+		methods[origin] = append(methods[origin], t.HTTP.Method)
+	}
+	var all []manifest.HTTPCapability
+	for _, origin := range slices.Sorted(maps.Keys(methods)) {
+		all = append(all, manifest.HTTPCapability{URL: origin, Methods: sorted(methods[origin]), Why: "to call the API"})
+	}
+	return all
+}
+
+// keys are the names of parameters that hold a credential: those of the security schemes, and common ones.
+func (d *document) keys() map[string]bool {
+	all := map[string]bool{"authorization": true, "api_key": true, "apikey": true, "api-key": true, "x-api-key": true,
+		"access_token": true, "accesstoken": true, "x-auth-token": true, "proxy-authorization": true}
+	for _, v := range d.securitySchemes() {
+		if m := d.resolve(v); text(m["type"]) == "apiKey" {
+			all[strings.ToLower(text(m["name"]))] = true
+		}
+	}
+	return all
+}

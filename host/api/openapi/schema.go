@@ -1,0 +1,355 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Bounds of the schemas of a tool.
+const (
+	maxLevels  = 4        // of references; what lies deeper has its type alone
+	maxNesting = 12       // of schemas in a schema
+	maxNodes   = 10_000   // schemas
+	maxSchema  = 60 << 10 // bytes
+	maxEnum    = 1000
+)
+
+// schemas turns schemas of a document into one of a tool. What references lead to becomes a definition.
+type schemas struct {
+	d       *document
+	texts   *texts
+	isInput bool // of parameters, where what is read-only is left out; else of a result, of which the shape alone stays
+	levels  int
+	nodes   int
+	defs    object
+	names   map[string]string // reference -> name of the definition
+	queue   []queued
+}
+
+type queued struct {
+	name  string
+	from  any
+	level int
+}
+
+func (d *document) schemas(t *texts, isInput bool, levels int) *schemas {
+	return &schemas{d: d, texts: t, isInput: isInput, levels: levels, defs: object{}, names: map[string]string{}}
+}
+
+// finish writes the definitions that are referred to.
+func (s *schemas) finish(root object) {
+	for len(s.queue) > 0 {
+		next := s.queue[0]
+		s.queue = s.queue[1:]
+		s.defs[next.name] = s.convert(next.from, next.level, 0)
+	}
+	if len(s.defs) > 0 {
+		root["$defs"] = s.defs
+	}
+}
+
+// isPlain reports whether a schema is that of a value without parts, which is written wherever it is referred to.
+func isPlain(m object) bool {
+	for _, key := range []string{"properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties", "$ref"} {
+		if m[key] != nil {
+			return false
+		}
+	}
+	return len(list(m["enum"])) < 20
+}
+
+func (s *schemas) reference(ref string, level int) object {
+	to := s.d.resolve(object{"$ref": ref})
+	switch {
+	case to == nil:
+		return object{}
+	case isPlain(to):
+		return s.convert(to, level, 0)
+	case level >= s.levels:
+		return bare(to)
+	}
+	name := s.names[ref]
+	if name == "" {
+		all := words(ref[strings.LastIndexByte(ref, '/')+1:])
+		for name = kebab(all); name == "" || s.defs[name] != nil; name = fmt.Sprintf("%s-%d", kebab(all), len(s.names)) {
+		}
+		s.names[ref], s.defs[name] = name, object{}
+		s.queue = append(s.queue, queued{name, to, level + 1})
+	}
+	return object{"$ref": "#/$defs/" + name}
+}
+
+// bare returns the type of a schema alone.
+func bare(m object) object {
+	switch kind := text(m["type"]); {
+	case kind == "object" || m["properties"] != nil:
+		return object{"type": "object"}
+	case kind == "array":
+		return object{"type": "array"}
+	}
+	return object{}
+}
+
+var kinds = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
+
+// convert returns the schema of a tool for one of the document.
+func (s *schemas) convert(v any, level, nesting int) object {
+	m := members(v)
+	s.nodes++
+	if nesting > maxNesting || s.nodes > maxNodes {
+		return bare(m)
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		made := s.reference(ref, level)
+		if about := s.about(m); about != "" && made["$ref"] != nil {
+			made["description"] = about
+		}
+		return made
+	}
+	out := object{}
+	s.convertType(m, out)
+	if about := s.about(m); about != "" {
+		out["description"] = about
+	}
+	if s.isInput {
+		s.convertBounds(m, out)
+	}
+	s.convertParts(m, out, level, nesting)
+	if isTrue(m["nullable"]) || isTrue(m["x-nullable"]) {
+		nullable(out)
+	}
+	return out
+}
+
+func (s *schemas) convertType(m, out object) {
+	switch kind := m["type"].(type) {
+	case string:
+		if kind == "file" {
+			out["type"], out["contentEncoding"] = "string", "base64"
+		} else if slices.Contains(kinds, kind) {
+			out["type"] = kind
+		}
+	case []any:
+		var all []any
+		for _, k := range kind {
+			if slices.Contains(kinds, text(k)) && !slices.Contains(all, k) {
+				all = append(all, k)
+			}
+		}
+		if len(all) == 1 {
+			out["type"] = all[0]
+		} else if len(all) > 0 {
+			out["type"] = all
+		}
+	}
+	if out["type"] == nil && m["properties"] != nil {
+		out["type"] = "object"
+	}
+	switch format := text(m["format"]); {
+	case text(out["type"]) == "string" && (format == "binary" || format == "byte"):
+		out["contentEncoding"] = "base64"
+	case text(m["contentEncoding"]) == "base64":
+		out["contentEncoding"] = "base64"
+	case format != "" && len(format) < 40 && s.isInput && !strings.HasPrefix(format, "int"):
+		out["format"] = format
+	}
+}
+
+// convertBounds takes over what bounds the values of a parameter, as far as it can be applied.
+func (s *schemas) convertBounds(m, out object) {
+	var values []any
+	seen := map[string]bool{}
+	for _, v := range list(m["enum"]) {
+		_, isHidden := manifest.FirstHidden(text(v), false)
+		if key := jsontext.Text(v); !seen[key] && !isHidden {
+			seen[key] = true
+			values = append(values, v)
+		}
+	}
+	if len(values) > 0 && len(values) <= maxEnum {
+		out["enum"] = values
+	}
+	if v, ok := m["const"]; ok {
+		out["const"] = v
+	}
+	for _, key := range []string{"minimum", "maximum"} {
+		exclusive := "exclusiveM" + key[1:]
+		if n, ok := m[key].(json.Number); ok {
+			out[key] = n
+			if isTrue(m[exclusive]) {
+				delete(out, key)
+				out[exclusive] = n
+			}
+		}
+		if n, ok := m[exclusive].(json.Number); ok {
+			out[exclusive] = n
+		}
+	}
+	for _, key := range []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"} {
+		n := scalar(m[key])
+		if digits, ok := jsontext.Integer(n); ok && len(digits) < 10 && digits[0] != '-' {
+			out[key] = json.Number(digits)
+		}
+	}
+	if n, ok := m["multipleOf"].(json.Number); ok && strings.Trim(n.String(), "0.") != "" && n.String()[0] != '-' {
+		out["multipleOf"] = n
+	}
+	if isTrue(m["uniqueItems"]) {
+		out["uniqueItems"] = true
+	}
+	if p := text(m["pattern"]); p != "" && len(p) <= 1<<10 {
+		if _, err := regexp.Compile(p); err == nil {
+			out["pattern"] = p
+		}
+	}
+}
+
+// convertParts takes over the schemas in a schema.
+func (s *schemas) convertParts(m, out object, level, nesting int) {
+	if given := members(m["properties"]); given != nil {
+		props := object{}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			to := s.d.resolve(given[name])
+			if _, isHidden := manifest.FirstHidden(name, false); isHidden || isTrue(to[map[bool]string{
+				true: "readOnly", false: "writeOnly"}[s.isInput]]) {
+				continue
+			}
+			props[name] = s.convert(given[name], level, nesting+1)
+		}
+		out["properties"] = props
+		if needed := requiredOf(m, props); s.isInput && len(needed) > 0 {
+			out["required"] = needed
+		}
+	}
+	switch more := m["additionalProperties"].(type) {
+	case bool:
+		if s.isInput && !more {
+			out["additionalProperties"] = false
+		}
+	case object:
+		out["additionalProperties"] = s.convert(more, level, nesting+1)
+	}
+	if items := members(m["items"]); items != nil {
+		out["items"] = s.convert(items, level, nesting+1)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		var all []any
+		for _, branch := range list(m[key]) {
+			all = append(all, s.convert(branch, level, nesting+1))
+		}
+		if key == "oneOf" {
+			key = "anyOf" // a value that fits two branches is for the API to judge
+		}
+		if len(all) > 0 && out[key] == nil {
+			out[key] = all
+		}
+	}
+}
+
+// requiredOf returns the names of properties that are required, and are there.
+func requiredOf(m, props object) []any {
+	var needed []string
+	for _, name := range list(m["required"]) {
+		if props[text(name)] != nil {
+			needed = append(needed, text(name))
+		}
+	}
+	var all []any
+	for _, name := range sorted(needed) {
+		all = append(all, name)
+	}
+	return all
+}
+
+func nullable(out object) {
+	switch kind := out["type"].(type) {
+	case string:
+		out["type"] = []any{kind, "null"}
+	case []any:
+		if !slices.Contains(kind, any("null")) {
+			out["type"] = append(slices.Clone(kind), "null")
+		}
+	}
+	if values := list(out["enum"]); values != nil && !slices.Contains(values, nil) {
+		out["enum"] = append(slices.Clone(values), nil)
+	}
+}
+
+// about is the description of a schema. A default is said, not applied: the API applies its own.
+func (s *schemas) about(m object) string {
+	if !s.isInput {
+		return s.texts.short(text(m["description"]), maxResult)
+	}
+	about := s.texts.short(text(m["description"]), maxProperty)
+	if v, ok := m["default"]; ok && v != nil {
+		if shown := jsontext.Text(v); len(shown) <= 60 {
+			about = strings.TrimSpace(strings.TrimRight(about, " ") + " " + s.texts.short("Default: "+shown+".", 80))
+		}
+	}
+	if isTrue(m["deprecated"]) {
+		about = strings.TrimSpace("Deprecated. " + about)
+	}
+	return about
+}
+
+// merged returns a schema with the properties of all parts of its allOf, to make parameters of them.
+func (d *document) merged(v any, depth int) object {
+	m := d.resolve(v)
+	parts := list(m["allOf"])
+	if len(parts) == 0 || depth > maxLevels {
+		return m
+	}
+	out, props, needed := maps.Clone(m), object{}, list(m["required"])
+	delete(out, "allOf")
+	for _, part := range append(slices.Clone(parts), object{"properties": m["properties"]}) {
+		from := d.merged(part, depth+1)
+		maps.Copy(props, members(from["properties"]))
+		needed = append(slices.Clone(needed), list(from["required"])...)
+		for _, key := range []string{"type", "anyOf", "oneOf", "additionalProperties"} {
+			if out[key] == nil && from[key] != nil {
+				out[key] = from[key]
+			}
+		}
+	}
+	if len(props) > 0 {
+		out["properties"], out["required"] = props, needed
+	}
+	return out
+}
+
+// isFlat reports whether the properties of a body can be parameters of the tool.
+func isFlat(m object) bool {
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, branch := range list(m[key]) {
+			if part := members(branch); part["properties"] != nil || part["$ref"] != nil || part["type"] != nil {
+				return false
+			}
+		}
+	}
+	_, isMap := m["additionalProperties"].(object)
+	return len(members(m["properties"])) > 0 && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
+}
+
+// fits reports whether a tool can have a schema, and whether calls are validated by it.
+func fits(raw json.RawMessage, size int) (isSmall bool, compiled *schema.Schema) {
+	listing := 0
+	if len(raw) > size {
+		return false, nil
+	}
+	for _, p := range manifest.Params(raw) {
+		listing += len(p.Text())
+	}
+	compiled, err := schema.CompileUntrusted(raw)
+	if err != nil {
+		compiled = nil
+	}
+	return listing < maxSchema, compiled
+}
