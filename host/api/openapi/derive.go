@@ -269,7 +269,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 	t.Effect = effect(o.method, t.Name)
 	t.Idempotent = o.method != "POST" && o.method != "PATCH"
 	t.Docs = d.texts.docs(text(o.fields["summary"]), text(o.fields["description"]),
-		strings.Join(strings.Split(t.Name[len(t.Group)+1:], "-"), " ")+": "+t.Group)
+		fallback(o))
 	t.Keywords = keywords(o)
 	if isTrue(o.fields["deprecated"]) {
 		t.Deprecated = &manifest.Deprecated{Message: "The document of the API marks it as deprecated."}
@@ -284,6 +284,15 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		addExample(&t, in.example, compiled)
 	}
 	m.Tools = append(m.Tools, t)
+}
+
+// fallback is the brief of an operation without texts: the words of its id, or its method and path.
+func fallback(o *operation) string {
+	all := words(text(o.fields["operationId"]))
+	if len(all) == 0 {
+		return manifest.CleanLine(o.method + " " + o.path)
+	}
+	return strings.ToUpper(all[0][:1]) + strings.Join(all, " ")[1:]
 }
 
 // keywords are the words of an operation by which search finds its tool: its id, and those of its path.

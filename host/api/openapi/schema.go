@@ -16,7 +16,7 @@ import (
 // Bounds of the schemas of a tool.
 const (
 	maxLevels  = 4        // of references; what lies deeper has its type alone
-	maxNesting = 12       // of schemas in a schema
+	maxNesting = 3        // of schemas in a schema, for each level
 	maxNodes   = 10_000   // schemas
 	maxSchema  = 60 << 10 // bytes
 	maxEnum    = 1000
@@ -104,7 +104,7 @@ var kinds = []string{"string", "number", "integer", "boolean", "object", "array"
 func (s *schemas) convert(v any, level, nesting int) object {
 	m := members(v)
 	s.nodes++
-	if nesting > maxNesting || s.nodes > maxNodes {
+	if nesting > maxNesting*s.levels || s.nodes > maxNodes {
 		return bare(m)
 	}
 	if ref, ok := m["$ref"].(string); ok {

@@ -1,0 +1,188 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestGolden compares the manifests and reports of two documents, which have all styles and bodies.
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"orders.yaml", "files.json"} {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, report, err := Derive(data, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.MarshalIndent(map[string]any{"manifest": m, "report": report}, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, bytes.ReplaceAll(want, []byte("\r\n"), []byte("\n"))) {
+				t.Errorf("the manifest of %s differs from %s; -update writes it:\n%s", name, golden, got)
+			}
+		})
+	}
+}
+
+// minimal is a document with one operation, after the fields that are given.
+func minimal(fields, operation string) string {
+	return fmt.Sprintf(`{"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, %s "paths": {"/a": {"get": {%s}}}}`,
+		fields, operation)
+}
+
+const server = `"servers": [{"url": "https://a.test"}],`
+
+func TestRefused(t *testing.T) {
+	many := strings.Builder{}
+	for i := range maxTools + 1 {
+		fmt.Fprintf(&many, `"/a%d": {"get": {"tags": ["t"]}},`, i)
+	}
+	bomb := "openapi: 3.0.0\nx: &x [*x]\npaths: {/a: {get: {}}}\n"
+	for _, test := range []struct {
+		name, document string
+		opts           Options
+		want           string
+	}{
+		{"empty", "", Options{}, "it is empty"},
+		{"no JSON", "{", Options{}, "line 1"},
+		{"key twice", `{"openapi": "3.0.0", "openapi": "3.0.0"}`, Options{}, "openapi"},
+		{"key twice in YAML", "openapi: 3.0.0\nopenapi: 3.0.0\n", Options{}, "openapi"},
+		{"anchor in itself", bomb, Options{}, "contains itself"},
+		{"other version", `{"openapi": "4.0.0"}`, Options{}, `openapi: "4.0.0"`},
+		{"no paths", `{"openapi": "3.0.0", "paths": {}}`, Options{}, "/paths has no operation"},
+		{"no server", minimal("", ""), Options{}, "--server https://"},
+		{"relative server", minimal(`"servers": [{"url": "/v1"}],`, ""), Options{}, `"/v1"`},
+		{"loopback", minimal(`"servers": [{"url": "http://127.0.0.1:8080"}],`, ""), Options{}, "--server http://127.0.0.1:8080"},
+		{"bad --server", minimal(server, ""), Options{Server: "a.test"}, "--server \"a.test\""},
+		{"bad --auth", minimal(server, ""), Options{Auth: "header:"}, "--auth \"header:\": expected header:NAME"},
+		{"unknown tag", minimal(server, `"tags": ["x"]`), Options{Tags: []string{"y"}}, "the tags are: x"},
+		{"unknown tool", minimal(server, ""), Options{Effects: map[string]string{"a.gat": "read"}}, `no tool is named "a.gat"`},
+		{"bad effect", minimal(server, ""), Options{Effects: map[string]string{"a.get": "none"}}, "expected read, write or"},
+		{"another file", minimal(server, `"parameters": [{"$ref": "b.yaml#/x"}]`), Options{}, "redocly bundle"},
+		{"too many", `{"openapi": "3.0.0", "paths": {` + strings.TrimSuffix(many.String(), ",") + `},` +
+			strings.TrimSuffix(server, ",") + `}`, Options{}, `--tag "t"`},
+		{"no tool", minimal(server, `"parameters": [{"name": "s", "in": "cookie", "required": true}]`), Options{},
+			"GET /a: it needs the cookie s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := Derive([]byte(test.document), test.opts)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Derive: %v; want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestAliases checks that aliases of aliases are not expanded.
+func TestAliases(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("openapi: 3.0.0\nservers: [{url: https://a.test}]\nx:\n  a0: &a0 {type: string}\n")
+	for i := range 30 {
+		fmt.Fprintf(&b, "  a%d: &a%d {type: object, properties: {p: *a%d, q: *a%d}}\n", i+1, i+1, i, i)
+	}
+	b.WriteString("paths: {/a: {get: {parameters: [{name: p, in: query, schema: *a30}]}}}\n")
+	m, _, err := Derive([]byte(b.String()), Options{})
+	if err != nil || len(m.Tools) != 1 {
+		t.Fatalf("Derive: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ tag, id, path, method, want string }{
+		{"orders", "cancelOrder", "/orders/{id}", "POST", "orders.cancel"},
+		{"order", "listOrders", "/orders", "GET", "order.list"},
+		{"issues", "issues/list-for-repo", "/issues", "GET", "issues.list-for-repo"},
+		{"core_v1", "listCoreV1NamespacedPod", "/api/v1/pods", "GET", "core-v1.list-namespaced-pod"},
+		{"orders", "orders", "/orders", "GET", "orders.orders"},
+		{"", "", "/api/v2/pets/{petId}", "GET", "pets.get-by-pet-id"},
+		{"", "", "/", "GET", "default.get"},
+		{"Größe", "übung", "/x", "GET", "gr-e.bung"},
+	} {
+		o := &operation{test.method, test.path, object{"operationId": test.id}, nil}
+		if test.tag != "" {
+			o.fields["tags"] = []any{test.tag}
+		}
+		n := &names{taken: map[string]bool{}, groups: map[string]string{}}
+		if got, _ := n.tool(o); got != test.want {
+			t.Errorf("tag %q, id %q, path %q: %q, want %q", test.tag, test.id, test.path, got, test.want)
+		}
+	}
+}
+
+func TestAuth(t *testing.T) {
+	for auth, want := range map[string]string{
+		"none": "", "bearer": "Authorization: Bearer {secret}", "basic": "Authorization: Basic {secret:basic}",
+		"header:X-Key": "X-Key: {secret}", "query:key": "?key", "oauth:https://login.test": "Authorization: Bearer {secret}",
+	} {
+		m, _, err := Derive([]byte(minimal(server, "")), Options{Auth: auth})
+		if err != nil {
+			t.Fatalf("%s: %v", auth, err)
+		}
+		got := ""
+		for _, s := range m.Capabilities.Secrets {
+			if got = s.Header; s.Query != "" {
+				got = "?" + s.Query
+			}
+		}
+		if got != want {
+			t.Errorf("--auth %s asks for %q, want %q", auth, got, want)
+		}
+	}
+}
+
+// TestAnyServer checks that a document with a relative server can be compared.
+func TestAnyServer(t *testing.T) {
+	if m, _, err := Derive([]byte(minimal("", "")), Options{AnyServer: true}); err != nil || m.HTTP.Base == "" {
+		t.Errorf("Derive: %v", err)
+	}
+}
+
+// FuzzDerive checks that Derive ends in a valid manifest or in an error, whatever the document is.
+func FuzzDerive(f *testing.F) {
+	for _, name := range []string{"orders.yaml", "files.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(minimal(server, `"parameters": [{"name": "a b", "in": "query", "schema": {"enum": [null, 1, "x"]}}]`)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, report, err := Derive(data, Options{AnyServer: true})
+		if err != nil {
+			return
+		}
+		if len(m.Tools) != report.Tools || report.Tools+len(report.LeftOut) != report.Operations {
+			t.Errorf("%d tools, %d left out, of %d operations", len(m.Tools), len(report.LeftOut), report.Operations)
+		}
+		if slices.ContainsFunc(m.Tools, func(t manifest.Tool) bool { return t.HTTP == nil }) {
+			t.Error("a tool has no request")
+		}
+	})
+}
