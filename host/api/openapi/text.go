@@ -75,7 +75,7 @@ func (t *texts) short(s string, size int) string {
 	if len(all) == 0 {
 		return ""
 	}
-	made := clipWords(all[0], size)
+	made := ClipWords(all[0], size)
 	for _, part := range all[1:] {
 		if len(made)+1+len(part) > size {
 			break
@@ -89,10 +89,10 @@ func (t *texts) short(s string, size int) string {
 func (t *texts) docs(summary, description, fallback string) manifest.Docs {
 	all := append(t.sentences(summary), t.sentences(description)...)
 	if len(all) == 0 {
-		return manifest.Docs{Brief: clipWords(fallback, maxBrief)}
+		return manifest.Docs{Brief: ClipWords(fallback, maxBrief)}
 	}
 	first := strings.TrimRight(all[0], ".: ")
-	made := manifest.Docs{Brief: cmp.Or(clipWords(first, maxBrief), clipWords(fallback, maxBrief))}
+	made := manifest.Docs{Brief: cmp.Or(ClipWords(first, maxBrief), ClipWords(fallback, maxBrief))}
 	rest := t.short(description, maxStandard)
 	if made.Brief != first && text(summary) != "" {
 		rest = strings.TrimSpace(t.short(summary, maxStandard) + " " + rest)
@@ -107,8 +107,8 @@ func (t *texts) docs(summary, description, fallback string) manifest.Docs {
 	return made
 }
 
-// clipWords returns the first words of a text, as far as they fit.
-func clipWords(s string, size int) string {
+// ClipWords returns the first words of a text, as far as they fit into a number of bytes.
+func ClipWords(s string, size int) string {
 	for len(s) > size {
 		at := strings.LastIndexFunc(s[:size], unicode.IsSpace)
 		if at <= 0 {

@@ -1,7 +1,9 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +18,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/api/openapi"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // maxDocument is the size limit of an OpenAPI document, in bytes.
@@ -50,10 +51,7 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 				"document have an effect each", manifest.CleanValue(pair))
 		}
 	}
-	out := opts.Out
-	if out == "" {
-		out = strings.TrimSuffix(opts.Path, filepath.Ext(opts.Path)) + ".manifest.json"
-	}
+	out := cmp.Or(opts.Out, strings.TrimSuffix(opts.Path, filepath.Ext(opts.Path))+".manifest.json")
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out))
 	}
@@ -63,15 +61,15 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 		return err
 	}
 	written, err := manifest.Marshal(m)
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.WriteFile(out, append(written, '\n'), 0o644)
 	}
-	if err := os.WriteFile(out, append(written, '\n'), 0o644); err != nil {
+	if err != nil {
 		return host.Errorf(host.Unavailable, "cannot write the manifest: %v", host.WithoutPath(err))
 	}
 	result := &documentData{Manifest: out, Plugin: m.Name, Report: &report,
 		Rights: command.Map(m.Capabilities.Rights(), func(r manifest.Right) string { return r.Name })}
-	next := []string{"parley plugin install " + command.ShellQuote(out), "parley plugin check " + command.ShellQuote(out)}
+	next := []string{"parley plugin install " + command.ShellQuote(out)}
 	return app.PrintNext(result, next, func(w io.Writer) { writeDocument(w, result) })
 }
 
@@ -85,30 +83,22 @@ func writeDocument(w io.Writer, data *documentData) {
 	for _, o := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s: %s\n", o.Operation, o.Reason)
 	}
-	for _, part := range []struct {
-		about string
-		names []string
-	}{
-		{"renamed, because another operation has the name", r.Renamed},
-		{"checked by the API alone, because their schemas cannot be applied", r.Unchecked},
-		{"with schemas that are cut, because of their size", r.Shortened},
-		{"sentences left out, because they would mislead an agent", r.Sentences},
-	} {
-		if len(part.names) > 0 {
-			shown := command.Map(part.names, func(s string) string { return manifest.Clip(manifest.CleanLine(s), 100) })
-			fmt.Fprintf(w, "  %d %s:\n    %s\n", len(shown), part.about, strings.Join(shown[:min(len(shown), 10)], "\n    "))
-			command.PrintIf(w, len(shown) > 10, "    and %d more; --json has all\n", len(shown)-10)
-		}
+	write := func(names []string, about string) {
+		shown := command.Map(names, func(s string) string { return manifest.Clip(manifest.CleanLine(s), 100) })
+		command.PrintIf(w, len(shown) > 0, "  %d %s:\n    %s\n", len(shown), about,
+			strings.Join(shown[:min(len(shown), 10)], "\n    "))
+		command.PrintIf(w, len(shown) > 10, "    and %d more; --json has all\n", len(shown)-10)
 	}
+	write(r.Renamed, "renamed, because another operation has the name")
+	write(r.Unchecked, "checked by the API alone, because their schemas cannot be applied")
+	write(r.Shortened, "with schemas that are cut, because of their size")
+	write(r.Sentences, "sentences left out, because they would mislead an agent")
 }
 
 // parseManifest reads a manifest, or derives one of a document to compare it. A document without a server has any.
 func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
-	var head struct {
-		OpenAPI any `json:"openapi"`
-		Swagger any `json:"swagger"`
-	}
-	if err := jsontext.UnmarshalValid(data, &head); strings.HasSuffix(word, ".json") && (err != nil ||
+	var head struct{ OpenAPI, Swagger any } // as encoding/json matches names, in any case
+	if err := json.Unmarshal(data, &head); strings.HasSuffix(word, ".json") && (err != nil ||
 		head.OpenAPI == nil && head.Swagger == nil) {
 		m, err := manifest.Parse(data, parley.Version)
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/api/openapi"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
@@ -461,20 +461,8 @@ func splitBrief(text string) (brief, rest string) {
 		}
 	}
 	sentence := strings.TrimRight(text[:end], ". ")
-	if brief = clipWords(sentence, maxBrief); brief != sentence {
+	if brief = openapi.ClipWords(sentence, maxBrief); brief != sentence {
 		return brief, text
 	}
 	return brief, strings.TrimLeft(text[end:], ".\n ")
-}
-
-// clipWords returns the first words of a text, as far as they fit.
-func clipWords(text string, size int) string {
-	for len(text) > size {
-		at := strings.LastIndexFunc(text[:size], unicode.IsSpace)
-		if at < 0 {
-			return manifest.Clip(text, size)
-		}
-		text = strings.TrimRightFunc(text[:at], func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	}
-	return text
 }
