@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 10620, // lone surrogates; cases and maps; keys; plugins of kind http
+	"manifest":                 10631, // lone surrogates; cases and maps; keys; kind http; sentences that mislead
 	"host/call":                2846,  // inner errors; surrogates; refused files; names of peers; logins; servers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
@@ -32,7 +32,7 @@ var maxLines = map[string]int{
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1300,  // OpenAPI 3.0, 3.1 and Swagger 2: names, texts, schemas, rights, requests
+	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
 	"host/internal/index":      3325,  // the file of merged segments, which host had; the order of plugins
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7121,  // lists, drags, maps, PDFs; dates; frames, their fields; tags; pages that reload
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13577, // values given twice; details that a message has; names that are offered; logins
+	"cmd":                      13669, // values given twice; details that a message has; names offered; logins; documents
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
