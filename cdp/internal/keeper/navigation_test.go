@@ -63,9 +63,9 @@ func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	c := startBrowser(t, config(t))
 	wantValue(t, c, "", "1+1", "2") // the first page is ready, so the timeout is for the load alone
 	url, _ := slowSite(t)
-	_, err := c.Open(within(t, 2000), api.OpenRequest{URL: url + "/loop"})
+	_, err := c.Open(within(t, 6000), api.OpenRequest{URL: url + "/loop"})
 	wantCode(t, err, api.CodeTimeout, "stopped")
-	if raw, err := c.Call(within(t, 5000), evaluation("document.title")); err != nil ||
+	if raw, err := c.Call(within(t, 20000), evaluation("document.title")); err != nil ||
 		!strings.Contains(string(raw), "Loop") {
 		t.Errorf("%s, %v", raw, err)
 	}
