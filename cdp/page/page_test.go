@@ -147,7 +147,8 @@ func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err er
 		ctx, c.deadline = limited, 0
 	}
 	done, err := c.send(ctx, c.pages, string(v), string(must(json.Marshal(p))))
-	if isHurried && strings.Contains(exit(err), "there was no time to look") { // on a busy machine
+	told, isBusy := exit(err), regexp.MustCompile("there was no time to look|did not return within")
+	if isHurried && isBusy.MatchString(told) { // the machine, and not the page
 		c.deadline = 4 * hurry
 		return run(t, c, v, p)
 	}

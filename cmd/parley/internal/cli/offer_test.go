@@ -197,15 +197,15 @@ func TestEveryMistake(t *testing.T) {
 // TestOptionsThatLift checks that each option of each command has been reviewed: it lifts a protection, and is never
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
-	harmless := strings.Fields("all authors batch before brief browser caller calls category clean client client-id " +
-		"code client-secret context continue-on-error coverage dataset debug describe detail diff docs drain dry-run " +
-		"effect env eval explain failed file format " +
+	harmless := strings.Fields("all auth authors batch before brief browser caller calls category clean " +
+		"client client-id code client-secret context continue-on-error coverage dataset debug describe " +
+		"detail diff docs drain dry-run effect env eval explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
 		"names new-key no-browser on-dialog once op out output param params password-file patch plugin port prompt " +
 		"record " +
-		"remove replay resource run scripts search secret seed session signature signer since stdin target tier timeout " +
-		"tls-cert tls-key token-file tool tools trigger until version wait write")
+		"remove replay resource run scripts search secret seed server session signature signer since stdin tag " +
+		"target tier timeout tls-cert tls-key token-file tool tools trigger until version wait write")
 	app := newFront(&command.Streams{Env: func(string) string { return "" }}, nil)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {

@@ -39,7 +39,7 @@ var pluginWrapCommand = &command.Command[*pluginWrapOptions]{
 		"its tools as MCP does, and the manifest has what it lists. Of an OpenAPI document (.json, .yaml), each\n" +
 		"operation becomes a tool; --server, --tag and --auth say what the document does not.",
 	Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'\n" +
-		"parley plugin wrap api.yaml --tag orders --auth bearer --effect orders.find=read",
+		"parley plugin wrap api.yaml --tag orders --effect orders.find=read",
 }
 
 // runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,
