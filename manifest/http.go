@@ -78,6 +78,44 @@ func (q QueryParameter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(q))
 }
 
+// StatusExits are the exit codes of every tool of kind http: what became of a request, by the status of its response.
+var StatusExits = []ExitCode{
+	{Code: 10, Name: "unauthorized", Meaning: "The API wants a credential, or refuses the one that was sent (401)"},
+	{Code: 11, Name: "forbidden", Meaning: "The credential does not permit this call (403)", Retry: "never"},
+	{Code: 12, Name: "not_found", Meaning: "There is no such thing (404, 410)", Retry: "fix_input"},
+	{Code: 13, Name: "conflict", Meaning: "The state of the thing does not permit this call (409, 412, 423)"},
+	{Code: 14, Name: "rejected", Meaning: "The API refuses the values (400, 422 or another 4xx)", Retry: "fix_input"},
+	{Code: 15, Name: "rate_limited", Meaning: "Too many requests (429)", Retry: "backoff"},
+	{Code: 16, Name: "server_error", Meaning: "The API failed (5xx)", Retry: "backoff"},
+}
+
+// StatusExit returns the one of [StatusExits] for the status of a response, nil for one that is not an error.
+func StatusExit(status int) *ExitCode {
+	code := 0
+	switch {
+	case status == 401:
+		code = 10
+	case status == 403:
+		code = 11
+	case status == 404 || status == 410:
+		code = 12
+	case status == 409 || status == 412 || status == 423:
+		code = 13
+	case status == 429:
+		code = 15
+	case status >= 500:
+		code = 16
+	case status >= 400:
+		code = 14
+	}
+	for i := range StatusExits {
+		if StatusExits[i].Code == code {
+			return &StatusExits[i]
+		}
+	}
+	return nil
+}
+
 // PathParameter matches the {name} of a parameter in [Binding.Path]; the name is the first group.
 var PathParameter = lazy.Pattern(`\{([^{}]+)\}`)
 

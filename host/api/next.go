@@ -36,7 +36,7 @@ var linkNext = lazy.Pattern(`<([^<>]*)>((?:\s*;[^;,="<]*(?:="[^"]*"|=[^;,"<]*)?)
 var isNext = lazy.Pattern(`(?i);\s*rel\s*=\s*("[^"]*\bnext\b[^"]*"|next\b)`)
 
 // nextPage returns the step that requests the next page, as the Link header or the data says: the same call with other
-// values. There is none if the tool cannot request that page.
+// values. It is nil if the tool cannot request that page.
 func (p *response) nextPage(data json.RawMessage) []host.Step {
 	changed, ok := map[string]json.RawMessage{}, false
 	for _, h := range p.Headers {

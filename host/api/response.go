@@ -152,46 +152,20 @@ func decode(body []byte, charset string) (text string, isText bool) {
 	return "", false
 }
 
-// outcomes are the exit codes of every tool.
-var outcomes = map[int]string{10: "unauthorized", 11: "forbidden", 12: "not_found", 13: "conflict", 14: "rejected",
-	15: "rate_limited", 16: "server_error"}
-
-// exitOf returns the exit code for a status, 1 for one that is not an error.
-func exitOf(status int) int {
-	switch status {
-	case http.StatusUnauthorized:
-		return 10
-	case http.StatusForbidden:
-		return 11
-	case http.StatusNotFound, http.StatusGone:
-		return 12
-	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked:
-		return 13
-	case http.StatusTooManyRequests:
-		return 15
-	}
-	switch {
-	case status >= 500:
-		return 16
-	case status >= 400:
-		return 14
-	}
-	return 1
-}
-
 // maxDetails limits the JSON value of a server's error that is passed on, in bytes.
 const maxDetails = 4 << 10
 
 // failure makes the error of a call that did not succeed. What the server says is quoted.
 func (p *response) failure() *host.Error {
-	exit := exitOf(p.Status)
 	details := map[string]any{"status": p.Status}
-	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: exit, Name: outcomes[exit]}}
-	if exit > 1 {
-		e.Exit, e.Code = exit, host.Code(outcomes[exit])
+	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: 1}}
+	outcome := manifest.StatusExit(p.Status)
+	if outcome != nil {
+		e.Tool.Exit, e.Tool.Name = outcome.Code, outcome.Name
+		e.Exit, e.Code = outcome.Code, host.Code(outcome.Name)
 	}
 	e.Message = strings.TrimSpace("the server answered " + strconv.Itoa(p.Status) + " " + http.StatusText(p.Status))
-	if exit == 1 {
+	if outcome == nil {
 		e.Message += ", a redirect that was not followed"
 	}
 	kind, _, text := p.read()
@@ -212,7 +186,7 @@ func (p *response) failure() *host.Error {
 		e.Message += "; retry after " + strconv.Itoa(seconds) + " s"
 	}
 	e.Tool.Details, _ = manifest.Marshal(details)
-	if exit == 10 {
+	if p.Status == http.StatusUnauthorized {
 		e.Steps = p.request.credentialSteps()
 	}
 	return e

@@ -46,7 +46,7 @@ func (v value) text() string {
 	return trimmed
 }
 
-// texts returns the items of a list, the names and values of an object in turn, or the one text of any other value.
+// texts returns the items of a list, or the names and values of an object in turn. Any other value is one text.
 func (v value) texts() (all []string) {
 	switch {
 	case v.isList():

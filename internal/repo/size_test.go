@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 10631, // lone surrogates; cases and maps; keys; kind http; sentences that mislead
+	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
 	"host/call":                2846,  // inner errors; surrogates; refused files; names of peers; logins; servers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
@@ -32,14 +32,14 @@ var maxLines = map[string]int{
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
+	"host/api/openapi":         1647,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
 	"host/internal/index":      3325,  // the file of merged segments, which host had; the order of plugins
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
-	"host/api":                 900, // requests by bindings, styles of OpenAPI, answers, next pages
+	"host/api":                 852, // requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420, // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
 	"host/signature":           350,
 	"host/oci":                 1005,

@@ -111,8 +111,8 @@ func (t *text) instruction() string {
 	return found
 }
 
-// Misleads returns the name of the rule against misleading texts that a text breaks whatever plugins are beside it, ""
-// if it breaks none.
+// Misleads returns the name of the rule that a text breaks, of the rules against texts that mislead an agent and that
+// do not depend on other plugins. It is "" if the text breaks none.
 func Misleads(s string) string {
 	t := text{raw: s, plain: foldLetters(visible(s))}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -39,7 +40,7 @@ type Report struct {
 	Renamed    []string  `json:"renamed"`   // tools whose name another operation had
 }
 
-// LeftOut is an operation that is no tool.
+// LeftOut is an operation that did not become a tool.
 type LeftOut struct {
 	Operation string `json:"operation"` // GET /items/{id}
 	Reason    string `json:"reason"`
@@ -186,40 +187,11 @@ func (d *deriver) manifest(sum [sha256.Size]byte, base string) *manifest.Manifes
 	m := &manifest.Manifest{Manifest: manifest.Version, Name: name, Version: "1.0.0", Kind: manifest.KindHTTP,
 		HTTP:   &manifest.HTTP{Base: base, Headers: map[string]string{"Accept": "application/json"}},
 		Source: &manifest.Document{Type: "openapi", Origin: originOf(base), SHA256: hex.EncodeToString(sum[:])},
-		Docs:   d.texts.docs(title, text(info["description"]), "Tools of "+name), ExitCodes: exitCodes}
+		Docs:   d.texts.docs(title, text(info["description"]), "Tools of "+name), ExitCodes: manifest.StatusExits}
 	if v := scalar(info["version"]); version().MatchString(v) {
 		m.Version = v
 	}
 	return m
-}
-
-// exitCodes are the outcomes of answers that are no success.
-var exitCodes = []manifest.ExitCode{
-	{Code: 10, Name: "unauthorized", Meaning: "The API wants a credential, or refuses the one that was sent (401)"},
-	{Code: 11, Name: "forbidden", Meaning: "The credential does not permit this call (403)", Retry: "never"},
-	{Code: 12, Name: "not_found", Meaning: "There is no such thing (404, 410)", Retry: "fix_input"},
-	{Code: 13, Name: "conflict", Meaning: "The state of the thing does not permit this call (409, 412, 423)"},
-	{Code: 14, Name: "rejected", Meaning: "The API refuses the values (400, 422 or another 4xx)", Retry: "fix_input"},
-	{Code: 15, Name: "rate_limited", Meaning: "Too many requests (429)", Retry: "backoff"},
-	{Code: 16, Name: "server_error", Meaning: "The API failed (5xx)", Retry: "backoff"},
-}
-
-func exitCode(status string) string {
-	switch status {
-	case "401", "403", "429":
-		return map[string]string{"401": "unauthorized", "403": "forbidden", "429": "rate_limited"}[status]
-	case "404", "410":
-		return "not_found"
-	case "409", "412", "423":
-		return "conflict"
-	}
-	switch {
-	case strings.HasPrefix(status, "4"):
-		return "rejected"
-	case strings.HasPrefix(status, "5"):
-		return "server_error"
-	}
-	return ""
 }
 
 // add makes a tool of an operation.
@@ -244,9 +216,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 			}
 		}
 	}
-	var compiled interface {
-		Validate(any) ([]violation, error)
-	}
+	var compiled *schema.Schema
 	for levels := maxLevels; levels > 0 && t.Params == nil; levels-- {
 		raw := jsontext.Marshal(in.params(d, levels))
 		isSmall, checked := fits(raw, min(max(d.share, 16<<10), maxSchema))
@@ -275,8 +245,9 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		t.Deprecated = &manifest.Deprecated{Message: "The document of the API marks it as deprecated."}
 	}
 	for _, status := range slices.Sorted(maps.Keys(members(o.fields["responses"]))) {
-		if name := exitCode(status); name != "" && !slices.Contains(t.ExitCodes, name) {
-			t.ExitCodes = append(t.ExitCodes, name)
+		number, _ := strconv.Atoi(strings.ReplaceAll(strings.ToUpper(status), "X", "0")) // 4XX are all of them
+		if e := manifest.StatusExit(number); e != nil && !slices.Contains(t.ExitCodes, e.Name) {
+			t.ExitCodes = append(t.ExitCodes, e.Name)
 		}
 	}
 	d.addReturns(&t, o)
@@ -350,9 +321,7 @@ func (d *deriver) addReturns(t *manifest.Tool, o *operation) {
 }
 
 // addExample adds a call with the values that the document gives for parameters, as far as they are valid.
-func addExample(t *manifest.Tool, given object, by interface {
-	Validate(any) ([]violation, error)
-}) {
+func addExample(t *manifest.Tool, given object, by *schema.Schema) {
 	for range 3 {
 		violations, err := by.Validate(given)
 		if err != nil || len(given) == 0 {

@@ -8,10 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
-
-type violation = schema.Violation
 
 // inputs are the parameters of a tool: what the operation has in its path, query, headers and body.
 type inputs struct {

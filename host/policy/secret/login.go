@@ -70,7 +70,7 @@ func ParseLogin(text string) *Login {
 	return l
 }
 
-// Login returns the login for a secret. The error is not_found if there is none.
+// Login returns the login for a secret. The error is not_found if nobody has logged in for it.
 func (s Store) Login(name string) (*Login, error) {
 	text, err := s.get(name)
 	if l := ParseLogin(text); err == nil && l != nil {

@@ -177,22 +177,18 @@ func loginNames(m *manifest.Manifest) (names []string) {
 
 // checkSource refuses to log in for a secret whose value comes from elsewhere.
 func checkSource(app *command.App, name string) error {
-	rules, err := app.Parley().Policy()
+	sources, err := secretSources(app)
 	if err != nil {
 		return err
 	}
-	sources, err := rules.Secrets()
-	if err != nil {
-		return err
-	}
+	_, noLogin := app.Parley().Secrets().Login(name)
 	for _, s := range sources {
-		_, err := app.Parley().Secrets().Login(name)
 		switch {
 		case s.Name != name:
 		case s.From != "store":
 			return host.Errorf(host.ConfigError, "secret %s comes from %s (%s), so a login would have no effect; remove that "+
 				"line first", name, s.From, s.At)
-		case err != nil:
+		case noLogin != nil:
 			return host.Errorf(host.AlreadyExists, "secret %s has a value that parley secret set stored; remove it first",
 				name).WithNext("parley secret remove " + name)
 		}

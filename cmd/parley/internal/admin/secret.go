@@ -69,13 +69,18 @@ func readSecret(ctx context.Context, a *command.App, name string) (string, error
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// runSecretList lists the names of secrets and the sources of their values.
-func runSecretList(_ context.Context, app *command.App, _ string) error {
+// secretSources returns where the values of all secrets come from, as the policy says.
+func secretSources(app *command.App) ([]policy.SecretSource, error) {
 	rules, err := app.Parley().Policy()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sources, err := rules.Secrets()
+	return rules.Secrets()
+}
+
+// runSecretList lists the names of secrets and the sources of their values.
+func runSecretList(_ context.Context, app *command.App, _ string) error {
+	sources, err := secretSources(app)
 	if err != nil {
 		return err
 	}
