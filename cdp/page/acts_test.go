@@ -591,16 +591,18 @@ func TestEffectsOfFrames(t *testing.T) {
 	url := site(t, c)
 	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
 	for _, origin := range []string{url, other} {
-		for _, test := range []struct{ does, want string }{
-			{`throw new Error('thrown')`, `"errors":["\"Uncaught Error: thrown\""]`},
-			{`console.error('logged')`, `"errors":["\"logged\""]`},
-			{`fetch('/broken')`, `"failed":["500 GET ` + origin + `/broken"]`},
-			{`window.open('/next')`, `"url":"` + origin + `/next"}]`},
-			{`location.href = '/next'`, `"frames":["` + origin + `/next"]`},
+		for _, test := range []struct{ does, rest, want string }{
+			{`throw new Error('thrown')`, "", `"errors":["\"Uncaught Error: thrown\""]`},
+			{`console.error('logged')`, "", `"errors":["\"logged\""]`},
+			{`fetch('/broken')`, "", `"failed":["500 GET ` + origin + `/broken"]`},
+			{`window.open('/next')`, "", `"url":"` + origin + `/next"}]`},
+			{`location.href = '/next'`, "", `"frames":["` + origin + `/next"]`},
+			// The document is replaced while the act waits in it.
+			{`setTimeout(() => location.href = '/next', 100)`, `,"settle":500`, `"frames":["` + origin + `/next"]`},
 		} {
 			c.show(t, url+"/", `<title>Page</title><iframe src="`+origin+`/echo?`+
 				html.EscapeString(`<button onclick="`+test.does+`">Go</button>`)+`"></iframe>`)
-			told, err := c.raw(t, "click", `{"element":"Go"}`)
+			told, err := c.raw(t, "click", `{"element":"Go"`+test.rest+`}`)
 			if err != nil || !strings.Contains(string(told), test.want) || strings.Contains(string(told), `"title"`) {
 				t.Errorf("%s, %s: %s, %s", origin, test.does, told, exit(err))
 			}

@@ -134,7 +134,10 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			if !v.CanRetry(in, err) || time.Now().After(until) {
 				break
 			}
-			in, err = "", nil // the frame may be gone, too
+			if _, _, gone := v.At(in); gone != nil { // not its document alone, but the frame
+				in = ""
+			}
+			err = nil
 			continue
 		}
 		now.Now = cmp.Or(now.Now, last.Now)
