@@ -467,6 +467,20 @@ func TestRestlessPages(t *testing.T) {
 	c.show(t, url+"/", "<p>Calm</p>")
 }
 
+// TestPicturesOfRestlessPages takes pictures of a page that is replaced all the time, of which Chrome drops a few.
+func TestPicturesOfRestlessPages(t *testing.T) {
+	c := startChrome(t)
+	page := `<p>Text</p><script>setTimeout(() => location.href = '/?' + Math.random(), 40)</script>`
+	c.given.Store(&page)
+	c.deadline = 20 * time.Second
+	_, _ = run(t, c, Open, OpenParams{URL: site(t, c) + "/"})
+	for range 20 {
+		if _, err := c.raw(t, "screenshot", `{}`); err != nil {
+			t.Error(exit(err))
+		}
+	}
+}
+
 // TestTwoAgents lets two agents click on one page at the same time. Each click is received once.
 func TestTwoAgents(t *testing.T) {
 	c := startChrome(t)
@@ -620,7 +634,7 @@ func TestShortTimeouts(t *testing.T) {
 	c.show(t, site(t, c)+"/", `<button>A</button>`+strings.Repeat(`<p>Text</p>`, 60))
 	for _, deadline := range []time.Duration{600 * time.Millisecond, time.Second, 1200 * time.Millisecond} {
 		var got string
-		for range 5 { // on a busy machine the processor may be elsewhere for all of the time
+		for range 20 { // on a busy machine the processor may be elsewhere for all of the time
 			c.deadline = deadline
 			_, err := run(t, c, Click, ClickParams{Element: "Other"})
 			if got = exit(err); !strings.Contains(got, "there was no time") {

@@ -56,7 +56,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 					switch {
 					case err == nil && done.LoaderID != "" && turn < maxNavigations && from.reloads(v, p.URL, done.LoaderID):
 						continue
-					case err == nil && done.ErrorText != "" && !from.replaced(v):
+					case err == nil && done.ErrorText != "" && !from.replaced(v) && page.Leaving(v) != p.URL:
 						err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
 					}
 					return err

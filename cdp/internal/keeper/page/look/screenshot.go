@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"image"
@@ -11,6 +12,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/basicfont"
@@ -130,7 +132,7 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 		marks = all
 	}
 	stop := showLate(v)
-	failed := v.Command("Page.captureScreenshot", params, &r)
+	failed := capture(v, params, &r)
 	if stop(); failed != nil || !p.Refs {
 		return r, failed
 	}
@@ -141,6 +143,28 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	r.Data = drawn
 	return r, nil
 }
+
+// capture takes the picture. Chrome may drop the command when the page gets another document: it is sent again then.
+func capture(v *page.Visit, params page.Object, r *picture) *api.Error {
+	for {
+		ctx, cancel := context.WithCancel(v.Ctx)
+		attempt := *v
+		attempt.Ctx = ctx
+		go func() {
+			if v.AwaitCommit(ctx) == nil {
+				time.AfterFunc(droppedTime, cancel)
+			}
+		}()
+		err := attempt.Command("Page.captureScreenshot", params, r)
+		dropped := err != nil && ctx.Err() != nil && v.Ctx.Err() == nil
+		if cancel(); !dropped {
+			return err
+		}
+	}
+}
+
+// droppedTime is how long a picture may take once the page has another document.
+const droppedTime = 3 * time.Second
 
 // areaOf returns the area of an element in the page, of "" the whole page.
 func areaOf(v *page.Visit, word string) (area, *api.Error) {
