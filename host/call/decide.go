@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -107,7 +109,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 		if err != nil {
 			return ask, host.Decision{}, err
 		}
-		ask.Capabilities = m.Capabilities
+		ask.Capabilities = rightsOf(m, a.params.At.Tool)
 	}
 	a.asked = ask
 	d, err := a.host.cfg.Policy.Decide(ctx, ask)
@@ -145,6 +147,40 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	}
 	err = a.decideSteps(ctx, &d)
 	return ask, d, err
+}
+
+// rightsOf returns the rights that a call of a tool requests. A tool that is one request needs its method at its server;
+// the other rights of the plugin are optional then, so that a grant of GET is enough for what only reads.
+func rightsOf(m *manifest.Manifest, tool *manifest.Tool) manifest.Capabilities {
+	rights := m.Capabilities
+	if tool.HTTP == nil {
+		return rights
+	}
+	server, err := origin.Of(cmp.Or(tool.HTTP.Base, m.HTTP.Base))
+	needed := func(url string) bool {
+		at, invalid := origin.Parse(url)
+		return err != nil || invalid != nil || at.Covers(server)
+	}
+	rights.HTTP, rights.Secrets = nil, slices.Clone(rights.Secrets)
+	for _, c := range m.Capabilities.HTTP {
+		if len(c.Methods) == 0 {
+			c.Methods = []string{"GET"}
+		}
+		others := c
+		others.Optional = true
+		if i := slices.Index(c.Methods, tool.HTTP.Method); i >= 0 && needed(c.URL) {
+			c.Methods = []string{tool.HTTP.Method}
+			others.Methods = slices.Delete(slices.Clone(others.Methods), i, i+1)
+			rights.HTTP = append(rights.HTTP, c)
+		}
+		if len(others.Methods) > 0 {
+			rights.HTTP = append(rights.HTTP, others)
+		}
+	}
+	for i, c := range rights.Secrets {
+		rights.Secrets[i].Optional = c.Optional || !needed(c.URL)
+	}
+	return rights
 }
 
 // checkIncluded refuses a call that does a part of what another tool does if a rule denies that tool by its name to one
