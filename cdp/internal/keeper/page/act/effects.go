@@ -168,7 +168,11 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	if in != start.in && !a.Navigated { // the frame is gone, and the page stayed
 		last.Document, last.URL, last.Changed = start.Document, start.URL, true
 	}
-	switch url := page.Leaving(v); {
+	url := page.Leaving(v)
+	if url != "" && (err == nil && caused.NotSettled != "" || err != nil && err.Code == api.CodeTimeout) {
+		caused.NotSettled = "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
+	}
+	switch {
 	case err == nil:
 	case isClosed(v, err):
 		e.addNote("the page was closed; page.tabs lists those that are left")
@@ -177,7 +181,6 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		last.Changed = true
 		a.Read(v)
 	case url != "" && err.Code == api.CodeTimeout: // stayUntil has ended the wait
-		caused.NotSettled = "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
 		a.Read(v)
 	case fault == nil: // a caller must not send it again
 		sent := *err
