@@ -205,6 +205,11 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		return
 	}
 	t := manifest.Tool{HTTP: in.binding}
+	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
+		if !slices.Contains(t.Positional, match[1]) {
+			t.Positional = append(t.Positional, match[1])
+		}
+	}
 	t.Name, t.Group = d.names.tool(o)
 	if d.opts.Server == "" {
 		for _, servers := range []any{o.fields["servers"], o.item["servers"]} {

@@ -427,7 +427,11 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 		return WriteText(a, text)
 	}
 	WriteLines(a.Err, "content ", contentLines(env.Content))
-	return a.PrintDocument(env.Data)
+	if err := a.PrintDocument(env.Data); err != nil {
+		return err
+	}
+	WriteLines(a.Err, "Next: ", env.Next[:min(len(env.Next), 1)])
+	return nil
 }
 
 // contentLines says what the blocks of a result are that are not its data, and where their content is.

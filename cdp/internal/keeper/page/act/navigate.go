@@ -56,7 +56,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 					switch {
 					case err == nil && done.LoaderID != "" && turn < maxNavigations && from.reloads(v, p.URL, done.LoaderID):
 						continue
-					case err == nil && done.ErrorText != "" && !from.replaced(v) && page.Leaving(v) != p.URL:
+					case err == nil && done.ErrorText != "" && !from.replaced(v, p.URL):
 						err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
 					}
 					return err
@@ -129,24 +129,29 @@ func leftBy(v *page.Visit, dialogs bool) left {
 // long the next one may take.
 const maxDialogs, nextDialog = 50, 300 * time.Millisecond
 
-// replaced reports whether a navigation was given up for another one, as by a page that loads itself again.
-func (of left) replaced(v *page.Visit) bool {
+// replaced reports whether a navigation to an address was given up for another one, as by a page that loads itself
+// again.
+func (of left) replaced(v *page.Visit, to string) bool {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
-	return v.Page.Commits > of.commits
+	return v.Page.Commits > of.commits || to == of.url && v.Page.PendingURL == to
 }
 
 // reloads reports whether a navigation to an address, by a loader, was given up because the document that is left loads
-// itself again.
+// itself again. It waits until a document is shown, the navigation has ended, or a dialog is in its way.
 func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
-	ctx, cancel := context.WithTimeout(v.Ctx, beginTime)
-	defer cancel()
-	_ = v.Keeper.Mux.Wait(ctx, "for another document", func() (bool, *api.Error) {
-		t := v.Page
-		shown := t.Commits > of.commits
-		is = to != of.url && !t.HasLoader(loader) && (shown && t.URL == of.url || t.PendingURL == of.url)
-		return is || shown, nil
-	})
+	t := v.Page
+	wait := func(most time.Duration, ended func() bool) {
+		ctx, cancel := context.WithTimeout(v.Ctx, most)
+		defer cancel()
+		_ = v.Keeper.Mux.Wait(ctx, "for another document", func() (bool, *api.Error) {
+			shown := t.Commits > of.commits
+			is = to != of.url && !t.HasLoader(loader) && (shown && t.URL == of.url || t.PendingURL == of.url)
+			return is || shown || t.Closed || t.Crashed || t.Dialog != nil || ended(), nil
+		})
+	}
+	wait(beginTime, func() bool { return t.PendingURL != "" })
+	wait(v.Within(time.Hour), func() bool { return t.PendingURL == "" })
 	return is
 }
 
@@ -167,7 +172,7 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 		return nil, err
 	}
 	err := move(from)
-	if page.IsDialog(err) && err.Dialog.Type != api.BeforeUnload && !from.none && !from.replaced(v) {
+	if page.IsDialog(err) && err.Dialog.Type != api.BeforeUnload && !from.none && !from.replaced(v, url) {
 		err = nil // a dialog of the document that is left
 	}
 	if err == nil && name == "go" {
