@@ -222,6 +222,10 @@ func (r *run) redact(context.Context) error {
 		r.answer.Warnings = append(r.answer.Warnings, r.redactor.Redact(w))
 	}
 	for _, s := range result.Steps {
+		if s.Op == host.OpCall && s.Tool == r.address.Name() && s.Options == (host.StepOptions{}) {
+			s.Options = r.call.Given // such as the next page, which is read in the same way
+			s.Options.File = ""
+		}
 		r.answer.Steps = append(r.answer.Steps, s.Redact(r.redactor.Redact, r.redactor.RedactJSON))
 	}
 	for _, c := range result.Content {

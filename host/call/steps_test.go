@@ -78,3 +78,22 @@ func TestSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestNextStepsKeepOptions checks that a step which goes on with the same tool has the options of the call, but for the
+// file that the call has written.
+func TestNextStepsKeepOptions(t *testing.T) {
+	next := host.CallStep("web.open", json.RawMessage(`{"url":"https://a.test/?page=2"}`))
+	web := newFake(t, stepsPlugin, map[string]handler{"open": func(context.Context, *host.Request) (*host.Result, error) {
+		return &host.Result{Data: json.RawMessage(`{}`), Steps: []host.Step{next, host.CallStep("web.wipe", nil)}}, nil
+	}})
+	h := newHost(t, call.Config{}, web)
+	given := host.StepOptions{JQ: ".", Place: host.Place{Target: "2"}, Out: true, File: "page.json"}
+	answer, err := h.Call(t.Context(), host.Call{Name: "web.open", Params: json.RawMessage(`{"url":"https://a.test/"}`),
+		Principal: host.Principal{Name: host.CallerCLI}, Given: given})
+	if err != nil || len(answer.Steps) != 2 {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	if given.File = ""; answer.Steps[0].Options != given || answer.Steps[1].Options != (host.StepOptions{}) {
+		t.Errorf("%+v", answer.Steps)
+	}
+}
