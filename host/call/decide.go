@@ -149,8 +149,8 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	return ask, d, err
 }
 
-// rightsOf returns the rights that a call of a tool requests. A tool that is one request needs its method at its server;
-// the other rights of the plugin are optional then, so that a grant of GET is enough for what only reads.
+// rightsOf returns the rights that a call of a tool requests. A tool that is one request needs its method at its
+// server; the other rights of the plugin are optional then, so that a grant of GET is enough for what only reads.
 func rightsOf(m *manifest.Manifest, tool *manifest.Tool) manifest.Capabilities {
 	rights := m.Capabilities
 	if tool.HTTP == nil {

@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
 	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
-	"host/call":                2846,  // inner errors; surrogates; refused files; names of peers; logins; servers
+	"host/call":                2883,  // inner errors; surrogates; refused files; peers; logins; rights of requests
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
 	"host/redact":              593,   // every text of an event; secrets without a login
@@ -32,7 +32,7 @@ var maxLines = map[string]int{
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1647,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
+	"host/api/openapi":         1652,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
 	"host/internal/index":      3325,  // the file of merged segments, which host had; the order of plugins
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
@@ -52,10 +52,10 @@ var maxLines = map[string]int{
 	"cdp":                      6070,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics; launches; failed steps
-	"cdp/internal/keeper/page": 7121,  // lists, drags, maps, PDFs; dates; frames, their fields; tags; pages that reload
+	"cdp/internal/keeper/page": 7170,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13669, // values given twice; details that a message has; names offered; logins; documents
+	"cmd":                      13672, // values given twice; details that a message has; names offered; logins; documents
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

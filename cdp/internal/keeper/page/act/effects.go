@@ -134,10 +134,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			if !v.CanRetry(in, err) || time.Now().After(until) {
 				break
 			}
-			if _, _, gone := v.At(in); gone != nil { // not its document alone, but the frame
-				in = ""
-			}
-			err = nil
+			in, err = present(v, in), nil
 			continue
 		}
 		now.Now = cmp.Or(now.Now, last.Now)
@@ -156,23 +153,19 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		}
 		if len(a.Pending) == 0 && (now.Settled || time.Since(began) > quietTime) {
 			if !now.Settled {
-				caused.NotSettled = why(a)
+				caused.NotSettled = why(v, a)
 			}
 			break
 		}
 		if !v.AwaitRequests(a, until) {
-			caused.NotSettled = why(a)
+			caused.NotSettled = why(v, a)
 			break
 		}
 	}
 	if in != start.in && !a.Navigated { // the frame is gone, and the page stayed
 		last.Document, last.URL, last.Changed = start.Document, start.URL, true
 	}
-	url := page.Leaving(v)
-	if url != "" && (err == nil && caused.NotSettled != "" || err != nil && err.Code == api.CodeTimeout) {
-		caused.NotSettled = "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
-	}
-	switch {
+	switch url := page.Leaving(v); {
 	case err == nil:
 	case isClosed(v, err):
 		e.addNote("the page was closed; page.tabs lists those that are left")
@@ -181,6 +174,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		last.Changed = true
 		a.Read(v)
 	case url != "" && err.Code == api.CodeTimeout: // stayUntil has ended the wait
+		caused.NotSettled = why(v, a)
 		a.Read(v)
 	case fault == nil: // a caller must not send it again
 		sent := *err
@@ -213,8 +207,24 @@ func hasten(v *page.Visit, in page.Frame, since int64) (stop func()) {
 	}
 }
 
-// why says what a page still does.
-func why(a *page.Activity) string {
+// present returns a frame, or the page if the frame is gone with its document.
+func present(v *page.Visit, in page.Frame) page.Frame {
+	if _, _, gone := v.At(in); gone != nil {
+		return ""
+	}
+	return in
+}
+
+// why says why a page has not settled.
+func why(v *page.Visit, a *page.Activity) string {
+	if url := page.Leaving(v); url != "" {
+		return "a navigation to " + page.Clip(url, 160) + " is under way, and its server has not responded"
+	}
+	return busy(a)
+}
+
+// busy says what a page still does.
+func busy(a *page.Activity) string {
 	for _, url := range a.Pending {
 		if len(a.Pending) > 1 {
 			return fmt.Sprintf("%d requests are under way, one to %s", len(a.Pending), page.Clip(url, 120))

@@ -340,7 +340,7 @@ func stuck(v *page.Visit, a *page.Activity) string {
 	case v.Dialog() != nil:
 		return "a dialog of the page before it is open"
 	case len(a.Pending) > 0:
-		return why(a)
+		return busy(a)
 	}
 	return "it has not loaded"
 }

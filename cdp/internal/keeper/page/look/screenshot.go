@@ -150,8 +150,12 @@ func capture(v *page.Visit, params page.Object, r *picture) *api.Error {
 		ctx, cancel := context.WithCancel(v.Ctx)
 		attempt := *v
 		attempt.Ctx = ctx
+		v.Keeper.Mux.Lock()
+		commits := v.Page.Commits
+		v.Keeper.Mux.Unlock()
 		go func() {
-			if v.AwaitCommit(ctx) == nil {
+			replaced := func() (bool, *api.Error) { return v.Page.Commits > commits, nil }
+			if v.Keeper.Mux.Wait(ctx, "for another document", replaced) == nil {
 				time.AfterFunc(droppedTime, cancel)
 			}
 		}()
