@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
@@ -149,11 +150,15 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 				strings.Join(saved.Origins, ", "))
 		}
 	}
-	c, notes, err := b.opened(ctx, r, openParams{}) // a login may be the first that a session needs
-	if err != nil {
-		return nil, err
-	}
-	done, err := c.LoadState(ctx, saved.State, q.Origins)
+	var done api.StateLoaded
+	var notes []string
+	err = retryOpen(ctx, maxOpenAttempts, r.Options.Browser, func() (err error) {
+		var c *keeper.Client
+		if c, notes, err = b.opened(ctx, r, openParams{}); err == nil { // a login may be the first that a session needs
+			done, err = c.LoadState(ctx, saved.State, q.Origins)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
