@@ -419,6 +419,9 @@ func TestStateFirst(t *testing.T) {
 	defer c.stop()
 	url := server(t, c)
 	c.show(t, url+"/", `<title>State</title>`)
+	if got := c.evaluate(t, `document.hasFocus()`); got != "true" {
+		t.Errorf("the first page of a browser has the focus: %s", got)
+	}
 	c.evaluate(t, `document.cookie = "one=1; path=/; max-age=1000"; localStorage.k = "v"; 1`)
 	if _, err := run(t, c, State, StateParams{Action: "save", Name: "work"}); err != nil {
 		t.Fatal(exit(err))

@@ -104,6 +104,7 @@ func (tr *Tracker) Start(ctx context.Context) *api.Error {
 		for _, t := range tr.All {
 			if t.Kind == "page" && t.Session != "" {
 				tr.SparePage, tr.Started = t, true
+				Post(tr.Mux, t, page.BringToFront, cdp.Empty{}, nil) // it has the focus, as new pages do
 				return true, nil
 			}
 		}
