@@ -33,7 +33,7 @@ var maxLines = map[string]int{
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1652,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
-	"host/internal/index":      3325,  // the file of merged segments, which host had; the order of plugins
+	"host/internal/index":      3345,  // the file of merged segments, which host had; order of plugins; first words
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
@@ -49,9 +49,9 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,   // a command that starts this binary, from host
-	"cdp":                      6070,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6075,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9564,  // names of downloads; rules of origins; panics; launches; failed steps
+	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7170,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named

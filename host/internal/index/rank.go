@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/host/internal/index/edits"
 )
@@ -30,6 +31,10 @@ const (
 	lowerWrite       = 0.008
 	lowerDestructive = 0.02
 )
+
+// lowerOther is the penalty for a tool that reads if the first word of the query asks for a change, and for one that
+// changes something if it asks what there is.
+const lowerOther = 0.07
 
 // lowerUndoing is the penalty for a tool that undoes something, such as clearCookies, if the query does not ask for it.
 const lowerUndoing = 0.05
@@ -285,9 +290,8 @@ func (s *search) rescore(c *scored) {
 	}
 	cover, asked, _ := s.spellings.fits(p, lastName(r.name), true)
 	grow("name covered", string(r.name), 0.45*cover*asked)
-	c.sure = ph.fit > 0.99
 	share := 0.8 * ph.fit * ph.fit
-	if c.sure {
+	if c.sure = ph.fit > 0.99; c.sure {
 		share = 0.95 // the query is the phrase: words of a name that it also has count less
 	}
 	grow("phrase", ph.text, share)
@@ -339,6 +343,7 @@ func (s *search) rescore(c *scored) {
 		{r.flags&flagExperimental != 0, "experimental", 0.04, rely},
 		{effect == "write", "write", lowerWrite, rely},
 		{effect == "destructive", "destructive", lowerDestructive, rely},
+		{s.asks != "" && (s.asks == "read") != (effect == "read"), "not the effect", lowerOther, rely},
 	} {
 		if penalty.applies {
 			by := penalty.by * (score * (1 - penalty.rely))
@@ -347,6 +352,27 @@ func (s *search) rescore(c *scored) {
 		}
 	}
 	c.score = round(min(1, score))
+}
+
+// Words that begin a query which asks what there is, and one which asks for a change.
+var (
+	reading = strings.Fields("check count download fetch find get how is list look read search see show view what when " +
+		"where which who whose")
+	changing = strings.Fields("add allow approve assign attach ban block cancel change clear close connect create delete " +
+		"deny disable drop edit enable give grant hide invite kill let lock make mark merge move new pause pin post publish " +
+		"put remove rename replace request restart resume retry revoke save send set share start stop submit subscribe " +
+		"trigger turn unblock unlock unsubscribe update upload write")
+)
+
+// asksFor returns "read" or "write" by the first word of a query, "" if it says neither.
+func asksFor(first string) string {
+	switch {
+	case slices.Contains(reading, first):
+		return "read"
+	case slices.Contains(changing, first):
+		return "write"
+	}
+	return ""
 }
 
 // undoing are the verbs of tools that end or take back what others do.

@@ -56,6 +56,7 @@ type search struct {
 	fields    []string // identifiers: the whole query first, then the fields of it that look like names
 	text      string   // the part of the query that counts
 	words     []queryWord
+	asks      string // by the first word: read or write, "" if it says neither
 	variants  variants
 	about     []about
 	whole     int // variant that is the whole query as one word
@@ -207,6 +208,9 @@ func (s *search) readWords(text string) {
 	var all []string
 	for _, c := range chunks(text, maxWords) {
 		all = append(all, c.words()...)
+	}
+	if len(all) > 0 {
+		s.asks = asksFor(all[0])
 	}
 	content := slices.DeleteFunc(slices.Clone(all), stopWord)
 	if len(content) == 0 {

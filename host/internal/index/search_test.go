@@ -164,6 +164,12 @@ func TestHarmlessFirst(t *testing.T) {
 			t.Errorf("%q: %s is first", query, full(h))
 		}
 	}
+	for query, want := range map[string]string{"add a cookie": "add_cookie", "put a cookie": "add_cookie",
+		"which cookies": "see_cookie", "show cookies": "see_cookie"} { // its first word says what it is to do
+		if h := Search([]*Segment{seg}, Query{Text: query}).Hits[0]; h.Name != want {
+			t.Errorf("%q: %s is first", query, h.Name)
+		}
+	}
 	// A query for its name still puts a destructive tool first.
 	if h := Search([]*Segment{seg}, Query{Text: "eat cookie"}).Hits[0]; h.Name != "eat_cookie" || h.Confidence != "high" {
 		t.Errorf("got %+v", h)
