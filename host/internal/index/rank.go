@@ -358,10 +358,10 @@ func (s *search) rescore(c *scored) {
 var (
 	reading = strings.Fields("check count download fetch find get how is list look read search see show view what when " +
 		"where which who whose")
-	changing = strings.Fields("add allow approve assign attach ban block cancel change clear close connect create delete " +
-		"deny disable drop edit enable give grant hide invite kill let lock make mark merge move new pause pin post publish " +
-		"put remove rename replace request restart resume retry revoke save send set share start stop submit subscribe " +
-		"trigger turn unblock unlock unsubscribe update upload write")
+	changing = strings.Fields("add allow approve assign attach ban block cancel change clear close connect create " +
+		"delete deny disable drop edit enable give grant hide invite kill let lock make mark merge move new pause pin post " +
+		"publish put remove rename replace request restart resume retry revoke save send set share start stop submit " +
+		"subscribe trigger turn unblock unlock unsubscribe update upload write")
 )
 
 // asksFor returns "read" or "write" by the first word of a query, "" if it says neither.
