@@ -44,10 +44,30 @@ func (w *renderer) failure(a *host.Answer) failure {
 		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
 	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
+	f.Message += askOperator(f.Message, next)
 	if a.Err.Docs != nil {
 		f.Docs = a.Err.Docs.Text()
 	}
 	return f
+}
+
+// askOperator says which step of an operator comes next, because a client cannot take it; "" if the message does, or if
+// there is none.
+func askOperator(message string, steps []host.Step) string {
+	const ask = "; ask the operator to "
+	for _, s := range steps {
+		switch args := manifest.CleanLine(strings.Join(s.Args, " ")); {
+		case strings.Contains(message, ask):
+		case s.Op == host.OpLogin:
+			return ask + "log in for the plugin " + args
+		case s.Op == host.OpSecretSet:
+			return ask + "set the secret " + args
+		case s.Op == host.OpPolicyGrant:
+			plugin, rights, _ := strings.Cut(args, " ")
+			return ask + "grant " + rights + " to " + plugin
+		}
+	}
+	return ""
 }
 
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
