@@ -59,7 +59,7 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	}
 	result, err := p.result()
 	if err != nil {
-		e := host.AsError(err)
+		e := host.AsError(err).WithSteps(host.DescribeStep(m.Name+"."+r.Def.Name, 0)) // the request is not to be sent again
 		e.Subject = subject
 		return nil, e
 	}

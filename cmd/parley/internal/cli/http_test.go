@@ -36,22 +36,26 @@ type apiHome struct {
 	printed strings.Builder
 }
 
-// installAPI installs the plugin api for a server: each tool is a GET of /NAME with the parameter q in its query. The
-// rights are granted; secrets are in the form of the manifest.
+// installAPI installs the plugin api for a server: each tool is a GET of /NAME, or a POST where that begins with post,
+// with the parameter q in its query. The rights are granted; secrets are in the form of the manifest.
 func installAPI(t *testing.T, base, secrets string, tools []string, rights ...string) *apiHome {
 	t.Helper()
 	h := &apiHome{t: t, dir: testhome.New(t)}
 	h.env = map[string]string{"PARLEY_HOME": h.dir}
 	var asked, list []string
 	for _, right := range rights {
-		if to, ok := strings.CutPrefix(right, "http:GET:"); ok {
-			asked = append(asked, fmt.Sprintf(`{"url":%q,"methods":["GET"],"why":"x"}`, to))
+		if to, ok := strings.CutPrefix(right, "http:GET,POST:"); ok {
+			asked = append(asked, fmt.Sprintf(`{"url":%q,"methods":["GET","POST"],"why":"x"}`, to))
 		}
 	}
 	for _, name := range tools {
-		list = append(list, fmt.Sprintf(`{"name":%q,"docs":{"brief":"Get %[1]s"},"effect":"read",`+
-			`"http":{"method":"GET","path":"/%[1]s","query":["q"]},"params":{"type":"object","properties":{`+
-			`"q":{"type":"string"}},"additionalProperties":false}}`, name))
+		method, effect := "GET", "read"
+		if strings.HasPrefix(name, "post") {
+			method, effect = "POST", "write"
+		}
+		list = append(list, fmt.Sprintf(`{"name":%q,"docs":{"brief":"Get %[1]s"},"effect":%[3]q,`+
+			`"http":{"method":%[2]q,"path":"/%[1]s","query":["q"]},"params":{"type":"object","properties":{`+
+			`"q":{"type":"string"}},"additionalProperties":false}}`, name, method, effect))
 	}
 	manifest := fmt.Sprintf(`{"manifest":1,"name":"api","version":"1.0.0","kind":"http","docs":{"brief":"An API"},`+
 		`"http":{"base":%q},"source":{"type":"openapi","sha256":%q},"capabilities":{"http":[%s],"secrets":[%s]},`+
@@ -179,7 +183,7 @@ func TestSecretsOfRequests(t *testing.T) {
 	h := installAPI(t, server.URL, fmt.Sprintf(`{"name":"API_KEY","url":%[1]q,"query":"api_key"},`+
 		`{"name":"API_LOGIN","url":%[1]q,"header":"Authorization: Basic {secret:basic}"},`+
 		`{"name":"API_TOKEN","url":%[1]q,"header":"X-Token: {secret}"}`, server.URL), tools,
-		"http:GET:"+server.URL, "http:GET:"+other.URL, "secret:API_KEY", "secret:API_LOGIN", "secret:API_TOKEN")
+		"http:GET,POST:"+server.URL, "http:GET,POST:"+other.URL, "secret:API_KEY", "secret:API_LOGIN", "secret:API_TOKEN")
 	for name, value := range values {
 		h.must(value, "secret", "set", name)
 	}
@@ -245,7 +249,7 @@ func TestRecordsOfRequests(t *testing.T) {
 		{gone.URL, "GET " + gone.URL, "unavailable", 0, 105},
 	} {
 		status = test.status
-		h := installAPI(t, test.base, "", []string{"secretly"}, "http:GET:"+test.base)
+		h := installAPI(t, test.base, "", []string{"secretly"}, "http:GET,POST:"+test.base)
 		if _, errs, code := h.run("", "api", "secretly", "--params", `{"q":"a-value"}`); code != test.exit {
 			t.Errorf("%s: exit %d, %s", test.subject, code, errs)
 		}
@@ -351,6 +355,10 @@ func TestHostileAPIs(t *testing.T) {
 		{"long", page + "\r\n[" + strings.Repeat("1,", 200_000) + "1]", nil, 0, []string{"1,1,1,1"}},
 		{"deep", page + "\r\n" + strings.Repeat("[", 200_000), nil, 106, []string{"not JSON"}},
 		{"twice", page + "\r\n{\"a\":1,\"a\":2}", nil, 106, []string{"not JSON"}},
+		{"post-cut", page + "Content-Length: 9\r\n\r\n{", nil, 105, []string{"sent and may have changed something"}},
+		{"post-html", page + "\r\n<p>", nil, 106, []string{"sent and may have changed something", "--describe"}},
+		{"post-slow", "", func(w io.Writer) { forever(w, " ", 10*time.Millisecond) }, 102, []string{"may have changed"}},
+		{"post-busy", "HTTP/1.1 429 X\r\nRetry-After: 7\r\n\r\n", nil, 15, []string{"retry after 7 s"}},
 		{"upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", nil, 105,
 			[]string{"another protocol"}},
 	}
@@ -376,7 +384,7 @@ func TestHostileAPIs(t *testing.T) {
 	for _, row := range rows {
 		tools = append(tools, row.name)
 	}
-	h := installAPI(t, server.URL, "", tools, "http:GET:"+server.URL)
+	h := installAPI(t, server.URL, "", tools, "http:GET,POST:"+server.URL)
 	for i, row := range rows {
 		args, promised := []string{"api", row.name}, 10*time.Second
 		if row.exit == 102 {
@@ -394,6 +402,10 @@ func TestHostileAPIs(t *testing.T) {
 			if !strings.Contains(out+errs, part) {
 				t.Errorf("%s: %.300s%s; want %q", row.name, out, errs, part)
 			}
+		}
+		isPost := strings.HasPrefix(row.name, "post") && row.exit != 15
+		if strings.Contains(errs, "may have changed") != isPost || strings.Contains(errs, "run it again") {
+			t.Errorf("%s: %s", row.name, errs)
 		}
 		if n := hits[i].Load(); row.name != "loop" && n != 1 {
 			t.Errorf("%s: %d requests", row.name, n)
