@@ -29,7 +29,7 @@ func main() {
 	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
 	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
 	part := flag.String("part", "",
-		"one of discovery, calls, queries, runners, languages, overhead, crowd, mcp, browser, inits; all of them when empty")
+		"one of discovery, calls, apis, queries, runners, languages, overhead, crowd, mcp, browser, inits; all when empty")
 	update := flag.Bool("update", false, "write the table of languages into "+languagesDocument)
 	flag.Parse()
 	if file := os.Getenv(queryInProcess); file != "" {
@@ -65,7 +65,7 @@ func run(rounds, plugins int, part string, update bool, out io.Writer) error {
 		name string
 		time func() error
 	}{
-		{"discovery", b.discovery}, {"calls", b.calls}, {"queries", b.queries}, {"runners", b.runners},
+		{"discovery", b.discovery}, {"calls", b.calls}, {"apis", b.apis}, {"queries", b.queries}, {"runners", b.runners},
 		{"languages", func() error { return b.languages(update) }}, {"overhead", b.overhead},
 		{"crowd", func() error { return b.crowd(plugins) }}, {"mcp", b.mcp}, {"browser", b.browser}, {"inits", b.inits},
 	} {

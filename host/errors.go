@@ -110,7 +110,7 @@ type Error struct {
 	DidYouMean []NearName
 	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
-	// Effects are what a call that crashed may have changed before, in the form of [Event].Uses.
+	// Effects are what a call that crashed, or got no response, may have changed before, in the form of [Event].Uses.
 	Effects []string
 	Subject string // as [Result].Subject
 	// Trace is where a guest crashed. Only calls with [Call].Trace have it.

@@ -34,9 +34,13 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 		return nil, host.Errorf(host.LimitExceeded, "the request has %s with its body as base64; the limit is %s",
 			host.SizeOf(len(argument)), host.SizeOf(host.MaxParams))
 	}
+	to, _ := origin.Of(sent.URL)
+	subject := sent.Method + " " + to.String()
 	reply, err := r.Ask(ctx, host.AskHTTP, argument)
 	if err != nil {
-		return nil, err
+		e := *host.AsError(err) // which other calls may have, too
+		e.Subject = subject
+		return nil, &e
 	}
 	p := response{request: q, url: sent.URL}
 	if err := json.Unmarshal(reply.Data, &p); err != nil {
@@ -47,8 +51,7 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	} else {
 		p.body = p.Binary
 	}
-	to, _ := origin.Of(sent.URL)
-	subject := fmt.Sprintf("%s %s %d", sent.Method, to, p.Status)
+	subject = fmt.Sprintf("%s %d", subject, p.Status)
 	if p.Status < 200 || p.Status >= 300 {
 		e := p.failure()
 		e.Subject = subject
@@ -56,7 +59,7 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	}
 	result, err := p.result()
 	if err != nil {
-		e := host.AsError(err)
+		e := host.AsError(err).WithSteps(host.DescribeStep(m.Name+"."+r.Def.Name, 0)) // the request is not to be sent again
 		e.Subject = subject
 		return nil, e
 	}

@@ -78,7 +78,7 @@ func (q *request) fromURL(current, link string, changed map[string]json.RawMessa
 	}
 	before, after, found := from.Query(), to.Query(), map[string]json.RawMessage{}
 	for wire, values := range after {
-		if slices.Equal(before[wire], values) {
+		if slices.Equal(before[wire], values) || q.isCredential(wire) {
 			continue
 		}
 		i := slices.IndexFunc(q.binding.Query, func(p manifest.QueryParameter) bool { return q.wire(p.Name) == wire })
@@ -88,6 +88,11 @@ func (q *request) fromURL(current, link string, changed map[string]json.RawMessa
 	}
 	maps.Copy(changed, found)
 	return len(found) > 0
+}
+
+// isCredential reports whether the host adds a parameter to the query, with the value of a secret.
+func (q *request) isCredential(wire string) bool {
+	return slices.ContainsFunc(q.Grant.Secrets, func(s host.SecretGrant) bool { return s.Query == wire })
 }
 
 // set changes a parameter to the value that a text of the wire stands for, and reports whether it differs from what was

@@ -194,8 +194,11 @@ func (p *response) failure() *host.Error {
 
 // credentialSteps returns the step that gives the plugin a credential, or another value of the one that it has.
 func (q *request) credentialSteps() []host.Step {
-	if len(q.Grant.Secrets) > 0 {
-		return []host.Step{host.OperatorStep(host.OpSecretSet, q.Grant.Secrets[0].Name)}
+	if granted := q.Grant.Secrets; len(granted) > 0 {
+		if granted[0].Login != "" {
+			return []host.Step{host.OperatorStep(host.OpLogin, granted[0].Login)}
+		}
+		return []host.Step{host.OperatorStep(host.OpSecretSet, granted[0].Name)}
 	}
 	if asked := q.plugin.Capabilities.Secrets; len(asked) > 0 {
 		return []host.Step{host.OperatorStep(host.OpPolicyGrant, q.plugin.Name, "secret:"+asked[0].Name)}

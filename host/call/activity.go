@@ -80,6 +80,20 @@ func (a *activity) effects(c *host.Catalog) (changes []string) {
 	return changes
 }
 
+// withEffects returns the error of a request without a response that says what became of it, with what it may have
+// changed.
+func (a *activity) withEffects(c *host.Catalog, err error) error {
+	failed, ok := errors.AsType[*host.Error](err)
+	if !ok || failed.Tool != nil {
+		return err
+	}
+	e := *failed // which other calls may have, too
+	if e.Effects = a.effects(c); len(e.Effects) > 0 {
+		e.Message += "; the request was sent and may have changed something"
+	}
+	return &e
+}
+
 // recordDenial adds a denied right to the record of the call.
 func (a *activity) recordDenial(right string) {
 	right = manifest.CleanLine(a.redactor.RedactAll(right))

@@ -30,6 +30,9 @@ func (r *run) invoke(ctx context.Context) error {
 		failed.Tool.Details = jsontext.ReplaceLoneSurrogates(failed.Tool.Details)
 	}
 	r.result = result
+	if r.address.Tool.HTTP != nil {
+		err = r.activity.withEffects(r.host.Catalog(), err)
+	}
 	return err
 }
 

@@ -275,8 +275,26 @@ func (r *run) explain(err error) error {
 	case e.Tool != nil:
 		e.Steps = []host.Step{host.DescribeStep(r.address.Name(), 0)}
 	}
+	if !r.behalf.forOperator(r.call.Principal) {
+		e.Message += askOperator(e.Steps)
+	}
 	r.refuseByTool(e)
 	return e
+}
+
+// askOperator says what is for the operator to do about a credential, to a caller who cannot; "" if nothing is.
+func askOperator(steps []host.Step) string {
+	for _, s := range steps {
+		switch {
+		case s.Op == host.OpLogin:
+			return "; ask the operator to log in for " + s.Args[0]
+		case s.Op == host.OpSecretSet:
+			return "; ask the operator to set the secret " + s.Args[0]
+		case s.Op == host.OpPolicyGrant && len(s.Args) == 2 && strings.HasPrefix(s.Args[1], "secret:"):
+			return "; ask the operator to grant " + s.Args[1] + " to " + s.Args[0]
+		}
+	}
+	return ""
 }
 
 // shape gives the result the form that the caller asked for.

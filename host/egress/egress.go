@@ -97,8 +97,8 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 			return response, err
 		}
 	}
-	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, last to %s", first, maxRedirects,
-		x.target)
+	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, last to %s; it may want a login, or "+
+		"another path", first, maxRedirects, x.target)
 }
 
 // Dial connects to "host:port" as [host.Egress] says, without a proxy. Package origin defines how the host is spelled.

@@ -255,7 +255,7 @@ func (m *modeServer) run(
 	defer w.ended()
 	switch {
 	case answer.Err == nil:
-		return successResult(answer), nil
+		return m.out.successResult(answer), nil
 	case errors.As(answer.Err, &required):
 		return required.result(), nil
 	case errors.Is(answer.Err, errWrongState):

@@ -33,13 +33,7 @@ func (w *renderer) failure(a *host.Answer) failure {
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
-	var hold []host.Step
-	for _, s := range host.BoundedSteps(next) {
-		if s, ok := advice.Holds(w.host.Names(), s); ok {
-			hold = append(hold, s)
-		}
-	}
-	calls := w.steps(hold)
+	calls := w.offered(next)
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
 		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
@@ -48,6 +42,17 @@ func (w *renderer) failure(a *host.Answer) failure {
 		f.Docs = a.Err.Docs.Text()
 	}
 	return f
+}
+
+// offered renders the steps that may be offered.
+func (w *renderer) offered(steps []host.Step) []nextCall {
+	var hold []host.Step
+	for _, s := range host.BoundedSteps(steps) {
+		if s, ok := advice.Holds(w.host.Names(), s); ok {
+			hold = append(hold, s)
+		}
+	}
+	return w.steps(hold)
 }
 
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
@@ -93,8 +98,9 @@ func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult 
 
 // successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest
 // of the data as text. An object without binary content is structured content, too. The content blocks of the result
-// follow, then warnings and the documentation that comes with the first use of a tool, as texts of their own.
-func successResult(a *host.Answer) *sdk.CallToolResult {
+// follow, then warnings, the next steps and the documentation that comes with the first use of a tool, as texts of
+// their own.
+func (w *renderer) successResult(a *host.Answer) *sdk.CallToolResult {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
 	for content, left, ok := binaryContent(a, rest); ok; content, left, ok = binaryContent(a, rest) {
@@ -115,6 +121,9 @@ func successResult(a *host.Answer) *sdk.CallToolResult {
 		result.Content = append(result.Content, contentBlock(c))
 	}
 	withWarnings(result, a.Warnings)
+	if next := w.offered(a.Steps); len(next) > 0 {
+		result.Content = append(result.Content, textContent(string(marshalEscaped(map[string][]nextCall{"next": next}))))
+	}
 	if a.Docs != nil {
 		result.Content = append(result.Content, textContent(firstUseText(a.Docs)))
 	}

@@ -27,14 +27,10 @@ type renderer struct {
 
 // steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
 func (w *renderer) steps(steps []host.Step) []nextCall {
-	calls := []nextCall{}
-	seen := map[string]bool{}
+	calls, seen := []nextCall{}, map[string]bool{}
 	for _, s := range steps {
 		call, ok := w.step(s)
-		if !ok {
-			continue
-		}
-		if key, _ := manifest.Marshal(call); !seen[string(key)] {
+		if key, _ := manifest.Marshal(call); ok && !seen[string(key)] {
 			seen[string(key)] = true
 			calls = append(calls, call)
 		}

@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
 	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
-	"host/call":                2883,  // inner errors; surrogates; refused files; peers; logins; rights of requests
+	"host/call":                2917,  // credentials for the operator; rights of requests, those without responses; peers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
 	"host/redact":              593,   // every text of an event; secrets without a login
@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
-	"host/api":                 852, // requests by bindings, styles of OpenAPI, answers, next pages
+	"host/api":                 861, // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420, // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
 	"host/signature":           350,
 	"host/oci":                 1005,
@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7170,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13672, // values given twice; details that a message has; names offered; logins; documents
+	"cmd":                      13682, // texts of documents that differ; names offered; logins; documents
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -79,6 +79,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"api":       scriptAPI,
 			"authorize": scriptAuthorize,
 			"bytes":     scriptBytes,
 			"columns":   scriptColumns,

@@ -633,6 +633,14 @@ func Map[T, R any](list []T, of func(T) R) []R {
 // Strings returns the texts of a list.
 func Strings[T fmt.Stringer](list []T) []string { return Map(list, T.String) }
 
+// WriteManifestDiff prints how a manifest differs from another one, nothing if it does not.
+func WriteManifestDiff(w io.Writer, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
+		WriteLines(w, "    ", lines)
+	}
+}
+
 // WriteLines writes lines, each after a prefix.
 func WriteLines(w io.Writer, prefix string, lines []string) {
 	for _, line := range lines {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,9 +107,9 @@ var pluginDiffCommand = &command.Command[*pluginDiffOptions]{
 	Use: "diff OLD NEW", Run: runPluginDiff,
 	Short: "Show what a new version of a plugin breaks",
 	Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), an OpenAPI document (FILE.json or\n" +
-		"FILE.yaml), the name of an installed plugin, or\n" +
-		"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
-		"effects that got worse, and rights that were added.",
+		"FILE.yaml), the name of an installed plugin, or the digest (sha256:...) of a build that is or was installed.\n" +
+		"Lists what is removed, renamed or narrowed, effects that got worse, and rights that were added; of documents\n" +
+		"also how the manifests differ.",
 	Example: "parley plugin diff hello ./hello/plugin.wasm",
 }
 
@@ -127,12 +128,18 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 		Breaks  int            `json:"breaks"`
 		// Major reports whether the new version announces that it breaks.
 		Major bool `json:"major"`
+		// ManifestDiff is as in [Plugin], for a manifest of a document.
+		ManifestDiff []string `json:"manifest_diff,omitempty"`
 	}{
 		Old:     comparedPlugin{before.Name, manifest.CleanLine(before.Version)},
 		New:     comparedPlugin{after.Name, manifest.CleanLine(after.Version)},
 		Changes: append([]lint.Change{}, lint.Compare(before, after)...), Major: lint.IsMajor(before.Version, after.Version),
 	}
 	data.Breaks = len(lint.Breaking(data.Changes))
+	if old, err := manifest.Marshal(before); err == nil && after.Derived() && !reflect.DeepEqual(before, after) {
+		now, _ := manifest.Marshal(after)
+		data.ManifestDiff = strings.Split(store.ManifestDiff(old, now, maxDiff), "\n")
+	}
 	next := []string{}
 	if isPluginFile(opts.Now) && !strings.HasSuffix(opts.Now, ".json") {
 		next = append(next, "parley plugin install "+command.ShellQuote(opts.Now))
@@ -154,6 +161,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 			mark := command.Either(c.Breaks, "! ", "  ")
 			fmt.Fprintln(w, mark+c.String())
 		}
+		command.WriteManifestDiff(w, data.ManifestDiff)
 	})
 }
 

@@ -452,8 +452,5 @@ func writeInstalled(w io.Writer, p *Plugin, verb string) {
 	if p.Admission != nil {
 		command.WriteAdmission(w, p.Admission)
 	}
-	if len(p.ManifestDiff) > 0 {
-		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
-		command.WriteLines(w, "    ", p.ManifestDiff)
-	}
+	command.WriteManifestDiff(w, p.ManifestDiff)
 }
