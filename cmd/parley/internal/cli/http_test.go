@@ -420,7 +420,8 @@ func TestHostileAPIs(t *testing.T) {
 	}
 }
 
-// scriptAPI starts an API of notes, $API, whose key is in the header X-Key: sesame-canary.
+// scriptAPI starts an API of notes, $API, whose key is in the header X-Key: sesame-canary. With the same as its token it
+// has the issues of repositories.
 func scriptAPI(ts *testscript.TestScript, _ bool, _ []string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -440,6 +441,14 @@ func scriptAPI(ts *testscript.TestScript, _ bool, _ []string) {
 			serve(w, r)
 		})
 	}
+	mux.HandleFunc("GET /repos/{owner}/{repo}/issues", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame-canary" {
+			answer(w, http.StatusUnauthorized, `{"message":"no token"}`)
+			return
+		}
+		answer(w, http.StatusOK, fmt.Sprintf(`[{"title":"Found a bug in %s/%s"},{"title":"It is %s"}]`,
+			r.PathValue("owner"), r.PathValue("repo"), r.FormValue("state")))
+	})
 	handle("GET /v1/notes", func(w http.ResponseWriter, r *http.Request) {
 		switch page := r.FormValue("page"); page {
 		case "", "1":
