@@ -81,7 +81,7 @@ func (a *activity) effects(c *host.Catalog) (changes []string) {
 }
 
 // withEffects returns the error of a request without a response that says what became of it, with what it may have
-// changed.
+// changed. Such a request is not offered again.
 func (a *activity) withEffects(c *host.Catalog, err error) error {
 	failed, ok := errors.AsType[*host.Error](err)
 	if !ok || failed.Tool != nil {
@@ -90,6 +90,7 @@ func (a *activity) withEffects(c *host.Catalog, err error) error {
 	e := *failed // which other calls may have, too
 	if e.Effects = a.effects(c); len(e.Effects) > 0 {
 		e.Message += "; the request was sent and may have changed something"
+		e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), func(s host.Step) bool { return s.Op == host.OpCall })
 	}
 	return &e
 }

@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
 	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
-	"host/call":                2917,  // credentials for the operator; rights of requests, those without responses; peers
+	"host/call":                2918,  // credentials for the operator; rights of requests, those without responses; peers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
 	"host/redact":              593,   // every text of an event; secrets without a login
