@@ -421,8 +421,8 @@ func TestHostileAPIs(t *testing.T) {
 	}
 }
 
-// scriptAPI starts an API of notes, $API, whose key is in the header X-Key: sesame-canary. With the same as its token it
-// has the issues of repositories.
+// scriptAPI starts an API of notes, $API, whose key is in the header X-Key: sesame-canary. With the same as its token
+// it has the issues of repositories.
 func scriptAPI(ts *testscript.TestScript, _ bool, _ []string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
