@@ -71,7 +71,7 @@ func (t *texts) sentences(s string) []string {
 
 // short returns the first sentences of a text, as far as they fit.
 func (t *texts) short(s string, size int) string {
-	all := t.sentences(s)
+	all := t.sentences(manifest.Clip(s, 4*size)) // with room for markup
 	if len(all) == 0 {
 		return ""
 	}
