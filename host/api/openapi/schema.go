@@ -343,12 +343,14 @@ func isFlat(m object) bool {
 
 // fits reports whether a tool can have a schema, and whether calls are validated by it.
 func fits(raw json.RawMessage, size int) (isSmall bool, compiled *schema.Schema) {
-	listing := 0
 	if len(raw) == 0 || len(raw) > size {
 		return false, nil
 	}
-	for _, p := range manifest.Params(raw) {
-		listing += len(p.Text())
+	listing := 0
+	if len(raw) > maxSchema/15 { // a smaller one does not have enough references to become so large
+		for _, p := range manifest.Params(raw) {
+			listing += len(p.Text())
+		}
 	}
 	compiled, _ = schema.CompileUntrusted(raw) // nil if it is refused
 	return listing < maxSchema, compiled
