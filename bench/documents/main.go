@@ -227,8 +227,8 @@ func (b *bench) wrap(ctx context.Context, m *measured) error {
 // table writes the figures in Markdown.
 func table(all []*measured) string {
 	var t bytes.Buffer
-	fmt.Fprint(&t, "| document | version | operations | callable | sentences left out | unchecked | cut schemas | CPU s | MB | "+
-		"manifest KB |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprint(&t, "| document | version | operations | callable | sentences left out | unchecked | cut schemas | "+
+		"CPU s | MB | manifest KB |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, m := range all {
 		fmt.Fprintf(&t, "| %s | %s | %d | %d (%s) | %d | %d | %d | %.1f%s | %d%s | %d |\n", m.name, m.version,
 			m.report.Operations, m.callable, percent(m.callable, m.report.Operations), len(m.report.Sentences),
@@ -263,7 +263,8 @@ func table(all []*measured) string {
 		}
 		fmt.Fprintf(&t, "| %s |", m.name)
 		for _, k := range kinds {
-			fmt.Fprintf(&t, " %s |", share(slices.DeleteFunc(slices.Clone(m.outcomes), func(o outcome) bool { return o.kind != k.name })))
+			fmt.Fprintf(&t, " %s |", share(slices.DeleteFunc(slices.Clone(m.outcomes),
+				func(o outcome) bool { return o.kind != k.name })))
 		}
 		fmt.Fprintf(&t, " %s |\n", share(m.outcomes))
 	}

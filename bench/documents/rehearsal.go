@@ -67,8 +67,8 @@ type provider struct {
 }
 
 func (p provider) Info() host.Info {
-	return host.Info{Name: p.m.Name, Version: p.m.Version, Kind: p.m.Kind, Tools: len(p.m.Tools), Owner: host.OwnerUnsigned,
-		Digest: "sha256:" + p.m.Source.SHA256}
+	return host.Info{Name: p.m.Name, Version: p.m.Version, Kind: p.m.Kind, Tools: len(p.m.Tools),
+		Owner: host.OwnerUnsigned, Digest: "sha256:" + p.m.Source.SHA256}
 }
 func (p provider) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
 func (p provider) Lines(string) ([]host.Line, error)        { return nil, nil }
@@ -159,7 +159,8 @@ type outcome struct {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%s: %s: %s for %s: %s", o.kind, o.tool, jsontext.Marshal(o.wrong), jsontext.Marshal(o.right), o.got)
+	return fmt.Sprintf("%s: %s: %s for %s: %s", o.kind, o.tool, jsontext.Marshal(o.wrong), jsontext.Marshal(o.right),
+		o.got)
 }
 
 // mistakes makes one mistake of each kind with a tool, from calls that send a request.
@@ -207,8 +208,8 @@ func (r *rehearsal) mistakes(ctx context.Context, tool *manifest.Tool) (all []ou
 	return all
 }
 
-// leadsBack reports whether an error suggests the right call or, for a missing parameter, a template that has all others
-// as they were given.
+// leadsBack reports whether an error suggests the right call or, for a missing parameter, a template that has all
+// others as they were given.
 func leadsBack(failed *host.Error, right, wrong map[string]any, missing string) bool {
 	if failed.Retry != nil {
 		return string(jsontext.Marshal(right)) == canonical(failed.Retry.Params)

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
+	"manifest":                 10681, // lone surrogates; cases and maps; keys; kind http, outcomes; misleading texts; unions
 	"host/call":                2846,  // inner errors; surrogates; refused files; names of peers; logins; servers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
@@ -86,7 +86,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3200, 11}, // inputs that a program names; unions; formats; keys; names in open objects
+	"manifest/schema": {3210, 11}, // inputs that a program names; unions, texts for them; formats; keys; open objects
 }
 
 // longest has the functions with more lines than maxFunction.

@@ -138,11 +138,8 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 		reason = d.addBody(in, media, object{"type": "object", "properties": form, "required": needed}, nil, true)
 	}
-	if body := d.resolve(o.fields["requestBody"]); body != nil {
-		media, schema := bodyOf(body["content"])
-		if media == "" {
-			return in, ""
-		}
+	body := d.resolve(o.fields["requestBody"])
+	if media, schema := bodyOf(body["content"]); media != "" {
 		reason = d.addBody(in, media, schema, members(body["content"])[media], isTrue(body["required"]))
 	}
 	return in, reason
