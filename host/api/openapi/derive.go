@@ -88,7 +88,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 		return nil, report, err
 	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
-		names: &names{taken: map[string]bool{}, groups: map[string]string{}}, keys: doc.keys(), report: &report}
+		names: newNames(), keys: doc.keys(), report: &report}
 	all := d.operations()
 	report.Operations = len(all)
 	switch {

@@ -27,6 +27,13 @@ type input struct {
 	about  string
 }
 
+// Bounds of one operation, which keep documents with references from taking time without end.
+const (
+	maxParams = 1000 // in its path, query and headers, and of properties of a body that are parameters
+	maxPath   = 2000 // bytes
+	maxParts  = 100  // of allOf, in the body
+)
+
 var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
@@ -69,6 +76,9 @@ func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
 	s := d.schemas(d.texts, true, depth, room)
 	props := object{}
 	for _, i := range in.given {
+		if s.room < 0 {
+			return nil
+		}
 		made := s.convert(i.schema, 0, 0)
 		if about := d.texts.short(i.about, maxProperty); about != "" && made["description"] == nil {
 			made["description"] = about
@@ -87,12 +97,16 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	path, _, _ := strings.Cut(o.path, "#") // which sets apart operations with the same request
 	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path}, taken: map[string]bool{},
 		example: object{}}
-	if strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") {
-		return nil, "its path has a query or a space, or does not begin with a slash"
+	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
+	switch {
+	case strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
+		return nil, fmt.Sprintf("its path has a query, a space or over %d bytes, or does not begin with a slash", maxPath)
+	case len(given) > maxParams:
+		return nil, fmt.Sprintf("it has more than %d parameters", maxParams)
 	}
 	var order []string
 	all := map[string]object{}
-	for _, p := range append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...) {
+	for _, p := range given {
 		m := d.resolve(p)
 		if text(m["name"]) == "" {
 			return nil, "one of its parameters has no name, or its reference leads nowhere"
@@ -298,7 +312,8 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 	default:
 		in.binding.Body = "raw:" + kind
 	}
-	whole := d.merged(schema, 0)
+	parts := maxParts
+	whole := d.merged(schema, &parts)
 	isRaw := strings.HasPrefix(in.binding.Body, "raw:")
 	value, hasExample := d.exampleOf(members(content))
 	if !hasExample {

@@ -222,7 +222,9 @@ func (s *schemas) convertBounds(m, out object) {
 
 // convertParts takes over the schemas in a schema.
 func (s *schemas) convertParts(m, out object, level, nesting int) {
-	if given := members(m["properties"]); given != nil {
+	if given := members(m["properties"]); len(given)*minNode > s.room {
+		s.room = -1
+	} else if given != nil {
 		props := object{}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			to := s.d.resolve(given[name])
@@ -304,16 +306,16 @@ func (s *schemas) about(m object) string {
 }
 
 // merged returns a schema with the properties of all parts of its allOf, to make parameters of them.
-func (d *document) merged(v any, depth int) object {
+func (d *document) merged(v any, left *int) object {
 	m := d.resolve(v)
 	parts := list(m["allOf"])
-	if len(parts) == 0 || depth > depths[0]/perLevel {
+	if *left -= len(parts); len(parts) == 0 || *left < 0 {
 		return m
 	}
 	out, props, needed := maps.Clone(m), object{}, list(m["required"])
 	delete(out, "allOf")
 	for _, part := range append(slices.Clone(parts), object{"properties": m["properties"]}) {
-		from := d.merged(part, depth+1)
+		from := d.merged(part, left)
 		maps.Copy(props, members(from["properties"]))
 		needed = append(slices.Clone(needed), list(from["required"])...)
 		for _, key := range []string{"type", "anyOf", "oneOf", "additionalProperties"} {
@@ -338,7 +340,8 @@ func isFlat(m object) bool {
 		}
 	}
 	_, isMap := m["additionalProperties"].(object)
-	return len(members(m["properties"])) > 0 && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
+	n := len(members(m["properties"]))
+	return n > 0 && n <= maxParams && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
 }
 
 // fits reports whether a tool can have a schema, and whether calls are validated by it.
