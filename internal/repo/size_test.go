@@ -32,7 +32,7 @@ var maxLines = map[string]int{
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1668,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds of time
+	"host/api/openapi":         1668,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3325,  // the file of merged segments, which host had; the order of plugins
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
