@@ -39,7 +39,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts components soak tokens \
+.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts components documents soak tokens \
 	hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
@@ -98,6 +98,9 @@ acts: programs ## verbs of page beside agent-browser, what a click costs, and wh
 
 components: ## acts on pages of component libraries, and what a person sees of them
 	$(GO) -C bench run ./components
+
+documents: ## what becomes of public OpenAPI documents: operations, costs, and the errors of wrong calls
+	$(GO) -C bench run ./documents
 
 soak: programs ## random verbs on component pages for two hours: memory, faults, processes that are left
 	$(GO) -C bench run ./acts -part soak -v

@@ -161,8 +161,8 @@ func (c *checker) checkBase(at, base string) {
 
 func (c *checker) checkBinding(at string, t *Tool) {
 	b, names := t.HTTP, map[string]bool{}
-	for _, p := range Params(t.Params) {
-		names[p.Name] = true
+	for _, name := range readNode(t.Params).object().at("properties").names() {
+		names[name] = true
 	}
 	use := func(pointer, name string) {
 		if !names[name] {

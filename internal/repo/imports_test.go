@@ -252,6 +252,10 @@ var layers = map[string][]string{
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"bench": {"internal/foreign"},
+	"bench/documents": {
+		"bench", "host", "host/api", "host/api/openapi", "host/call", "manifest", "manifest/generate", "manifest/jsontext",
+		"manifest/schema",
+	},
 	"bench/learning": {
 		"bench", "cdp", "cdp/page", "host", "host/call", "host/learn", "host/overlay", "host/record", "manifest",
 		"manifest/jsontext",
@@ -308,6 +312,7 @@ var testsMayImport = map[string][]string{
 	"cmd/parley/internal/serve":     {"."},
 	"internal/repo":                 {"internal/testhome"},
 	"bench":                         {"internal/testhome"},
+	"bench/documents":               {"internal/sample"},
 	"bench/scenarios":               {"internal/sample", "internal/testhome"},
 	"host/call":                     {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
 	"host/wasm/internal/instrument": {"internal/foreign"},

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 10665, // lone surrogates; cases and maps; keys; kind http, outcomes; texts that mislead
+	"manifest":                 10681, // lone surrogates; cases and maps; keys; kind http; misleading texts; unions
 	"host/call":                2918,  // credentials for the operator; rights of requests, those without responses; peers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              216,   // long queries; the order of plugins
@@ -32,7 +32,7 @@ var maxLines = map[string]int{
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1652,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights, requests
+	"host/api/openapi":         1673,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3345,  // the file of merged segments, which host had; order of plugins; first words
 	"host/record":              1820,  // secrets in notes; turns of writers
 	"host/mcp":                 4481,  // the package below; prepared list; options; roots; ids by value; broken bodies
@@ -86,7 +86,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3200, 11}, // inputs that a program names; unions; formats; keys; names in open objects
+	"manifest/schema": {3210, 11}, // inputs that a program names; unions, texts for them; formats; keys; open objects
 }
 
 // longest has the functions with more lines than maxFunction.

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -46,6 +47,24 @@ func TestValue(t *testing.T) {
 			t.Errorf("%s: no mutant is invalid", raw)
 		}
 	}
+}
+
+// TestBytes checks that a text for bytes is base64, whether the host validates it or not.
+func TestBytes(t *testing.T) {
+	g, err := New(json.RawMessage(`{"type":"string","contentEncoding":"base64"}`), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if text, _ := g.Value().(string); !isBase64(text) {
+			t.Errorf("%q is not base64", text)
+		}
+	}
+}
+
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err == nil
 }
 
 func TestSeedRepeats(t *testing.T) {

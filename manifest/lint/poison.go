@@ -69,8 +69,8 @@ var instructions = patterns(`
 	you must,you should,you shall,you have to,you need to,you are required to,you will => \byou (must|should|shall|have to|need to|are required to|will) (always|never|first|also|now|immediately|only|instead)\b
 	you must,you shall,you are required to,you have to => \byou (must|shall|are required to|have to) (call|use|invoke|run|prefer|choose|send|pass|include|read|open|execute|follow|obey|comply)\b
 	always,must,only => \b(always|must) (call|use|invoke|run|prefer|choose|pick|select|execute|try) (this|it|our|the (following|present)|these)\b|\bonly (call|use|invoke|run|choose|pick) (this|our)( tool| plugin| one)?( from now|[.,;!]|$)
-	call,use,invoke,run,prefer,choose,pick,try => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning)|and (nothing|no other)|exclusively|only for (all|every|any))
-	call,use,invoke,run,make use => \b(call|use|use of|invoke|run|execute) (this|me|it)\b.{0,20}\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b|\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b.{0,40}\b(call|use|invoke|run|execute) (this|me|it)\b
+	call this,call it,use this,use it,invoke this,invoke it,run this,run it,prefer this,prefer it,choose this,choose it,pick this,pick it,try this,try it => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning)|and (nothing|no other)|exclusively|only for (all|every|any))
+	call this,call me,call it,use this,use me,use it,use of this,use of me,use of it,invoke this,invoke me,invoke it,run this,run me,run it,execute this,execute me,execute it => \b(call|use|use of|invoke|run|execute) (this|me|it)\b.{0,20}\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b|\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b.{0,40}\b(call|use|invoke|run|execute) (this|me|it)\b
 	before  => \bbefore (calling|using|invoking|running|you (call|use)) (any|every|all|another|other)( other)? tools?\b
 	must be,has to be,should be,shall be,needs to be,have to be => \b(must|has to|have to|should|shall|needs to) be (called|used|invoked|run|executed|chosen|preferred|tried|the first)\b.{0,25}\b(first|always|before (any|all|every|other)|for (all|any|every)|instead|in (each|every)|at the (start|beginning)|one that is)\b
 	exclusively,solely,default,go-to => \b(exclusively|solely) (this|it|our)\b|\bbe your (default|first|only|go-to|standard)\b
@@ -257,11 +257,17 @@ func (l *linter) runsItself(run string) bool {
 	}) && !strings.Contains(run, "'@") && !strings.Contains(run, `"@`)
 }
 
+var toDots = strings.NewReplacer("__", ".", "/", ".")
+
 // otherTool returns the name by which a sentence refers to another plugin or one of its tools, "" if it does not.
 func (l *linter) otherTool(sentence string, distinct, own map[string]bool) string {
 	separates := func(r rune) bool { return !isNameRune(r) && r != '.' && r != '/' }
-	for _, word := range strings.FieldsFunc(sentence, separates) {
-		key := strings.ToLower(strings.NewReplacer("__", ".", "/", ".").Replace(strings.Trim(word, ".-/")))
+	var list []string
+	if len(distinct) > 0 {
+		list = strings.FieldsFunc(sentence, separates)
+	}
+	for _, word := range list {
+		key := strings.ToLower(toDots.Replace(strings.Trim(word, ".-/")))
 		if parts := strings.Split(key, "."); len(parts) > 2 && parts[0] == "mcp" {
 			key = strings.Join(parts[2:], ".") // mcp__SERVER__text__hash, as clients write it
 		}

@@ -411,6 +411,17 @@ func (c *corrector) value(f fault) bool {
 	if f.at == nil || !given {
 		return false
 	}
+	if n := c.s.schemaAt(f.at); n != nil && (f.ambiguous || f.keyword == "type") { // several types or alternatives
+		if list, isList := v.([]any); isList && c.unwrap(fault{at: f.at, node: n}, list) {
+			return true
+		}
+		text, _ := v.(string)
+		parsed, err := jsontext.Decode([]byte(text), jsontext.Limits{})
+		if err == nil && parsed != nil && c.accepts(n, parsed) {
+			c.note(at, at, Parsed)
+			return c.set(f.at, parsed)
+		}
+	}
 	c.drop(at)
 	return c.dig(f.at, cmp.Or(c.s.schemaAt(f.at), f.node, &node{enum: f.allowed}), 3)
 }

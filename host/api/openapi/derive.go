@@ -88,7 +88,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 		return nil, report, err
 	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
-		names: &names{taken: map[string]bool{}, groups: map[string]string{}}, keys: doc.keys(), report: &report}
+		names: newNames(), keys: doc.keys(), report: &report}
 	all := d.operations()
 	report.Operations = len(all)
 	switch {
@@ -222,23 +222,23 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		}
 	}
 	var compiled *schema.Schema
-	for levels := maxLevels; levels > 0 && t.Params == nil; levels-- {
-		raw := jsontext.Marshal(in.params(d, levels))
-		isSmall, checked := fits(raw, min(max(d.share, 16<<10), maxSchema))
-		if isSmall && (checked != nil || levels == 1) {
-			t.Params = raw
-			if checked != nil {
-				compiled = checked
-			} else {
-				d.report.Unchecked = append(d.report.Unchecked, t.Name)
-			}
-			if levels < maxLevels {
-				d.report.Shortened = append(d.report.Shortened, t.Name)
-			}
+	room := min(max(d.share, 16<<10), maxSchema)
+	for i, depth := range depths {
+		raw := in.params(d, depth, room)
+		isSmall, checked := fits(raw, room)
+		if !isSmall || checked == nil && depth > perLevel {
+			continue
 		}
+		if t.Params, compiled = raw, checked; checked == nil {
+			d.report.Unchecked = append(d.report.Unchecked, t.Name)
+		}
+		if i > 0 {
+			d.report.Shortened = append(d.report.Shortened, t.Name)
+		}
+		break
 	}
 	if t.Params == nil {
-		leave("its parameters take more than " + strconv.Itoa(maxSchema) + " bytes of schema")
+		leave("its parameters take more than " + strconv.Itoa(room) + " bytes of schema")
 		return
 	}
 	t.Effect = effect(o.method, t.Name)
@@ -308,14 +308,13 @@ func (d *deriver) addReturns(t *manifest.Tool, o *operation) {
 		case !isJSON(media):
 			return
 		}
-		for levels := 3; levels > 0 && t.Returns == nil; levels-- {
-			s := d.schemas(d.texts, false, levels)
-			root := s.convert(schema, 0, 0)
-			s.finish(root)
-			raw := jsontext.Marshal(root)
-			isSmall, compiled := fits(raw, max(d.share-len(t.Params)-2000, 1000))
-			if isSmall && compiled != nil {
+		room := max(d.share-len(t.Params)-2000, 1000)
+		for _, depth := range depths[1:] {
+			s := d.schemas(d.texts, false, depth, room)
+			raw := s.finish(s.convert(schema, 0, 0))
+			if isSmall, compiled := fits(raw, room); isSmall && compiled != nil {
 				t.Returns = raw
+				break
 			}
 		}
 		if t.Returns == nil {

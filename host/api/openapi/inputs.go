@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 type inputs struct {
 	binding  *manifest.Binding
 	given    []input
+	taken    map[string]bool // the names of given, in lower case
 	required []string
 	example  object
 }
@@ -24,6 +26,13 @@ type input struct {
 	schema any
 	about  string
 }
+
+// Bounds of one operation, which keep documents with references from taking time without end.
+const (
+	maxParams = 1000 // in its path, query and headers, and of properties of a body that are parameters
+	maxPath   = 2000 // bytes
+	maxParts  = 100  // of allOf, in the body
+)
 
 var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -42,13 +51,13 @@ func (in *inputs) add(place, wire string, schema any, about string, isRequired b
 			name = "value"
 		}
 	}
-	isTaken := func(i input) bool { return strings.EqualFold(i.name, name) }
-	if slices.ContainsFunc(in.given, isTaken) {
+	if in.taken[strings.ToLower(name)] {
 		name = place + "-" + name
 	}
-	for stem, n := name, 2; slices.ContainsFunc(in.given, isTaken); n++ {
+	for stem, n := name, 2; in.taken[strings.ToLower(name)]; n++ {
 		name = fmt.Sprintf("%s-%d", stem, n)
 	}
+	in.taken[strings.ToLower(name)] = true
 	in.given = append(in.given, input{name, schema, about})
 	if isRequired {
 		in.required = append(in.required, name)
@@ -62,11 +71,14 @@ func (in *inputs) add(place, wire string, schema any, about string, isRequired b
 	return name
 }
 
-// params returns the schema of the parameters.
-func (in *inputs) params(d *deriver, levels int) object {
-	s := d.schemas(d.texts, true, levels)
+// params returns the schema of the parameters, nil if it has more bytes than there is room for.
+func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
+	s := d.schemas(d.texts, true, depth, room)
 	props := object{}
 	for _, i := range in.given {
+		if s.room < 0 {
+			return nil
+		}
 		made := s.convert(i.schema, 0, 0)
 		if about := d.texts.short(i.about, maxProperty); about != "" && made["description"] == nil {
 			made["description"] = about
@@ -74,26 +86,27 @@ func (in *inputs) params(d *deriver, levels int) object {
 		props[i.name] = made
 	}
 	root := object{"type": "object", "properties": props, "additionalProperties": false}
-	var needed []any
-	for _, name := range sorted(slices.Clone(in.required)) {
-		needed = append(needed, name)
+	if len(in.required) > 0 {
+		root["required"] = sorted(slices.Clone(in.required))
 	}
-	if needed != nil {
-		root["required"] = needed
-	}
-	s.finish(root)
-	return root
+	return s.finish(root)
 }
 
 // inputs returns the parameters and the request of an operation, or why no call can make it.
 func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
-	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: o.path}, example: object{}}
-	if strings.ContainsAny(o.path, "?# ") || !strings.HasPrefix(o.path, "/") {
-		return nil, "its path has a query, a fragment or a space, or does not begin with a slash"
+	path, _, _ := strings.Cut(o.path, "#") // which sets apart operations with the same request
+	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path}, taken: map[string]bool{},
+		example: object{}}
+	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
+	switch {
+	case strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
+		return nil, fmt.Sprintf("its path has a query, a space or over %d bytes, or does not begin with a slash", maxPath)
+	case len(given) > maxParams:
+		return nil, fmt.Sprintf("it has more than %d parameters", maxParams)
 	}
 	var order []string
 	all := map[string]object{}
-	for _, p := range append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...) {
+	for _, p := range given {
 		m := d.resolve(p)
 		if text(m["name"]) == "" {
 			return nil, "one of its parameters has no name, or its reference leads nowhere"
@@ -139,11 +152,8 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 		reason = d.addBody(in, media, object{"type": "object", "properties": form, "required": needed}, nil, true)
 	}
-	if body := d.resolve(o.fields["requestBody"]); body != nil {
-		media, schema := bodyOf(body["content"])
-		if media == "" {
-			return in, ""
-		}
+	body := d.resolve(o.fields["requestBody"])
+	if media, schema := bodyOf(body["content"]); media != "" {
 		reason = d.addBody(in, media, schema, members(body["content"])[media], isTrue(body["required"]))
 	}
 	return in, reason
@@ -302,7 +312,8 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 	default:
 		in.binding.Body = "raw:" + kind
 	}
-	whole := d.merged(schema, 0)
+	parts := maxParts
+	whole := d.merged(schema, &parts)
 	isRaw := strings.HasPrefix(in.binding.Body, "raw:")
 	value, hasExample := d.exampleOf(members(content))
 	if !hasExample {
@@ -326,15 +337,17 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 		}
 		return ""
 	}
-	props := members(whole["properties"])
-	needed := requiredOf(whole, props)
+	props, needed := members(whole["properties"]), map[string]bool{}
+	for _, name := range list(whole["required"]) {
+		needed[text(name)] = isRequired
+	}
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		to := d.resolve(props[name])
 		if _, isHidden := manifest.FirstHidden(name, false); isHidden || isTrue(to["readOnly"]) ||
 			d.isCredential(object{"name": name, "description": to["description"]}) && in.binding.Body == "form" {
 			continue
 		}
-		own := in.add("body", name, props[name], "", isRequired && slices.Contains(needed, any(name)))
+		own := in.add("body", name, props[name], "", needed[name])
 		if v, ok := members(value)[name]; ok {
 			in.example[own] = v
 		} else if v, ok := d.exampleOf(to); ok && !hasExample {

@@ -91,6 +91,11 @@ type names struct {
 	taken   map[string]bool
 	groups  map[string]string // name -> tag
 	renamed []string
+	numbers map[string]int // of names with a number: the last one that was given
+}
+
+func newNames() *names {
+	return &names{taken: map[string]bool{}, groups: map[string]string{}, numbers: map[string]int{}}
 }
 
 // group returns the group of an operation, and the words of its tag.
@@ -139,8 +144,9 @@ func (n *names) tool(o *operation) (name, group string) {
 	}
 	base := kebab(own)
 	base = base[:min(len(base), maxName-6)]
-	for i := 2; ; i++ {
-		if full := fmt.Sprintf("%s.%s-%d", group, base, i); !n.taken[full] {
+	for stem := group + "." + base; ; {
+		n.numbers[stem]++
+		if full := fmt.Sprintf("%s-%d", stem, n.numbers[stem]+1); !n.taken[full] {
 			return n.take(full, false), group
 		}
 	}

@@ -113,6 +113,105 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+// TestFragments checks that operations which a fragment in the path sets apart are tools with the same request.
+func TestFragments(t *testing.T) {
+	document := `{"openapi": "3.1.0", "info": {"title": "T"}, ` + server + `"paths": {
+		"/f/{id}": {"put": {"operationId": "set"}}, "/f/{id}#link": {"put": {"operationId": "link"}}}}`
+	m, report, err := Derive([]byte(document), Options{})
+	if err != nil || len(report.LeftOut) > 0 || len(m.Tools) != 2 {
+		t.Fatalf("Derive: %+v, %v; want two tools", report, err)
+	}
+	for _, tool := range m.Tools {
+		if tool.HTTP.Path != "/f/{id}" {
+			t.Errorf("%s sends its request to %s", tool.Name, tool.HTTP.Path)
+		}
+	}
+}
+
+// TestLarge checks that a tool whose parameters are too large for the least level of references keeps its names and as
+// many levels as there is room for, and that one with too many names takes the body as a whole.
+func TestLarge(t *testing.T) {
+	members := func(n int, schema string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"name-of-a-member-%04d": %s`, i, schema))
+		}
+		return `{"type": "object", "properties": {` + strings.Join(all, ",") + `}}`
+	}
+	const leaf = `{"type": "string", "description": "A text of some length, which an agent has to read."}`
+	for _, test := range []struct {
+		name, schema string
+		params, deep int // how many parameters there are, and how many members the first of them has; 0 for none
+	}{
+		{"one level", members(20, members(20, leaf)), 20, 20},
+		{"too large", members(20, members(20, members(20, leaf))), 20, 20},
+		{"names alone", members(50, members(100, leaf)), 50, 0},
+		{"too many names", members(4000, leaf), 1, 0}, // the body as a whole
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := `"requestBody": {"content": {"application/json": {"schema": ` + test.schema + `}}}`
+			m, report, err := Derive([]byte(minimal(server, body)), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var params struct {
+				Properties map[string]struct{ Properties map[string]any }
+			}
+			if err := json.Unmarshal(m.Tools[0].Params, &params); err != nil {
+				t.Fatal(err)
+			}
+			deep := len(params.Properties["name-of-a-member-0000"].Properties)
+			if len(params.Properties) != test.params || deep != test.deep || len(report.Unchecked) > 0 {
+				t.Errorf("%d parameters, the first with %d members; want %d and %d; unchecked: %v", len(params.Properties), deep,
+					test.params, test.deep, report.Unchecked)
+			}
+			if isCut := len(report.Shortened) > 0; isCut != (test.name != "one level") {
+				t.Errorf("shortened: %v", report.Shortened)
+			}
+		})
+	}
+}
+
+// TestBounded checks that references, which make a small document large, do not take time without end. Without the
+// bounds, each of these takes minutes or never ends.
+func TestBounded(t *testing.T) {
+	const body = `"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}`
+	repeat := func(n int, each string) string {
+		var all []string
+		for i := range n {
+			all = append(all, strings.ReplaceAll(each, "N", fmt.Sprint(i)))
+		}
+		return strings.Join(all, ",")
+	}
+	schemas := func(a string) string { return server + `"components": {"schemas": {"A": ` + a + `}},` }
+	properties := schemas(`{"type": "object", "properties": {` + repeat(10_000, `"pN": {"type": "string"}`) + `}}`)
+	for _, test := range []struct {
+		name, document string
+		tools, leftOut int
+	}{
+		{"parts of itself", minimal(schemas(`{"allOf": [`+repeat(100, `{"$ref": "#/components/schemas/A"}`)+`]}`), body), 1, 0},
+		{"properties", `{"openapi": "3.0.0", ` + properties + `"paths": {` + repeat(2000, `"/a/bN": {"post": {`+body+`}}`) +
+			`}}`, 2000, 0},
+		{"parameters in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "` +
+			strings.Repeat("/{p}", 100_000) + `": {"get": {}}}}`, 1, 1},
+		{"parameters in a query", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "/b": {"get": {` +
+			`"parameters": [` + repeat(5000, `{"name": "qN", "in": "query"}`) + `]}}}}`, 1, 1},
+		{"equal names", `{"openapi": "3.0.0", ` + server + `"paths": {` + repeat(4000, `"/{aN}": {"get": `+
+			`{"operationId": "x", "tags": ["t"]}}`) + `}}`, 4000, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, report, err := Derive([]byte(test.document), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Tools) != test.tools || len(report.LeftOut) != test.leftOut {
+				t.Errorf("%d tools, %d operations left out; want %d and %d", len(m.Tools), len(report.LeftOut), test.tools,
+					test.leftOut)
+			}
+		})
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, test := range []struct{ tag, id, path, method, want string }{
 		{"orders", "cancelOrder", "/orders/{id}", "POST", "orders.cancel"},
@@ -128,7 +227,7 @@ func TestNames(t *testing.T) {
 		if test.tag != "" {
 			o.fields["tags"] = []any{test.tag}
 		}
-		n := &names{taken: map[string]bool{}, groups: map[string]string{}}
+		n := newNames()
 		if got, _ := n.tool(o); got != test.want {
 			t.Errorf("tag %q, id %q, path %q: %q, want %q", test.tag, test.id, test.path, got, test.want)
 		}

@@ -15,20 +15,23 @@ import (
 
 // Bounds of the schemas of a tool.
 const (
-	maxLevels  = 4        // of references; what lies deeper has its type alone
-	maxNesting = 3        // of schemas in a schema, for each level
-	maxNodes   = 10_000   // schemas
-	maxSchema  = 60 << 10 // bytes
-	maxEnum    = 1000
+	maxSchema = 60 << 10 // bytes
+	maxEnum   = 1000
+	minNode   = 8 // bytes of a schema in a schema, with its name
+	perLevel  = 3 // schemas in a schema, for each level of references
 )
+
+// depths are how deep schemas are taken over: the first one with which they are small enough. What lies deeper has its
+// type alone.
+var depths = []int{4 * perLevel, 3 * perLevel, 2 * perLevel, perLevel, 2, 1, 0, -1}
 
 // schemas turns schemas of a document into one of a tool. What references lead to becomes a definition.
 type schemas struct {
 	d       *document
 	texts   *texts
 	isInput bool // of parameters, where what is read-only is left out; else of a result, of which the shape alone stays
-	levels  int
-	nodes   int
+	depth   int
+	room    int // bytes that are left; the schema is useless if there are less than none
 	defs    object
 	names   map[string]string // reference -> name of the definition
 	queue   []queued
@@ -40,20 +43,25 @@ type queued struct {
 	level int
 }
 
-func (d *document) schemas(t *texts, isInput bool, levels int) *schemas {
-	return &schemas{d: d, texts: t, isInput: isInput, levels: levels, defs: object{}, names: map[string]string{}}
+func (d *document) schemas(t *texts, isInput bool, depth, room int) *schemas {
+	return &schemas{d: d, texts: t, isInput: isInput, depth: depth, room: room, defs: object{},
+		names: map[string]string{}}
 }
 
-// finish writes the definitions that are referred to.
-func (s *schemas) finish(root object) {
-	for len(s.queue) > 0 {
+// finish writes the definitions that are referred to, and returns the whole, nil if it is too large.
+func (s *schemas) finish(root object) json.RawMessage {
+	for len(s.queue) > 0 && s.room >= 0 {
 		next := s.queue[0]
 		s.queue = s.queue[1:]
 		s.defs[next.name] = s.convert(next.from, next.level, 0)
 	}
+	if s.room < 0 {
+		return nil
+	}
 	if len(s.defs) > 0 {
 		root["$defs"] = s.defs
 	}
+	return jsontext.Marshal(root)
 }
 
 // isPlain reports whether a schema is that of a value without parts, which is written wherever it is referred to.
@@ -73,7 +81,7 @@ func (s *schemas) reference(ref string, level int) object {
 		return object{}
 	case isPlain(to):
 		return s.convert(to, level, 0)
-	case level >= s.levels:
+	case level >= s.depth/perLevel:
 		return bare(to)
 	}
 	name := s.names[ref]
@@ -103,8 +111,7 @@ var kinds = []string{"string", "number", "integer", "boolean", "object", "array"
 // convert returns the schema of a tool for one of the document.
 func (s *schemas) convert(v any, level, nesting int) object {
 	m := members(v)
-	s.nodes++
-	if nesting > maxNesting*s.levels || s.nodes > maxNodes {
+	if s.room -= minNode; nesting > s.depth || s.room < 0 {
 		return bare(m)
 	}
 	if ref, ok := m["$ref"].(string); ok {
@@ -118,6 +125,7 @@ func (s *schemas) convert(v any, level, nesting int) object {
 	s.convertType(m, out)
 	if about := s.about(m); about != "" {
 		out["description"] = about
+		s.room -= len(about)
 	}
 	if s.isInput {
 		s.convertBounds(m, out)
@@ -214,7 +222,9 @@ func (s *schemas) convertBounds(m, out object) {
 
 // convertParts takes over the schemas in a schema.
 func (s *schemas) convertParts(m, out object, level, nesting int) {
-	if given := members(m["properties"]); given != nil {
+	if given := members(m["properties"]); len(given)*minNode > s.room {
+		s.room = -1
+	} else if given != nil {
 		props := object{}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			to := s.d.resolve(given[name])
@@ -255,18 +265,13 @@ func (s *schemas) convertParts(m, out object, level, nesting int) {
 }
 
 // requiredOf returns the names of properties that are required, and are there.
-func requiredOf(m, props object) []any {
-	var needed []string
+func requiredOf(m, props object) (needed []string) {
 	for _, name := range list(m["required"]) {
 		if props[text(name)] != nil {
 			needed = append(needed, text(name))
 		}
 	}
-	var all []any
-	for _, name := range sorted(needed) {
-		all = append(all, name)
-	}
-	return all
+	return sorted(needed)
 }
 
 func nullable(out object) {
@@ -301,16 +306,16 @@ func (s *schemas) about(m object) string {
 }
 
 // merged returns a schema with the properties of all parts of its allOf, to make parameters of them.
-func (d *document) merged(v any, depth int) object {
+func (d *document) merged(v any, left *int) object {
 	m := d.resolve(v)
 	parts := list(m["allOf"])
-	if len(parts) == 0 || depth > maxLevels {
+	if *left -= len(parts); len(parts) == 0 || *left < 0 {
 		return m
 	}
 	out, props, needed := maps.Clone(m), object{}, list(m["required"])
 	delete(out, "allOf")
 	for _, part := range append(slices.Clone(parts), object{"properties": m["properties"]}) {
-		from := d.merged(part, depth+1)
+		from := d.merged(part, left)
 		maps.Copy(props, members(from["properties"]))
 		needed = append(slices.Clone(needed), list(from["required"])...)
 		for _, key := range []string{"type", "anyOf", "oneOf", "additionalProperties"} {
@@ -335,21 +340,21 @@ func isFlat(m object) bool {
 		}
 	}
 	_, isMap := m["additionalProperties"].(object)
-	return len(members(m["properties"])) > 0 && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
+	n := len(members(m["properties"]))
+	return n > 0 && n <= maxParams && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
 }
 
 // fits reports whether a tool can have a schema, and whether calls are validated by it.
 func fits(raw json.RawMessage, size int) (isSmall bool, compiled *schema.Schema) {
-	listing := 0
-	if len(raw) > size {
+	if len(raw) == 0 || len(raw) > size {
 		return false, nil
 	}
-	for _, p := range manifest.Params(raw) {
-		listing += len(p.Text())
+	listing := 0
+	if len(raw) > maxSchema/15 { // a smaller one does not have enough references to become so large
+		for _, p := range manifest.Params(raw) {
+			listing += len(p.Text())
+		}
 	}
-	compiled, err := schema.CompileUntrusted(raw)
-	if err != nil {
-		compiled = nil
-	}
+	compiled, _ = schema.CompileUntrusted(raw) // nil if it is refused
 	return listing < maxSchema, compiled
 }

@@ -3,6 +3,7 @@ package openapi
 import (
 	"cmp"
 	"html"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -71,7 +72,11 @@ func (t *texts) sentences(s string) []string {
 
 // short returns the first sentences of a text, as far as they fit.
 func (t *texts) short(s string, size int) string {
-	all := t.sentences(s)
+	return first(t.sentences(manifest.Clip(s, 4*size)), size) // with room for markup
+}
+
+// first returns the first sentences, as far as they fit.
+func first(all []string, size int) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -87,20 +92,21 @@ func (t *texts) short(s string, size int) string {
 
 // docs makes the texts of an operation. fallback is the brief of one without texts.
 func (t *texts) docs(summary, description, fallback string) manifest.Docs {
-	all := append(t.sentences(summary), t.sentences(description)...)
+	described := t.sentences(description)
+	all := slices.Concat(t.sentences(summary), described)
 	if len(all) == 0 {
 		return manifest.Docs{Brief: ClipWords(fallback, maxBrief)}
 	}
-	first := strings.TrimRight(all[0], ".: ")
-	made := manifest.Docs{Brief: cmp.Or(ClipWords(first, maxBrief), ClipWords(fallback, maxBrief))}
-	rest := t.short(description, maxStandard)
-	if made.Brief != first && text(summary) != "" {
+	title := strings.TrimRight(all[0], ".: ")
+	made := manifest.Docs{Brief: cmp.Or(ClipWords(title, maxBrief), ClipWords(fallback, maxBrief))}
+	rest := first(described, maxStandard)
+	if made.Brief != title && summary != "" {
 		rest = strings.TrimSpace(t.short(summary, maxStandard) + " " + rest)
 	}
 	if strings.TrimRight(rest, ".: ") != made.Brief {
 		made.Standard = rest
 	}
-	full := manifest.Clip(strings.Join(t.sentences(description), " "), maxFull)
+	full := manifest.Clip(strings.Join(described, " "), maxFull)
 	if len(full) > len(rest) {
 		made.Full = full
 	}
