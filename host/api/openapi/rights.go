@@ -76,7 +76,7 @@ func originOf(base string) string {
 func (d *document) secrets(opts Options, name, origin string) ([]manifest.SecretCapability, error) {
 	prefix := strings.ToUpper(strings.ReplaceAll(kebab(words(name)), "-", "_"))
 	secret := func(suffix string) manifest.SecretCapability {
-		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin, Why: "to authenticate",
+		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin, Why: "to authenticate at " + origin,
 			Optional: true}
 	}
 	if opts.Auth != "" {
