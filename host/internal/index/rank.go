@@ -356,7 +356,7 @@ func (s *search) rescore(c *scored) {
 
 // Words that begin a query which asks what there is, and one which asks for a change.
 var (
-	reading = strings.Fields("check count download fetch find get how is list look read search see show view what when " +
+	reading = strings.Fields("check count download fetch find get how is list look read search see view what when " +
 		"where which who whose")
 	changing = strings.Fields("add allow approve assign attach ban block cancel change clear close connect create " +
 		"delete deny disable drop edit enable give grant hide invite kill let lock make mark merge move new pause pin post " +

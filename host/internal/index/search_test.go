@@ -165,7 +165,7 @@ func TestHarmlessFirst(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{"add a cookie": "add_cookie", "put a cookie": "add_cookie",
-		"which cookies": "see_cookie", "show cookies": "see_cookie"} { // its first word says what it is to do
+		"which cookies": "see_cookie", "list cookies": "see_cookie"} { // its first word says what it is to do
 		if h := Search([]*Segment{seg}, Query{Text: query}).Hits[0]; h.Name != want {
 			t.Errorf("%q: %s is first", query, h.Name)
 		}
