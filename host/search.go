@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"strings"
 	"sync"
 
@@ -112,6 +113,7 @@ type SearchResult struct {
 	Score        float64      `json:"score"`
 	Confidence   string       `json:"confidence"`
 	Signature    string       `json:"signature,omitempty"`
+	Template     *Template    `json:"template,omitempty"` // of the first three results
 	Effect       string       `json:"effect,omitempty"`
 	Kind         string       `json:"kind,omitempty"` // "event" or "type"
 	Deprecated   bool         `json:"deprecated,omitempty"`
@@ -120,6 +122,13 @@ type SearchResult struct {
 	Parts        []SearchPart `json:"parts,omitempty"`
 	// Typed is the whole name with the signature as a text shows it, with the values of enums and the type of the result.
 	Typed string `json:"-"`
+}
+
+// Template is a call of a tool to fill in: Params has a hole, "<name: type, what it is>", for each parameter that is
+// required, or for the positional ones if none is.
+type Template struct {
+	Tool   string          `json:"tool"` // qualified
+	Params json.RawMessage `json:"params"`
 }
 
 // searchIndex holds the open segments of a catalog.

@@ -459,6 +459,23 @@ func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMe
 	return jsontext.Marshal(params)
 }
 
+// CallTemplate returns parameters of a tool with a hole for each one that is required, or for the positional ones if
+// none is.
+func CallTemplate(t *manifest.Tool) json.RawMessage {
+	hole, all := holeOf(t), manifest.Params(t.Params)
+	isAsked := func(p manifest.Param) bool { return p.Required }
+	if !slices.ContainsFunc(all, isAsked) {
+		isAsked = func(p manifest.Param) bool { return slices.Contains(t.Positional, p.Name) }
+	}
+	params := map[string]any{}
+	for _, p := range all {
+		if isAsked(p) {
+			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), p.Description)
+		}
+	}
+	return jsontext.Marshal(params)
+}
+
 // wholeClause cuts a text of more than maxAbout bytes at the end of a clause, or of a word if it has none.
 func wholeClause(text string) string {
 	if len(text) <= maxAbout {

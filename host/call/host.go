@@ -286,6 +286,12 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 		search.KeepSignatures(data, 0)
 	}
 	search.WriteSignatures(data, h.Catalog())
+	if isExact := len(data.Results) > 0 && search.IsName(q.Text, data.Results[0].Name); isExact && detail != "signatures" {
+		data.Results, detail = data.Results[:1], "full"
+	}
+	if detail != "full" {
+		h.addTemplates(data.Results)
+	}
 	if fits != nil {
 		answer.Reduce(fits)
 	}
@@ -313,6 +319,19 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 		warnings = append(warnings, w)
 	}
 	return answer, warnings, nil
+}
+
+// maxTemplates is how many results have a template.
+const maxTemplates = 3
+
+// addTemplates adds what a call of each of the first results takes.
+func (h *Host) addTemplates(results []host.SearchResult) {
+	for i := range results[:min(len(results), maxTemplates)] {
+		r := &results[i]
+		if at, err := h.Catalog().Find(r.Name); err == nil && at.Tool != nil && r.Kind == "" {
+			r.Template = &host.Template{Tool: r.Name, Params: advice.CallTemplate(at.Tool)}
+		}
+	}
 }
 
 // fitsWithDocs reports whether an answer still fits with the documentation of one more result.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ const moreResults = 20
 // answer does not show how it is called, what it requires before, and more results unless the first is sure.
 func (w *renderer) afterSearch(found *search.Answer) (next []nextCall) {
 	if best := found.Best(); best != nil {
-		if best.Signature == "" && len(found.Docs) == 0 {
+		if best.Signature == "" && best.Template == nil && len(found.Docs) == 0 {
 			next = append(next, describeStep(best.Name, 0))
 		}
 		if found.Open != nil {
@@ -89,10 +88,10 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
 	answer := func(d *host.Docs, sends bool) string {
-		text, repeated := m.out.docsText(d), fmt.Sprintf("%s, tier %d: %s", d.Name, d.Tier, wasSent)
+		text, repeated := m.out.docsText(d), "unchanged; "+wasSent
 		if p.Format == "json" {
 			text = string(marshalEscaped(m.out.described(d)))
-			repeated = string(marshalEscaped(map[string]any{"name": d.Name, "tier": d.Tier, "unchanged": wasSent}))
+			repeated = string(marshalEscaped(map[string]any{"unchanged": wasSent}))
 		}
 		if isRepeated := m.of.sent.has(c.Session, text, sends); isRepeated && !p.Again && p.MaxTokens == 0 {
 			return repeated
@@ -107,8 +106,8 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	return textResult(answer(docs, true), nil), nil
 }
 
-// wasSent stands for a description that the session was sent before.
-const wasSent = "unchanged since it was sent to you, within your last 20 calls; the argument again: true sends it again"
+// wasSent stands for a description that the session was sent within its last calls.
+const wasSent = `"again": true sends it`
 
 // plannedCall is a call of a plan as a client makes it. "${2.nodeId}" in its arguments is a part of the result of call
 // 2, which the client fills in.

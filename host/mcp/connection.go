@@ -184,7 +184,7 @@ func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExt
 func connectionID(session string) string { return nameHash("connection", session) }
 
 const (
-	// recentCalls is how many calls after a description a session is not sent it again; wasSent names it.
+	// recentCalls is how many calls after a description a session is not sent it again.
 	recentCalls = 20
 	// maxSent bounds what is remembered. Beyond it all is forgotten, which costs some repetition.
 	maxSent = 10_000

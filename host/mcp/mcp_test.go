@@ -342,7 +342,10 @@ func TestMetaTools(t *testing.T) {
 			{"search_tools", `{"query":"sell something new"}`, `shop.add(title: string, count?: integer, tags?: string[], ` +
 				`size?: "small"|"medium"|"large") -> {id: integer}  Add an article (task "sell something new", high, write, ` +
 				"unsigned)"},
-			{"search_tools", `{"query":"orders","limit":1}`, `Next: describe_tool {"name":"shop.order.slow"}`},
+			{"search_tools", `{"query":"sell something new"}`, "\n  {\"title\":\"<title: string, Name of the article>\"}"},
+			{"search_tools", `{"query":"orders","limit":1}`, "shop.order.slow  Wait until it is over (name part, medium, " +
+				"unsigned)\n  {}"},
+			{"search_tools", `{"query":"shop.add"}`, "\nThe article can be ordered at once.\n  title: string  Name of"},
 			{"search_tools", `{"query":"order","limit":1}`, `Next: search_tools {"query":"order","limit":`},
 			{"search_tools", `{"query":"zzqqxv"}`, `nothing found for "zzqqxv"`},
 			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`,
@@ -978,7 +981,8 @@ func TestClientResults(t *testing.T) {
 			t.Errorf("%s: an unknown method returned a result", mode)
 		}
 		if got, err = c.Request(t.Context(), "tools/call", map[string]any{"name": "describe_tool",
-			"arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
+			"arguments": map[string]any{"name": "shop.add", "again": true}}); err != nil ||
+			!strings.Contains(string(got), "shop.add") {
 			t.Errorf("%s: %v, %s", mode, err, got)
 		}
 		c.Close()

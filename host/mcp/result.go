@@ -245,6 +245,9 @@ func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 			head = r.Typed
 		}
 		fmt.Fprintf(&b, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reasonText(r))
+		if r.Template != nil {
+			fmt.Fprintf(&b, "  %s\n", r.Template.Params)
+		}
 	}
 	if len(found.Results) == 0 {
 		fmt.Fprintf(&b, "nothing found for %q\n", manifest.CleanLine(found.Query))

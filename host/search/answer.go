@@ -41,13 +41,23 @@ func WriteSignatures(d *host.SearchData, c *host.Catalog) {
 	}
 }
 
-// KeepSignatures removes the signatures of the results, except for that of a sure one at index i.
+// KeepSignatures removes the signatures and templates of the results, except for those of the one at index i, whose
+// signature stays if it is a sure one.
 func KeepSignatures(d *host.SearchData, i int) {
 	for k := range d.Results {
+		if k != i {
+			d.Results[k].Template = nil
+		}
 		if k != i || d.Results[k].Confidence != "high" {
 			d.Results[k].Signature = ""
 		}
 	}
+}
+
+// IsName reports whether a query is the whole name of a tool.
+func IsName(query, name string) bool {
+	query = strings.NewReplacer("__", ".", " ", ".").Replace(strings.TrimSpace(query))
+	return strings.EqualFold(query, name)
 }
 
 // Reduce removes signatures, and then results from the end, until an answer fits.

@@ -76,8 +76,8 @@ func originOf(base string) string {
 func (d *document) secrets(opts Options, name, origin string) ([]manifest.SecretCapability, error) {
 	prefix := strings.ToUpper(strings.ReplaceAll(kebab(words(name)), "-", "_"))
 	secret := func(suffix string) manifest.SecretCapability {
-		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin, Why: "to authenticate at " + origin,
-			Optional: true}
+		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin,
+			Why: "to authenticate at " + origin, Optional: true}
 	}
 	if opts.Auth != "" {
 		return givenSecret(opts.Auth, secret("TOKEN"))

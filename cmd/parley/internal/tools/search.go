@@ -110,6 +110,9 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 		switch {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
+			if r.Template != nil {
+				fmt.Fprintf(w, "  %s\n", r.Template.Params)
+			}
 		case i < len(data.Docs):
 			writeFoundDocs(a, w, data.Docs[i])
 			p.Text(0, command.Faint, "Found by "+reason(&r))
