@@ -470,7 +470,8 @@ func CallTemplate(t *manifest.Tool) json.RawMessage {
 	params := map[string]any{}
 	for _, p := range all {
 		if isAsked(p) {
-			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), p.Description)
+			about, _, _ := strings.Cut(p.Description, ", ")
+			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), about)
 		}
 	}
 	return jsontext.Marshal(params)

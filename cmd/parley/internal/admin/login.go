@@ -35,13 +35,13 @@ type loginOptions struct {
 
 var loginCommand = &command.Command[*loginOptions]{
 	Use: "login PLUGIN", Run: runLogin, Words: completeLogins,
-	Short:   "Log in for a secret of a plugin",
+	Short:   "Log in",
 	Example: "parley login github\nparley login github --client-id ID --no-browser",
 }
 
 var logoutCommand = &command.Command[*loginTarget]{
 	Use: "logout PLUGIN", Run: runLogout, Words: completeLogins,
-	Short:   "Log out, and revoke the tokens",
+	Short:   "Log out",
 	Example: "parley logout github",
 }
 

@@ -388,7 +388,7 @@ func TestHostileAPIs(t *testing.T) {
 	for i, row := range rows {
 		args, promised := []string{"api", row.name}, 10*time.Second
 		if row.exit == 102 {
-			args, promised = append(args, "--timeout", "300ms"), 300*time.Millisecond
+			args, promised = append(args, "--timeout", "2s"), 2*time.Second
 		}
 		began := time.Now()
 		out, errs, code := h.run("", args...)
