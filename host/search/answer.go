@@ -56,8 +56,7 @@ func KeepSignatures(d *host.SearchData, i int) {
 
 // IsName reports whether a query is the whole name of a tool.
 func IsName(query, name string) bool {
-	query = strings.NewReplacer("__", ".", " ", ".").Replace(strings.TrimSpace(query))
-	return strings.EqualFold(query, name)
+	return strings.EqualFold(strings.ReplaceAll(strings.TrimSpace(query), "__", "."), name)
 }
 
 // Reduce removes signatures, and then results from the end, until an answer fits.

@@ -98,6 +98,9 @@ func newNames() *names {
 	return &names{taken: map[string]bool{}, groups: map[string]string{}, numbers: map[string]int{}}
 }
 
+// maxGroups is how many groups a manifest may have. Further operations are in one of their own.
+const maxGroups = 1000
+
 // group returns the group of an operation, and the words of its tag.
 func (n *names) group(o *operation) (group string, tag []string) {
 	if all := list(o.fields["tags"]); len(all) > 0 {
@@ -110,7 +113,10 @@ func (n *names) group(o *operation) (group string, tag []string) {
 	if len(tag) == 0 {
 		tag = []string{"default"}
 	}
-	group = kebab(tag)
+	if group = kebab(tag); n.groups[group] == "" && len(n.groups) >= maxGroups-1 {
+		group, tag = "other", nil
+		n.groups[group] = group
+	}
 	if all := list(o.fields["tags"]); n.groups[group] == "" && len(all) > 0 {
 		n.groups[group] = text(all[0])
 	} else if n.groups[group] == "" {

@@ -128,6 +128,18 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// TestManyGroups checks that a document with more tags than a manifest has groups is not refused.
+func TestManyGroups(t *testing.T) {
+	var paths []string
+	for i := range 1200 {
+		paths = append(paths, fmt.Sprintf(`"/a%d": {"get": {"tags": ["tag%[1]d"], "operationId": "get%[1]d"}}`, i))
+	}
+	m, _, err := Derive([]byte(`{"openapi": "3.0.0", `+server+`"paths": {`+strings.Join(paths, ",")+`}}`), Options{})
+	if err != nil || len(m.Tools) != 1200 || len(m.Groups) != maxGroups {
+		t.Fatalf("%v, %d tools in %d groups", err, len(m.Tools), len(m.Groups))
+	}
+}
+
 // TestLarge checks that a tool whose parameters are too large for the least level of references keeps its names and as
 // many levels as there is room for, and that one with too many names takes the body as a whole.
 func TestLarge(t *testing.T) {
