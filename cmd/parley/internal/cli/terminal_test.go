@@ -63,6 +63,7 @@ func TestPages(t *testing.T) {
 	for name, args := range map[string][]string{
 		"describe": {"json", "query", "--describe", "--tier", "3"},
 		"command":  {"cdp", "Page.captureScreenshot", "--describe"},
+		"help":     {"--help"},
 		"search":   {"search", "text", "--plugin", "text", "--limit", "3", "--detail", "signatures"},
 	} {
 		for _, width := range []int{80, 120} {
@@ -92,6 +93,23 @@ func TestPages(t *testing.T) {
 					checkWidth(t, args, out, width)
 				})
 			}
+		}
+	}
+}
+
+// TestHelpForPeople checks that the help at a terminal has each command once, with the words that follow it.
+func TestHelpForPeople(t *testing.T) {
+	page, _, _ := withStreams(t, &command.Streams{OutTTY: true, Width: 100, Env: func(name string) string {
+		return map[string]string{"NO_COLOR": "1"}[name]
+	}}, "--help")
+	raw, _, _ := inProcess(t, "--help", "--json")
+	var help struct{ Commands []struct{ Name string } }
+	if err := json.Unmarshal([]byte(raw), &help); err != nil || len(help.Commands) < 20 {
+		t.Fatalf("%d commands, %v", len(help.Commands), err)
+	}
+	for _, c := range help.Commands[1:] { // after the use of a plugin
+		if n := strings.Count(page, "\n  "+c.Name+"  "); n != 1 {
+			t.Errorf("%s is there %d times:\n%s", c.Name, n, page)
 		}
 	}
 }

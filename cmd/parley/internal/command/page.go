@@ -131,12 +131,12 @@ func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 			When(e.Differs != "", "; not as declared: "+e.Differs)+When(e.NotRun != "", "; not verified: "+e.NotRun))
 		fmt.Fprintln(p.W, "    "+p.Style(cyan, "$ "+d.Call(e)))
 	})
-	p.rows("Exit codes", Map(d.ExitCodes, func(c manifest.ExitCodeDoc) [2]string {
+	p.Rows("Exit codes", Map(d.ExitCodes, func(c manifest.ExitCodeDoc) [2]string {
 		return [2]string{fmt.Sprintf("%d %s", c.Code, c.Name), c.Meaning}
 	}))
 	p.lines("When", d.When)
 	p.lines("When not", d.WhenNot)
-	p.rows("Related", Map(d.Related, func(r manifest.Related) [2]string { return [2]string{r.Tool, r.Why} }))
+	p.Rows("Related", Map(d.Related, func(r manifest.Related) [2]string { return [2]string{r.Tool, r.Why} }))
 	p.lines("Limitations", d.Limitations...)
 	p.lines("Note", d.Note)
 	p.Commands("Next", next)
@@ -177,8 +177,8 @@ func (p *Page) params(title string, params []manifest.Param) {
 	})
 }
 
-// rows writes a section of names and texts.
-func (p *Page) rows(title string, rows [][2]string) {
+// Rows writes a section of names and texts.
+func (p *Page) Rows(title string, rows [][2]string) {
 	column := column(p, rows, func(r [2]string) string { return r[0] })
 	section(p, title, rows, func(r [2]string) { p.row(column, r[0], r[1]) })
 }

@@ -107,6 +107,9 @@ func help(a *command.App, cmd *cobra.Command) error {
 	if a.JSON {
 		return a.PrintDocument(doc)
 	}
+	if a.OutTTY && !a.Full {
+		return command.WriteText(a, func(w io.Writer) { peopleHelp(a, w) })
+	}
 	return command.WriteText(a, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", command.Wrapped("parley "+doc.Version+": "+doc.Description, 80, ""))
 		for i, c := range doc.Commands {
