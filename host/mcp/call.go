@@ -48,7 +48,8 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	if err != nil {
 		return nil, err
 	}
-	return textResult(m.out.foundText(found, m.out.afterSearch(found)), warnings), nil
+	// That nothing matches well is said before what comes near.
+	return textResult(warningLines(warnings)+m.out.foundText(found, m.out.afterSearch(found)), nil), nil
 }
 
 // moreResults is how many results the step after a search asks for that found no sure one.

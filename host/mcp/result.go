@@ -88,12 +88,15 @@ func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult 
 	if r == nil || len(warnings) == 0 || len(r.InputRequests) > 0 {
 		return r
 	}
-	var b strings.Builder
-	for _, w := range warnings {
-		b.WriteString("warning: " + manifest.CleanLine(w) + "\n")
-	}
-	r.Content = append(r.Content, textContent(strings.TrimSuffix(b.String(), "\n")))
+	r.Content = append(r.Content, textContent(strings.TrimSuffix(warningLines(warnings), "\n")))
 	return r
+}
+
+func warningLines(warnings []string) (lines string) {
+	for _, w := range warnings {
+		lines += "warning: " + manifest.CleanLine(w) + "\n"
+	}
+	return lines
 }
 
 // successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest

@@ -35,7 +35,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3345,  // the file of merged segments, which host had; order of plugins; first words
 	"host/record":              1820,  // secrets in notes; turns of writers
-	"host/mcp":                 4482,  // the package below; prepared list; options; roots; ids by value; broken bodies
+	"host/mcp":                 4484,  // the package below; prepared list; options; roots; ids by value; broken bodies
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4086,  // texts that say nothing; aliases that are other names
 	"host/docs":                914,
