@@ -256,6 +256,8 @@ func TestDownloadsOfPages(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
+	release := sync.OnceFunc(func() { close(send) })
+	t.Cleanup(release) // before the server is closed, which waits for its responses
 	if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/"}); err != nil {
 		t.Fatal(exit(err))
 	}
@@ -272,7 +274,7 @@ func TestDownloadsOfPages(t *testing.T) {
 	if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/", New: true}); err != nil {
 		t.Fatal(exit(err))
 	}
-	close(send)
+	release()
 	d, err := run(t, c, Downloads, DownloadsParams{Wait: 20_000})
 	if err != nil || d.Downloads[len(d.Downloads)-1].State != "done" {
 		t.Fatalf("%s, %s", effects(d), exit(err))

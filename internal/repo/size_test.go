@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"cdp":                      6075,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
-	"cdp/internal/keeper/page": 7170,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
+	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13759, // texts of documents that differ; logins; documents; help for people

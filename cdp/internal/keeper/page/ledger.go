@@ -143,6 +143,7 @@ type Activity struct {
 type mainRequest struct {
 	id, Asks string // Asks is its URL
 	Fault    string // why it failed
+	givenUp  bool   // it ended without a document, as that for a download does
 	response        // for the document that is shown
 	shown    string // its loader
 }
@@ -261,6 +262,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 				a.Fault = p.ErrorText
 			}
 		}
+		a.givenUp = a.givenUp || p.Canceled && p.Type == "Document"
 		a.over(p.RequestID)
 	case "Page.frameScheduledNavigation":
 		a.Pending[p.FrameID], a.inFrames[p.FrameID] = p.URL, p.FrameID != a.page
@@ -378,7 +380,18 @@ func (a *Activity) AwaitPages(v *Visit, since int64) {
 	})
 }
 
-// pagesTime is how long the page of a window may take.
+// AwaitDownload waits a moment for the download that a navigation without a document may have become. It is reported
+// later than the end of the request.
+func (a *Activity) AwaitDownload(v *Visit) {
+	if !a.givenUp || a.Navigated || len(a.order) > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.Ctx, pagesTime)
+	defer cancel()
+	_ = v.Keeper.Events.AwaitRecords(ctx, func() bool { a.Read(v); return len(a.order) > 0 })
+}
+
+// pagesTime is how long the page of a window, or a download, may take.
 const pagesTime = 150 * time.Millisecond
 
 // AwaitRequests waits until no request is pending, or a dialog blocks the page. It returns false if the time is up.

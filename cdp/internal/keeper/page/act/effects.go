@@ -238,6 +238,7 @@ func busy(a *page.Activity) string {
 func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *page.Activity, last *ended) {
 	l := v.Ledger()
 	a.AwaitPages(v, start.seq)
+	a.AwaitDownload(v)
 	v.Causes(l, caused, a, start.seq)
 	if moved := last.Document != start.Document || last.URL != start.URL; moved && start.in != "" && !a.Navigated {
 		caused.AddFrame(last.URL, nil)
