@@ -9,13 +9,6 @@ import (
 	"github.com/parley-tools/parley/internal/sample"
 )
 
-func TestLock(t *testing.T) {
-	text, err := os.ReadFile("package-lock.json")
-	if err != nil || strings.Contains(string(text), `"resolved"`) {
-		t.Errorf("the lock names a registry, or there is none: %v", err)
-	}
-}
-
 // TestDocument checks that every operation of a document with all styles and bodies can be called, and that wrong calls
 // lead back to the right ones.
 func TestDocument(t *testing.T) {

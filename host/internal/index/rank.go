@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/host/internal/index/edits"
 )
@@ -354,22 +353,17 @@ func (s *search) rescore(c *scored) {
 	c.score = round(min(1, score))
 }
 
-// Words that begin a query which asks what there is, and one which asks for a change.
-var (
-	reading = strings.Fields("check count download fetch find get how is list look read search see view what when " +
-		"where which who whose")
-	changing = strings.Fields("add allow approve assign attach ban block cancel change clear close connect create " +
-		"delete deny disable drop edit enable give grant hide invite kill let lock make mark merge move new pause pin post " +
-		"publish put remove rename replace request restart resume retry revoke save send set share start stop submit " +
-		"subscribe trigger turn unblock unlock unsubscribe update upload write")
-)
-
-// asksFor returns "read" or "write" by the first word of a query, "" if it says neither.
+// asksFor returns "read" if the first word of a query asks what there is, "write" if it asks for a change, else "".
 func asksFor(first string) string {
-	switch {
-	case slices.Contains(reading, first):
+	switch first {
+	case "check", "count", "download", "fetch", "find", "get", "how", "is", "list", "look", "read", "search", "see",
+		"view", "what", "when", "where", "which", "who", "whose":
 		return "read"
-	case slices.Contains(changing, first):
+	case "add", "allow", "approve", "assign", "attach", "ban", "block", "cancel", "change", "clear", "close", "connect",
+		"create", "delete", "deny", "disable", "drop", "edit", "enable", "give", "grant", "hide", "invite", "kill", "let",
+		"lock", "make", "mark", "merge", "move", "new", "pause", "pin", "post", "publish", "put", "remove", "rename",
+		"replace", "request", "restart", "resume", "retry", "revoke", "save", "send", "set", "share", "start", "stop",
+		"submit", "subscribe", "trigger", "turn", "unblock", "unlock", "unsubscribe", "update", "upload", "write":
 		return "write"
 	}
 	return ""

@@ -143,7 +143,7 @@ type Activity struct {
 type mainRequest struct {
 	id, Asks string // Asks is its URL
 	Fault    string // why it failed
-	givenUp  bool   // it ended without a document, as that for a download does
+	givenUp  bool   // one ended without a document, also one of a frame, as that for a download does
 	response        // for the document that is shown
 	shown    string // its loader
 }

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -20,37 +18,21 @@ func TestSearchBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := `{"jsonrpc":"2.0","id":"0","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"c","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	client := dialMCP(t, testhome.New(t), "--docs", "minimal")
+	var sizes []int
+	templates := 0
 	for line := range strings.Lines(string(data)) {
-		var q struct{ Query string }
+		var q struct{ Query json.RawMessage }
 		if err := json.Unmarshal([]byte(line), &q); err != nil {
 			t.Fatal(err)
 		}
-		query, _ := json.Marshal(q.Query)
-		in += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search_tools","arguments":{`+
-			`"query":%s,"limit":3}}}`, len(in), query) + "\n"
-	}
-	home := testhome.New(t)
-	var out, errs strings.Builder
-	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-	streams := &command.Streams{In: strings.NewReader(in), Out: &out, Err: &errs, Env: env}
-	if code := Main([]string{"mcp", "--docs", "minimal"}, streams); code != 0 {
-		t.Fatalf("parley mcp exits with %d: %s", code, errs.String())
-	}
-	var sizes []int
-	templates := 0
-	for line := range strings.Lines(out.String()) {
-		var answer struct {
-			Result struct{ Content []struct{ Text string } }
+		r := client.request("tools/call", `{"name":"search_tools","arguments":{"query":`+string(q.Query)+`,"limit":3}}`)
+		var found struct{ Content []struct{ Text string } }
+		if err := json.Unmarshal(r.Result, &found); err != nil || len(found.Content) == 0 {
+			t.Fatalf("%s: %s, %v", q.Query, r.Result, err)
 		}
-		if err := json.Unmarshal([]byte(line), &answer); err != nil {
-			t.Fatal(err)
-		}
-		if content := answer.Result.Content; len(content) > 0 {
-			sizes = append(sizes, manifest.Tokens(content[0].Text))
-			templates += strings.Count(content[0].Text, "\n  {")
-		}
+		sizes = append(sizes, manifest.Tokens(found.Content[0].Text))
+		templates += strings.Count(found.Content[0].Text, "\n  {")
 	}
 	slices.Sort(sizes)
 	n := len(sizes)

@@ -103,12 +103,12 @@ func help(a *command.App, cmd *cobra.Command) error {
 		}
 		return command.WriteText(a, func(w io.Writer) { helpText(w, doc, true) })
 	}
+	if a.OutTTY && !a.Full && !a.JSON {
+		return command.WriteText(a, func(w io.Writer) { peopleHelp(a, w, cmd) })
+	}
 	doc := rootHelp(a, cmd)
 	if a.JSON {
 		return a.PrintDocument(doc)
-	}
-	if a.OutTTY && !a.Full {
-		return command.WriteText(a, func(w io.Writer) { peopleHelp(a, w) })
 	}
 	return command.WriteText(a, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", command.Wrapped("parley "+doc.Version+": "+doc.Description, 80, ""))
