@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -549,7 +550,7 @@ func (p *Parley) checkRecords() error {
 const compilePause = time.Second
 
 // MCP returns a server of the Model Context Protocol over the host: on stdio by [mcp.Server.Stdio], or in any mux by
-// [mcp.Server.Handler]. Host, Version and Sessions of cfg are set here; an empty mode means [mcp.Progressive]. It
+// [mcp.Server.Handler]. Host, Version, Sessions and Used of cfg are set here; an empty mode means [mcp.Progressive]. It
 // begins to compile the shipped plugins in the background, so that a first call seldom waits; [Parley.Close] ends that.
 func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	h, err := p.Host()
@@ -565,7 +566,23 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	}
 	p.Engine().CompileAhead(compilePause, shipped)
 	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
+	cfg.Used = func(caller string) []string { return usedVerbs(p, caller) }
 	return mcp.New(cfg)
+}
+
+// usedVerbs returns the tools that a caller called at least 20 times with success within a week, the most called first:
+// none that is deprecated, and no command of the browser's protocol.
+func usedVerbs(p *Parley, caller string) []string {
+	catalog, err := p.Catalog()
+	if err != nil {
+		return nil
+	}
+	used := trace.Used(p.TraceDir(), caller, 20, time.Now().AddDate(0, 0, -7))
+	return slices.DeleteFunc(used, func(name string) bool {
+		a, err := catalog.Find(name)
+		return err != nil || a.Tool == nil || a.Tool.Deprecated != nil ||
+			a.Plugin == "cdp" && strings.Contains(a.Tool.Name, ".")
+	})
 }
 
 // madeHost returns the host if it was made before, or nil.

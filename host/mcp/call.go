@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -204,30 +202,6 @@ func (w *renderer) protocolError(prefix string, a *host.Answer) error {
 
 func invalidParams(message string, data any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: marshalEscaped(data)}
-}
-
-// fromListed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
-// so only names that [ListedName] had to cut need a search.
-func (m *modeServer) fromListed(name string) string {
-	listed := m.lists.Load().tools
-	if i, ok := slices.BinarySearchFunc(listed, listedTool{name: name}, compareTools); ok && listed[i].qualified != "" {
-		return listed[i].qualified
-	}
-	if len(name) != maxName {
-		return name
-	}
-	for _, p := range m.host.Catalog().Providers() {
-		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
-			continue
-		}
-		names, _ := p.Names()
-		for _, n := range names {
-			if q := p.Info().Name + "." + n; ListedName(q) == name {
-				return q
-			}
-		}
-	}
-	return name
 }
 
 // run makes a call for the client of a request. It fills in the options, and for whom the call is.

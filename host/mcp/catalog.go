@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 )
 
 // refreshInterval is how often a server looks for changes of the catalog while a client listens for them.
@@ -30,9 +31,8 @@ type lists struct {
 // listedTool is a tool of the catalog as tools/list shows it. The SDK does not know it, because it would decode and
 // encode its schema again and again: a call by its name becomes one of call_tool.
 type listedTool struct {
-	name      string // in tools/list
-	qualified string // "" if the catalog finds it by its name in tools/list
-	json      []byte
+	name string // in tools/list
+	json []byte
 }
 
 // refresh brings the lists of every mode up to date with the plugins that are installed.
@@ -166,7 +166,7 @@ func preparedTools(of host.Provider) []byte {
 func CommonTools() []string {
 	names := make([]string, len(defaultPinned))
 	for i, name := range defaultPinned {
-		names[i] = ListedName(name)
+		names[i] = envelope.ListedName(name)
 	}
 	return names
 }

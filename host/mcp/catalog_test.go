@@ -196,3 +196,44 @@ func TestHangUpWhileListening(t *testing.T) {
 		t.Fatal("the server is still running")
 	}
 }
+
+// TestUsedTools checks that progressive mode lists the tools that a client uses often, which it looks up once in a
+// connection, and with a configuration only what that names.
+func TestUsedTools(t *testing.T) {
+	for _, test := range []struct {
+		name, mode   string
+		pinned       []string
+		lists, omits string
+		asked        int
+	}{
+		{"by use", mcp.Progressive, nil, "tea__brew", "tea__steep", 1},
+		{"configured", mcp.Progressive, []string{"tea.brew"}, "tea__brew", "tea__steep", 0},
+		{"minimal", mcp.Minimal, nil, "call_tool", "tea__brew", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := &plugins{}
+			h, err := hostcall.New(hostcall.Config{Catalog: p.install(t, tea("1.0.0", "brew")), Policy: trustNetwork})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked []string
+			s, err := mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: test.mode, Pinned: test.pinned,
+				Used: func(caller string) []string {
+					asked = append(asked, caller)
+					return []string{"tea.steep", "tea.brew", "gone.tool"}
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := (&fixture{Server: s}).stdio(t, client{})
+			for range 2 {
+				if names := listed(t, c); !slices.Contains(names, test.lists) || slices.Contains(names, test.omits) {
+					t.Errorf("tools/list has %q", names)
+				}
+			}
+			if len(asked) != test.asked || len(asked) > 0 && !strings.HasPrefix(asked[0], "mcp:") {
+				t.Errorf("asked for %q", asked)
+			}
+		})
+	}
+}

@@ -34,6 +34,8 @@ type connection struct {
 	streams  int  // of these, streams for messages
 	streamed bool // the client sends no request without a stream, so it is lost when that breaks off
 	silence  *time.Timer
+
+	used map[string][]string // caller -> tools that it had used most when it first asked for the list
 }
 
 // connections are those of all clients. It is safe for concurrent use.
@@ -65,7 +67,7 @@ func (s *connections) follow(req sdk.Request) {
 	if s.connections[of.Connection] != nil {
 		return
 	}
-	c := &connection{session: of}
+	c := &connection{session: of, used: map[string][]string{}}
 	if extra != nil && extra.TokenInfo != nil {
 		c.user = extra.TokenInfo.UserID
 	}
@@ -76,6 +78,23 @@ func (s *connections) follow(req sdk.Request) {
 			s.endConnection(of.Connection)
 		}()
 	}
+}
+
+// usedBy returns the tools that a caller has used most. They stay the same while its connection lasts, so that what it
+// was sent first can be cached.
+func (s *connections) usedBy(caller host.Principal, ask func(caller string) []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.connections[caller.Session.Connection]
+	if c == nil {
+		return ask(caller.Name)
+	}
+	used, known := c.used[caller.Name]
+	if !known {
+		used = ask(caller.Name)
+		c.used[caller.Name] = used
+	}
+	return used
 }
 
 // endConnection tells the host that a connection has ended, unless it has been told.

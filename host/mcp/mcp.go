@@ -65,9 +65,14 @@ const (
 // Config configures a [Server]. Host and Mode are required.
 type Config struct {
 	Host    *hostcall.Host
-	Version string   // of the server, as clients see it
-	Mode    string   // of stdio, and of Path over HTTP
-	Pinned  []string // qualified names of the tools that progressive mode lists
+	Version string // of the server, as clients see it
+	Mode    string // of stdio, and of Path over HTTP
+	// Pinned are the qualified names of the tools that progressive mode lists. None: those that the caller uses most,
+	// and the common ones.
+	Pinned []string
+	// Used returns the qualified names of the tools that a caller uses most, the most used first. It is asked once in a
+	// connection. Nil: none.
+	Used func(caller string) []string
 	// DocsOnFirstUse adds tier 2 to the first success of a tool that the session has not read about. Full mode, whose list
 	// has the documentation, never does.
 	DocsOnFirstUse bool

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -950,7 +951,7 @@ func TestLongNames(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // manifests may be limited to shorter names
 	}
-	name := mcp.ListedName("wide." + long)
+	name := envelope.ListedName("wide." + long)
 	for _, mode := range []string{mcp.Minimal, mcp.Full} {
 		s, err := newServer(mode, hostcall.Config{}, nil, f)
 		if err != nil {

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"path"
@@ -23,21 +21,6 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
-
-// maxName bounds the name of a tool, in bytes. Model APIs refuse names of more than 64, of which clients use some for a
-// prefix such as mcp__parley__.
-const maxName = 64 - len("mcp__parley__")
-
-// ListedName returns the name that tools/list has for a tool. Model APIs refuse dots, so each becomes "__". A name that
-// is too long is cut and ends in a hash.
-func ListedName(qualified string) string {
-	name := strings.ReplaceAll(qualified, ".", "__")
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(qualified))
-	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
-}
 
 // The names of the meta-tools that other code names.
 const (
@@ -114,7 +97,7 @@ func (m *modeServer) setMetaTools() error {
 	if m.mode == Code {
 		m.metas = append(codeTools(), slices.DeleteFunc(m.metas, func(t metaTool) bool { return t.name == searchTools })...)
 	}
-	m.names = envelope.Reader{Host: m.host, Metas: map[string]*schema.Schema{}, Listed: m.fromListed}
+	m.names = envelope.Reader{Host: m.host, Metas: map[string]*schema.Schema{}}
 	for _, tool := range m.metas {
 		compiled, err := schema.CompileTrusted(jsontext.Prune([]byte(tool.schema), func(pointer string, _ []byte) bool {
 			return pointer == "/properties/arguments/type"
@@ -286,8 +269,8 @@ func (l *lists) addTools(catalog *host.Catalog, p host.Provider) error {
 }
 
 func (l *lists) addTool(a host.Address, t *sdk.Tool) {
-	t.Name = ListedName(a.Name())
-	l.tools = append(l.tools, listedTool{t.Name, a.Name(), toolJSON(t)})
+	t.Name = envelope.ListedName(a.Name())
+	l.tools = append(l.tools, listedTool{t.Name, toolJSON(t)})
 }
 
 func (l *lists) addPrepared(lines []byte) {
@@ -320,7 +303,7 @@ func (m *modeServer) listTools(
 	if err != nil || !ok {
 		return result, err
 	}
-	all := slices.Clone(m.lists.Load().tools)
+	all := slices.Clone(m.toolsFor(r))
 	for _, t := range native.Tools {
 		if m.names.Metas[t.Name] != nil && !m.listsMeta(t.Name) {
 			continue
@@ -345,6 +328,20 @@ func (m *modeServer) listTools(
 	}
 	native.Tools = []*sdk.Tool{}
 	return &toolList{native, page}, nil
+}
+
+// toolsFor returns the tools of the catalog that the client of a request is shown. In progressive mode without a
+// configuration, the first of them are those that it uses often.
+func (m *modeServer) toolsFor(r *sdk.ListToolsRequest) []listedTool {
+	if m.mode != Progressive || len(m.of.cfg.Pinned) > 0 || m.of.cfg.Used == nil {
+		return m.lists.Load().tools
+	}
+	often := m.of.connections.usedBy(callerOf(m.of, r), m.of.cfg.Used)
+	often = often[:min(len(often), manyPins-len(defaultPinned))]
+	var l lists
+	l.addPinned(pinnedTools(m.host.Catalog(), slices.Concat(often, defaultPinned)))
+	slices.SortFunc(l.tools, compareTools)
+	return l.tools
 }
 
 func compareTools(a, b listedTool) int { return strings.Compare(a.name, b.name) }

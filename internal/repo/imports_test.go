@@ -234,7 +234,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
-		"host/call", "host/docs", "host/learn", "host/mcp", "host/overlay", "host/record", "manifest",
+		"host/call", "host/docs", "host/learn", "host/mcp", "host/mcp/envelope", "host/overlay", "host/record", "manifest",
 		"manifest/jsontext",
 	},
 	"cmd/parley/internal/admin": {

@@ -4,6 +4,8 @@ package envelope
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -35,15 +37,13 @@ type Reader struct {
 	Host *call.Host
 	// Metas are the schemas of the arguments of the tools that the server itself runs, by name.
 	Metas map[string]*schema.Schema
-	// Listed returns the name that the catalog has for a name of tools/list.
-	Listed func(name string) string
 }
 
 // Qualified returns the name that the catalog has for a tool, also if it is given with a client's prefix.
 func (r *Reader) Qualified(name string) string {
-	listed := r.Listed(name)
-	if rest, ok := withoutPrefix(name); ok && !r.exists(name) && r.exists(r.Listed(rest)) {
-		listed = r.Listed(rest)
+	listed := r.listed(name)
+	if rest, ok := withoutPrefix(name); ok && !r.exists(name) && r.exists(r.listed(rest)) {
+		listed = r.listed(rest)
 	}
 	return listed
 }
@@ -530,4 +530,39 @@ func holdsArguments(params []manifest.Param, name string, object map[string]any)
 		}
 	}
 	return slices.ContainsFunc(params, func(p manifest.Param) bool { return object[p.Name] != nil })
+}
+
+// maxName bounds the name of a tool, in bytes. Model APIs refuse names of more than 64, of which clients use some for a
+// prefix such as mcp__parley__.
+const maxName = 64 - len("mcp__parley__")
+
+// ListedName returns the name that tools/list has for a tool. Model APIs refuse dots, so each becomes "__". A name that
+// is too long is cut and ends in a hash.
+func ListedName(qualified string) string {
+	name := strings.ReplaceAll(qualified, ".", "__")
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(qualified))
+	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
+}
+
+// listed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots, so
+// only names that [ListedName] had to cut need a search.
+func (r *Reader) listed(name string) string {
+	if len(name) != maxName {
+		return name
+	}
+	for _, p := range r.Host.Catalog().Providers() {
+		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
+			continue
+		}
+		names, _ := p.Names()
+		for _, n := range names {
+			if q := p.Info().Name + "." + n; ListedName(q) == name {
+				return q
+			}
+		}
+	}
+	return name
 }

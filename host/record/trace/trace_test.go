@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -529,4 +530,35 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+func TestUsed(t *testing.T) {
+	dir := t.TempDir()
+	r := Open(dir, Config{})
+	write := func(n int, e host.Event) {
+		for range n {
+			r.Record(e)
+		}
+	}
+	event := host.Event{Time: noon, Op: "call", Caller: "mcp:a", Tool: "text.hash"}
+	write(3, event)
+	other := event
+	other.Tool = "text.count"
+	write(4, other)
+	other.Tool, other.Err = "text.find", &host.Error{Code: host.InvalidArgs}
+	write(5, other)
+	other = event
+	other.Caller, other.Tool = "mcp:b", "json.query"
+	write(5, other)
+	other = event
+	other.Tool = "text.encode"
+	write(2, other)
+	other.Time = noon.AddDate(0, 0, -1)
+	write(2, other)
+	if got := Used(dir, "mcp:a", 3, noon.Add(-time.Hour)); !slices.Equal(got, []string{"text.count", "text.hash"}) {
+		t.Errorf("used are %q", got)
+	}
+	if got := Used(filepath.Join(dir, "none"), "mcp:a", 1, noon); len(got) > 0 {
+		t.Errorf("without traces, used are %q", got)
+	}
 }

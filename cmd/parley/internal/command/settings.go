@@ -96,8 +96,11 @@ func (s *Settings) table() []setting {
 			text(&s.DocMode, modes...)},
 		{"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
 			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
-		{"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
-			func(v string) error { s.Pinned = strings.FieldsFunc(v, isSeparator); return nil }},
+		{"pinned_tools", "auto", "tools that MCP's progressive mode shows; auto: by use", true,
+			func(v string) error {
+				s.Pinned = strings.FieldsFunc(strings.TrimPrefix(v, "auto"), isSeparator)
+				return nil
+			}},
 		{"search.prefer", "", "plugins that come first among equal hits of a search", false,
 			func(v string) error { s.Prefer = strings.FieldsFunc(v, isSeparator); return nil }},
 		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},

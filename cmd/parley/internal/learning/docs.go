@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -251,11 +252,7 @@ func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	pinned, err := Pinned(app)
-	if err != nil {
-		return nil, nil, err
-	}
-	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: pinned})
+	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: s.Pinned})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -271,8 +268,8 @@ func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), er
 		return clients[mode].Request(ctx, method, params)
 	}
 	source := &docs.Source{
-		Host: quiet, Modes: mcp.Modes(), Full: mcp.Full, Request: request, ListedName: mcp.ListedName, Command: app.Command,
-		Instructions: server.Instructions(), Common: mcp.CommonTools(),
+		Host: quiet, Modes: mcp.Modes(), Full: mcp.Full, Request: request, ListedName: envelope.ListedName,
+		Command: app.Command, Instructions: server.Instructions(), Common: mcp.CommonTools(),
 	}
 	return source, func() {
 		for _, c := range clients {

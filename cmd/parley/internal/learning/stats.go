@@ -204,35 +204,3 @@ func scopeOf(catalog *host.Catalog, name string) (string, error) {
 	at, err := catalog.Find(name)
 	return at.Name(), err
 }
-
-// autoPins is the value of pinned_tools for the tools that are used most.
-const autoPins = "auto"
-
-const (
-	// maxAutoPins is how many tools are pinned by use: as many as without configuration.
-	maxAutoPins = 8
-	// minAutoCalls are the successful calls from which a tool is pinned.
-	minAutoCalls = 3
-)
-
-// Pinned returns the tools that progressive mode lists. With "auto" they are those that succeeded most, once a server
-// starts; without such calls they are the default.
-func Pinned(app *command.App) ([]string, error) {
-	s, err := app.Settings()
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Equal(s.Pinned, []string{autoPins}) {
-		return s.Pinned, nil
-	}
-	_, report, err := computeStats(app, statsOptions{})
-	if err != nil {
-		return nil, err
-	}
-	tools := slices.DeleteFunc(report.Tools, func(t stats.Tool) bool {
-		at, err := app.Find(t.Name)
-		return err != nil || at.Tool == nil || t.Calls-t.Failed < minAutoCalls
-	})
-	slices.SortStableFunc(tools, func(a, b stats.Tool) int { return (b.Calls - b.Failed) - (a.Calls - a.Failed) })
-	return command.Map(tools[:min(len(tools), maxAutoPins)], func(t stats.Tool) string { return t.Name }), nil
-}

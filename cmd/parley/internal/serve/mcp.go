@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/learning"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/protect"
@@ -137,13 +136,9 @@ func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer,
 	if _, err := app.Host(ctx); err != nil {
 		return nil, err
 	}
-	pinned, err := learning.Pinned(app)
-	if err != nil {
-		return nil, err
-	}
 	s := &mcpServer{}
 	s.Server, err = app.Parley().MCP(mcp.Config{
-		Mode: settings.DocMode, Pinned: pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
+		Mode: settings.DocMode, Pinned: settings.Pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
 		Options: settings.Complete, Session: app.SessionName,
 	})
 	if err != nil {
