@@ -520,6 +520,9 @@ func (p *Parley) Host() (*call.Host, error) {
 			Off: p.cfg.Traces.Off, Values: p.cfg.Traces.Values, KeepDays: p.cfg.Traces.KeepDays, MaxBytes: p.cfg.Traces.MaxBytes,
 			Warn: func(err error) { p.cfg.Debug("traces: %v", err) },
 		}),
+		Costs: func(tools []string) map[string]host.Cost {
+			return trace.Costs(p.TraceDir(), tools, lastWeek())
+		},
 		Secrets:  rules,
 		Own:      rules.Own(),
 		Filter:   jq.Sandbox{Plugin: p.filterPlugin},
@@ -570,6 +573,8 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	return mcp.New(cfg)
 }
 
+func lastWeek() time.Time { return time.Now().AddDate(0, 0, -7) }
+
 // usedVerbs returns the tools that a caller called at least 20 times with success within a week, the most called first:
 // none that is deprecated, and no command of the browser's protocol.
 func usedVerbs(p *Parley, caller string) []string {
@@ -577,7 +582,7 @@ func usedVerbs(p *Parley, caller string) []string {
 	if err != nil {
 		return nil
 	}
-	used := trace.Used(p.TraceDir(), caller, 20, time.Now().AddDate(0, 0, -7))
+	used := trace.Used(p.TraceDir(), caller, 20, lastWeek())
 	return slices.DeleteFunc(used, func(name string) bool {
 		a, err := catalog.Find(name)
 		return err != nil || a.Tool == nil || a.Tool.Deprecated != nil ||

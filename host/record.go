@@ -109,3 +109,10 @@ type Auditor interface {
 	// Begin is called when the policy has allowed a call, before anything runs. An error refuses the call.
 	Begin(Event) error
 }
+
+// Cost is what calls of a tool that succeeded took: medians.
+type Cost struct {
+	Calls  int // that were recorded
+	MS     float64
+	Tokens int // of the result
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -25,9 +26,51 @@ type Plan struct {
 	// Each is replaced by one of the same name in the parameters that are planned.
 	Chosen []Chosen `json:"chosen,omitempty"`
 	Holes  []string `json:"holes,omitempty"` // the values that the caller has to choose: "<url: string, ...>"
+	// Estimate is what the calls took before; nil if nothing is known.
+	Estimate *Estimate `json:"estimate,omitempty"`
 
 	Given  json.RawMessage `json:"-"` // the parameters that the caller gave
 	Effect string          `json:"-"` // of the tool
+}
+
+// Estimate is what the calls of a plan probably take: sums of the medians of the calls of their tools that succeeded.
+type Estimate struct {
+	Calls   int      `json:"calls"`
+	MS      float64  `json:"ms"`
+	Tokens  int      `json:"tokens"`            // of the calls and their results
+	Of      int      `json:"of"`                // earlier calls that it is from
+	Unknown []string `json:"unknown,omitempty"` // tools without one, which are left out of the sums
+}
+
+func (e *Estimate) String() string {
+	text := fmt.Sprintf("%s, about %s and %d tokens, by %s before", manifest.Plural(e.Calls, "call"),
+		time.Duration(e.MS*float64(time.Millisecond)).Round(time.Millisecond), e.Tokens, manifest.Plural(e.Of, "call"))
+	if len(e.Unknown) > 0 {
+		text += ", without " + strings.Join(e.Unknown, ", ") + ", which nobody has called"
+	}
+	return text
+}
+
+// SetEstimate estimates a plan from what calls of its tools took.
+func (p *Plan) SetEstimate(costs func(tools []string) map[string]host.Cost) {
+	var tools []string
+	for _, c := range p.Calls {
+		tools = append(tools, c.Tool)
+	}
+	known := costs(tools)
+	e := &Estimate{Calls: len(p.Calls)}
+	for _, c := range p.Calls {
+		cost, ok := known[c.Tool]
+		if !ok && !slices.Contains(e.Unknown, c.Tool) {
+			e.Unknown = append(e.Unknown, c.Tool)
+		}
+		e.MS += cost.MS
+		e.Tokens += manifest.Tokens(c.Tool+string(c.Params)) + cost.Tokens
+	}
+	for _, cost := range known {
+		e.Of += cost.Calls
+	}
+	p.Estimate = e
 }
 
 // Chosen is a parameter of a call whose value the plan chose.

@@ -43,8 +43,10 @@ type Config struct {
 	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
 	// calls are denied.
 	Approver host.Approver
-	Debug    func(format string, args ...any)
-	Mode     string // documentation mode, for traces; see [WithMode]
+	// Costs returns what calls of tools took before. Nil means that nothing is known.
+	Costs func(tools []string) map[string]host.Cost
+	Debug func(format string, args ...any)
+	Mode  string // documentation mode, for traces; see [WithMode]
 }
 
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
@@ -386,24 +388,6 @@ func (h *Host) unsigned(p host.Provider) bool {
 	info := p.Info()
 	signed := info.Owner != "" && info.Owner != host.OwnerShipped
 	return info.Unsigned() || signed && h.cfg.Trusts != nil && !h.cfg.Trusts(info.Name, info.Owner)
-}
-
-// Plan is [advice.PlanOf] for the tool of a name, or else, for words without a dot, for the first hit of a search,
-// which a warning names.
-func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (*advice.Plan, []string, error) {
-	plan, err := advice.PlanOf(ctx, h.Catalog(), q)
-	if err == nil || host.AsError(err).Code != host.NotFound || strings.Contains(q.Tool, ".") {
-		return plan, nil, err
-	}
-	found, weak, searchErr := h.Search(ctx, q.Principal, host.SearchQuery{Text: q.Tool, Limit: 1})
-	if searchErr != nil || weak || len(found.Results) == 0 {
-		return nil, nil, err
-	}
-	q.Tool = found.Results[0].Name
-	if plan, err = advice.PlanOf(ctx, h.Catalog(), q); err != nil {
-		return nil, nil, err
-	}
-	return plan, []string{q.Tool + " is the first hit of a search for these words"}, nil
 }
 
 // maxRecordedHits bounds [Event.Hits].

@@ -130,8 +130,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	}
 	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
-		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
-		Place: options.Place})
+		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: c, Place: options.Place})
 	if err != nil {
 		return nil, err
 	}
@@ -145,11 +144,12 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}
 	return withWarnings(jsonResult(struct {
-		Tool   string          `json:"tool"`
-		Calls  []plannedCall   `json:"calls"`
-		Chosen []advice.Chosen `json:"chosen,omitempty"`
-		Holes  []string        `json:"holes,omitempty"`
-	}{plan.Tool, calls, plan.Chosen, plan.Holes}), warnings), nil
+		Tool     string           `json:"tool"`
+		Calls    []plannedCall    `json:"calls"`
+		Chosen   []advice.Chosen  `json:"chosen,omitempty"`
+		Holes    []string         `json:"holes,omitempty"`
+		Estimate *advice.Estimate `json:"estimate,omitempty"`
+	}{plan.Tool, calls, plan.Chosen, plan.Holes, plan.Estimate}), warnings), nil
 }
 
 func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (

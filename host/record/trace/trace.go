@@ -4,11 +4,9 @@ package trace
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,24 +85,6 @@ func nameOf(at time.Time) string { return at.UTC().Format(dayFormat) + suffix }
 // and damaged, which may be nil, is called for each but a blank one.
 func Records(dir string, damaged func(path string, line int)) record.Records[Record] {
 	return record.Records[Record]{Journal: journal(dir, Config{}), Decode: decode, Damaged: damaged}
-}
-
-// Used returns the tools that a caller has called with success at least n times since a moment, the most called first.
-// Calls that tools made for it are not its own. Without traces there are none.
-func Used(dir, caller string, n int, since time.Time) (tools []string) {
-	calls := map[string]int{}
-	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
-		if err == nil && r.Caller == caller {
-			calls[r.Tool]++
-		}
-	}
-	for tool, times := range calls {
-		if times >= n {
-			tools = append(tools, tool)
-		}
-	}
-	slices.SortFunc(tools, func(a, b string) int { return cmp.Or(calls[b]-calls[a], strings.Compare(a, b)) })
-	return tools
 }
 
 func journal(dir string, cfg Config) *record.Journal {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -560,5 +561,21 @@ func TestUsed(t *testing.T) {
 	}
 	if got := Used(filepath.Join(dir, "none"), "mcp:a", 1, noon); len(got) > 0 {
 		t.Errorf("without traces, used are %q", got)
+	}
+}
+
+func TestCosts(t *testing.T) {
+	dir := t.TempDir()
+	r := Open(dir, Config{})
+	for i, ms := range []int{40, 10, 30} {
+		r.Record(host.Event{Time: noon, Op: "call", Tool: "text.hash", Duration: time.Duration(ms) * time.Millisecond,
+			OutBytes: 45 * (i + 1)})
+	}
+	r.Record(host.Event{Time: noon, Op: "call", Tool: "text.count", Err: &host.Error{Code: host.Timeout}})
+	r.Record(host.Event{Time: noon, Op: "call", Tool: "text.find"})
+	got := Costs(dir, []string{"text.hash", "text.count"}, noon)
+	want := map[string]host.Cost{"text.hash": {Calls: 3, MS: 30, Tokens: 20}}
+	if !maps.Equal(got, want) {
+		t.Errorf("costs are %v, want %v", got, want)
 	}
 }

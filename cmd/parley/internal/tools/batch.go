@@ -515,6 +515,9 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	default:
 		warnings = append(warnings, "values that only you can choose: "+strings.Join(plan.Holes, ", "))
 	}
+	if e := plan.Estimate; e != nil && e.Of > 0 && !app.JSON {
+		app.Notice(e.String())
+	}
 	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = lines.WriteTo(w) })
 }
 

@@ -1,0 +1,49 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Used returns the tools that a caller has called with success at least n times since a moment, the most called first.
+// Calls that tools made for it are not its own. Without traces there are none.
+func Used(dir, caller string, n int, since time.Time) (tools []string) {
+	calls := map[string]int{}
+	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+		if err == nil && r.Caller == caller {
+			calls[r.Tool]++
+		}
+	}
+	for tool, times := range calls {
+		if times >= n {
+			tools = append(tools, tool)
+		}
+	}
+	slices.SortFunc(tools, func(a, b string) int { return cmp.Or(calls[b]-calls[a], strings.Compare(a, b)) })
+	return tools
+}
+
+// Costs returns the medians of what calls of tools that succeeded since a moment took, for those tools that have any.
+func Costs(dir string, tools []string, since time.Time) map[string]host.Cost {
+	times, sizes := map[string][]float64{}, map[string][]int{}
+	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+		if err == nil && slices.Contains(tools, r.Tool) {
+			times[r.Tool] = append(times[r.Tool], r.MS)
+			sizes[r.Tool] = append(sizes[r.Tool], r.OutBytes)
+		}
+	}
+	costs := map[string]host.Cost{}
+	for tool, ms := range times {
+		bytes := sizes[tool]
+		slices.Sort(ms)
+		slices.Sort(bytes)
+		costs[tool] = host.Cost{Calls: len(ms), MS: ms[len(ms)/2], Tokens: manifest.TokensOf(bytes[len(bytes)/2])}
+	}
+	return costs
+}
