@@ -105,6 +105,26 @@ func expand(s string, earlier Results) (any, error) {
 	}
 }
 
+// Empty returns the first reference in params to a result that has nothing for it: no such member, null, or 0 where an
+// id is expected. It returns "" if there is none.
+func (r Results) Empty(params json.RawMessage) string {
+	for rest := string(params); ; {
+		_, after, found := strings.Cut(rest, "${")
+		ref, after, closed := strings.Cut(after, "}")
+		if !found || !closed {
+			return ""
+		}
+		if rest = after; strings.Contains(ref, `"`) || r[strings.Split(ref, ".")[0]] == nil {
+			continue
+		}
+		value, err := lookUp(ref, r)
+		if zero, isNumber := value.(json.Number); err != nil || value == nil ||
+			isNumber && zero == "0" && strings.HasSuffix(ref, "Id") {
+			return ref
+		}
+	}
+}
+
 // find splits a reference at the dot after an id. An id may have dots itself, so the longest known id counts.
 func (r Results) find(ref string) (id, path string, data json.RawMessage, ok bool) {
 	for end := len(ref); end >= 0; end = strings.LastIndexByte(ref[:end], '.') {

@@ -48,6 +48,19 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// TestEmpty checks which references count as finding nothing.
+func TestEmpty(t *testing.T) {
+	earlier := Results{"1": json.RawMessage(`{"list":[],"none":null,"nodeId":0,"count":0,"name":"x"}`)}
+	for params, want := range map[string]string{
+		`{"a":"${1.name}","b":"${1.list.0}"}`: "1.list.0", `{"a":["${1.none}"]}`: "1.none", `{"a":"${1.nodeId}"}`: "1.nodeId",
+		`{"a":"${1.count}"}`: "", `{"a":"${1.name} ${2.x}"}`: "", `{"a":"${1.name"}`: "", `{}`: "",
+	} {
+		if got := earlier.Empty(json.RawMessage(params)); got != want {
+			t.Errorf("%s: got %q, want %q", params, got, want)
+		}
+	}
+}
+
 // FuzzReferences checks that references in a line lead to JSON or invalid_args, never to a panic.
 func FuzzReferences(f *testing.F) {
 	f.Add([]byte(`{"a":"${1.frameId}"}`))

@@ -62,9 +62,10 @@ func (b *batch) reply(id json.RawMessage, answer *host.Answer) error {
 
 // batchOptions are the options of a batch.
 type batchOptions struct {
-	Path     string    `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
-	Lines    io.Reader // the calls themselves, instead of Path
-	Warnings []string  // of the first reply
+	Path     string       `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
+	Lines    io.Reader    // the calls themselves, instead of Path
+	Plan     *advice.Plan // whose calls they are
+	Warnings []string     // of the first reply
 
 	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
 	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
@@ -134,7 +135,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 		}
 		earlier[reference.Params] = params
 	}
-	b := &batch{app: app, host: h, principal: principal, earlier: earlier, warnings: o.Warnings}
+	b := &batch{app: app, host: h, principal: principal, earlier: earlier, plan: o.Plan, warnings: o.Warnings}
 	var status error // of the first call that failed
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
@@ -169,7 +170,8 @@ type batch struct {
 	host      *call.Host
 	principal host.Principal // of the lines that name no session
 	earlier   reference.Results
-	warnings  []string // of the next reply
+	plan      *advice.Plan // nil for the calls of a file
+	warnings  []string     // of the next reply
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -331,6 +333,10 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if _, used := b.earlier[key]; used {
 		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
 	}
+	if err := b.checkFound(number, line.Params); err != nil {
+		answer := failedAnswer(line.Tool, err)
+		return answer, b.reply(id, answer)
+	}
 	params, err := b.earlier.Substitute(line.Params)
 	given, failed := b.earlier.Substitute(line.Options)
 	if err = cmp.Or(err, failed); err != nil {
@@ -373,6 +379,32 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		}
 	}
 	return answer, unsent
+}
+
+// checkFound returns an error with exit code 10 if the parameters of a planned call take something that an earlier call
+// has not found.
+func (b *batch) checkFound(number int, params json.RawMessage) error {
+	if b.plan == nil {
+		return nil
+	}
+	ref := b.earlier.Empty(params)
+	if ref == "" {
+		return nil
+	}
+	id, path, _ := strings.Cut(ref, ".")
+	from, _ := strconv.Atoi(id)
+	where := "there is none"
+	if at, err := b.host.Catalog().Find(b.plan.Tool); err == nil && at.Provider.Features().MissingPage != nil {
+		where = "this page has none"
+	}
+	next := host.DescribeStep(b.plan.Tool, 0)
+	if len(b.plan.Given) > 0 { // what was given may be what does not exist
+		next = host.PlanStep(b.plan.Tool, nil)
+	}
+	return &host.Error{Code: host.ToolFailed, Exit: 10, Tool: &host.ToolError{Exit: 10, Name: "no_match"},
+		Message: fmt.Sprintf("%s: call %d, %s, returned no %s, which call %d, %s, takes", where, from,
+			b.plan.Calls[from-1].Tool, path, number, b.plan.Calls[number-1].Tool),
+		Steps: []host.Step{next}}
 }
 
 // stepsIn makes the steps of an answer name the session of the call, "" for none.
@@ -505,7 +537,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		if err := checkPlan(plan); err != nil {
 			return err
 		}
-		return callLines(ctx, app, batchOptions{Lines: &lines, Warnings: warnings})
+		return callLines(ctx, app, batchOptions{Lines: &lines, Plan: plan, Warnings: warnings})
 	}
 	var next []string
 	switch {
