@@ -29,9 +29,7 @@ type Report struct {
 	All   Tool   `json:"all"`   // of all tools together; Name is ""
 	Tools []Tool `json:"tools"` // most called first
 
-	Abandoned *Share    `json:"abandoned,omitempty"` // sessions that end with discovery or an error
-	Tokens    *Quantile `json:"tokens_to_success,omitempty"`
-	Turns     *Quantile `json:"turns_to_success,omitempty"`
+	Effort
 	Relations
 	Sequences []Sequence `json:"sequences"`
 	Search    Search     `json:"search"`
@@ -69,6 +67,15 @@ type Tool struct {
 	Unused   []string `json:"unused_parameters"` // if it was called often enough to expect them
 	// Arguments are the sets of parameters of successful calls, most frequent first.
 	Arguments []Count `json:"arguments"`
+}
+
+// Effort is what sessions take, and how deep they go; Tokens are those of documentation.
+type Effort struct {
+	Abandoned *Share    `json:"abandoned,omitempty"` // sessions that end with discovery or an error
+	Tokens    *Quantile `json:"tokens_to_success,omitempty"`
+	Turns     *Quantile `json:"turns_to_success,omitempty"`
+	Seconds   *Quantile `json:"seconds_to_success,omitempty"`
+	Depth     *Quantile `json:"tools_used,omitempty"` // different tools that succeed in a session
 }
 
 // Relations are what calls have to do with those before them.
@@ -236,6 +243,8 @@ type counter struct {
 
 	abandoned     int
 	tokens, turns []float64
+	seconds       []float64
+	depths        []float64
 	first, five   rate // of the searches that a successful call followed
 	docs, noDocs  rate // parameter errors, and those after which the next call succeeded
 }
@@ -425,6 +434,7 @@ func (c *counter) report() *Report {
 	slices.SortFunc(r.Tools, func(a, b Tool) int { return cmp.Or(b.Calls-a.Calls, cmp.Compare(a.Name, b.Name)) })
 	r.Abandoned = ShareOf(c.abandoned, r.Sessions)
 	r.Tokens, r.Turns = QuantileOf(c.tokens, 0.5), QuantileOf(c.turns, 0.5)
+	r.Seconds, r.Depth = QuantileOf(c.seconds, 0.5), QuantileOf(c.depths, 0.5)
 	r.WithDocs, r.WithoutDocs = c.docs.share(), c.noDocs.share()
 	r.Search.Followed, r.Search.First, r.Search.Five = c.five.of, c.first.share(), c.five.share()
 	c.addRelations(r)

@@ -180,3 +180,21 @@ func TestEmpty(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestFirstSuccess checks what a session took until its first success, and how many tools it used.
+func TestFirstSuccess(t *testing.T) {
+	var s script
+	for i := range 8 {
+		in := fmt.Sprint("s", i)
+		s.add(host.Record{Op: "search", Session: in, DocsTokens: 30})
+		s.call(in, "a.x", `{}`)
+		s.call(in, "a.y", `{}`)
+		s.call(in, "a.y", `{}`)
+	}
+	r := compute(&s, "")
+	for name, want := range map[*Quantile]float64{r.Turns: 2, r.Tokens: 30, r.Seconds: 1.002, r.Depth: 2} {
+		if name == nil || name.Of != 8 || name.Value != want {
+			t.Errorf("got %+v, want %v", name, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/lists"
@@ -15,9 +16,11 @@ import (
 type walk struct {
 	tools map[string]*tool
 
-	succeeded bool // a call did
-	open      bool // discovery or an error came after the last success
-	turns     int  // records until the first success
+	began     time.Time // the first record
+	took      float64   // until the first success, in seconds
+	succeeded bool      // a call did
+	open      bool      // discovery or an error came after the last success
+	turns     int       // records until the first success
 	tokens    int
 	last      *host.Record   // the call before, if it failed
 	search    *host.Record   // the search that no successful call has followed yet
@@ -49,8 +52,12 @@ func (w *walk) step(c *counter, r *host.Record) {
 	if len(r.Tiers) > 0 && slices.Max(r.Tiers) > 1 {
 		defer w.read.add(r.Tool)
 	}
+	if w.began.IsZero() {
+		w.began = r.Time
+	}
 	if !w.succeeded {
 		w.turns++
+		w.took = r.Time.Sub(w.began).Seconds() + r.MS/1e3
 		w.tokens += r.DocsTokens
 	}
 	if r.Op != "" {
@@ -216,6 +223,7 @@ func (w *walk) end(c *counter) {
 	}
 	if w.succeeded {
 		c.tokens, c.turns = append(c.tokens, float64(w.tokens)), append(c.turns, float64(w.turns))
+		c.seconds, c.depths = append(c.seconds, w.took), append(c.depths, float64(len(w.done)))
 	}
 }
 

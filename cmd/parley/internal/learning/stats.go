@@ -80,8 +80,8 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 	line("sessions abandoned", r.Abandoned)
 	line("tool called was the first hit", r.Search.First)
 	line("or among the first five", r.Search.Five)
-	command.PrintIf(w, r.Turns != nil && r.Tokens != nil, "%-34s %s turns, %s tokens of documentation\n",
-		"to the first success", quantile(r.Turns), quantile(r.Tokens))
+	command.PrintIf(w, r.Turns != nil, "%-34s %s turns, %s s, %s tokens of documentation\n", "to the first success",
+		quantile(r.Turns), quantile(r.Seconds), quantile(r.Tokens))
 	if details {
 		for i := range r.Tools {
 			toolStats(a, w, &r.Tools[i])
