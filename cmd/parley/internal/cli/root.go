@@ -134,6 +134,9 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
 			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
 		})
+		if args := asCommand(a.Args, given); args != nil && !cmd.HasParent() {
+			return &retyped{e, args}
+		}
 		// One letter is an option elsewhere.
 		isWord := dashes == "-" && len(given) > 1 && !attached().MatchString("-"+given)
 		if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil && !isWord {
@@ -165,6 +168,40 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
 	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
+}
+
+// asCommand returns the command for a line with --search or --list and an option that only the command of that name
+// has: parley cdp --search cookie --limit 30. It returns nil for another line.
+func asCommand(line []string, option string) []string {
+	var words, rest, args []string
+	for i := 0; i < len(line); i++ {
+		query, isSearch := strings.CutPrefix(line[i], "--search=")
+		switch {
+		case line[i] == "--search" && i+1 < len(line):
+			i++
+			args = []string{"search", line[i]}
+		case isSearch:
+			args = []string{"search", query}
+		case line[i] == "--list":
+			args = []string{"list"}
+		case len(rest) > 0 || strings.HasPrefix(line[i], "-"):
+			rest = append(rest, line[i])
+		default:
+			words = append(words, line[i])
+		}
+	}
+	switch {
+	case args == nil || len(words) > 2:
+		return nil
+	case args[0] == "list" && option == "category":
+		return slices.Concat(args, words, rest)
+	case args[0] == "list" || !slices.Contains(strings.Fields("category detail effect explain kind limit"), option):
+		return nil
+	}
+	for i, word := range words {
+		args = append(args, []string{"--plugin", "--group"}[i], word)
+	}
+	return append(args, rest...)
 }
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}

@@ -19,12 +19,14 @@ import (
 var listCommand = &command.Command[*listOptions]{
 	Use: "list [PLUGIN] [GROUP]", Run: runList, Words: command.CompleteNames, AnyWords: true,
 	Short:   "As --list",
-	Example: "parley list cdp Network",
+	Example: "parley list cdp Network\nparley list json --category query",
+	Options: map[string]command.Completer{"category": command.OneOf(searchWords["category"]...)},
 }
 
 type listOptions struct {
-	Flags *pflag.FlagSet
-	Words []string `word:""`
+	Flags    *pflag.FlagSet
+	Words    []string `word:""`
+	Category string   `flag:"category" usage:"only this category"`
 	command.Limited
 }
 
@@ -33,8 +35,17 @@ func runList(ctx context.Context, app *command.App, opts *listOptions) error {
 	if err := opts.Limit(app, opts.Flags); err != nil {
 		return err
 	}
-	if len(opts.Words) == 0 {
+	if allowed := searchWords["category"]; opts.Category != "" && !slices.Contains(allowed, opts.Category) {
+		return command.UnknownValue("category", opts.Category, allowed)
+	}
+	if len(opts.Words) == 0 && opts.Category == "" {
 		return listPlugins(app)
+	} else if len(opts.Words) == 0 {
+		catalog, err := app.Catalog()
+		if err != nil {
+			return err
+		}
+		return listCategory(app, catalog.Providers(), "", opts.Category)
 	}
 	at, rest, err := find(ctx, app, opts.Words, false)
 	switch {
@@ -44,8 +55,46 @@ func runList(ctx context.Context, app *command.App, opts *listOptions) error {
 		return notAList(app, at)
 	case len(rest) > 0:
 		return tooManyWords(app, at, rest[0])
+	case opts.Category != "":
+		return listCategory(app, []host.Provider{at.Provider}, at.Group, opts.Category)
 	}
 	return list(app, at)
+}
+
+// listCategory prints the tools of a category in plugins, or in a group of one.
+func listCategory(a *command.App, plugins []host.Provider, group, category string) error {
+	data := &struct {
+		Category string      `json:"category"`
+		Tools    []host.Line `json:"tools"`
+		Total    int         `json:"total"`
+	}{Category: category, Tools: []host.Line{}}
+	for _, p := range plugins {
+		names, err := p.Names()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			t, err := p.Tool(name)
+			if err != nil {
+				return err
+			}
+			if t.Category == category && (group == "" || t.Group == group) {
+				line := host.LinesOf(&manifest.Manifest{Tools: []manifest.Tool{*t}}, t.Group)
+				data.Tools = append(data.Tools, qualified(p.Info().Name, line)...)
+			}
+		}
+	}
+	data.Total = len(data.Tools)
+	next := []string{"parley list"}
+	if data.Total > 0 {
+		plugin, _, _ := strings.Cut(data.Tools[0].Name, ".")
+		next = []string{describeCommand(plugin, data.Tools[0].Name)}
+	}
+	return a.PrintWithin(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s\n", category, manifest.Plural(data.Total, "tool"))
+		toolLines(a, w, "", data.Tools)
+		command.WriteLabelled(w, "Next:", next)
+	}, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
 }
 
 // notAList returns the error of a list of something that holds no tools.

@@ -134,9 +134,9 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 	command.PrintIf(w, len(data.LeftOut) > 0, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
 	switch more := data.Total - len(data.Results); {
 	case more > 0 && strings.HasPrefix(next[len(next)-1], "parley search "):
-		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
+		fmt.Fprintf(w, "(%d more of %d: %s)\n", more, data.Total, next[len(next)-1])
 	case more > 0:
-		fmt.Fprintf(w, "(%d more: describe more exactly what you want)\n", more)
+		fmt.Fprintf(w, "(%d more of %d: describe more exactly what you want)\n", more, data.Total)
 	}
 	command.PrintIf(w, data.Total == 0, "nothing found for %q\n", data.Query)
 	if len(next) > 0 {
