@@ -32,6 +32,7 @@ func main() {
 	update := flag.String("update", "", "write the figures between the markers in this file of the tree")
 	mistakes := flag.String("mistakes", "",
 		"make the calls of this file only: open, closed, fresh, third to ninth or a path")
+	turns := flag.String("turns", "", "only count the turns of an oracle, of this parley")
 	show := flag.Bool("show", false, "with -mistakes closed: print each call")
 	flag.Parse()
 	tree.Main("agent", func(ctx context.Context) error {
@@ -40,6 +41,11 @@ func main() {
 			return err
 		}
 		defer os.RemoveAll(work)
+		if *turns != "" {
+			sets, err := consultAll(ctx, *turns, filepath.Join(work, "home"))
+			fmt.Println(turnsTable(sets))
+			return err
+		}
 		binary, err := tree.Build(ctx, work)
 		if err != nil {
 			return err
