@@ -37,7 +37,7 @@ var maxLines = map[string]int{
 	"host/record":              1862,  // secrets in notes; turns of writers; which tools a caller uses; what they cost
 	"host/mcp":                 4506,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
-	"host/learn":               4104,  // texts that say nothing; aliases that are other names; time and depth
+	"host/learn":               4219,  // texts that say nothing; aliases that are other names; time and depth; contrasts
 	"host/docs":                914,
 	"host/api":                 861, // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420, // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  1794,  // when a query collects its first garbage
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13843, // documents that differ; logins; help for people; plans; lists of a category
+	"cmd":                      13846, // documents that differ; logins; help for people; plans; lists of a category
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

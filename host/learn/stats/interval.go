@@ -30,7 +30,10 @@ func ShareOf(n, of int) *Share {
 }
 
 // Wilson returns Wilson's 95 % interval of a share. Of no cases nothing is known: 0 to 1.
-func Wilson(n, of int) (low, high float64) {
+func Wilson(n, of int) (low, high float64) { return wilson(n, of, z) }
+
+// wilson is [Wilson] with z standard deviations.
+func wilson(n, of int, z float64) (low, high float64) {
 	if of == 0 {
 		return 0, 1
 	}

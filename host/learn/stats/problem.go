@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,8 +26,11 @@ const (
 	SlowMS = 5000
 )
 
-// problems returns those that cost most.
-func problems(r *Report) []Problem {
+// minNever are the calls after which a tool of which none succeeded is said never to work.
+const minNever = 10
+
+// problems returns those that cost most. The catalog may be nil.
+func problems(r *Report, catalog *host.Catalog) []Problem {
 	found := []Problem{}
 	add := func(tool string, e Evidence, format string, args ...any) {
 		if e.Enough() {
@@ -33,6 +38,13 @@ func problems(r *Report) []Problem {
 		}
 	}
 	for _, t := range r.Tools {
+		if t.Failed == t.Calls && t.Calls >= minNever && len(t.Codes) > 0 {
+			add(t.Name, Evidence{N: t.Calls, Sessions: t.Sessions}, "%s never works: all of %d calls failed, %d of them with %s",
+				t.Name, t.Calls, t.Codes[0].N, t.Codes[0].Name)
+		}
+		for _, c := range t.Contrasts {
+			add(t.Name, Evidence{N: max(c.With.N, c.Without.N), Sessions: t.Sessions}, "%s %s", t.Name, c)
+		}
 		for _, f := range t.Fields {
 			how := "expected " + f.Expected
 			switch f.Keyword {
@@ -50,6 +62,12 @@ func problems(r *Report) []Problem {
 		}
 	}
 	for _, c := range r.Confusions {
+		if at, ok := Find(catalog, c.Meant); ok && at.Tool.Deprecated != nil &&
+			strings.EqualFold(at.Plugin+"."+at.Tool.Deprecated.Use, c.Called) {
+			add(c.Called, c.Evidence, "%s replaces %s, and callers go back: %s of it failed, and then the other succeeded",
+				c.Called, c.Meant, manifest.Plural(c.N, "call"))
+			continue
+		}
 		add(c.Called, c.Evidence, "%s is taken for %s: %s failed, and then the other succeeded (%s)", c.Called, c.Meant,
 			manifest.Plural(c.N, "call"), manifest.Plural(c.Sessions, "session"))
 	}
@@ -59,4 +77,16 @@ func problems(r *Report) []Problem {
 	}
 	slices.SortStableFunc(found, func(a, b Problem) int { return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Text, b.Text)) })
 	return found[:min(len(found), maxProblems)]
+}
+
+// String says what separates failures from successes: "fails with limit 500 in 12 of 14 calls, else in 1 of 30".
+func (c Contrast) String() string {
+	what := "with " + c.Name
+	if c.What == "after" {
+		what = "after " + c.Name
+	} else if c.Value != "" {
+		what += " " + c.Value
+	}
+	return fmt.Sprintf("fails %s in %d of %d calls, else in %d of %d", manifest.CleanLine(what), c.With.N, c.With.Of,
+		c.Without.N, c.Without.Of)
 }

@@ -25,6 +25,7 @@ type Report struct {
 	Searches  int       `json:"searches"`
 	Describes int       `json:"describes"`
 	Sessions  int       `json:"sessions"`
+	Inner     int       `json:"inner_calls,omitempty"` // calls that tools made, which nothing else here counts
 
 	All   Tool   `json:"all"`   // of all tools together; Name is ""
 	Tools []Tool `json:"tools"` // most called first
@@ -66,7 +67,8 @@ type Tool struct {
 	Unknown  []Count  `json:"unknown_parameters"`
 	Unused   []string `json:"unused_parameters"` // if it was called often enough to expect them
 	// Arguments are the sets of parameters of successful calls, most frequent first.
-	Arguments []Count `json:"arguments"`
+	Arguments []Count    `json:"arguments"`
+	Contrasts []Contrast `json:"contrasts,omitempty"` // what separates calls that fail from those that succeed
 }
 
 // Effort is what sessions take, and how deep they go; Tokens are those of documentation.
@@ -119,6 +121,9 @@ type Count struct {
 type Confusion struct {
 	Called string `json:"called"`
 	Meant  string `json:"meant"`
+	// CalledWorks and MeantWorks are the calls of the two tools that succeeded, of all.
+	CalledWorks *Share `json:"called_works,omitempty"`
+	MeantWorks  *Share `json:"meant_works,omitempty"`
 	Evidence
 }
 
@@ -337,11 +342,16 @@ type tally struct {
 	fields                  map[string]*group
 	ms, recovery            []float64
 	first, recovered, kept  rate
+	features                features
 }
 
 // add counts a record.
 func (c *counter) add(r *host.Record) {
 	rep := &c.rep
+	if strings.HasPrefix(r.Caller, host.CallerPlugin) {
+		rep.Inner++
+		return
+	}
 	if rep.Since.IsZero() || r.Time.Before(rep.Since) {
 		rep.Since = r.Time
 	}
@@ -359,7 +369,9 @@ func (c *counter) add(r *host.Record) {
 		rep.Calls++
 		s := c.sessions[r.Session]
 		read := r.Session != "" && r.Mode == fullMode || s != nil && s.read[r.Tool] > 0
-		at(&c.tools, r.Tool).add(r, read)
+		t := at(&c.tools, r.Tool)
+		t.add(r, read)
+		t.features.add(r, s)
 		c.all.add(r, read)
 		for name, source := range r.From {
 			c.relate(originate, r, r.Tool, name, source)
@@ -441,7 +453,7 @@ func (c *counter) report() *Report {
 	r.Sequences = c.sequences()
 	r.Tiers = c.tiers.list()
 	c.compareWithCatalog(r)
-	r.Worst = problems(r)
+	r.Worst = problems(r, c.catalog)
 	return r
 }
 
@@ -453,7 +465,7 @@ func (c *counter) addRelations(r *Report) {
 		g := c.found[of]
 		switch of.kind {
 		case confused:
-			r.Confusions = append(r.Confusions, Confusion{of.a, of.b, g.Evidence})
+			r.Confusions = append(r.Confusions, Confusion{of.a, of.b, c.works(of.a), c.works(of.b), g.Evidence})
 		case renamed:
 			r.Renames = append(r.Renames, Rename{of.a, of.b, of.c, g.Evidence})
 		case needed:
@@ -477,6 +489,7 @@ func (t *tally) tool(name string) Tool {
 		FirstTry: t.first.share(), Recovered: t.recovered.share(),
 		Recovery: QuantileOf(t.recovery, 0.5), Kept: t.kept.share(), Repeated: t.repeated,
 		Unknown: t.unknown.list(), Unused: []string{}, Arguments: t.arguments.list(),
+		Contrasts: t.features.contrasts(),
 	}
 	for _, g := range t.fields {
 		f := g.field
@@ -506,6 +519,15 @@ func (c *counter) unusedParameters(name string, t *tally) []string {
 		}
 	}
 	return unused
+}
+
+// works returns how many calls of a tool succeeded, nil for too few calls.
+func (c *counter) works(tool string) *Share {
+	t := c.tools[tool]
+	if t == nil {
+		return nil
+	}
+	return ShareOf(t.calls-t.failed, t.calls)
 }
 
 // compareWithCatalog finds tools that are not used, of plugins that are, and deprecated ones that are.

@@ -198,3 +198,77 @@ func TestFirstSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestContrasts checks what is said to separate failures from successes: a parameter, a value where traces have values,
+// and a call before.
+func TestContrasts(t *testing.T) {
+	var s script
+	call := func(i int, params string, code int) {
+		r := host.Record{Session: fmt.Sprint("s", i%5), Tool: "a.x", Params: []byte(params), ExitCode: code}
+		if code != 0 {
+			r.Code = "tool_failed"
+		}
+		s.add(r)
+	}
+	for i := range 20 {
+		call(i, `{"mode":"fast","text":"string(3)","n":1}`, 12*(1-i%10/9)) // 18 of 20 fail
+		call(i, `{"mode":"slow","text":"string(3)","n":1}`, 0)
+	}
+	r := compute(&s, "")
+	found := r.Tools[0].Contrasts
+	if len(found) != 2 || found[0].String() != `fails with mode "fast" in 18 of 20 calls, else in 0 of 20` {
+		t.Errorf("contrasts are %v", found)
+	}
+	if len(r.Worst) == 0 || r.Worst[0].Tool != "a.x" {
+		t.Errorf("worst are %v", r.Worst)
+	}
+
+	var shapes script
+	for i := range 20 {
+		shapes.add(host.Record{Session: fmt.Sprint(i), Tool: "a.x", Code: "tool_failed", ExitCode: 12,
+			Params: []byte(`{"deep":"boolean","text":"string(3)"}`)})
+		shapes.call(fmt.Sprint(i), "a.login", `{}`)
+		shapes.call(fmt.Sprint(i), "a.x", `{"text":"string(3)"}`)
+	}
+	var texts []string
+	for _, c := range compute(&shapes, "a.x").Tools[0].Contrasts {
+		texts = append(texts, c.String())
+	}
+	if want := []string{"fails after a.login in 0 of 20 calls, else in 20 of 20",
+		"fails with deep in 20 of 20 calls, else in 0 of 20"}; !slices.Equal(texts, want) {
+		t.Errorf("contrasts are %q", texts)
+	}
+
+	var even script
+	for i := range 30 {
+		even.add(host.Record{Session: fmt.Sprint("s", i), Tool: "a.x", Params: []byte([]string{`{}`, `{"p":"string(1)"}`}[i%2]),
+			ExitCode: 12 * (i / 2 % 2)})
+	}
+	if found := compute(&even, "").Tools[0].Contrasts; found != nil {
+		t.Errorf("nothing separates these, but %v", found)
+	}
+}
+
+// TestInnerCalls checks that calls that tools make are no evidence of what callers do.
+func TestInnerCalls(t *testing.T) {
+	var s script
+	for i := range 20 {
+		s.add(host.Record{Session: fmt.Sprint("s", i), Tool: "a.x", Caller: "plugin:js", Code: "tool_failed", ExitCode: 12})
+	}
+	s.call("s1", "a.y", `{}`)
+	if r := compute(&s, ""); r.Calls != 1 || r.Inner != 20 || len(r.Tools) != 1 || r.Tools[0].Name != "a.y" {
+		t.Errorf("%d calls, %d inner ones, tools %v", r.Calls, r.Inner, r.Tools)
+	}
+}
+
+// TestNeverWorks checks that a tool of which no call succeeds is what is most worth fixing.
+func TestNeverWorks(t *testing.T) {
+	var s script
+	for i := range 10 {
+		s.add(host.Record{Session: fmt.Sprint("s", i), Tool: "a.x", Code: "tool_failed", ExitCode: 12})
+	}
+	want := "a.x never works: all of 10 calls failed, 10 of them with tool_failed"
+	if r := compute(&s, ""); len(r.Worst) == 0 || r.Worst[0].Text != want {
+		t.Errorf("worst are %v", r.Worst)
+	}
+}

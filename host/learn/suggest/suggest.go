@@ -39,6 +39,8 @@ const (
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
 	minUses  = 20
 	minUsers = 3
+	// minWorks is the least share of calls, by the upper end of its interval, that succeed of a tool that texts lead to.
+	minWorks = 0.5
 	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
 	minOrigin = 0.4
 )
@@ -318,7 +320,8 @@ func (s *suggester) rename(n stats.Rename) {
 // for.
 func (s *suggester) confusion(c stats.Confusion) {
 	meant, ok := s.find(c.Meant)
-	if !ok {
+	fails := func(works *stats.Share) bool { return works != nil && works.High < minWorks }
+	if !ok || fails(c.MeantWorks) {
 		return
 	}
 	e := evidence{"confusion", fmt.Sprintf("%d calls of %s failed, and then one of %s succeeded", c.N, c.Called, c.Meant),
@@ -345,7 +348,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 	}
 	for _, of := range [][2]*manifest.Tool{{called.Tool, meant.Tool}, {meant.Tool, called.Tool}} {
 		t, other := of[0], of[1]
-		if strings.Contains(t.WhenNot, other.Name) {
+		if strings.Contains(t.WhenNot, other.Name) || other == called.Tool && fails(c.CalledWorks) {
 			continue
 		}
 		hint := "to " + lowerFirst(other.Docs.Brief) + ": " + other.Name

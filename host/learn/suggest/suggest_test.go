@@ -146,6 +146,20 @@ func TestRules(t *testing.T) {
 			{"when_not", "", "to find articles by their title: article.find"},
 			{"when_not", "", "to add an article to the shop: article.add"},
 		}},
+		{"confusion with a tool that never works", func(l *log, s string) {
+			for range 4 {
+				l.add(s, "shop.article.add", `{"title":"string(3)"}`, violation("", "minProperties", "2"))
+			}
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+		}, []want{{"when_not", "", "to find articles by their title: article.find"}}},
+		{"confusion with a tool that mostly fails", func(l *log, s string) {
+			for range 8 {
+				r := l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+				r.Code, r.ExitCode = "tool_failed", 1
+			}
+			l.add(s, "shop.article.add", `{"title":"string(3)"}`, violation("", "minProperties", "2"))
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+		}, nil},
 		{"need", func(l *log, s string) {
 			r := l.add(s, "shop.stock.count", `{}`)
 			r.Code, r.ExitCode = "tool_failed", 1

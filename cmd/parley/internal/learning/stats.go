@@ -103,7 +103,7 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 
 // toolStats prints what was wrong with the calls of a tool.
 func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
-	if len(t.Fields)+len(t.Codes)+len(t.Unused) == 0 {
+	if len(t.Fields)+len(t.Codes)+len(t.Unused)+len(t.Contrasts) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%s\n", manifest.CleanLine(t.Name))
@@ -114,6 +114,9 @@ func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
 		text := fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword, f.Expected,
 			manifest.Plural(f.Sessions, "session"))
 		a.Wrap(w, "         ", "%s", manifest.CleanLine(text))
+	}
+	for _, c := range t.Contrasts {
+		a.Wrap(w, "         ", "         %s", c)
 	}
 	command.PrintIf(w, len(t.Unused) > 0, "  never used: %s\n", firstOf(t.Unused, 8))
 }
