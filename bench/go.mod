@@ -3,6 +3,7 @@ module github.com/parley-tools/parley/bench
 go 1.26.5
 
 require (
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/itchyny/gojq v0.12.20
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/parley-tools/parley v0.0.0
@@ -11,7 +12,6 @@ require (
 )
 
 require (
-	github.com/blevesearch/snowballstem v0.9.0 // indirect
 	github.com/chromedp/cdproto v0.159.1 // indirect
 	github.com/dlclark/regexp2 v1.10.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect

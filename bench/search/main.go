@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
@@ -44,7 +45,7 @@ func run(ctx context.Context, update, onlyScores bool) error {
 		rows[i] = s.row("everything", whole[i], nil)
 	}
 	for _, p := range parts {
-		var scores [][]score
+		var scores [][]ranked.Score
 		if p.table != "" {
 			scores, err = buildWithout(ctx, p.table)
 		} else {
@@ -72,7 +73,7 @@ func run(ctx context.Context, update, onlyScores bool) error {
 
 // buildWithout returns the scores of a build without the entries of a table. The go command reads another file in its
 // place; the tree stays as it is.
-func buildWithout(ctx context.Context, table string) (scores [][]score, err error) {
+func buildWithout(ctx context.Context, table string) (scores [][]ranked.Score, err error) {
 	dir, err := os.MkdirTemp("", "parley-search-")
 	if err != nil {
 		return nil, err

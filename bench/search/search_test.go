@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/eval"
 
+	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
@@ -91,7 +92,7 @@ func TestReport(t *testing.T) {
 	}
 	for i, file := range []string{"cdp/segment.bin", "plugins/js/segment", "plugins/json/segment",
 		"cdp/page/segment", "plugins/text/segment"} {
-		if shipped, err := os.ReadFile(file); err != nil || !bytes.Equal(sets[0].plugins[i].segment(part{}), shipped) {
+		if shipped, err := os.ReadFile(file); err != nil || !bytes.Equal(segment(sets[0].plugins[i], part{}), shipped) {
 			t.Errorf("%s is not what is measured (%v)", file, err)
 		}
 	}
@@ -121,13 +122,13 @@ func TestReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ranked []string
+		var names []string
 		for _, r := range data.Results {
-			ranked = append(ranked, r.Name)
+			names = append(names, r.Name)
 		}
-		got := rate(ranked, q.Relevant)
+		got := ranked.Rate(names, q.Relevant)
 		if got[2] = math.Round(got[2]*1e4) / 1e4; got != whole[0][i] {
-			t.Errorf("%q: rate %v, the host %v", q.Query, got, whole[0][i])
+			t.Errorf("%q: Rate %v, the host %v", q.Query, got, whole[0][i])
 		}
 	}
 }

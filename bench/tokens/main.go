@@ -11,16 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"text/tabwriter"
-	"time"
 
 	"github.com/parley-tools/parley/internal/foreign"
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
+	"github.com/parley-tools/parley/bench/internal/server"
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
-
-// serverTimeout limits the time in which a server replies to all requests.
-const serverTimeout = 2 * time.Minute
 
 func main() {
 	parley := flag.String("parley", filepath.Join("bin", "parley"),
@@ -54,35 +51,35 @@ func run(ctx context.Context, parley string, out io.Writer) error {
 		return err
 	}
 	for _, s := range others {
-		s.command = append([]string{node, filepath.Join(modules, s.command[0])}, s.command[1:]...)
+		s.Command = append([]string{node, filepath.Join(modules, s.Command[0])}, s.Command[1:]...)
 		subjects = append(subjects, s)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "tools\ttools/list\twithout results\t  ")
 	for _, s := range subjects {
-		l, err := s.list(ctx, work)
+		l, err := s.List(ctx, work)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		whole, parameters, err := l.tokens()
+		whole, parameters, err := list(l).tokens()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(l), whole, parameters, s.name)
+		fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(l), whole, parameters, s.Name)
 	}
 	return w.Flush()
 }
 
 // others are servers from testdata/programs, each with the arguments that it needs to start.
-var others = []subject{
-	{name: "chrome-devtools-mcp", command: []string{"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"}},
-	{name: "@playwright/mcp", command: []string{"@playwright/mcp/cli.js"}},
-	{name: "@modelcontextprotocol/server-github", command: []string{"@modelcontextprotocol/server-github/dist/index.js"}},
-	{name: "@modelcontextprotocol/server-filesystem",
-		command: []string{"@modelcontextprotocol/server-filesystem/dist/index.js", "."}},
-	{name: "@modelcontextprotocol/server-memory", command: []string{"@modelcontextprotocol/server-memory/dist/index.js"}},
-	{name: "@modelcontextprotocol/server-everything",
-		command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
+var others = []server.Server{
+	{Name: "chrome-devtools-mcp", Command: []string{"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"}},
+	{Name: "@playwright/mcp", Command: []string{"@playwright/mcp/cli.js"}},
+	{Name: "@modelcontextprotocol/server-github", Command: []string{"@modelcontextprotocol/server-github/dist/index.js"}},
+	{Name: "@modelcontextprotocol/server-filesystem",
+		Command: []string{"@modelcontextprotocol/server-filesystem/dist/index.js", "."}},
+	{Name: "@modelcontextprotocol/server-memory", Command: []string{"@modelcontextprotocol/server-memory/dist/index.js"}},
+	{Name: "@modelcontextprotocol/server-everything",
+		Command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
 }
 
 // list holds the tools of a server as it sent them.

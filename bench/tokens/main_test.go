@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/internal/testhome"
+
+	"github.com/parley-tools/parley/bench/internal/server"
 )
 
 // Promises about tools/list: tokens, and the share that is saved compared with full mode.
@@ -33,15 +35,15 @@ func TestPromises(t *testing.T) {
 	counted := map[string]int{}
 	sizes := map[string]int{}
 	for _, s := range subjects {
-		l, err := s.list(t.Context(), work)
+		l, err := s.List(t.Context(), work)
 		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
+			t.Fatalf("%s: %v", s.Name, err)
 		}
-		if counted[s.name], _, err = l.tokens(); err != nil {
+		if counted[s.Name], _, err = list(l).tokens(); err != nil {
 			t.Fatal(err)
 		}
-		sizes[s.name] = len(l)
-		t.Logf("%6d tokens, %3d tools: %s", counted[s.name], len(l), s.name)
+		sizes[s.Name] = len(l)
+		t.Logf("%6d tokens, %3d tools: %s", counted[s.Name], len(l), s.Name)
 	}
 	full := float64(counted["parley mcp --docs full"])
 	for name, n := range counted {
@@ -68,14 +70,14 @@ const cutName = 51
 // testAnyPins pins the tools with the longest names, those with the longest signatures, and all others in turn.
 func testAnyPins(t *testing.T, parley, work string) {
 	pinned := func(names []string) list {
-		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"},
-			env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.list(t.Context(), work)
+		l, err := server.Server{Command: []string{parley, "mcp", "--docs", "progressive"},
+			Env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.List(t.Context(), work)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	l, err := subject{command: []string{parley, "mcp", "--docs", "full"}}.list(t.Context(), work)
+	l, err := server.Server{Command: []string{parley, "mcp", "--docs", "full"}}.List(t.Context(), work)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/parley-tools/parley/bench/internal/server"
 )
 
 // commonPins are 22 tools that an agent that works with a browser would pin.
@@ -21,7 +23,7 @@ const perPlugin = 500
 
 // parleyModes returns parley mcp in each mode: with the shipped tools, with ten more and with ten thousand more.
 // Generated plugins are written to work and have the code of module.
-func parleyModes(parley, module, work string) ([]subject, error) {
+func parleyModes(parley, module, work string) ([]server.Server, error) {
 	few, err := loadCrowd(module, filepath.Join(work, "few"), 10)
 	if err != nil {
 		return nil, err
@@ -30,13 +32,13 @@ func parleyModes(parley, module, work string) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	mcp := func(what, mode string, loaded []string, pinned ...string) subject {
-		return subject{
-			name: "parley mcp --docs " + mode + what, command: append([]string{parley, "mcp", "--docs", mode}, loaded...),
-			env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(pinned, ",")},
+	mcp := func(what, mode string, loaded []string, pinned ...string) server.Server {
+		return server.Server{
+			Name: "parley mcp --docs " + mode + what, Command: append([]string{parley, "mcp", "--docs", mode}, loaded...),
+			Env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(pinned, ",")},
 		}
 	}
-	return []subject{
+	return []server.Server{
 		mcp("", "minimal", nil),
 		mcp(", 10 tools more", "minimal", few),
 		mcp(", 10,000 tools more", "minimal", many),

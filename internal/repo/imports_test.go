@@ -251,7 +251,11 @@ var layers = map[string][]string{
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"bench": {"internal/foreign"},
+	"bench":                 {"internal/foreign"},
+	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
+	"bench/catalogs": {
+		"bench", "bench/internal/ranked", "host", "host/call", "internal/foreign", "manifest", "manifest/lint",
+	},
 	"bench/documents": {
 		"bench", "host", "host/api", "host/api/openapi", "host/call", "manifest", "manifest/generate", "manifest/jsontext",
 		"manifest/schema",
@@ -262,7 +266,7 @@ var layers = map[string][]string{
 		"manifest/schema",
 	},
 	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
-	"bench/search":         {"bench", "cdp", "cdp/page", "host", "host/call", "host/learn/eval", "manifest"},
+	"bench/search":         {"bench", "bench/internal/ranked", "host", "host/call", "host/learn/eval"},
 	"bench/trial":          {"bench", "cdp", "host", "host/advice", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
@@ -328,7 +332,7 @@ var dependencies = map[string][]string{
 	},
 	"github.com/gofrs/flock":               {"host/protect", "host/record", "internal/testhome"},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
-	"github.com/blevesearch/snowballstem":  {"host"},
+	"github.com/blevesearch/snowballstem":  {"host", "bench/internal/ranked"},
 	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "internal/query", "plugins/json"},
 	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
 	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},

@@ -1,4 +1,5 @@
-package main
+// Package server starts MCP servers and reads what they list.
+package server
 
 import (
 	"bufio"
@@ -9,21 +10,32 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
-// subject is a server on stdio.
-type subject struct {
-	name    string
-	command []string
-	env     []string
+// Timeout limits the time in which a server replies to all requests.
+const Timeout = 2 * time.Minute
+
+// Server is an MCP server on stdio.
+type Server struct {
+	Name    string
+	Command []string
+	Env     []string // more than the variables of this process
+	Folder  string   // in which it runs; "": the current one
+	Alone   bool     // it gets none of the variables of this process but PATH
 }
 
-// list starts the server and requests its tools, page by page. What the server writes to its home folder goes to home.
-func (s subject) list(ctx context.Context, home string) (list, error) {
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+// List starts the server and requests its tools, page by page. What the server writes to its home folder goes to home.
+// The tools are as it sent them.
+func (s Server) List(ctx context.Context, home string) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
-	cmd.Env = append(append(os.Environ(), "HOME="+home, "PARLEY_HOME="+home), s.env...)
+	cmd := exec.CommandContext(ctx, s.Command[0], s.Command[1:]...)
+	cmd.Dir, cmd.Env = s.Folder, os.Environ()
+	if s.Alone {
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	}
+	cmd.Env = append(append(cmd.Env, "HOME="+home, "PARLEY_HOME="+home), s.Env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -56,20 +68,20 @@ type wire struct {
 
 type object map[string]any
 
-func (w *wire) tools() (list, error) {
+func (w *wire) tools() ([]json.RawMessage, error) {
 	start := object{"protocolVersion": "2025-11-25", "capabilities": object{},
-		"clientInfo": object{"name": "tokens", "version": "1"}}
+		"clientInfo": object{"name": "bench", "version": "1"}}
 	if err := w.request("initialize", start, &struct{}{}); err != nil {
 		return nil, err
 	}
 	if err := w.to.Encode(object{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
 		return nil, err
 	}
-	var all list
+	var all []json.RawMessage
 	for params := (object{}); ; {
 		var page struct {
-			Tools      list   `json:"tools"`
-			NextCursor string `json:"nextCursor"`
+			Tools      []json.RawMessage `json:"tools"`
+			NextCursor string            `json:"nextCursor"`
 		}
 		if err := w.request("tools/list", params, &page); err != nil {
 			return nil, err
