@@ -2,7 +2,8 @@
 // program or MCP server, reads the rest, and does what replies say: next steps, signatures, corrected calls.
 //
 // It measures the cost of a first result, of four scenarios in each documentation mode, of six tasks with programs and
-// without, and how far an error alone leads after a mistake. With -update FILE it also writes the figures between the
+// without, how far an error alone leads after a mistake, and what an oracle loses that knows the right calls: -turns
+// PARLEY measures only that, of another binary. With -update FILE it also writes the figures between the
 // markers in that file of the tree.
 //
 // With -mistakes open, closed, fresh, third to ninth or a path it makes only the calls of that file of testdata, and
@@ -81,8 +82,12 @@ func run(ctx context.Context, binary, work, update string) error {
 	if err != nil {
 		return err
 	}
+	losses, err := consultAll(ctx, binary, filepath.Join(work, "turns"))
+	if err != nil {
+		return err
+	}
 	sections := map[string]string{modesSection: modesTable(costs), tasksSection: tasksTable(done),
-		mistakesSection: counts.String()}
+		mistakesSection: counts.String(), turnsSection: turnsTable(losses)}
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		fmt.Println(sections[name])
 		if update != "" {
@@ -102,6 +107,7 @@ const (
 	modesSection    = "modes"
 	tasksSection    = "tasks"
 	mistakesSection = "mistakes"
+	turnsSection    = "turns"
 )
 
 // readme has the figures of recovery in short.

@@ -502,9 +502,15 @@ func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMe
 	return jsontext.Marshal(params)
 }
 
+// Bounds of the other parameters that a template names.
+const (
+	maxOthers    = 110 // bytes of them all
+	maxOtherType = 40  // bytes; a longer type is left out
+)
+
 // CallTemplate returns parameters of a tool with a hole for each one that is required, or for the positional ones if
 // none is.
-func CallTemplate(t *manifest.Tool) json.RawMessage {
+func CallTemplate(t *manifest.Tool) map[string]any {
 	hole, all := holeOf(t), manifest.Params(t.Params)
 	isAsked := func(p manifest.Param) bool { return p.Required }
 	if !slices.ContainsFunc(all, isAsked) {
@@ -517,7 +523,41 @@ func CallTemplate(t *manifest.Tool) json.RawMessage {
 			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), about)
 		}
 	}
-	return jsontext.Marshal(params)
+	return params
+}
+
+// OtherParams names the parameters of a tool that are not among those shown, with their types, those of examples first:
+// "timeout: integer, format: \"png\"|\"webp\", 3 more".
+func OtherParams[V any](t *manifest.Tool, shown map[string]V) string {
+	var inExamples, others []string
+	for _, p := range manifest.Params(t.Params) {
+		if _, ok := shown[p.Name]; ok {
+			continue
+		}
+		text := p.Name
+		if kind := p.TypeText(); len(kind) <= maxOtherType {
+			text += ": " + kind
+		}
+		if slices.ContainsFunc(t.Examples, func(e manifest.Example) bool { return given(e.Params)[p.Name] != nil }) {
+			inExamples = append(inExamples, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	text := ""
+	for i, other := range append(inExamples, others...) {
+		if len(text)+len(other) > maxOthers {
+			return text + fmt.Sprintf(", %d more", len(inExamples)+len(others)-i)
+		}
+		text += strings.Repeat(", ", min(i, 1)) + other
+	}
+	return text
+}
+
+// given returns the members of an object.
+func given(object json.RawMessage) (members map[string]json.RawMessage) {
+	_ = json.Unmarshal(object, &members)
+	return members
 }
 
 // wholeClause cuts a text of more than maxAbout bytes at the end of a clause, or of a word if it has none.

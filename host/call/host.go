@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Config configures a [Host]. Only Catalog and Policy are required.
@@ -331,7 +332,11 @@ func (h *Host) addTemplates(results []host.SearchResult) {
 	for i := range results[:min(len(results), maxTemplates)] {
 		r := &results[i]
 		if at, err := h.Catalog().Find(r.Name); err == nil && at.Tool != nil && r.Kind == "" {
-			r.Template = &host.Template{Tool: r.Name, Params: advice.CallTemplate(at.Tool)}
+			params := advice.CallTemplate(at.Tool)
+			r.Template = &host.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
+			if r.Signature == "" { // which has all parameters
+				r.Template.Others = advice.OtherParams(at.Tool, params)
+			}
 		}
 	}
 }

@@ -249,7 +249,7 @@ func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 		}
 		fmt.Fprintf(&b, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reasonText(r))
 		if r.Template != nil {
-			fmt.Fprintf(&b, "  %s\n", r.Template.Params)
+			fmt.Fprintf(&b, "  %s\n", r.Template)
 		}
 	}
 	if len(found.Results) == 0 {

@@ -192,6 +192,9 @@ func (l *lists) addPinned(pinned []host.Address) {
 			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: json.RawMessage(raw),
 			Annotations: annotations(a.Tool),
 		}, s.Required}
+		if others := advice.OtherParams(a.Tool, s.Properties); others != "" {
+			pins[i].tool.Description += "; also " + others
+		}
 	}
 	shortenPins(pins, pinnedBytes*max(len(pins), manyPins))
 	for _, p := range pins {
@@ -218,15 +221,15 @@ func (p *pin) bytes() int {
 	return len(p.address.Name()) + len(p.tool.Description) + len(p.tool.InputSchema.(json.RawMessage)) + len(annotations)
 }
 
-// shortenPins shortens signatures, the longest first, until all tools fit into limit bytes. A shortened signature
-// only names the required parameters. If that is not enough, signatures are left out: a call without a required
-// parameter fails with an error that names it.
+// shortenPins shortens what is listed of tools, the longest first, until all fit into limit bytes: first without the
+// parameters that are not in the signature, then without the signature, but with the names of required parameters, and
+// at last without these: a call without a required parameter fails with an error that names it.
 func shortenPins(pins []*pin, limit int) {
 	total := 0
 	for _, p := range pins {
 		total += p.bytes()
 	}
-	for _, named := range []bool{true, false} {
+	for _, left := range []string{"signature", "names", ""} {
 		longest := slices.Clone(pins)
 		slices.SortStableFunc(longest, func(a, b *pin) int { return cmp.Compare(b.bytes(), a.bytes()) })
 		for _, p := range longest {
@@ -234,9 +237,11 @@ func shortenPins(pins []*pin, limit int) {
 				return
 			}
 			total -= p.bytes()
-			p.tool.InputSchema = json.RawMessage(`{"type":"object"}`)
 			p.tool.Description = manifest.CleanLine(p.address.Tool.Docs.Brief)
-			if named && len(p.required) > 0 {
+			if left != "signature" {
+				p.tool.InputSchema = json.RawMessage(`{"type":"object"}`)
+			}
+			if left == "names" && len(p.required) > 0 {
 				p.tool.Description += " (needs " + strings.Join(p.required, ", ") + ")"
 			}
 			total += p.bytes()

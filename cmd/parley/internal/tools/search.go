@@ -111,7 +111,7 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
 			if r.Template != nil {
-				fmt.Fprintf(w, "  %s\n", r.Template.Params)
+				fmt.Fprintf(w, "  %s\n", r.Template)
 			}
 		case i < len(data.Docs):
 			writeFoundDocs(a, w, data.Docs[i])
