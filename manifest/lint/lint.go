@@ -166,6 +166,7 @@ var rules = []Rule{
 	{"values-validate", Warning, eachTool(checkValuesValidate)},
 	{"required", Warning, eachTool(checkRequired)},
 	{"optional-default", Warning, eachParam(checkOptionalDefault)},
+	{"contradiction", Warning, eachTool(checkContradiction)},
 	{"effect-verb", Warning, eachTool(checkEffectVerb)},
 	{"effect-rights", Warning, checkEffectRights},
 	{"deprecation", Warning, eachTool(checkDeprecation)},
