@@ -69,14 +69,14 @@ func TestContradictions(t *testing.T) {
 		{"name", word, "Name, up to 256 characters.", "up to 256", "up to 40"},
 		{"name", word, "Name, at least three characters.", "at least three", "at least 2"},
 		{"name", word, "Name of up to 5 people.", "", ""},
-		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Exactly 4 letters.", "4", "3"},
+		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Exactly 4 letters.", "Exactly 4", "Exactly 3"},
 		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Currency, such as \"usd\".", "such as \"usd\"", ""},
 		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Currency, such as \"USD\".", "", ""},
 		{"tags", tags, "Up to 10 tags.", "Up to 10", "Up to 5"},
 		{"tags", tags, "Tags of up to 30 characters.", "", ""},
 		{"sort", sort, "One of asc, desc or random.", "One of asc, desc or random", "One of asc, desc, none"},
 		{"sort", sort, "Order: `asc`, `random` or `desc`.", "`asc`, `random` or `desc`", "asc, desc, none"},
-		{"sort", sort, "Use \"asc\" or \"newest\".", "\"newest\"", ""},
+		{"sort", sort, "Use \"asc\" or \"newest\".", "\"asc\" or \"newest\"", "asc, desc, none"},
 		{"sort", sort, "Order, 'asc' or 'desc'.", "", ""},
 		{"sort", sort, "Either ascending or descending by `page_token`.", "", ""},
 		{"sort", sort, "Order; defaults to desc.", "defaults to desc", "defaults to asc"},
@@ -103,7 +103,8 @@ func TestContradictions(t *testing.T) {
 		{"city", `{"type":"string"}`, "One of those that list_orders has; see `list_orders`.", "", ""},
 		{"city", `{"type":"string"}`, "With the `status` parameter of `list_orders`.", "", ""},
 	} {
-		found := Contradictions(described(t, c.name, c.schema, c.says, ""), &described(t, c.name, c.schema, c.says, "").Tools[0])
+		m := described(t, c.name, c.schema, c.says, "")
+		found := Contradictions(m, &m.Tools[0])
 		got := strings.Join(said(found), "; ")
 		if got != c.denied || len(found) == 1 && found[0].Instead != c.instead {
 			t.Errorf("%s %s: %q\ngot  %v\nwant %q => %q", c.name, c.schema, c.says, found, c.denied, c.instead)
@@ -149,7 +150,8 @@ func TestContradictionsOfTools(t *testing.T) {
 
 // TestContradictionsElsewhere finds none in texts that are about something else.
 func TestContradictionsElsewhere(t *testing.T) {
-	for i, says := range []string{"", "a", "1", "max", "up to", "`", "default", "\"", "e.g. ", "one of ", "100-", "in ", strings.Repeat("1 to ", 500)} {
+	for i, says := range []string{"", "1", "max", "up to", "`", "default", "\"", "e.g. ", "one of ", "100-", "in ",
+		strings.Repeat("1 to ", 500)} {
 		m := described(t, "limit", `{"type":["integer","null"],"maximum":1e300,"enum":[1,2]}`, says, says)
 		if got := Contradictions(m, &m.Tools[0]); len(got) > 0 {
 			t.Error(i, fmt.Sprint(got))

@@ -304,13 +304,20 @@ func checkPromise(e *overlay.Edit, t *manifest.Tool) string {
 }
 
 // foreignRules are rules that a plugin whose texts are generated is exempt from.
-var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"}
+var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow", "contradiction"}
 
-// checkLint refuses an edit with which the tool breaks a rule that it does not break without.
+// checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
+// denies, which holds for plugins without rules of style, too.
 func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
 	m, err := host.WholeManifest(base)
 	if err != nil {
 		return err.Error()
+	}
+	known := lint.Contradictions(m, before)
+	for _, c := range lint.Contradictions(m, after) {
+		if !slices.ContainsFunc(known, func(o lint.Contradiction) bool { return o.Said == c.Said && o.Has == c.Has }) {
+			return manifest.CleanLine(c.String())
+		}
 	}
 	builtin := m.Kind == manifest.KindBuiltin
 	beside := lint.Neighbors{}
