@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
@@ -46,7 +47,7 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	said := stems(spelling.Words(t.Name + " " + t.Group + " " + l.m.Name))
 	adds := func(s string) bool {
 		return slices.ContainsFunc(spelling.Words(s), func(w string) bool {
-			return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
+			return !stopwords()[w] && !vague()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
 		})
 	}
 	if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
@@ -63,6 +64,11 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
+// vague are words that fit every tool.
+var vague = lazy.Words(`handle handles manage manages process processes perform performs provide provides support supports work works
+	various different several multiple many general generic common useful related specific necessary relevant data operation operations
+	information thing things stuff task tasks action actions functionality feature features utility utilities misc miscellaneous etc`)
+
 // isSynonym reports whether a verb means the same as one of the given stems.
 func isSynonym(word string, list []string) bool {
 	base := cmp.Or(synonyms[word], synonyms[strings.TrimSuffix(word, "s")], word)
@@ -75,6 +81,10 @@ var preface = lazy.Pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin
 	`function|utility|helper|method|command) (to|for|that|which)\b|^(allows|lets|enables|helps) (you|the|an?|users?|agents?)\b|` +
 	`^(used|useful) (to|for)\b|^use this\b`)
 
+// history tells the reader how it was before the tool.
+var history = lazy.Pattern(`(?i)\b(?:originally|previously|formerly|in the past|until now|before this tool)\b[^.]*\byou\b|` +
+	`\byou (?:did|could|were|had) (?:not|un|no)|\byou now (?:can|have)\b|\byou can now\b`)
+
 func checkPlainBrief(l *linter) {
 	check := func(at, brief string) {
 		if found := preface().FindString(visible(brief)); found != "" {
@@ -83,7 +93,14 @@ func checkPlainBrief(l *linter) {
 		}
 	}
 	check("", l.m.Docs.Brief)
-	l.eachTool(func(at string, t *manifest.Tool) { check(at, t.Docs.Brief) })
+	l.eachTool(func(at string, t *manifest.Tool) {
+		check(at, t.Docs.Brief)
+		for _, text := range toolTexts(t) {
+			if found := history().FindString(text[1]); found != "" {
+				l.add(at+text[0], "%s tells the reader how it was before; say what the tool does", quoted(found))
+			}
+		}
+	})
 }
 
 func checkExample(l *linter, at string, t *manifest.Tool) {
@@ -238,7 +255,10 @@ func (l *linter) ownNames(s string) []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !isNameRune(r) && r != '.' }) {
 		plugin, local, dotted := strings.Cut(strings.Trim(word, "."), ".")
-		if dotted && plugin == l.m.Name && local != "" && !fileEndings()[strings.ToLower(local)] {
+		isType := local != "" && unicode.IsUpper(rune(local[0])) && !slices.ContainsFunc(l.m.Tools, func(t manifest.Tool) bool {
+			return unicode.IsUpper(rune(t.Name[0])) // as url.URL is in Go
+		})
+		if dotted && plugin == l.m.Name && local != "" && !isType && !fileEndings()[strings.ToLower(local)] {
 			names = append(names, plugin+"."+local)
 		}
 	}

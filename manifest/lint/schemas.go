@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // field is a property of a schema, at any depth, or the items of an array.
@@ -115,18 +117,24 @@ var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref
 // anything marks a parameter that takes any JSON on purpose, because its description says so.
 var anything = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
 
+// anyObject marks an object with any members.
+var anyObject = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values|maps?|mapping|by (its |their )?(name|key|id))\b|` +
+	`e\.g\. ?[{\[]`)
+
 func checkTyped(l *linter, at string, t *manifest.Tool) {
+	described := map[string]string{} // by the pointer of a field
 	for _, f := range allFields(t) {
-		says := anything().MatchString(f.description())
+		described[f.pointer] = f.description()
+		says := anything().MatchString(f.description() + " " + described[strings.TrimSuffix(f.pointer, "/items")])
 		switch {
 		case f.schema == nil && !f.always:
 		case !f.has(typedBy...):
-			if !says && !f.item { // items without a type are what the array says
+			if !says && !(f.item && f.isResult()) {
 				l.add(at+f.pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
 					"description that it takes any JSON", f.name)
 			}
-		case f.is("object") && !f.has("properties", "additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf"):
-			if !says {
+		case f.is("object") && (!f.has("additionalProperties") || f.schema["additionalProperties"] == true) && !f.has("properties", "patternProperties", "anyOf", "oneOf", "allOf"):
+			if !anyObject().MatchString(f.description()) {
 				l.add(at+f.pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
 					f.name)
 			}
@@ -152,22 +160,51 @@ func checkDescribed(l *linter) {
 }
 
 var (
-	rangeInWords = lazy.Pattern(`(?i)\b(between|from) \d+ (and|to) \d+\b|\b\d+ ?(-|–|to|\.\.) ?\d+\b|\b(at most|at least|maximum|` +
-		`minimum|up to|max|min|no more than)( of)?:? \d+\b`)
 	formWords = lazy.Pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
 		`begins?|ends?|hex|path|code|url|without|only|absolute|name|identifier|id)\b`)
 )
 
+// plainWords are those of a description that is too short to say what form a value has, and freeText is of a value that
+// has none.
+const plainWords = 6
+
+var freeText = lazy.Pattern(`(?i)(\b|_)(text|contents?|messages?|quer\w+|body|title|subject|prompt|comments?|notes?|reason|markdown|html|` +
+	`script|pointer|words?|pattern|expression|json|base64|summary|descriptions?|thoughts?|search|from|any)(\b|_)`)
+
 // formatNames are names of text parameters that have a format.
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
 
-func checkConstraints(l *linter, at string, f field) {
+// checkConstraints takes what an example of the tool shows as said.
+func checkConstraints(l *linter, at string, t *manifest.Tool) {
+	shown := map[string]json.RawMessage{}
+	for _, e := range t.Examples {
+		_ = json.Unmarshal(e.Params, &shown) // adds to it; Parse refuses what is no object
+	}
+	for _, f := range paramsOf(t) {
+		l.checkConstraint(at+f.pointer, f, shown[f.name] != nil)
+	}
+}
+
+func (l *linter) checkConstraint(at string, f field, isShown bool) {
 	description, format := f.description(), formatNames[strings.ToLower(f.name)]
+	bounds, of := f.bounds()
+	for _, w := range formatWords {
+		if w.words != "" && w.format != "uri" && w.said().MatchString(description) {
+			format = cmp.Or(format, w.format)
+		}
+	}
+	said := lists.Filter(saidBounds(description), func(b saidBound) bool {
+		_, _, ok := b.n.in(&f, of)
+		return ok
+	})
 	switch {
-	case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
-		!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
-		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
-			quoted(rangeInWords().FindString(description)))
+	case len(said) > 0 && bounds[0].value == nil && bounds[1].value == nil && bounds[0].name != "" && !f.item &&
+		!f.has("enum", "multipleOf", "pattern", "format"):
+		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add %s or %s", f.name,
+			quoted(description[said[0].from:said[0].n.to]), bounds[0].name, bounds[1].name)
+	case f.is("string") && f.depth == 1 && !f.item && f.required && !isShown && len(f.schema) <= 2+len(jsontext.Texts(f.schema["title"])) && f.has("description") &&
+		len(strings.Fields(description)) <= plainWords && !formWords().MatchString(description) && !freeText().MatchString(f.name+" "+description):
+		l.add(at, "%q is any string; say what form it has: by an example, a format, a pattern, an enum or maxLength", f.name)
 	case f.has("pattern") && !f.item && !formWords().MatchString(description):
 		l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
 	case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
@@ -205,10 +242,23 @@ func checkAdditionalProperties(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// maxNesting is the depth of parameters that agents fill in reliably.
-const maxNesting = 3
+// maxNesting is the depth of parameters that agents fill in reliably, and maxParams their number; maxNewParams is that of
+// a tool that is new in this version of its plugin.
+const (
+	maxNesting   = 3
+	maxParams    = 16
+	maxNewParams = 8
+)
 
 func checkNesting(l *linter, at string, t *manifest.Tool) {
+	isNew := t.Since == l.m.Version && slices.ContainsFunc(l.m.Tools, func(o manifest.Tool) bool { return o.Since != t.Since })
+	limit := maxParams
+	if isNew {
+		limit = maxNewParams
+	}
+	if n := len(manifest.Params(t.Params)); n > limit {
+		l.add(at+"/params", "%q has %d parameters; at most %d", t.Name, n, limit)
+	}
 	for _, f := range paramsOf(t) {
 		if f.depth > maxNesting {
 			l.add(at+f.pointer, "%q is %d levels deep; at most %d", f.name, f.depth, maxNesting)
@@ -272,6 +322,13 @@ func (f *field) compile() (*schema.Schema, error) {
 var withoutWords = lazy.Pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
 	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
 
+// noLimit says in a description how many there are without a limit, and eitherWay that a flag may turn on or off.
+var (
+	noLimit   = lazy.Pattern(`(?i)\b(default\w*|omit\w*|absent|without|unless|at most|all|otherwise|none|unlimited)\b`)
+	eitherWay = lazy.Pattern(`(?i)\b(enables?|turns? on|shows?|starts?)( or |/)(disables?|off|hides?|stops?)\b|\btrue\b.*\bfalse\b|` +
+		`\byes or no\b`)
+)
+
 // manyParameters is from where on requiring all of them, or none, needs a reason.
 const manyParameters = 4
 
@@ -302,8 +359,14 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 
 func checkOptionalDefault(l *linter, at string, f field) {
 	values, _ := f.schema["enum"].([]any)
-	if f.depth == 1 && !f.item && !f.required && len(values) > 1 && !f.has("default") &&
-		!withoutWords().MatchString(f.description()) {
+	if f.depth > 1 || f.item || f.required || f.has("default") {
+		return
+	}
+	without := withoutWords().MatchString(f.description())
+	switch {
+	case !without && (len(values) > 1 || f.is("boolean") && eitherWay().MatchString(f.description())):
 		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
+	case f.is("integer") && limitNames()[spelling.Fold(f.name)] && !noLimit().MatchString(f.description()):
+		l.add(at, "%q is optional and has no default; say how many there are without it", f.name)
 	}
 }
