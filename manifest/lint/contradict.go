@@ -105,9 +105,6 @@ func Corrections(m *manifest.Manifest, t *manifest.Tool) (all []Correction) {
 	return lists.Filter(texts, func(c Correction) bool { return c.Text != "" && c.Why != "" })
 }
 
-// strikable is a statement that can be struck alone; of another one the sentence goes.
-var strikable = lazy.Pattern(`(?i)^(?:\(|e\.g\.|for example|examples?:|such as)`)
-
 func (c *Contradiction) corrected(text string) string {
 	before, after, ok := strings.Cut(text, c.Said)
 	switch {
@@ -115,7 +112,7 @@ func (c *Contradiction) corrected(text string) string {
 		return text
 	case c.Instead != "":
 		return before + c.Instead + after
-	case strikable().MatchString(c.Said):
+	case said("aside").MatchString(c.Said):
 		return strings.TrimRight(before, " ,;:(") + strings.TrimLeft(after, ")")
 	}
 	return strings.TrimSpace(strings.Join(lists.Filter(sentences(text), func(s string) bool {
@@ -123,12 +120,10 @@ func (c *Contradiction) corrected(text string) string {
 	}), ""))
 }
 
-// clauseEnd is where a sentence, or a part of one that stands alone, ends.
-var clauseEnd = lazy.Pattern(`[^.]{3}[.!?]\s+|;\s+|\s-\s`)
-
+// sentences are the sentences of a text, and the parts of one that stand alone.
 func sentences(text string) (all []string) {
 	for {
-		end := clauseEnd().FindStringIndex(text)
+		end := said("sentence").FindStringIndex(text)
 		if end == nil {
 			return append(all, text)
 		}
@@ -153,19 +148,9 @@ func (f *field) deny(said, has, instead string) Contradiction {
 	return Contradiction{"", said, fmt.Sprintf("the schema of %q has %s", f.name, has), instead}
 }
 
-const value = `("[^"]*"|'[^']*'|` + "`[^`]*`" + `|-?\d[\d,_]*(?:\.\d+)?|[A-Za-z][\w-]*)`
-
-var (
-	defaultsTo = lazy.Pattern(`(?i)\bdefault(?:s|ed)?(?: value)?( ?(?:is|to|as|of|:|=)+)* ?` + value +
-		`(?: ?(%|[a-zA-Z]+))?(?:[.,;)\]]|$| )`)
-	byDefault   = lazy.Pattern(`(?i)()` + value + `(?: ([a-z]+))? (?:by default\b|\(default\))`)
-	exampleIs   = lazy.Pattern(`(?i)(?:\be\.g\.|\bfor example|\bexamples?:|\bsuch as)[,:]? ` + value + `(?:[.,;)]? |[.,;)]*$)`)
-	placeholder = lazy.Pattern(`[<>{}\[\]*…=]|\.\.\.|XXX|^/|^$`)
-	plainValue  = lazy.Pattern(`^[\w-]+$`)
-	emptyWords  = lazy.Words(`none null nil empty undefined unset nothing not no the a an to and or is of for if when in`)
-	yesNo       = map[string]string{"yes": "true", "on": "true", "enabled": "true", "no": "false", "off": "false",
-		"disabled": "false"}
-)
+// yesNo are words for values of flags.
+var yesNo = map[string]string{"yes": "true", "on": "true", "enabled": "true", "no": "false", "off": "false",
+	"disabled": "false"}
 
 // unquote returns a value as a text has it, and reports whether it stands in quotes.
 func unquote(s string) (string, bool) {
@@ -177,12 +162,12 @@ func unquote(s string) (string, bool) {
 
 // deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
 func (f *field) deniedDefault(text string) (found []Contradiction) {
-	for _, p := range []func() *regexp.Regexp{defaultsTo, byDefault} {
-		for _, m := range p().FindAllStringSubmatch(text, -1) {
+	for _, p := range []string{"default-is", "is-default"} {
+		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			raw, quote := unquote(m[2])
-			isWord := !quote && numberWord().FindString(raw) == ""
+			isWord := !quote && said("number").FindString(raw) == ""
 			_, listed := f.values()[strings.ToLower(raw)]
-			if isWord && (m[3] != "" || m[1] == "" && !listed && !f.is("boolean") || emptyWords()[strings.ToLower(raw)]) {
+			if isWord && (m[3] != "" || m[1] == "" && !listed && !f.is("boolean") || said("no-default").MatchString(raw)) {
 				continue
 			}
 			if !strings.Contains(m[0], "(") {
@@ -217,10 +202,10 @@ func (f *field) isDefault(raw, after string, quote bool) (has string, same, know
 		lower = cmp.Or(yesNo[lower], lower)
 		return fmt.Sprint(want), lower == fmt.Sprint(want), lower == "true" || lower == "false"
 	case string:
-		return want, strings.EqualFold(raw, want), quote && want != "" || plainValue().MatchString(want)
+		return want, strings.EqualFold(raw, want), quote && want != "" || said("plain").MatchString(want)
 	}
 	_, listed := f.values()[lower]
-	return "", listed, len(f.values()) > 0 && !f.has("default") && quote && plainValue().MatchString(raw)
+	return "", listed, len(f.values()) > 0 && !f.has("default") && quote && said("plain").MatchString(raw)
 }
 
 // enum returns the texts of an enum of a field, or of its items; nil if some values are not texts.
@@ -244,28 +229,16 @@ func (f *field) values() map[string]bool {
 	return set
 }
 
-const (
-	listItem = "(?:\"[\\w.-]+\"|'[\\w.-]+'|`[\\w.-]+`)"
-	listSign = `(?:,? or |,? and |, | ?/ ?| ?\| ?)`
-)
-
-var (
-	listedValues = lazy.Pattern(`(?i)(?:\b(?:one of|either|(?:allowed|possible|valid|accepted|supported|available) \w+(?: are| include)?|` +
-		`must be|can be)(?: the following)?:? ?\(?|[:(] ?)(` + listItem + `(?:` + listSign + listItem + `)+|[\w-]+(?:` + listSign +
-		`[\w-]+)+(?:[.,;:)]|$))|(` + listItem + `(?:(?: ?\([^)]*\))?` + listSign + listItem + `)+)`)
-	itemOf = lazy.Pattern(listItem + `|[\w-]+`)
-)
-
 // deniedValues compares the lists of values in a text with an enum.
 func (f *field) deniedValues(text string) []Contradiction {
 	values, enum := f.values(), strings.Join(f.enum(), ", ")
 	if len(values) == 0 {
 		return nil
 	}
-	for _, m := range listedValues().FindAllStringSubmatch(text, -1) {
+	for _, m := range said("list").FindAllStringSubmatch(text, -1) {
 		list, known, unknown := cmp.Or(m[1], m[2]), 0, 0
 		quotes := strings.ContainsAny(list, "\"'`")
-		for _, raw := range itemOf().FindAllString(list, -1) {
+		for _, raw := range said("item").FindAllString(list, -1) {
 			switch item, quote := unquote(raw); {
 			case values[strings.ToLower(item)]:
 				known++
@@ -287,9 +260,9 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 	if f.is("object") || f.has("anyOf", "oneOf", "allOf") || !f.has("type", "enum") {
 		return nil
 	}
-	for _, m := range exampleIs().FindAllStringSubmatch(text, -1) {
+	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
 		raw, quote := unquote(m[1])
-		if placeholder().MatchString(raw) || len(f.values()) > 0 && !plainValue().MatchString(raw) {
+		if said("placeholder").MatchString(raw) || len(f.values()) > 0 && !said("plain").MatchString(raw) {
 			continue
 		}
 		candidates := []any{raw}
@@ -319,20 +292,9 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 	return all
 }
 
-// formatWords are how texts say formats: the words to say it by, and the ones that do.
-var formatWords = []struct {
-	format, words string
-	said          func() *regexp.Regexp
-}{
-	{"date", "YYYY-MM-DD", lazy.Pattern(`(?i)\bYYYY-MM-DD(?:[^T\w]|$)|\bISO[- ]?8601 (?:calendar )?date(?:[^-\w ]|$)`)},
-	{"date-time", "ISO 8601 date-time", lazy.Pattern(`(?i)\bISO[- ]?8601\b|\bRFC ?3339\b|\bdate-?time\b|\bYYYY-MM-DDT`)},
-	{"time", "HH:MM:SS", lazy.Pattern(`(?i)(?:^|[^T])\bHH:MM\b`)},
-	{"unix", "", lazy.Pattern(`(?i)\bunix (?:timestamp|time|epoch)|\bepoch (?:time|seconds|milliseconds)|\bsince (?:the )?(?:unix )?epoch`)},
-	{"local", "", lazy.Pattern(`(?i)\b(?:DD|MM)[/.-](?:DD|MM)[/.-]YYYY\b`)},
-	{"email", "email address", lazy.Pattern(`(?i)^(?:an? |the |valid )*(?:\w+ )?e-?mail address|\b(?:valid|an|as|be) e-?mail address`)},
-	{"uri", "URL", lazy.Pattern(`^(?i:an? |the |valid |full |absolute )*(?:\w+ )?UR[LI]\b|\b(?i:valid|as a|be a|full|absolute) UR[LI]\b`)},
-	{"uuid", "UUID", lazy.Pattern(`\b[UG]UID\b`)},
-}
+// formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
+var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"time", "HH:MM:SS"},
+	{"unix", ""}, {"local", ""}, {"email", "email address"}, {"uri", "URL"}, {"uuid", "UUID"}}
 
 // sameFormats are formats that texts call like others.
 var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
@@ -342,18 +304,18 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	given, _ := f.schema["format"].(string)
 	format, instead := cmp.Or(sameFormats[given], given), ""
 	for _, w := range formatWords {
-		if w.format == format && f.is("string") {
-			instead = w.words
+		if w[0] == format && f.is("string") {
+			instead = w[1]
 		}
 	}
 	if !f.isNumeric() && instead == "" {
 		return nil
 	}
 	for _, w := range formatWords {
-		m := strings.Trim(w.said().FindString(text), " .,;:)`'\"")
+		m := strings.Trim(said("format-"+w[0]).FindString(text), " .,;:)`'\"")
 		switch {
 		case m == "":
-		case f.isNumeric() && w.format == "unix", w.format == format,
+		case f.isNumeric() && w[0] == "unix", w[0] == format,
 			strings.Contains(m, "8601") && (format == "time" || strings.HasPrefix(format, "date")):
 			return nil
 		case f.isNumeric():
@@ -368,8 +330,6 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 const isNeeded = `(?i)^\[?(?:WORD)\]?(?:[.:,;!]|$| -)|\((?:WORD)\)|\.\s+(?:WORD)(?:\.|$)|` +
 	`\bthis (?:field|parameter|argument|property|value) is (?:WORD)(?:[.;,)]|$)|(?:^|[.;] )(?:the )?(?:parameter )?["'` + "`]?NAME[\"'`]?" +
 	`(?: (?:field|parameter|argument))? is (?:WORD)(?:[.;,)]|$)`
-
-var conditional = lazy.Pattern(`(?i)\b(?:if|when|unless|for|where|only|except|but|with|without)\b`)
 
 // deniedNeed compares whether a parameter is required by a text and by the schema.
 func (f *field) deniedNeed(text string) []Contradiction {
@@ -388,7 +348,7 @@ func (f *field) deniedNeed(text string) []Contradiction {
 	}
 	p := regexp.MustCompile(strings.NewReplacer("WORD", is, "NAME", regexp.QuoteMeta(f.name)).Replace(isNeeded))
 	at := p.FindStringIndex(text)
-	if at == nil || conditional().MatchString(text[strings.LastIndexByte(text[:at[0]], '.')+1:at[0]]) {
+	if at == nil || said("condition").MatchString(text[strings.LastIndexByte(text[:at[0]], '.')+1:at[0]]) {
 		return nil
 	}
 	return []Contradiction{{"", text[at[0]:at[1]], fmt.Sprintf("%q is %s", f.name, not), ""}}
@@ -404,42 +364,22 @@ type nameChecker struct {
 	known  map[string]bool // folded names and values of the tool; nil until they are needed
 }
 
-const (
-	inQuotes   = "[`'\"]([A-Za-z_]\\w*)[`'\"]"
-	shapedName = `[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+` // of several words
-)
-
-var (
-	paramNamed = lazy.Pattern(`\b(?:[Pp]arameter|[Pp]aram|[Aa]rgument)s?(?: named| called)? (?:` + inQuotes + `|(` + shapedName + `)\b)|` +
-		inQuotes + ` (?:parameter|param|argument)s?\b|\b(` + shapedName + `) (?:parameter|param|argument)\b`)
-	fieldNamed = lazy.Pattern(`\b[Ff]ields?(?: named| called)? (?:` + inQuotes + `|(` + shapedName + `)\b)|` + inQuotes + ` fields?\b|\b(` +
-		shapedName + `) field\b`)
-	fieldSet = lazy.Pattern(`\b(?:[Ss]et(?:ting)?|[Pp]ass(?:ing)?|[Pp]rovide|[Ss]pecify|[Ss]upply|[Oo]mit|[Cc]ombined? with|[Rr]equires|` +
-		`[Tt]ogether with|(?:[Ff]ilter|[Nn]arrow)(?:ed|s)? (?:by|with)|[Aa]lso (?:takes|accepts)) (?:the |a |an )?` + "`([A-Za-z_]\\w*)`")
-	toolNamed = lazy.Pattern(`\b(?:[Ss]ee|[Uu]s(?:e|ing)|[Cc]all(?:ing)?|[Rr]un|[Ii]nvoke|[Pp]refer|[Tt]ry|[Vv]ia|[Ff]rom|[Bb]y|[Ww]ith|` +
-		`[Aa]fter|[Bb]efore|[Tt]ool) (?:the |a |first )?(?:` + "[`'\"]([A-Za-z][\\w-]*)[`'\"]" + `|(` + shapedName + `)\b)( tool\b|\(\))?|` +
-		"[`'\"]([A-Za-z][\\w-]*)[`'\"]" + ` tool\b|\b(` + shapedName + `) tool\b`)
-	ofOthers = lazy.Pattern(`(?i)\b(?:in|of|from|with|on) (?:(?:the|each|a|an|its|every|returned) )?(?:\w+ )?(?:results?|respon\w+|output|` +
-		`headers?|cookies?|env\w*|schema|body|endpoints?|operations?|objects?|settings?|propert\w+|items?|entry|entries)\b|` +
-		`\breturn(?:s|ed)?\b|\b(?:endpoint|operation|media type|header|response)\b`)
-)
-
 // denied returns the names in a sentence that name nothing. own says that it is from the description of a field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
-	for i, p := range []func() *regexp.Regexp{paramNamed, fieldNamed, fieldSet} {
-		for _, m := range p().FindAllStringSubmatch(text, -1) {
+	for i, p := range []string{"names-parameter", "names-field", "sets-field"} {
+		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			name := cmp.Or(m[1:]...)
-			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !ofOthers().MatchString(text)) &&
+			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !said("of-others").MatchString(text)) &&
 				(i < 2 || !own || isShaped(name)) {
 				all = append(all, Contradiction{"", m[0], fmt.Sprintf("%q has no parameter %s", n.t.Name, name),
 					near(m[0], name, lists.Map(n.fields, func(f field) string { return f.name }))})
 			}
 		}
 	}
-	for _, m := range toolNamed().FindAllStringSubmatch(text, -1) {
-		name := cmp.Or(m[1], m[2], m[4], m[5])
+	for _, m := range said("names-tool").FindAllStringSubmatch(text, -1) {
+		name := cmp.Or(m[1:]...)
 		words := spelling.Words(name)
-		if !strings.HasSuffix(m[0], " tool") && m[3] == "" && !(len(words) > 1 && verbs()[words[0]] && n.isLikeTools(name)) {
+		if !said("surely-tool").MatchString(m[0]) && !(len(words) > 1 && verbs()[words[0]] && n.isLikeTools(name)) {
 			continue
 		}
 		tools := lists.Map(n.l.m.Tools, func(t manifest.Tool) string { return t.Name })
@@ -506,12 +446,8 @@ func (n *nameChecker) knows(name string) bool {
 	return n.known[spelling.Fold(name)]
 }
 
-// limitNames are names of parameters that say how many results there are, and resultsWords sentences about that.
-var (
-	limitNames   = lazy.Words(`limit perpage pagesize maxresults numresults resultlimit maxitems maxcount count topk`)
-	resultsWords = lazy.Pattern(`(?i)\b(?:returns?|returned|lists?|fetch(?:es)?|retrieves?|gets?|shows?|up to|at most|maximum of)\b.*` +
-		`\b(?:results?|items|records|entries|rows|matches)\b`)
-)
+// limitNames are names of parameters that say how many results there are.
+var limitNames = lazy.Words(`limit perpage pagesize maxresults numresults resultlimit maxitems maxcount count topk`)
 
 // subject returns the one parameter that a sentence is about, nil if it names none or several. A sentence about the
 // number of results is about the parameter that limits them, which it does not name.
@@ -538,7 +474,7 @@ func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	switch {
 	case len(named) == 1:
 		return named[0], true
-	case len(named) == 0 && len(limits) == 1 && resultsWords().MatchString(sentence):
+	case len(named) == 0 && len(limits) == 1 && said("results").MatchString(sentence):
 		return limits[0], false
 	}
 	return nil, false

@@ -105,14 +105,14 @@ func TestContradictions(t *testing.T) {
 	} {
 		m := described(t, c.name, c.schema, c.says, "")
 		found := Contradictions(m, &m.Tools[0])
-		got := strings.Join(said(found), "; ")
+		got := strings.Join(saysOf(found), "; ")
 		if got != c.denied || len(found) == 1 && found[0].Instead != c.instead {
 			t.Errorf("%s %s: %q\ngot  %v\nwant %q => %q", c.name, c.schema, c.says, found, c.denied, c.instead)
 		}
 	}
 }
 
-func said(found []Contradiction) (list []string) {
+func saysOf(found []Contradiction) (list []string) {
 	for _, c := range found {
 		list = append(list, c.Said)
 	}
@@ -142,7 +142,7 @@ func TestContradictionsOfTools(t *testing.T) {
 		{"To look for orders, use `list_orders`.", ""},
 	} {
 		m := described(t, "limit", limit, "", c.says)
-		if got := strings.Join(said(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {
+		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {
 			t.Errorf("%q: got %q, want %q", c.says, got, c.denied)
 		}
 	}

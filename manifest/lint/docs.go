@@ -77,17 +77,9 @@ func isSynonym(word string, list []string) bool {
 	})
 }
 
-var preface = lazy.Pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|command|utility|method|endpoint|api|helper)\b|^(tool|` +
-	`function|utility|helper|method|command) (to|for|that|which)\b|^(allows|lets|enables|helps) (you|the|an?|users?|agents?)\b|` +
-	`^(used|useful) (to|for)\b|^use this\b`)
-
-// history tells the reader how it was before the tool.
-var history = lazy.Pattern(`(?i)\b(?:originally|previously|formerly|in the past|until now|before this tool)\b[^.]*\byou\b|` +
-	`\byou (?:did|could|were|had) (?:not|un|no)|\byou now (?:can|have)\b|\byou can now\b`)
-
 func checkPlainBrief(l *linter) {
 	check := func(at, brief string) {
-		if found := preface().FindString(visible(brief)); found != "" {
+		if found := said("preface").FindString(visible(brief)); found != "" {
 			l.add(at+"/docs/brief", "the brief begins with %s; begin with the verb: \"List ...\", \"Convert ...\"",
 				quoted(found))
 		}
@@ -96,7 +88,7 @@ func checkPlainBrief(l *linter) {
 	l.eachTool(func(at string, t *manifest.Tool) {
 		check(at, t.Docs.Brief)
 		for _, text := range toolTexts(t) {
-			if found := history().FindString(text[1]); found != "" {
+			if found := said("history").FindString(text[1]); found != "" {
 				l.add(at+text[0], "%s tells the reader how it was before; say what the tool does", quoted(found))
 			}
 		}
@@ -255,9 +247,8 @@ func (l *linter) ownNames(s string) []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !isNameRune(r) && r != '.' }) {
 		plugin, local, dotted := strings.Cut(strings.Trim(word, "."), ".")
-		isType := local != "" && unicode.IsUpper(rune(local[0])) && !slices.ContainsFunc(l.m.Tools, func(t manifest.Tool) bool {
-			return unicode.IsUpper(rune(t.Name[0])) // as url.URL is in Go
-		})
+		isUpper := func(name string) bool { return unicode.IsUpper([]rune(name + " ")[0]) }
+		isType := isUpper(local) && !slices.ContainsFunc(l.m.Tools, func(t manifest.Tool) bool { return isUpper(t.Name) })
 		if dotted && plugin == l.m.Name && local != "" && !isType && !fileEndings()[strings.ToLower(local)] {
 			names = append(names, plugin+"."+local)
 		}

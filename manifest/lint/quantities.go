@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -16,40 +17,51 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// unit is a unit of what it measures, with its size. Those of one dimension convert; of "length" and "length-px" one
-// can be wrong for the other, but no factor is known.
+// unit is a unit of what it measures, with its size; see prose.txt.
 type unit struct {
 	dimension string
 	size      float64
 	name      string
 }
 
-var units = sync.OnceValue(func() map[string]unit {
-	all := map[string]unit{}
-	for _, row := range strings.Split(`time .001 microseconds microsecond us;time 1 milliseconds millisecond millis ms msec;
-		time 1000 seconds second secs sec s;time 60000 minutes minute mins;time 3600000 hours hour hrs;time 86400000 days day;
-		time 604800000 weeks week;size 1 bytes byte;size 1024 kilobytes kilobyte kb kib;size 1048576 megabytes megabyte mb mib;
-		size 1073741824 gigabytes gigabyte gb gib;length .001 millimeters mm;length .01 centimeters cm;length .0254 inches inch;
-		length 1 meters meter metre metres;length 1000 kilometers kilometer kilometres km;length 1609.344 miles mile;
-		length .3048 feet foot;length-px 1 pixels pixel px;share 1 percent % pct percentage;tokens 1 tokens token;
-		text 1 characters character chars char letters;angle 1 degrees;angle 57.29578 radians;weight 1 grams gram;
-		weight 1000 kilograms kilogram kg;weight 453.592 pounds lbs;temperature-c 1 celsius;temperature-f 1 fahrenheit;
-		temperature-k 1 kelvin`, ";") {
-		words := strings.Fields(row)
-		size, _ := strconv.ParseFloat(words[1], 64)
-		for _, word := range words[2:] {
-			all[word] = unit{words[0], size, words[2]}
+//go:embed prose.txt
+var proseText string
+
+// prose has the expressions of prose.txt by their names, and its units by their words.
+var vocabulary = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]unit) {
+	patterns, units := map[string]func() *regexp.Regexp{}, map[string]unit{}
+	known := []string{"\n\t", ""}
+	for _, line := range strings.Split(strings.ReplaceAll(proseText, "\n\t", ""), "\n") {
+		switch name, rest, ok := strings.Cut(line, " "); {
+		case !ok || name == "#":
+		case name == "unit":
+			words := strings.Fields(rest)
+			size, _ := strconv.ParseFloat(words[1], 64)
+			for _, word := range words[2:] {
+				units[word] = unit{words[0], size, words[2]}
+			}
+		default:
+			expr := strings.NewReplacer(known...).Replace(rest)
+			known, patterns[name] = append(known, "{"+name+"}", expr), lazy.Pattern(expr)
 		}
 	}
-	return all
+	return patterns, units
 })
 
-// inUnit is how a text says the unit of a field.
-var inUnit = lazy.Pattern(`(?i)\b(?:in|as|number of) ([a-z]+|%)(?:$|[\s,.;:)])|\(([a-z]+|%)[,;)]|^([a-z]+)\b`)
+// said returns an expression of prose.txt.
+func said(name string) *regexp.Regexp {
+	patterns, _ := vocabulary()
+	return patterns[name]()
+}
+
+func units() map[string]unit {
+	_, units := vocabulary()
+	return units
+}
 
 // saidUnits returns the units that a text says a field is in, each with the words for it, and the one for the unit.
 func saidUnits(text string) (list []unit, words [][2]string) {
-	for _, m := range inUnit().FindAllStringSubmatch(text, -1) {
+	for _, m := range said("in-unit").FindAllStringSubmatch(text, -1) {
 		word := cmp.Or(m[1:]...)
 		if u, ok := units()[strings.ToLower(word)]; ok && len(word) > 1 {
 			list, words = append(list, u), append(words, [2]string{m[0], word})
@@ -89,32 +101,9 @@ func (f *field) deniedUnit(text string) []Contradiction {
 	return nil
 }
 
-const mayBe = `(?: (?:of|is|are|value|length|size|allowed|number|limit|count|items))*`
-
-// boundWords say, before or after a number, that it is the least (0), the most (1) or both.
-var boundWords = []struct {
-	bounds        []int
-	before, after func() *regexp.Regexp
-}{
-	{[]int{1}, lazy.Pattern(`(?i)(?:\bup to|\bat most|\bno (?:more|longer|greater|larger|higher) than|\b(?:not|never|cannot) (?:be )?` +
-		`(?:exceed|more than|longer than|greater than)|\bmax(?:imum)?` + mayBe + `|\blimited to|\bcapped at|<=|≤|` +
-		`\bless than or equal to)[:=]? ?$`),
-		lazy.Pattern(`(?i)^(?: [a-z]+)? ?(?:\(?max(?:imum)?\b|or (?:less|fewer)\b|at most\b)`)},
-	{[]int{0}, lazy.Pattern(`(?i)(?:\bat least|\b(?:no|not) (?:fewer|less|shorter|lower) than|\bmin(?:imum)?` + mayBe + `|>=|≥|` +
-		`\bgreater than or equal to|\bstart(?:s|ing)? (?:at|from|with))[:=]? ?$`),
-		lazy.Pattern(`(?i)^(?: [a-z]+)? ?(?:\(?min(?:imum)?\b|or (?:more|greater|higher|longer)\b|at least\b)|^-(?:based|indexed)\b`)},
-	{[]int{0, 1}, lazy.Pattern(`(?i)\bexactly $`), lazy.Pattern(`(?i)^[ -](?:characters?|digits?|letters?|items|elements|entries)` +
-		`(?: long| in length|$|[.,;)])|^-(?:character|digit|letter)\b`)},
-}
-
 var (
-	numberWord   = lazy.Pattern(`-?\d[\d,_]*(?:\.\d+)?|\b(?:zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	wordAfter    = lazy.Pattern(`^[ -]?(%|[a-zA-Z]+)`)
-	rangeBefore  = lazy.Pattern(`(?i)\b(?:between|from) $`)
-	rangeBetween = lazy.Pattern(`(?i)^(?: ?[a-z%]+)? ?(?:-|–|—|to|and|\.\.\.?|through|,) ?$`)
-	counted      = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
-	numberWords  = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")
-	fixedLengths = lazy.Pattern(`^\^(?:\[[^\]]+\]|\\[dw])\{(\d+)(,\d*)?\}\$$`) // a pattern of one kind of character
+	counted     = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
+	numberWords = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")
 )
 
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -127,7 +116,7 @@ type numeral struct {
 }
 
 func numerals(text string) (all []numeral) {
-	for _, at := range numberWord().FindAllStringIndex(text, -1) {
+	for _, at := range said("number").FindAllStringIndex(text, -1) {
 		literal := strings.TrimRight(text[at[0]:at[1]], ",_")
 		n := numeral{from: at[0], to: at[0] + len(literal)}
 		if n.value = float64(slices.Index(numberWords, strings.ToLower(literal))); n.value < 0 {
@@ -139,7 +128,7 @@ func numerals(text string) (all []numeral) {
 		if n.from > 0 && text[n.from] == '-' && !strings.ContainsRune(" ([", rune(text[n.from-1])) {
 			n.from, n.value = n.from+1, -n.value // the end of a range
 		}
-		if m := wordAfter().FindStringSubmatch(text[n.to:]); m != nil {
+		if m := said("after-number").FindStringSubmatch(text[n.to:]); m != nil {
 			n.after = strings.ToLower(m[1])
 		}
 		all = append(all, n)
@@ -192,7 +181,7 @@ func (f *field) bounds() (b [2]bound, of string) {
 	case f.is("string"):
 		b, of = pair("minLength", "maxLength"), "characters"
 		pattern, _ := f.schema["pattern"].(string)
-		if m := fixedLengths().FindStringSubmatch(pattern); m != nil {
+		if m := said("fixed-length").FindStringSubmatch(pattern); m != nil {
 			for i, s := range []string{m[1], cmp.Or(strings.TrimPrefix(m[2], ","), m[1])} {
 				if v, err := strconv.ParseFloat(s, 64); err == nil && (i == 0 || m[2] != ",") && b[i].value == nil {
 					b[i] = bound{"a pattern of length", &v}
@@ -217,21 +206,25 @@ func saidBounds(text string) (all []saidBound) {
 		before, after := text[:n.from], text[n.to:]
 		if i+1 < len(list) {
 			next := list[i+1]
-			sign := rangeBetween().FindString(text[n.to:next.from])
-			if sign != "" && (!strings.Contains(sign, "and") || rangeBefore().MatchString(before)) &&
+			sign := said("within-range").FindString(text[n.to:next.from])
+			if sign != "" && (!strings.Contains(sign, "and") || said("before-range").MatchString(before)) &&
 				(!strings.Contains(sign, ",") || strings.HasSuffix(before, "[") || strings.HasSuffix(before, "(")) {
 				n.after = next.after
 				all = append(all, saidBound{0, n.from, n, false}, saidBound{1, n.from, next, false})
 				continue
 			}
 		}
-		for _, w := range boundWords {
-			at := w.before().FindStringIndex(before)
-			if at == nil && !w.after().MatchString(after) {
+		for _, kind := range []string{"most", "least", "exact"} {
+			at := said("before-" + kind).FindStringIndex(before)
+			if at == nil && !said("after-"+kind).MatchString(after) {
 				continue
 			}
-			for _, which := range w.bounds {
-				all = append(all, saidBound{which, append(at, n.from)[0], n, len(w.bounds) > 1})
+			from := append(at, n.from)[0]
+			if kind != "most" {
+				all = append(all, saidBound{0, from, n, kind == "exact"})
+			}
+			if kind != "least" {
+				all = append(all, saidBound{1, from, n, kind == "exact"})
 			}
 			break
 		}

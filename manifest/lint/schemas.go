@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -114,18 +113,11 @@ func (f *field) is(kind string) bool {
 // typedBy are keywords that say what a value is without type.
 var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"}
 
-// anything marks a parameter that takes any JSON on purpose, because its description says so.
-var anything = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
-
-// anyObject marks an object with any members.
-var anyObject = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values|maps?|mapping|by (its |their )?(name|key|id))\b|` +
-	`e\.g\. ?[{\[]`)
-
 func checkTyped(l *linter, at string, t *manifest.Tool) {
 	described := map[string]string{} // by the pointer of a field
 	for _, f := range allFields(t) {
 		described[f.pointer] = f.description()
-		says := anything().MatchString(f.description() + " " + described[strings.TrimSuffix(f.pointer, "/items")])
+		says := said("anything").MatchString(f.description() + " " + described[strings.TrimSuffix(f.pointer, "/items")])
 		switch {
 		case f.schema == nil && !f.always:
 		case !f.has(typedBy...):
@@ -133,8 +125,9 @@ func checkTyped(l *linter, at string, t *manifest.Tool) {
 				l.add(at+f.pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
 					"description that it takes any JSON", f.name)
 			}
-		case f.is("object") && (!f.has("additionalProperties") || f.schema["additionalProperties"] == true) && !f.has("properties", "patternProperties", "anyOf", "oneOf", "allOf"):
-			if !anyObject().MatchString(f.description()) {
+		case f.is("object") && (!f.has("additionalProperties") || f.schema["additionalProperties"] == true) &&
+			!f.has("properties", "patternProperties", "anyOf", "oneOf", "allOf"):
+			if !said("any-object").MatchString(f.description()) {
 				l.add(at+f.pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
 					f.name)
 			}
@@ -159,17 +152,8 @@ func checkDescribed(l *linter) {
 	})
 }
 
-var (
-	formWords = lazy.Pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
-		`begins?|ends?|hex|path|code|url|without|only|absolute|name|identifier|id)\b`)
-)
-
-// plainWords are those of a description that is too short to say what form a value has, and freeText is of a value that
-// has none.
+// plainWords are those of a description that is too short to say what form a value has.
 const plainWords = 6
-
-var freeText = lazy.Pattern(`(?i)(\b|_)(text|contents?|messages?|quer\w+|body|title|subject|prompt|comments?|notes?|reason|markdown|html|` +
-	`script|pointer|words?|pattern|expression|json|base64|summary|descriptions?|thoughts?|search|from|any)(\b|_)`)
 
 // formatNames are names of text parameters that have a format.
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
@@ -189,44 +173,37 @@ func (l *linter) checkConstraint(at string, f field, isShown bool) {
 	description, format := f.description(), formatNames[strings.ToLower(f.name)]
 	bounds, of := f.bounds()
 	for _, w := range formatWords {
-		if w.words != "" && w.format != "uri" && w.said().MatchString(description) {
-			format = cmp.Or(format, w.format)
+		if w[1] != "" && w[0] != "uri" && said("format-"+w[0]).MatchString(description) {
+			format = cmp.Or(format, w[0])
 		}
 	}
-	said := lists.Filter(saidBounds(description), func(b saidBound) bool {
+	inWords := lists.Filter(saidBounds(description), func(b saidBound) bool {
 		_, _, ok := b.n.in(&f, of)
 		return ok
 	})
 	switch {
-	case len(said) > 0 && bounds[0].value == nil && bounds[1].value == nil && bounds[0].name != "" && !f.item &&
+	case len(inWords) > 0 && bounds[0].value == nil && bounds[1].value == nil && bounds[0].name != "" && !f.item &&
 		!f.has("enum", "multipleOf", "pattern", "format"):
 		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add %s or %s", f.name,
-			quoted(description[said[0].from:said[0].n.to]), bounds[0].name, bounds[1].name)
-	case f.is("string") && f.depth == 1 && !f.item && f.required && !isShown && len(f.schema) <= 2+len(jsontext.Texts(f.schema["title"])) && f.has("description") &&
-		len(strings.Fields(description)) <= plainWords && !formWords().MatchString(description) && !freeText().MatchString(f.name+" "+description):
+			quoted(description[inWords[0].from:inWords[0].n.to]), bounds[0].name, bounds[1].name)
+	case f.is("string") && f.depth == 1 && !f.item && f.required && !isShown && description != "" &&
+		len(f.schema) == 2 && len(strings.Fields(description)) <= plainWords && !said("form").MatchString(description) &&
+		!said("free-text").MatchString(f.name+" "+description):
 		l.add(at, "%q is any string; say what form it has: by an example, a format, a pattern, an enum or maxLength", f.name)
-	case f.has("pattern") && !f.item && !formWords().MatchString(description):
+	case f.has("pattern") && !f.item && !said("form").MatchString(description):
 		l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
 	case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
 		l.add(at, "%q is a string of any form; add \"format\": %q or a pattern", f.name, format)
 	}
 }
 
-var (
-	valuesInWords = lazy.Pattern(`(?i)\b(?:one of|either|allowed values|possible values|valid values|can be|must be)(?: are)?:? ` +
-		`["'` + "`" + `(]?[\w-]+["'` + "`" + `]?(?:(?:, |/|\|| or |, or )["'` + "`" + `]?[\w-]+["'` + "`" + `)]?)+` +
-		`|["'` + "`" + `][\w-]+["'` + "`" + `](?:(?:,? or |, |/| / |\|)["'` + "`" + `][\w-]+["'` + "`" + `]){1,}` +
-		`|\b[a-z]+(?:\|[a-z]+)+\b`)
-	exampleWords = lazy.Pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
-)
-
 func checkEnumInProse(l *linter, at string, f field) {
 	if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
 		return
 	}
 	description := f.description()
-	where := valuesInWords().FindStringIndex(description)
-	if where == nil || exampleWords().MatchString(description[:where[0]]) {
+	where := said("values").FindStringIndex(description)
+	if where == nil || said("example-words").MatchString(description[:where[0]]) {
 		return
 	}
 	l.add(at, "the description of %q lists its values (%s); make them an enum", f.name,
@@ -242,8 +219,8 @@ func checkAdditionalProperties(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// maxNesting is the depth of parameters that agents fill in reliably, and maxParams their number; maxNewParams is that of
-// a tool that is new in this version of its plugin.
+// maxNesting is the depth of parameters that agents fill in reliably, and maxParams their number; maxNewParams is that
+// of a tool that is new in this version of its plugin.
 const (
 	maxNesting   = 3
 	maxParams    = 16
@@ -251,9 +228,9 @@ const (
 )
 
 func checkNesting(l *linter, at string, t *manifest.Tool) {
-	isNew := t.Since == l.m.Version && slices.ContainsFunc(l.m.Tools, func(o manifest.Tool) bool { return o.Since != t.Since })
 	limit := maxParams
-	if isNew {
+	isOlder := func(o manifest.Tool) bool { return o.Since != t.Since }
+	if t.Since == l.m.Version && slices.ContainsFunc(l.m.Tools, isOlder) {
 		limit = maxNewParams
 	}
 	if n := len(manifest.Params(t.Params)); n > limit {
@@ -318,17 +295,6 @@ func (f *field) compile() (*schema.Schema, error) {
 	return schema.CompileUntrusted(jsontext.Marshal(own))
 }
 
-// withoutWords say in a description what happens when a parameter is absent.
-var withoutWords = lazy.Pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
-	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
-
-// noLimit says in a description how many there are without a limit, and eitherWay that a flag may turn on or off.
-var (
-	noLimit   = lazy.Pattern(`(?i)\b(default\w*|omit\w*|absent|without|unless|at most|all|otherwise|none|unlimited)\b`)
-	eitherWay = lazy.Pattern(`(?i)\b(enables?|turns? on|shows?|starts?)( or |/)(disables?|off|hides?|stops?)\b|\btrue\b.*\bfalse\b|` +
-		`\byes or no\b`)
-)
-
 // manyParameters is from where on requiring all of them, or none, needs a reason.
 const manyParameters = 4
 
@@ -341,7 +307,7 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 		total++
 		if f.required {
 			required++
-		} else if f.has("default") || f.is("boolean") || withoutWords().MatchString(f.description()) {
+		} else if f.has("default") || f.is("boolean") || said("without").MatchString(f.description()) {
 			explained++
 		}
 	}
@@ -362,11 +328,11 @@ func checkOptionalDefault(l *linter, at string, f field) {
 	if f.depth > 1 || f.item || f.required || f.has("default") {
 		return
 	}
-	without := withoutWords().MatchString(f.description())
+	without := said("without").MatchString(f.description())
 	switch {
-	case !without && (len(values) > 1 || f.is("boolean") && eitherWay().MatchString(f.description())):
+	case !without && (len(values) > 1 || f.is("boolean") && said("either-way").MatchString(f.description())):
 		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
-	case f.is("integer") && limitNames()[spelling.Fold(f.name)] && !noLimit().MatchString(f.description()):
+	case f.is("integer") && limitNames()[spelling.Fold(f.name)] && !said("no-limit").MatchString(f.description()):
 		l.add(at, "%q is optional and has no default; say how many there are without it", f.name)
 	}
 }
