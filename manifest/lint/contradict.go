@@ -232,21 +232,25 @@ func (f *field) values() map[string]bool {
 // deniedValues compares the lists of values in a text with an enum.
 func (f *field) deniedValues(text string) []Contradiction {
 	values, enum := f.values(), strings.Join(f.enum(), ", ")
+	properties, _ := schemaOf(f.root)["properties"].(map[string]any)
 	if len(values) == 0 {
 		return nil
 	}
-	for _, m := range said("list").FindAllStringSubmatch(text, -1) {
-		list, known, unknown := cmp.Or(m[1], m[2]), 0, 0
+	single := said("one-value").FindAllStringSubmatch(text, -1)
+	for _, m := range append(said("list").FindAllStringSubmatch(text, -1), single...) {
+		list, known, unknown := cmp.Or(m[1:]...), 0, 0
 		quotes := strings.ContainsAny(list, "\"'`")
 		for _, raw := range said("item").FindAllString(list, -1) {
 			switch item, quote := unquote(raw); {
 			case values[strings.ToLower(item)]:
 				known++
-			case quote == quotes && spelling.Fold(item) != spelling.Fold(f.name) && (quotes || item != "or" && item != "and"):
+			case properties[item] == nil && quote == quotes && !said("no-value").MatchString(item) &&
+				spelling.Fold(item) != spelling.Fold(f.name):
 				unknown++
 			}
 		}
-		if unknown > 0 && known >= unknown {
+		isOne, isPlain := len(m) == 2, len(m) > 2 && m[3] != "" // plain words may be anything unless most are values
+		if unknown > 0 && (isOne || known >= unknown && (!isPlain || known > unknown)) {
 			list = strings.TrimRight(list, ".,;:)")
 			return []Contradiction{f.deny(m[0], "the values "+enum, strings.Replace(m[0], list, enum, 1))}
 		}
@@ -327,10 +331,6 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	return found[:min(1, len(found))]
 }
 
-const isNeeded = `(?i)^\[?(?:WORD)\]?(?:[.:,;!]|$| -)|\((?:WORD)\)|\.\s+(?:WORD)(?:\.|$)|` +
-	`\bthis (?:field|parameter|argument|property|value) is (?:WORD)(?:[.;,)]|$)|(?:^|[.;] )(?:the )?(?:parameter )?["'` + "`]?NAME[\"'`]?" +
-	`(?: (?:field|parameter|argument))? is (?:WORD)(?:[.;,)]|$)`
-
 // deniedNeed compares whether a parameter is required by a text and by the schema.
 func (f *field) deniedNeed(text string) []Contradiction {
 	root := field{schema: schemaOf(f.root)}
@@ -338,20 +338,24 @@ func (f *field) deniedNeed(text string) []Contradiction {
 		f.has("default") && f.required {
 		return nil
 	}
-	is, not := "required|mandatory", "optional"
+	says, not := "required", "optional"
 	if f.required {
-		is, not = "optional", "required"
+		says, not = "optional", "required"
 	}
-	lower := strings.ToLower(text)
-	if !strings.Contains(lower, is[:8]) && !strings.Contains(lower, "mandatory") {
-		return nil
+	const it = "this parameter"
+	name := strings.NewReplacer("`"+f.name+"`", it, "'"+f.name+"'", it, f.name, it)
+	for _, s := range sentences(text) {
+		plain := name.Replace(s)
+		at := said(says).FindStringIndex(plain)
+		if at != nil && !said("condition").MatchString(plain[:at[0]]) && !strings.HasPrefix(plain[at[1]:], " i") {
+			words := plain[at[0]:at[1]]
+			if !strings.Contains(s, words) {
+				words = s
+			}
+			return []Contradiction{{"", words, fmt.Sprintf("%q is %s", f.name, not), ""}}
+		}
 	}
-	p := regexp.MustCompile(strings.NewReplacer("WORD", is, "NAME", regexp.QuoteMeta(f.name)).Replace(isNeeded))
-	at := p.FindStringIndex(text)
-	if at == nil || said("condition").MatchString(text[strings.LastIndexByte(text[:at[0]], '.')+1:at[0]]) {
-		return nil
-	}
-	return []Contradiction{{"", text[at[0]:at[1]], fmt.Sprintf("%q is %s", f.name, not), ""}}
+	return nil
 }
 
 func schemaOf(root any) map[string]any { s, _ := root.(map[string]any); return s }
@@ -379,7 +383,8 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 	for _, m := range said("names-tool").FindAllStringSubmatch(text, -1) {
 		name := cmp.Or(m[1:]...)
 		words := spelling.Words(name)
-		if !said("surely-tool").MatchString(m[0]) && !(len(words) > 1 && verbs()[words[0]] && n.isLikeTools(name)) {
+		isLike := len(words) > 1 && n.isLikeTools(name) && (verbs()[words[0]] || words[0] == spelling.Words(n.t.Name)[0])
+		if !isLike && !said("surely-tool").MatchString(m[0]) {
 			continue
 		}
 		tools := lists.Map(n.l.m.Tools, func(t manifest.Tool) string { return t.Name })

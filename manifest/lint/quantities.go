@@ -192,11 +192,11 @@ func (f *field) bounds() (b [2]bound, of string) {
 	return b, of
 }
 
-// saidBound is a bound that a text says: least (0) or most (1), of which number, and where the words begin.
+// saidBound is a bound that a text says: least (0) or most (1), the number, and where the words are.
 type saidBound struct {
-	which, from int
-	n           numeral
-	exact       bool
+	which, from, to int
+	n               numeral
+	exact           bool
 }
 
 // saidBounds returns the bounds that a text says.
@@ -210,21 +210,24 @@ func saidBounds(text string) (all []saidBound) {
 			if sign != "" && (!strings.Contains(sign, "and") || said("before-range").MatchString(before)) &&
 				(!strings.Contains(sign, ",") || strings.HasSuffix(before, "[") || strings.HasSuffix(before, "(")) {
 				n.after = next.after
-				all = append(all, saidBound{0, n.from, n, false}, saidBound{1, n.from, next, false})
+				all = append(all, saidBound{0, n.from, next.to, n, false}, saidBound{1, n.from, next.to, next, false})
 				continue
 			}
 		}
 		for _, kind := range []string{"most", "least", "exact"} {
-			at := said("before-" + kind).FindStringIndex(before)
-			if at == nil && !said("after-"+kind).MatchString(after) {
+			b := saidBound{0, n.from, n.to, n, kind == "exact"}
+			if at := said("before-" + kind).FindStringIndex(before); at != nil {
+				b.from = at[0]
+			} else if at := said("after-" + kind).FindStringIndex(after); at != nil {
+				b.to += at[1]
+			} else {
 				continue
 			}
-			from := append(at, n.from)[0]
 			if kind != "most" {
-				all = append(all, saidBound{0, from, n, kind == "exact"})
+				all = append(all, b)
 			}
-			if kind != "least" {
-				all = append(all, saidBound{1, from, n, kind == "exact"})
+			if b.which = 1; kind != "least" {
+				all = append(all, b)
 			}
 			break
 		}
@@ -249,8 +252,8 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		case math.Abs(said-*has.value) < 1e-9*math.Max(1, math.Abs(said)):
 			right[i] = true
 		default:
-			wrong[i] = append(wrong[i], f.deny(text[b.from:b.n.to], has.name+" "+digits(*has.value),
-				text[b.from:b.n.from]+digits(*has.value*back)))
+			wrong[i] = append(wrong[i], f.deny(text[b.from:b.to], has.name+" "+digits(*has.value),
+				text[b.from:b.n.from]+digits(*has.value*back)+text[b.n.to:b.to]))
 		}
 	}
 	for i, list := range wrong {

@@ -185,7 +185,7 @@ func (l *linter) checkConstraint(at string, f field, isShown bool) {
 	case len(inWords) > 0 && bounds[0].value == nil && bounds[1].value == nil && bounds[0].name != "" && !f.item &&
 		!f.has("enum", "multipleOf", "pattern", "format"):
 		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add %s or %s", f.name,
-			quoted(description[inWords[0].from:inWords[0].n.to]), bounds[0].name, bounds[1].name)
+			quoted(description[inWords[0].from:inWords[0].to]), bounds[0].name, bounds[1].name)
 	case f.is("string") && f.depth == 1 && !f.item && f.required && !isShown && description != "" &&
 		len(f.schema) == 2 && len(strings.Fields(description)) <= plainWords && !said("form").MatchString(description) &&
 		!said("free-text").MatchString(f.name+" "+description):
