@@ -162,12 +162,12 @@ func unquote(s string) (string, bool) {
 
 // deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
 func (f *field) deniedDefault(text string) (found []Contradiction) {
+	_, values := f.enum()
 	for _, p := range []string{"default-is", "is-default"} {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			raw, quote := unquote(m[2])
 			isWord := !quote && said("number").FindString(raw) == ""
-			_, listed := f.values()[strings.ToLower(raw)]
-			if isWord && (m[3] != "" || m[1] == "" && !listed && !f.is("boolean") || said("no-default").MatchString(raw)) {
+			if isWord && (m[3] != "" || m[1] == "" && !values[strings.ToLower(raw)] && !f.is("boolean") || said("no-default").MatchString(raw)) {
 				continue
 			}
 			if !strings.Contains(m[0], "(") {
@@ -204,34 +204,31 @@ func (f *field) isDefault(raw, after string, quote bool) (has string, same, know
 	case string:
 		return want, strings.EqualFold(raw, want), quote && want != "" || said("plain").MatchString(want)
 	}
-	_, listed := f.values()[lower]
-	return "", listed, len(f.values()) > 0 && !f.has("default") && quote && said("plain").MatchString(raw)
+	_, values := f.enum()
+	return "", values[lower], len(values) > 0 && !f.has("default") && quote && said("plain").MatchString(raw)
 }
 
-// enum returns the texts of an enum of a field, or of its items; nil if some values are not texts.
-func (f *field) enum() (list []string) {
+// enum returns the texts of an enum of a field, or of its items, and the set of them in lower case; none if some values
+// are not texts.
+func (f *field) enum() (list []string, set map[string]bool) {
 	items, _ := f.schema["items"].(map[string]any)
+	set = map[string]bool{}
 	for _, s := range []map[string]any{f.schema, items} {
 		raw, _ := s["enum"].([]any)
 		if texts := jsontext.Texts(s["enum"]); len(texts) == len(raw) {
 			list = append(list, texts...)
 		}
 	}
-	return list
-}
-
-// values returns the enum by its lower case.
-func (f *field) values() map[string]bool {
-	set := map[string]bool{}
-	for _, v := range f.enum() {
+	for _, v := range list {
 		set[strings.ToLower(v)] = true
 	}
-	return set
+	return list, set
 }
 
 // deniedValues compares the lists of values in a text with an enum.
 func (f *field) deniedValues(text string) []Contradiction {
-	values, enum := f.values(), strings.Join(f.enum(), ", ")
+	list, values := f.enum()
+	enum := strings.Join(list, ", ")
 	properties, _ := schemaOf(f.root)["properties"].(map[string]any)
 	if len(values) == 0 {
 		return nil
@@ -261,12 +258,13 @@ func (f *field) deniedValues(text string) []Contradiction {
 // deniedExample validates the examples of a text.
 func (f *field) deniedExample(text string) (all []Contradiction) {
 	items, _ := f.schema["items"].(map[string]any)
-	if f.is("object") || f.has("anyOf", "oneOf", "allOf") || !f.has("type", "enum") {
+	_, values := f.enum()
+	if f.is("object") || f.is("boolean") || f.has("anyOf", "oneOf", "allOf") || !f.has("type", "enum") {
 		return nil
 	}
 	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
 		raw, quote := unquote(m[1])
-		if said("placeholder").MatchString(raw) || len(f.values()) > 0 && !said("plain").MatchString(raw) {
+		if said("placeholder").MatchString(raw) || len(values) > 0 && !said("plain").MatchString(raw) {
 			continue
 		}
 		candidates := []any{raw}
@@ -318,7 +316,7 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	for _, w := range formatWords {
 		m := strings.Trim(said("format-"+w[0]).FindString(text), " .,;:)`'\"")
 		switch {
-		case m == "":
+		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email"): // a number may stand for one
 		case f.isNumeric() && w[0] == "unix", w[0] == format,
 			strings.Contains(m, "8601") && (format == "time" || strings.HasPrefix(format, "date")):
 			return nil
@@ -388,9 +386,9 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 			continue
 		}
 		tools := lists.Map(n.l.m.Tools, func(t manifest.Tool) string { return t.Name })
-		if other := n.l.m.Tool(name); other != nil && other.Deprecated != nil && !sameName(other.Name, n.t.Name) {
-			all = append(all, Contradiction{"", m[0], name + " is deprecated",
-				strings.Replace(m[0], name, bareName(other.Deprecated.Use), 1)})
+		if other := n.l.m.Tool(name); other != nil && !sameName(other.Name, n.t.Name) && (other.Deprecated != nil ||
+			said("deprecated").MatchString(other.Docs.Brief+" "+other.Docs.Standard)) {
+			all = append(all, Contradiction{"", m[0], name + " is deprecated", ""})
 		} else if !n.knows(name) {
 			all = append(all, Contradiction{"", m[0], "there is no tool " + name, near(m[0], name, tools)})
 		}
@@ -437,16 +435,19 @@ func (n *nameChecker) knows(name string) bool {
 		for _, raw := range []json.RawMessage{n.t.Params, n.t.Returns} {
 			jsontext.Values(schemaNode(raw), func(tokens []string, v any) {
 				s, _ := v.(string)
-				add(append(tokens[max(0, len(tokens)-1):], s)...)
+				add(s)
+				add(tokens[max(0, len(tokens)-1):]...)
 			})
 		}
 		for _, t := range n.l.m.Tools {
-			add(append(t.Aliases, t.Name, bareName(t.Name), t.Group)...)
+			add(t.Name, bareName(t.Name), t.Group)
+			add(t.Aliases...)
 		}
 		for _, p := range n.l.others {
-			add(append(lists.Map(p.Tools, func(t Tool) string { return bareName(t.Name) }), p.Name)...)
+			add(p.Name)
+			add(lists.Map(p.Tools, func(t Tool) string { return bareName(t.Name) })...)
 		}
-		add(n.l.m.Name, "true", "false", "null")
+		add(n.l.m.Name, "true", "false", "null", "undefined")
 	}
 	return n.known[spelling.Fold(name)]
 }

@@ -31,7 +31,8 @@ func described(t *testing.T, name, schema, description, standard string) *manife
 		Deprecated: &manifest.Deprecated{Use: "search_records"}}
 	return &manifest.Manifest{Name: "shop", Tools: []manifest.Tool{
 		{Name: "search_records", Docs: manifest.Docs{Brief: "Search", Standard: standard}, Params: params},
-		{Name: "list_orders", Params: []byte(`{"properties":{"status":{}}}`)}, old}}
+		{Name: "list_orders", Params: []byte(`{"properties":{"status":{}}}`)}, old,
+		{Name: "list_stock", Docs: manifest.Docs{Brief: "DEPRECATED: Use list_orders instead."}, Params: []byte(`{}`)}}}
 }
 
 // TestContradictions has a parameter with what its description says, and what the schema denies of it: "" for nothing.
@@ -147,6 +148,7 @@ func TestContradictionsOfTools(t *testing.T) {
 		{"Use list_orders for orders.", ""},
 		{"Deprecated: use `find_records` instead.", "use `find_records`"},
 		{"To look for orders, use `list_orders`.", ""},
+		{"For stock use `list_stock`.", "use `list_stock`"},
 	} {
 		m := described(t, "limit", limit, "", c.says)
 		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {

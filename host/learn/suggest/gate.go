@@ -34,8 +34,9 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before  *call.Host  // searches without any edit; nil until the first
-	heldOut [][2]string // tools and their tasks by authors; "" for a task that does not find its tool before any edit
+	before  *call.Host                    // searches without any edit; nil until the first
+	whole   map[string]*manifest.Manifest // the last plugin with its tools, without any edit
+	heldOut [][2]string                   // tools and their tasks by authors; "" for a task that does not find its tool before any edit
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -309,9 +310,13 @@ var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"
 // checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
 // denies, which holds for plugins without rules of style, too.
 func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
-	m, err := host.WholeManifest(base)
-	if err != nil {
-		return err.Error()
+	m := g.whole[base.Info().Name]
+	if m == nil {
+		var err error
+		if m, err = wholeOf(base); err != nil {
+			return err.Error()
+		}
+		g.whole = map[string]*manifest.Manifest{base.Info().Name: m} // edits come plugin by plugin
 	}
 	known := lint.Contradictions(m, before)
 	for _, c := range lint.Contradictions(m, after) {

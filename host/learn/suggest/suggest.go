@@ -82,7 +82,7 @@ type suggester struct {
 // contradictions proposes the texts of a plugin's tools without what their schemas deny: replaced where the schema says
 // what is so, else struck. The schema is the evidence, so that no call is needed.
 func (s *suggester) contradictions(p host.Provider) {
-	m, err := host.WholeManifest(host.Base(p))
+	m, err := wholeOf(host.Base(p))
 	if err != nil {
 		return // a damaged plugin; lists say so
 	}
@@ -100,6 +100,24 @@ func (s *suggester) contradictions(p host.Provider) {
 			s.found = append(s.found, Suggestion{edit.ID(), m.Name, edit, "contradiction", c.Why, 0, 0, []string{}})
 		}
 	}
+}
+
+// wholeOf returns the manifest of a plugin with all its tools, also of one that is built in.
+func wholeOf(p host.Provider) (*manifest.Manifest, error) {
+	m, err := host.WholeManifest(p)
+	if err != nil || len(m.Tools) > 0 {
+		return m, err
+	}
+	all := *m
+	names, err := p.Names()
+	for _, name := range names {
+		t, err := p.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		all.Tools = append(all.Tools, *t)
+	}
+	return &all, err
 }
 
 // evidence is what a rule goes by.
