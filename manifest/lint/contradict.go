@@ -167,7 +167,8 @@ func (f *field) deniedDefault(text string) (found []Contradiction) {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			raw, quote := unquote(m[2])
 			isWord := !quote && said("number").FindString(raw) == ""
-			if isWord && (m[3] != "" || m[1] == "" && !values[strings.ToLower(raw)] && !f.is("boolean") || said("no-default").MatchString(raw)) {
+			isPlain := m[1] == "" && !values[strings.ToLower(raw)] && !f.is("boolean")
+			if isWord && (m[3] != "" || isPlain || said("no-default").MatchString(raw)) {
 				continue
 			}
 			if !strings.Contains(m[0], "(") {

@@ -34,9 +34,10 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before  *call.Host                    // searches without any edit; nil until the first
-	whole   map[string]*manifest.Manifest // the last plugin with its tools, without any edit
-	heldOut [][2]string                   // tools and their tasks by authors; "" for a task that does not find its tool before any edit
+	before *call.Host         // searches without any edit; nil until the first
+	whole  *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
+	// heldOut are tools and their tasks by authors; "" for a task that does not find its tool before any edit.
+	heldOut [][2]string
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -310,13 +311,13 @@ var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"
 // checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
 // denies, which holds for plugins without rules of style, too.
 func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
-	m := g.whole[base.Info().Name]
-	if m == nil {
+	m := g.whole
+	if m == nil || m.Name != base.Info().Name { // edits come plugin by plugin
 		var err error
 		if m, err = wholeOf(base); err != nil {
 			return err.Error()
 		}
-		g.whole = map[string]*manifest.Manifest{base.Info().Name: m} // edits come plugin by plugin
+		g.whole = m
 	}
 	known := lint.Contradictions(m, before)
 	for _, c := range lint.Contradictions(m, after) {

@@ -27,8 +27,8 @@ var docsSuggestCommand = &command.Command[*docsSuggestOptions]{
 	Use: "suggest [NAME]", Run: runDocsSuggest, Words: command.CompleteNames,
 	Short: "Propose better documentation, by what failed",
 	Long: "By what schemas deny, and by rules over traces, without a model. Each suggestion has its evidence: how many " +
-		"calls, in\nhow many sessions, and some ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
-		"sessions count.\nCalls that many sessions make in the same order are offered as a file for parley batch.",
+		"calls, how\nmany sessions, and some ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
+		"sessions count. Calls\nthat many sessions make in the same order are offered as a file for parley batch.",
 	Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 		"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 }
