@@ -271,6 +271,12 @@ func TestCorrections(t *testing.T) {
 		if err != nil || len(refused) > 0 || len(o.Edits) != 2 {
 			t.Fatalf("derived %v: accepted %+v, refused %+v, %v", derived, o.Edits, refused, err)
 		}
+		worse := overlay.Edit{Tool: "article.add", Field: "param", Param: "title",
+			Value: "Optional. Name of the article."}
+		_, refused, err = (&Gate{Catalog: catalog}).Check(t.Context(), p, o, []Proposal{{Edit: worse}})
+		if err != nil || len(refused) != 1 || !strings.Contains(refused[0].Why, `"title" is required`) {
+			t.Errorf("derived %v: refused %+v, %v", derived, refused, err)
+		}
 		for _, field := range []string{"param", "standard"} {
 			want := map[string]string{"param": "How many there are, up to 99.", "standard": "It can be ordered at once."}[field]
 			if got := o.Values("article.add", field); len(got) != 1 || got[0] != want {
