@@ -50,9 +50,7 @@ func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
 	add := func(at string, found []Contradiction) {
 		for _, c := range found {
 			c.Pointer, c.Said, c.Instead = at, strings.Trim(c.Said, " .,;:"), strings.Trim(c.Instead, " .,;:")
-			if !slices.ContainsFunc(all, func(o Contradiction) bool { return o.Said == c.Said && o.Has == c.Has }) {
-				all = append(all, c)
-			}
+			all = lists.Add(all, c)
 		}
 	}
 	names := &nameChecker{l: l, t: t, fields: allFields(t)}

@@ -52,7 +52,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 		for _, s := range data.Suggestions {
 			editText(app, w, appliedEdit{s.ID, s.Plugin, s.Edit}, "")
 			app.Wrap(w, "    ", "    %s: %s (%s)", manifest.CleanLine(s.Rule), manifest.CleanLine(s.Why),
-				manifest.Plural(s.Sessions, "session"))
+				command.Either(s.Sessions > 0, manifest.Plural(s.Sessions, "session"), "no call needed"))
 		}
 		for _, c := range data.Composites {
 			fmt.Fprintf(w, "%s  batch %s\n", c.ID, strings.Join(c.Tools, ", "))
