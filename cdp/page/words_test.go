@@ -55,6 +55,33 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestChromeContradictsNothing checks the texts of cdp, most of which are those of the protocol.
+func TestChromeContradictsNothing(t *testing.T) {
+	chrome := cdp.New(cdp.Config{})
+	m, err := chrome.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := chrome.Names()
+	if err != nil || len(names) < 500 {
+		t.Fatalf("%d tools, %v", len(names), err)
+	}
+	whole := *m
+	for _, name := range names {
+		tool, err := chrome.Tool(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Tools = append(whole.Tools, *tool)
+	}
+	m = &whole
+	for i := range m.Tools {
+		for _, c := range lint.Contradictions(m, &m.Tools[i]) {
+			t.Errorf("%s %s: %v", m.Tools[i].Name, c.Pointer, c)
+		}
+	}
+}
+
 // TestEveryFactIsShown checks the tiers of all tools against their schemas.
 func TestEveryFactIsShown(t *testing.T) {
 	m := whole(t)

@@ -200,7 +200,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 		plugin := lint.Plugin{Name: o.Info().Name, Owner: o.Info().Owner, Shipped: o.Info().Identity() == host.OwnerShipped}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
-				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks,
+				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Brief: t.Docs.Brief, Aliases: t.Aliases, Tasks: t.Tasks,
 					Returns: t.Returns})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
@@ -46,7 +47,7 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	said := stems(spelling.Words(t.Name + " " + t.Group + " " + l.m.Name))
 	adds := func(s string) bool {
 		return slices.ContainsFunc(spelling.Words(s), func(w string) bool {
-			return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
+			return !stopwords()[w] && !vague()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
 		})
 	}
 	if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
@@ -63,6 +64,11 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
+// vague are words that fit every tool.
+var vague = lazy.Words(`handle handles manage manages process processes perform performs provide provides support supports work works
+	various different several multiple many general generic common useful related specific necessary relevant data operation operations
+	information thing things stuff task tasks action actions functionality feature features utility utilities misc miscellaneous etc`)
+
 // isSynonym reports whether a verb means the same as one of the given stems.
 func isSynonym(word string, list []string) bool {
 	base := cmp.Or(synonyms[word], synonyms[strings.TrimSuffix(word, "s")], word)
@@ -71,19 +77,22 @@ func isSynonym(word string, list []string) bool {
 	})
 }
 
-var preface = lazy.Pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|command|utility|method|endpoint|api|helper)\b|^(tool|` +
-	`function|utility|helper|method|command) (to|for|that|which)\b|^(allows|lets|enables|helps) (you|the|an?|users?|agents?)\b|` +
-	`^(used|useful) (to|for)\b|^use this\b`)
-
 func checkPlainBrief(l *linter) {
 	check := func(at, brief string) {
-		if found := preface().FindString(visible(brief)); found != "" {
+		if found := said("preface").FindString(visible(brief)); found != "" {
 			l.add(at+"/docs/brief", "the brief begins with %s; begin with the verb: \"List ...\", \"Convert ...\"",
 				quoted(found))
 		}
 	}
 	check("", l.m.Docs.Brief)
-	l.eachTool(func(at string, t *manifest.Tool) { check(at, t.Docs.Brief) })
+	l.eachTool(func(at string, t *manifest.Tool) {
+		check(at, t.Docs.Brief)
+		for _, text := range toolTexts(t) {
+			if found := said("history").FindString(text[1]); found != "" {
+				l.add(at+text[0], "%s tells the reader how it was before; say what the tool does", quoted(found))
+			}
+		}
+	})
 }
 
 func checkExample(l *linter, at string, t *manifest.Tool) {
@@ -238,7 +247,9 @@ func (l *linter) ownNames(s string) []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !isNameRune(r) && r != '.' }) {
 		plugin, local, dotted := strings.Cut(strings.Trim(word, "."), ".")
-		if dotted && plugin == l.m.Name && local != "" && !fileEndings()[strings.ToLower(local)] {
+		isUpper := func(name string) bool { return unicode.IsUpper([]rune(name + " ")[0]) }
+		isType := isUpper(local) && !slices.ContainsFunc(l.m.Tools, func(t manifest.Tool) bool { return isUpper(t.Name) })
+		if dotted && plugin == l.m.Name && local != "" && !isType && !fileEndings()[strings.ToLower(local)] {
 			names = append(names, plugin+"."+local)
 		}
 	}

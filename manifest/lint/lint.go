@@ -64,6 +64,7 @@ type Plugin struct {
 // Tool is a tool of another plugin.
 type Tool struct {
 	Name           string // local
+	Brief          string
 	Aliases, Tasks []string
 	Returns        json.RawMessage // its schema; nil if it declares none
 }
@@ -159,13 +160,14 @@ var rules = []Rule{
 	{"tasks", Warning, checkTasks},
 	{"typed", Warning, eachTool(checkTyped)},
 	{"described", Warning, checkDescribed},
-	{"constraints", Warning, eachParam(checkConstraints)},
+	{"constraints", Warning, eachTool(checkConstraints)},
 	{"enum-in-prose", Warning, eachParam(checkEnumInProse)},
 	{"additional-properties", Warning, eachTool(checkAdditionalProperties)},
 	{"nesting", Warning, eachTool(checkNesting)},
 	{"values-validate", Warning, eachTool(checkValuesValidate)},
 	{"required", Warning, eachTool(checkRequired)},
 	{"optional-default", Warning, eachParam(checkOptionalDefault)},
+	{"contradiction", Warning, eachTool(checkContradiction)},
 	{"effect-verb", Warning, eachTool(checkEffectVerb)},
 	{"effect-rights", Warning, checkEffectRights},
 	{"deprecation", Warning, eachTool(checkDeprecation)},

@@ -344,6 +344,15 @@ func TestTextsAreFound(t *testing.T) {
 	}
 }
 
+// many are n parameters beside those of the base.
+func many(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`"p%d": {"type": "string", "description": "Name, e.g. \"a\"."}`, i)
+	}
+	return strings.Join(list, ", ")
+}
+
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		rule, fragment string
@@ -359,6 +368,18 @@ func TestNames(t *testing.T) {
 		{"near-duplicate", `{"tools": [{"name": "text_to_speech", "docs": {"brief": "Speak"}}, {"name": "speech_to_text"}]}`, false},
 		{"near-duplicate", `{"tools": [{"name": "delete_it", "docs": {"brief": "Cut"}}, {"name": "remove-it"}]}`, true},
 		{"near-duplicate", `{"tools": [{"name": "cut"}, {"name": "paste"}]}`, true}, // one brief
+		{"near-duplicate", `{"tools": [{"docs": {"brief": "hash a Text"}}]}`, true}, // as text.hash
+		{"verb-name", `{"tools": [{"name": "salute", "docs": {"brief": "Say hello to somebody"}}]}`, false},
+		{"reference", `{"name": "url", "tools": [{"docs": {"standard": "Takes what a *url.URL holds."}}]}`, false},
+		{"reference", `{"name": "url", "tools": [{"docs": {"standard": "As url.parse does."}}]}`, true},
+		{"tautology", `{"tools": [{"docs": {"brief": "Manage multiple items and related information"}}]}`, false},
+		{"tautology", `{"tools": [{"docs": {"brief": "Perform general operations on data"}}]}`, true},
+		{"plain-brief", `{"tools": [{"docs": {"standard": "You could not see the sky until now."}}]}`, true},
+		{"plain-brief", `{"tools": [{"docs": {"standard": "Formerly named stations are found, too."}}]}`, false},
+		{"nesting", `{"tools": [{"params": {"properties": {` + many(14) + `}}}]}`, false},
+		{"nesting", `{"tools": [{"params": {"properties": {` + many(15) + `}}}]}`, true},
+		{"nesting", `{"tools": [{"since": "1.2.0", "params": {"properties": {` + many(7) + `}}}, {"name": "show"}]}`, true},
+		{"nesting", `{"tools": [{"since": "1.1.0", "params": {"properties": {` + many(7) + `}}}, {"name": "show"}]}`, false},
 		{"one-task", `{"tools": [{"name": "search_and_replace"}]}`, true},
 		{"one-task", `{"tools": [{"name": "get_terms_and_conditions"}]}`, false},
 		{"effect-verb", `{"tools": [{"name": "list_days", "effect": "destructive"}]}`, true},
@@ -448,12 +469,25 @@ func TestSchemas(t *testing.T) {
 		{"typed", `{"type": "array", "description": "Where."}`, true},
 		{"typed", `{"type": "object", "description": "Where.", "additionalProperties": {"type": "string"}}`, false},
 		{"typed", `{"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Where."}`, false},
+		{"typed", `{"type": "object", "description": "Data.", "additionalProperties": true}`, true},
+		{"typed", `{"type": "object", "description": "Values by name.", "additionalProperties": true}`, false},
+		{"typed", `{"type": "object", "description": "Nothing yet.", "additionalProperties": false}`, false},
+		{"typed", `{"type": "array", "description": "Steps.", "items": {}}`, true},
+		{"typed", `{"type": "array", "description": "Any JSON.", "items": {}}`, false},
 		{"described", `{"type": "object", "description": "Where.", "properties": {"a": {"type": "string"}}}`, true},
 		{"constraints", `{"type": "string", "description": "Code.", "pattern": "^[A-Z]{3}$"}`, false},
 		{"constraints", `{"type": "string", "description": "Some.", "pattern": "^[A-Z]{3}$"}`, true},
 		{"constraints", `{"type": "integer", "description": "At most 10 of them."}`, true},
 		{"constraints", `{"type": "number", "description": "From 0 to 1."}`, true},
 		{"constraints", `{"type": "integer", "description": "Seconds since 1970."}`, false},
+		{"constraints", `{"type": "string", "description": "Name, up to 80 characters."}`, true},
+		{"constraints", `{"type": "string", "description": "Name, up to 80 characters.", "maxLength": 80}`, false},
+		{"constraints", `{"type": "string", "description": "Name of up to 3 people."}`, false},
+		{"constraints", `{"type": "array", "description": "At most 5 names.", "items": {"type": "string"}}`, true},
+		{"constraints", `{"type": "string", "description": "When, in ISO 8601."}`, true},
+		{"constraints", `{"type": "string", "description": "When, in ISO 8601.", "format": "date-time"}`, false},
+		{"optional-default", `{"type": "boolean", "description": "True to show hidden ones, false to hide them."}`, true},
+		{"optional-default", `{"type": "boolean", "description": "Show hidden ones."}`, false},
 		{"enum-in-prose", `{"type": "string", "description": "\"asc\" or \"desc\"."}`, true},
 		{"enum-in-prose", `{"type": "string", "description": "Order (asc|desc)."}`, true},
 		{"enum-in-prose", `{"type": "string", "description": "Either asc or desc."}`, true},

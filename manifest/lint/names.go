@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -30,7 +31,7 @@ var verbs = lazy.Words(readVerbs + " " + writeVerbs + " " + destructiveVerbs + `
 	raise rank rate react rebase rebuild receive recognise recognize recommend reconcile record recover recurse redact redirect
 	redo reduce refactor refresh refund register reindex reject release reload render reorder repair repeat replay reply
 	report request require reschedule reserve resize resolve respond restart restore restrict resume retry revert review
-	revoke rewrite rewind roll rollback rotate route run sample sanitise sanitize scale schedule score scrape screenshot
+	revoke rewrite rewind roll rollback rotate route run salute sample sanitise sanitize scale schedule score scrape screenshot
 	scroll seal seek segment select serialise serialize serve share shift shuffle sign simplify simulate skip snapshot sleep slice
 	slugify smooth snap solve sort speak spin split squash stage standardise start stash step star stop stream strip submit subscribe
 	substitute suggest sum summarise summarize suspend swap switch sync synchronise synchronize take tally tap test think
@@ -141,6 +142,14 @@ func checkNearDuplicate(l *linter) {
 			return
 		}
 		byBrief[brief] = t.Name
+		for _, p := range l.others {
+			if other := lists.Find(p.Tools, func(o *Tool) bool {
+				return t.Deprecated == nil && o.Brief != "" && strings.Join(spelling.Words(o.Brief), " ") == brief
+			}); other != nil {
+				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+other.Name)
+				return
+			}
+		}
 	})
 }
 

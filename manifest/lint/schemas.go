@@ -1,17 +1,18 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // field is a property of a schema, at any depth, or the items of an array.
@@ -112,21 +113,21 @@ func (f *field) is(kind string) bool {
 // typedBy are keywords that say what a value is without type.
 var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"}
 
-// anything marks a parameter that takes any JSON on purpose, because its description says so.
-var anything = lazy.Pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
-
 func checkTyped(l *linter, at string, t *manifest.Tool) {
+	described := map[string]string{} // by the pointer of a field
 	for _, f := range allFields(t) {
-		says := anything().MatchString(f.description())
+		described[f.pointer] = f.description()
+		says := said("anything").MatchString(f.description() + " " + described[strings.TrimSuffix(f.pointer, "/items")])
 		switch {
 		case f.schema == nil && !f.always:
 		case !f.has(typedBy...):
-			if !says && !f.item { // items without a type are what the array says
+			if !says && !(f.item && f.isResult()) {
 				l.add(at+f.pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
 					"description that it takes any JSON", f.name)
 			}
-		case f.is("object") && !f.has("properties", "additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf"):
-			if !says {
+		case f.is("object") && (!f.has("additionalProperties") || f.schema["additionalProperties"] == true) &&
+			!f.has("properties", "patternProperties", "anyOf", "oneOf", "allOf"):
+			if !said("any-object").MatchString(f.description()) {
 				l.add(at+f.pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
 					f.name)
 			}
@@ -151,45 +152,58 @@ func checkDescribed(l *linter) {
 	})
 }
 
-var (
-	rangeInWords = lazy.Pattern(`(?i)\b(between|from) \d+ (and|to) \d+\b|\b\d+ ?(-|–|to|\.\.) ?\d+\b|\b(at most|at least|maximum|` +
-		`minimum|up to|max|min|no more than)( of)?:? \d+\b`)
-	formWords = lazy.Pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
-		`begins?|ends?|hex|path|code|url|without|only|absolute|name|identifier|id)\b`)
-)
+// plainWords are those of a description that is too short to say what form a value has.
+const plainWords = 6
 
 // formatNames are names of text parameters that have a format.
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
 
-func checkConstraints(l *linter, at string, f field) {
+// checkConstraints takes what an example of the tool shows as said.
+func checkConstraints(l *linter, at string, t *manifest.Tool) {
+	shown := map[string]json.RawMessage{}
+	for _, e := range t.Examples {
+		_ = json.Unmarshal(e.Params, &shown) // adds to it; Parse refuses what is no object
+	}
+	for _, f := range paramsOf(t) {
+		l.checkConstraint(at+f.pointer, f, shown[f.name] != nil)
+	}
+}
+
+func (l *linter) checkConstraint(at string, f field, isShown bool) {
 	description, format := f.description(), formatNames[strings.ToLower(f.name)]
+	bounds, of := f.bounds()
+	for _, w := range formatWords {
+		if w[1] != "" && w[0] != "uri" && said("format-"+w[0]).MatchString(description) {
+			format = cmp.Or(format, w[0])
+		}
+	}
+	inWords := lists.Filter(saidBounds(description), func(b saidBound) bool {
+		_, _, ok := b.n.in(&f, of)
+		return ok
+	})
 	switch {
-	case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
-		!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
-		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
-			quoted(rangeInWords().FindString(description)))
-	case f.has("pattern") && !f.item && !formWords().MatchString(description):
+	case len(inWords) > 0 && bounds[0].value == nil && bounds[1].value == nil && bounds[0].name != "" && !f.item &&
+		!f.has("enum", "multipleOf", "pattern", "format"):
+		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add %s or %s", f.name,
+			quoted(description[inWords[0].from:inWords[0].to]), bounds[0].name, bounds[1].name)
+	case f.is("string") && f.depth == 1 && !f.item && f.required && !isShown && description != "" &&
+		len(f.schema) == 2 && len(strings.Fields(description)) <= plainWords && !said("form").MatchString(description) &&
+		!said("free-text").MatchString(f.name+" "+description):
+		l.add(at, "%q is any string; say what form it has: by an example, a format, a pattern, an enum or maxLength", f.name)
+	case f.has("pattern") && !f.item && !said("form").MatchString(description):
 		l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
 	case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
 		l.add(at, "%q is a string of any form; add \"format\": %q or a pattern", f.name, format)
 	}
 }
 
-var (
-	valuesInWords = lazy.Pattern(`(?i)\b(?:one of|either|allowed values|possible values|valid values|can be|must be)(?: are)?:? ` +
-		`["'` + "`" + `(]?[\w-]+["'` + "`" + `]?(?:(?:, |/|\|| or |, or )["'` + "`" + `]?[\w-]+["'` + "`" + `)]?)+` +
-		`|["'` + "`" + `][\w-]+["'` + "`" + `](?:(?:,? or |, |/| / |\|)["'` + "`" + `][\w-]+["'` + "`" + `]){1,}` +
-		`|\b[a-z]+(?:\|[a-z]+)+\b`)
-	exampleWords = lazy.Pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
-)
-
 func checkEnumInProse(l *linter, at string, f field) {
 	if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
 		return
 	}
 	description := f.description()
-	where := valuesInWords().FindStringIndex(description)
-	if where == nil || exampleWords().MatchString(description[:where[0]]) {
+	where := said("values").FindStringIndex(description)
+	if where == nil || said("example-words").MatchString(description[:where[0]]) {
 		return
 	}
 	l.add(at, "the description of %q lists its values (%s); make them an enum", f.name,
@@ -205,10 +219,23 @@ func checkAdditionalProperties(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// maxNesting is the depth of parameters that agents fill in reliably.
-const maxNesting = 3
+// maxNesting is the depth of parameters that agents fill in reliably, and maxParams their number; maxNewParams is that
+// of a tool that is new in this version of its plugin.
+const (
+	maxNesting   = 3
+	maxParams    = 16
+	maxNewParams = 8
+)
 
 func checkNesting(l *linter, at string, t *manifest.Tool) {
+	limit := maxParams
+	isOlder := func(o manifest.Tool) bool { return o.Since != t.Since }
+	if t.Since == l.m.Version && slices.ContainsFunc(l.m.Tools, isOlder) {
+		limit = maxNewParams
+	}
+	if n := len(manifest.Params(t.Params)); n > limit {
+		l.add(at+"/params", "%q has %d parameters; at most %d", t.Name, n, limit)
+	}
 	for _, f := range paramsOf(t) {
 		if f.depth > maxNesting {
 			l.add(at+f.pointer, "%q is %d levels deep; at most %d", f.name, f.depth, maxNesting)
@@ -268,10 +295,6 @@ func (f *field) compile() (*schema.Schema, error) {
 	return schema.CompileUntrusted(jsontext.Marshal(own))
 }
 
-// withoutWords say in a description what happens when a parameter is absent.
-var withoutWords = lazy.Pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
-	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
-
 // manyParameters is from where on requiring all of them, or none, needs a reason.
 const manyParameters = 4
 
@@ -284,7 +307,7 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 		total++
 		if f.required {
 			required++
-		} else if f.has("default") || f.is("boolean") || withoutWords().MatchString(f.description()) {
+		} else if f.has("default") || f.is("boolean") || said("without").MatchString(f.description()) {
 			explained++
 		}
 	}
@@ -302,8 +325,14 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 
 func checkOptionalDefault(l *linter, at string, f field) {
 	values, _ := f.schema["enum"].([]any)
-	if f.depth == 1 && !f.item && !f.required && len(values) > 1 && !f.has("default") &&
-		!withoutWords().MatchString(f.description()) {
+	if f.depth > 1 || f.item || f.required || f.has("default") {
+		return
+	}
+	without := said("without").MatchString(f.description())
+	switch {
+	case !without && (len(values) > 1 || f.is("boolean") && said("either-way").MatchString(f.description())):
 		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
+	case f.is("integer") && limitNames()[spelling.Fold(f.name)] && !said("no-limit").MatchString(f.description()):
+		l.add(at, "%q is optional and has no default; say how many there are without it", f.name)
 	}
 }

@@ -34,8 +34,10 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before  *call.Host  // searches without any edit; nil until the first
-	heldOut [][2]string // tools and their tasks by authors; "" for a task that does not find its tool before any edit
+	before *call.Host         // searches without any edit; nil until the first
+	whole  *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
+	// heldOut are tools and their tasks by authors; "" for a task that does not find its tool before any edit.
+	heldOut [][2]string
 }
 
 // Proposal is an edit that is to pass the gate.
@@ -304,13 +306,24 @@ func checkPromise(e *overlay.Edit, t *manifest.Tool) string {
 }
 
 // foreignRules are rules that a plugin whose texts are generated is exempt from.
-var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"}
+var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow", "contradiction"}
 
-// checkLint refuses an edit with which the tool breaks a rule that it does not break without.
+// checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
+// denies, which holds for plugins without rules of style, too.
 func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
-	m, err := host.WholeManifest(base)
-	if err != nil {
-		return err.Error()
+	m := g.whole
+	if m == nil || m.Name != base.Info().Name { // edits come plugin by plugin
+		var err error
+		if m, err = wholeOf(base); err != nil {
+			return err.Error()
+		}
+		g.whole = m
+	}
+	known := lint.Contradictions(m, before)
+	for _, c := range lint.Contradictions(m, after) {
+		if !slices.ContainsFunc(known, func(o lint.Contradiction) bool { return o.Said == c.Said && o.Has == c.Has }) {
+			return manifest.CleanLine(c.String())
+		}
 	}
 	builtin := m.Kind == manifest.KindBuiltin
 	beside := lint.Neighbors{}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -46,9 +47,12 @@ const (
 )
 
 // Suggest returns edits for the tools in a report, the ones with most evidence first. It depends only on the report and
-// the catalog.
+// the catalog. What the schema of a tool denies is proposed without any call.
 func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
-	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}}
+	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}, corrected: map[string]bool{}}
+	for _, p := range catalog.Providers() {
+		s.contradictions(p)
+	}
 	for i := range r.Tools {
 		s.tool(&r.Tools[i])
 	}
@@ -73,6 +77,49 @@ type suggester struct {
 	catalog *host.Catalog
 	report  *stats.Report
 	found   []Suggestion
+
+	corrected map[string]bool // qualified tools and their parameters, with a dot, whose description is corrected
+}
+
+// contradictions proposes the texts of a plugin's tools without what their schemas deny: replaced where the schema says
+// what is so, else struck. The schema is the evidence, so that no call is needed.
+func (s *suggester) contradictions(p host.Provider) {
+	m, err := wholeOf(host.Base(p))
+	if err != nil {
+		return // a damaged plugin; lists say so
+	}
+	for i := range m.Tools {
+		t, err := p.Tool(m.Tools[i].Name) // with its present edits
+		if err != nil || t == nil {
+			continue
+		}
+		for _, c := range lint.Corrections(m, t) {
+			edit := overlay.Edit{Tool: t.Name, Field: overlay.Param, Param: c.Param, Value: c.Text, Origin: "schema"}
+			if c.Param == "" {
+				edit.Field = c.Pointer[strings.LastIndexByte(c.Pointer, '/')+1:]
+			}
+			s.corrected[m.Name+"."+t.Name+"."+c.Param] = true
+			s.found = append(s.found, Suggestion{edit.ID(), m.Name, edit, "contradiction", c.Why, 0, 0, []string{}})
+		}
+	}
+}
+
+// wholeOf returns the manifest of a plugin with all its tools, also of one that is built in.
+func wholeOf(p host.Provider) (*manifest.Manifest, error) {
+	m, err := host.WholeManifest(p)
+	if err != nil || len(m.Tools) > 0 {
+		return m, err
+	}
+	all := *m
+	names, err := p.Names()
+	for _, name := range names {
+		t, err := p.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		all.Tools = append(all.Tools, *t)
+	}
+	return &all, err
 }
 
 // evidence is what a rule goes by.
@@ -105,7 +152,7 @@ func (s *suggester) tool(t *stats.Tool) {
 	for _, f := range t.Fields {
 		low, _ := stats.Wilson(f.Read, f.Of)
 		p := param(params, f.Pointer)
-		if low < minShare || p == nil {
+		if low < minShare || p == nil || s.corrected[at.Name()+"."+p.Name] {
 			continue
 		}
 		sentence, rule := sentenceFor(at.Tool, p, &f)

@@ -26,9 +26,9 @@ import (
 var docsSuggestCommand = &command.Command[*docsSuggestOptions]{
 	Use: "suggest [NAME]", Run: runDocsSuggest, Words: command.CompleteNames,
 	Short: "Propose better documentation, by what failed",
-	Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
-		"sessions, and some of\ntheir ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
-		"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
+	Long: "By what schemas deny, and by rules over traces, without a model. Each suggestion has its evidence: how many " +
+		"calls, how\nmany sessions, and some ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
+		"sessions count. Calls\nthat many sessions make in the same order are offered as a file for parley batch.",
 	Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 		"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 }
@@ -52,7 +52,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 		for _, s := range data.Suggestions {
 			editText(app, w, appliedEdit{s.ID, s.Plugin, s.Edit}, "")
 			app.Wrap(w, "    ", "    %s: %s (%s)", manifest.CleanLine(s.Rule), manifest.CleanLine(s.Why),
-				manifest.Plural(s.Sessions, "session"))
+				command.Either(s.Sessions > 0, manifest.Plural(s.Sessions, "session"), "no call needed"))
 		}
 		for _, c := range data.Composites {
 			fmt.Fprintf(w, "%s  batch %s\n", c.ID, strings.Join(c.Tools, ", "))

@@ -1,0 +1,486 @@
+package lint
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
+)
+
+// Contradiction is a statement in a text of a tool that its schema, or the list of tools, denies.
+type Contradiction struct {
+	Pointer string // of the text, in the tool: /docs/standard, /params/properties/limit/description
+	Said    string // the words of the statement, with single spaces
+	Has     string // what is so instead
+	Instead string // the words that would agree; "" if the statement can only be left out
+}
+
+func (c Contradiction) String() string {
+	return fmt.Sprintf("it says %s, but %s", quoted(c.Said), c.Has)
+}
+
+// Contradictions returns what the texts of a tool say that its schema denies: about bounds, lengths and counts, units,
+// values, formats, defaults, examples, and what is required; and the parameters and tools that they name and that do
+// not exist. What a schema leaves open contradicts nothing. The manifest has all tools that the texts may name.
+func Contradictions(m *manifest.Manifest, t *manifest.Tool) []Contradiction {
+	return (&linter{m: m}).contradictions(t)
+}
+
+func checkContradiction(l *linter, at string, t *manifest.Tool) {
+	for _, c := range l.contradictions(t) {
+		l.add(at+c.Pointer, "%s", c)
+	}
+}
+
+// toolTexts are the texts of a tool that contradictions are looked for in, by their pointers.
+func toolTexts(t *manifest.Tool) [][2]string {
+	return [][2]string{{"/docs/brief", visible(t.Docs.Brief)}, {"/docs/standard", visible(t.Docs.Standard)},
+		{"/docs/full", visible(t.Docs.Full)}, {"/when", visible(t.When)}, {"/when_not", visible(t.WhenNot)}}
+}
+
+func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
+	add := func(at string, found []Contradiction) {
+		for _, c := range found {
+			c.Pointer, c.Said, c.Instead = at, strings.Trim(c.Said, " .,;:"), strings.Trim(c.Instead, " .,;:")
+			all = lists.Add(all, c)
+		}
+	}
+	names := &nameChecker{l: l, t: t, fields: allFields(t)}
+	for i := range names.fields {
+		f := &names.fields[i]
+		at, text := f.pointer+"/description", f.description()
+		add(at, f.denied(text))
+		for _, s := range sentences(text) {
+			if !f.isResult() {
+				add(at, names.denied(s, true))
+			}
+		}
+	}
+	for _, text := range toolTexts(t) {
+		for _, s := range sentences(text[1]) {
+			if f, isNamed := names.subject(s); isNamed {
+				add(text[0], f.denied(s))
+			} else if f != nil {
+				add(text[0], append(f.deniedBounds(s), f.deniedDefault(s)...))
+			}
+			add(text[0], names.denied(s, false))
+		}
+	}
+	return all
+}
+
+// Correction is a text of a tool without its contradictions.
+type Correction struct {
+	Pointer string // of the text, in the tool
+	Param   string // the parameter that it describes; "" for a text of the tool
+	Text    string // never empty
+	Why     string // what was wrong, as a sentence
+}
+
+// Corrections returns the texts of a tool, and the descriptions of its parameters at the first level, with what their
+// schema denies replaced by what it says, or struck. A text of which nothing would be left is not among them.
+func Corrections(m *manifest.Manifest, t *manifest.Tool) (all []Correction) {
+	texts := lists.Map(toolTexts(t), func(s [2]string) Correction { return Correction{Pointer: s[0], Text: s[1]} })
+	for _, f := range paramsOf(t) {
+		if f.depth == 1 && !f.item {
+			texts = append(texts, Correction{Pointer: f.pointer + "/description", Param: f.name, Text: f.description()})
+		}
+	}
+	for _, c := range Contradictions(m, t) {
+		at := func(o *Correction) bool { return o.Pointer == c.Pointer }
+		if text := lists.Find(texts, at); text != nil {
+			text.Text, text.Why = c.corrected(text.Text), cmp.Or(text.Why, c.String())
+		}
+	}
+	return lists.Filter(texts, func(c Correction) bool { return c.Text != "" && c.Why != "" })
+}
+
+func (c *Contradiction) corrected(text string) string {
+	before, after, ok := strings.Cut(text, c.Said)
+	switch {
+	case !ok: // struck with another one
+		return text
+	case c.Instead != "":
+		return before + c.Instead + after
+	case said("aside").MatchString(c.Said):
+		return strings.TrimRight(before, " ,;:(") + strings.TrimLeft(after, ")")
+	}
+	return strings.TrimSpace(strings.Join(lists.Filter(sentences(text), func(s string) bool {
+		return !strings.Contains(s, c.Said)
+	}), ""))
+}
+
+// sentences are the sentences of a text, and the parts of one that stand alone.
+func sentences(text string) (all []string) {
+	for {
+		end := said("sentence").FindStringIndex(text)
+		if end == nil {
+			return append(all, text)
+		}
+		all, text = append(all, text[:end[1]]), text[end[1]:]
+	}
+}
+
+func (f *field) isResult() bool  { return strings.HasPrefix(f.pointer, "/returns") }
+func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
+
+// denied returns the statements of a text about a field that its schema denies.
+func (f *field) denied(text string) (all []Contradiction) {
+	for _, check := range []func(*field, string) []Contradiction{(*field).deniedBounds, (*field).deniedUnit,
+		(*field).deniedDefault, (*field).deniedValues, (*field).deniedExample, (*field).deniedFormat, (*field).deniedNeed} {
+		all = append(all, check(f, text)...)
+	}
+	return all
+}
+
+// deny returns a statement that what the schema of the field has denies.
+func (f *field) deny(said, has, instead string) Contradiction {
+	return Contradiction{"", said, fmt.Sprintf("the schema of %q has %s", f.name, has), instead}
+}
+
+// yesNo are words for values of flags.
+var yesNo = map[string]string{"yes": "true", "on": "true", "enabled": "true", "no": "false", "off": "false",
+	"disabled": "false"}
+
+// unquote returns a value as a text has it, and reports whether it stands in quotes.
+func unquote(s string) (string, bool) {
+	if len(s) > 1 && strings.ContainsRune("\"'`", rune(s[0])) {
+		return strings.Trim(s[1:len(s)-1], "\"'"), true
+	}
+	return s, false
+}
+
+// deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
+func (f *field) deniedDefault(text string) (found []Contradiction) {
+	_, values := f.enum()
+	for _, p := range []string{"default-is", "is-default"} {
+		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
+			raw, quote := unquote(m[2])
+			isWord := !quote && said("number").FindString(raw) == ""
+			isPlain := m[1] == "" && !values[strings.ToLower(raw)] && !f.is("boolean")
+			if isWord && (m[3] != "" || isPlain || said("no-default").MatchString(raw)) {
+				continue
+			}
+			if !strings.Contains(m[0], "(") {
+				m[0] = strings.TrimRight(m[0], " .,;)]")
+			}
+			switch has, same, known := f.isDefault(raw, m[3], quote); {
+			case same:
+				return nil
+			case known && has == "":
+				found = append(found, f.deny(m[0], "no such value", ""))
+			case known:
+				found = append(found, f.deny(m[0], "default "+has, strings.Replace(m[0], raw, has, 1)))
+			}
+		}
+	}
+	return found[:min(1, len(found))]
+}
+
+// isDefault compares a value, and the word after it, with the default: has is that one, in the unit of the word.
+func (f *field) isDefault(raw, after string, quote bool) (has string, same, known bool) {
+	lower := strings.ToLower(raw)
+	switch want := f.schema["default"].(type) {
+	case json.Number:
+		list := numerals(raw + " " + after)
+		v, err := want.Float64()
+		if len(list) != 1 || list[0].from > 0 || err != nil {
+			return "", false, false
+		}
+		said, scale, ok := list[0].in(f, "")
+		return digits(v * scale), ok && said == v, ok
+	case bool:
+		lower = cmp.Or(yesNo[lower], lower)
+		return fmt.Sprint(want), lower == fmt.Sprint(want), lower == "true" || lower == "false"
+	case string:
+		return want, strings.EqualFold(raw, want), quote && want != "" || said("plain").MatchString(want)
+	}
+	_, values := f.enum()
+	return "", values[lower], len(values) > 0 && !f.has("default") && quote && said("plain").MatchString(raw)
+}
+
+// enum returns the texts of an enum of a field, or of its items, and the set of them in lower case; none if some values
+// are not texts.
+func (f *field) enum() (list []string, set map[string]bool) {
+	items, _ := f.schema["items"].(map[string]any)
+	set = map[string]bool{}
+	for _, s := range []map[string]any{f.schema, items} {
+		raw, _ := s["enum"].([]any)
+		if texts := jsontext.Texts(s["enum"]); len(texts) == len(raw) {
+			list = append(list, texts...)
+		}
+	}
+	for _, v := range list {
+		set[strings.ToLower(v)] = true
+	}
+	return list, set
+}
+
+// deniedValues compares the lists of values in a text with an enum.
+func (f *field) deniedValues(text string) []Contradiction {
+	list, values := f.enum()
+	enum := strings.Join(list, ", ")
+	properties, _ := schemaOf(f.root)["properties"].(map[string]any)
+	if len(values) == 0 {
+		return nil
+	}
+	single := said("one-value").FindAllStringSubmatch(text, -1)
+	for _, m := range append(said("list").FindAllStringSubmatch(text, -1), single...) {
+		list, known, unknown := cmp.Or(m[1:]...), 0, 0
+		quotes := strings.ContainsAny(list, "\"'`")
+		for _, raw := range said("item").FindAllString(list, -1) {
+			switch item, quote := unquote(raw); {
+			case values[strings.ToLower(item)]:
+				known++
+			case properties[item] == nil && quote == quotes && !said("no-value").MatchString(item) &&
+				spelling.Fold(item) != spelling.Fold(f.name):
+				unknown++
+			}
+		}
+		isOne, isPlain := len(m) == 2, len(m) > 2 && m[3] != "" // plain words may be anything unless most are values
+		if unknown > 0 && (isOne || known >= unknown && (!isPlain || known > unknown)) {
+			list = strings.TrimRight(list, ".,;:)")
+			return []Contradiction{f.deny(m[0], "the values "+enum, strings.Replace(m[0], list, enum, 1))}
+		}
+	}
+	return nil
+}
+
+// deniedExample validates the examples of a text.
+func (f *field) deniedExample(text string) (all []Contradiction) {
+	items, _ := f.schema["items"].(map[string]any)
+	_, values := f.enum()
+	if f.is("object") || f.is("boolean") || f.has("anyOf", "oneOf", "allOf") || !f.has("type", "enum") {
+		return nil
+	}
+	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
+		raw, quote := unquote(m[1])
+		if said("placeholder").MatchString(raw) || len(values) > 0 && !said("plain").MatchString(raw) {
+			continue
+		}
+		candidates := []any{raw}
+		if v, err := jsontext.Decode([]byte(raw), jsontext.Limits{}); err == nil {
+			candidates = append(candidates, v)
+		} else if !quote {
+			continue
+		}
+		if items != nil {
+			candidates = append(candidates, lists.Map(candidates, func(v any) any { return []any{v} })...)
+		}
+		compiled, err := f.compile()
+		if err != nil {
+			return nil
+		}
+		expected := ""
+		if !slices.ContainsFunc(candidates, func(v any) bool {
+			found, err := compiled.Validate(v)
+			for _, v := range found {
+				expected = cmp.Or(expected, v.Expected)
+			}
+			return err != nil || len(found) == 0 || found[0].Keyword == "minItems"
+		}) {
+			all = append(all, Contradiction{"", m[0], fmt.Sprintf("the schema of %q expects %s", f.name, expected), ""})
+		}
+	}
+	return all
+}
+
+// formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
+var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"time", "HH:MM:SS"},
+	{"unix", ""}, {"local", ""}, {"email", "email address"}, {"uri", "URL"}, {"uuid", "UUID"}}
+
+// sameFormats are formats that texts call like others.
+var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
+
+// deniedFormat compares the format that a text says with that of the schema, and with its type.
+func (f *field) deniedFormat(text string) (found []Contradiction) {
+	given, _ := f.schema["format"].(string)
+	format, instead := cmp.Or(sameFormats[given], given), ""
+	for _, w := range formatWords {
+		if w[0] == format && f.is("string") {
+			instead = w[1]
+		}
+	}
+	if !f.isNumeric() && instead == "" {
+		return nil
+	}
+	for _, w := range formatWords {
+		m := strings.Trim(said("format-"+w[0]).FindString(text), " .,;:)`'\"")
+		switch {
+		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email"): // a number may stand for one
+		case f.isNumeric() && w[0] == "unix", w[0] == format,
+			strings.Contains(m, "8601") && (format == "time" || strings.HasPrefix(format, "date")):
+			return nil
+		case f.isNumeric():
+			found = append(found, f.deny(m, "type "+jsontext.Texts(f.schema["type"])[0], ""))
+		default:
+			found = append(found, f.deny(m, "format "+given, instead))
+		}
+	}
+	return found[:min(1, len(found))]
+}
+
+// deniedNeed compares whether a parameter is required by a text and by the schema.
+func (f *field) deniedNeed(text string) []Contradiction {
+	root := field{schema: schemaOf(f.root)}
+	if f.item || f.isResult() || root.has("anyOf", "oneOf", "allOf", "if") || strings.Contains(f.pointer, "Of/") ||
+		f.has("default") && f.required {
+		return nil
+	}
+	says, not := "required", "optional"
+	if f.required {
+		says, not = "optional", "required"
+	}
+	const it = "this parameter"
+	name := strings.NewReplacer("`"+f.name+"`", it, "'"+f.name+"'", it, f.name, it)
+	for _, s := range sentences(text) {
+		plain := name.Replace(s)
+		at := said(says).FindStringIndex(plain)
+		if at != nil && !said("condition").MatchString(plain[:at[0]]) && !strings.HasPrefix(plain[at[1]:], " i") {
+			words := plain[at[0]:at[1]]
+			if !strings.Contains(s, words) {
+				words = s
+			}
+			return []Contradiction{{"", words, fmt.Sprintf("%q is %s", f.name, not), ""}}
+		}
+	}
+	return nil
+}
+
+func schemaOf(root any) map[string]any { s, _ := root.(map[string]any); return s }
+
+// nameChecker looks for names of parameters and tools that do not exist.
+type nameChecker struct {
+	l      *linter
+	t      *manifest.Tool
+	fields []field
+	known  map[string]bool // folded names and values of the tool; nil until they are needed
+}
+
+// denied returns the names in a sentence that name nothing. own says that it is from the description of a field.
+func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
+	for i, p := range []string{"names-parameter", "names-field", "sets-field"} {
+		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
+			name := cmp.Or(m[1:]...)
+			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !said("of-others").MatchString(text)) &&
+				(i < 2 || !own || isShaped(name)) {
+				all = append(all, Contradiction{"", m[0], fmt.Sprintf("%q has no parameter %s", n.t.Name, name),
+					near(m[0], name, lists.Map(n.fields, func(f field) string { return f.name }))})
+			}
+		}
+	}
+	for _, m := range said("names-tool").FindAllStringSubmatch(text, -1) {
+		name := cmp.Or(m[1:]...)
+		words := spelling.Words(name)
+		isLike := len(words) > 1 && n.isLikeTools(name) && (verbs()[words[0]] || words[0] == spelling.Words(n.t.Name)[0])
+		if !isLike && !said("surely-tool").MatchString(m[0]) {
+			continue
+		}
+		tools := lists.Map(n.l.m.Tools, func(t manifest.Tool) string { return t.Name })
+		if other := n.l.m.Tool(name); other != nil && !sameName(other.Name, n.t.Name) && (other.Deprecated != nil ||
+			said("deprecated").MatchString(other.Docs.Brief+" "+other.Docs.Standard)) {
+			all = append(all, Contradiction{"", m[0], name + " is deprecated", ""})
+		} else if !n.knows(name) {
+			all = append(all, Contradiction{"", m[0], "there is no tool " + name, near(m[0], name, tools)})
+		}
+	}
+	return all
+}
+
+// ofNamedTool reports whether a name is that of a field of another tool, which the text names.
+func (n *nameChecker) ofNamedTool(name, text string) bool {
+	return slices.ContainsFunc(n.l.m.Tools, func(t manifest.Tool) bool {
+		return strings.Contains(text, bareName(t.Name)) && slices.ContainsFunc(allFields(&t), func(f field) bool {
+			return sameName(f.name, name)
+		})
+	})
+}
+
+// isShaped reports whether a word is written like a name: of several words without a space.
+func isShaped(name string) bool { return len(spelling.Words(name)) > 1 }
+
+// isLikeTools reports whether a name is written like that of the tool: with the same sign between its words.
+func (n *nameChecker) isLikeTools(name string) bool {
+	bare := bareName(n.t.Name)
+	return isShaped(bare) && strings.Contains(name, "_") == strings.Contains(bare, "_") &&
+		strings.Contains(name, "-") == strings.Contains(bare, "-")
+}
+
+// near replaces a name in a text by the one that it resembles, "" if there is none.
+func near(said, name string, candidates []string) string {
+	if near := spelling.Nearest(name, candidates, 1); len(near) > 0 {
+		return strings.Replace(said, name, near[0].Name, 1)
+	}
+	return ""
+}
+
+// knows reports whether a name is one of a field, a value, a tool, a group or a plugin.
+func (n *nameChecker) knows(name string) bool {
+	if n.known == nil {
+		n.known = map[string]bool{}
+		add := func(names ...string) {
+			for _, name := range names {
+				n.known[spelling.Fold(name)] = true
+			}
+		}
+		for _, raw := range []json.RawMessage{n.t.Params, n.t.Returns} {
+			jsontext.Values(schemaNode(raw), func(tokens []string, v any) {
+				s, _ := v.(string)
+				add(s)
+				add(tokens[max(0, len(tokens)-1):]...)
+			})
+		}
+		for _, t := range n.l.m.Tools {
+			add(t.Name, bareName(t.Name), t.Group)
+			add(t.Aliases...)
+		}
+		for _, p := range n.l.others {
+			add(p.Name)
+			add(lists.Map(p.Tools, func(t Tool) string { return bareName(t.Name) })...)
+		}
+		add(n.l.m.Name, "true", "false", "null", "undefined")
+	}
+	return n.known[spelling.Fold(name)]
+}
+
+// limitNames are names of parameters that say how many results there are.
+var limitNames = lazy.Words(`limit perpage pagesize maxresults numresults resultlimit maxitems maxcount count topk`)
+
+// subject returns the one parameter that a sentence is about, nil if it names none or several. A sentence about the
+// number of results is about the parameter that limits them, which it does not name.
+func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
+	var named, limits []*field
+	for i := range n.fields {
+		f := &n.fields[i]
+		switch {
+		case f.depth > 1 || f.item || f.isResult():
+			continue
+		case limitNames()[spelling.Fold(f.name)]:
+			limits = append(limits, f)
+		}
+		name := regexp.QuoteMeta(f.name)
+		says := `\b` + name + `\b`
+		if !isShaped(f.name) {
+			says = "[`'\"]" + name + "[`'\"]" + `|\b` + name + `(?: (?:field|parameter|argument|option|defaults|must|can|may|is|accepts|` +
+				`takes)\b|:|=| ?\()`
+		}
+		if strings.Contains(sentence, f.name) && regexp.MustCompile(says).MatchString(sentence) {
+			named = append(named, f)
+		}
+	}
+	switch {
+	case len(named) == 1:
+		return named[0], true
+	case len(named) == 0 && len(limits) == 1 && said("results").MatchString(sentence):
+		return limits[0], false
+	}
+	return nil, false
+}

@@ -1,0 +1,169 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// described is a manifest of two tools whose first has a parameter with a schema and a description, beside others.
+func described(t *testing.T, name, schema, description, standard string) *manifest.Manifest {
+	t.Helper()
+	var s map[string]any
+	if err := json.Unmarshal([]byte(schema), &s); err != nil {
+		t.Fatalf("%v in %s", err, schema)
+	}
+	s["description"] = description
+	required := []string{"query"}
+	if s["required"] == true {
+		required = append(required, name)
+		delete(s, "required")
+	}
+	params, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": map[string]any{
+		"query": map[string]any{"type": "string"}, "page_token": map[string]any{"type": "string"}, name: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := manifest.Tool{Name: "find_records", Docs: manifest.Docs{Brief: "Find"}, Params: []byte(`{"properties":{"status":{}}}`),
+		Deprecated: &manifest.Deprecated{Use: "search_records"}}
+	return &manifest.Manifest{Name: "shop", Tools: []manifest.Tool{
+		{Name: "search_records", Docs: manifest.Docs{Brief: "Search", Standard: standard}, Params: params},
+		{Name: "list_orders", Params: []byte(`{"properties":{"status":{}}}`)}, old,
+		{Name: "list_stock", Docs: manifest.Docs{Brief: "DEPRECATED: Use list_orders instead."}, Params: []byte(`{}`)}}}
+}
+
+// TestContradictions has a parameter with what its description says, and what the schema denies of it: "" for nothing.
+func TestContradictions(t *testing.T) {
+	const (
+		count, wait, word = `{"type":"integer","minimum":1,"maximum":100,"default":20}`, `{"type":"integer","maximum":60000}`,
+			`{"type":"string","minLength":2,"maxLength":40}`
+		tags, sort = `{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":5}`, `{"type":"string","enum":["asc","desc","none"],"default":"asc"}`
+	)
+	for _, c := range []struct{ name, schema, says, denied, instead string }{
+		{"limit", count, "Number of results, up to 500.", "up to 500", "up to 100"},
+		{"limit", count, "How many to return (max 250).", "max 250", "max 100"},
+		{"limit", count, "How many to return, 1-50.", "1-50", "1-100"},
+		{"limit", count, "Between 1 and 1,000 results.", "1 and 1,000", "1 and 100"},
+		{"limit", count, "At least 10.", "At least 10", "At least 1"},
+		{"limit", count, "How many. Must not exceed 200.", "not exceed 200", "not exceed 100"},
+		{"limit", count, "Page size; 500 or less.", "500 or less", "100 or less"},
+		{"limit", count, "How many, counted starting at 0.", "starting at 0", "starting at 1"},
+		{"limit", count, "How many, 1 to 100.", "", ""},
+		{"limit", count, "How many, up to 100; with a key up to 500.", "", ""},
+		{"limit", count, "How many of at most 5 MB each.", "", ""},
+		{"limit", count, "Defaults to 50.", "Defaults to 50", "Defaults to 20"},
+		{"limit", count, "How many (default: 10).", "default: 10", "default: 20"},
+		{"limit", count, "How many. The default is 20.", "", ""},
+		{"limit", count, "Returns 30 items by default.", "30 items by default", "20 items by default"},
+		{"limit", count, "How many, e.g. 250.", "e.g. 250", ""},
+		{"limit", count, "How many, e.g. 25.", "", ""},
+		{"timeout_ms", wait, "How long to wait, in seconds.", "in seconds", "in milliseconds"},
+		{"timeout_ms", wait, "How long to wait, in ms.", "", ""},
+		{"timeout_ms", wait, "How long to wait, at most 2 minutes.", "at most 2", "at most 1"},
+		{"timeout_ms", wait, "How long to wait, at most 60 seconds.", "", ""},
+		{"timeout", wait, "How long to wait, up to 5 minutes.", "", ""},
+		{"temperature_celsius", `{"type":"number"}`, "Target in Fahrenheit.", "in Fahrenheit", "in celsius"},
+		{"width_px", `{"type":"integer"}`, "Width of the picture in centimeters.", "in centimeters", "in pixels"},
+		{"name", word, "Name, up to 256 characters.", "up to 256", "up to 40"},
+		{"name", word, "Name, at least three characters.", "at least three", "at least 2"},
+		{"name", word, "Name of up to 5 people.", "", ""},
+		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Exactly 4 letters.", "Exactly 4", "Exactly 3"},
+		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Currency, such as \"usd\".", "such as \"usd\"", ""},
+		{"code", `{"type":"string","pattern":"^[A-Z]{3}$"}`, "Currency, such as \"USD\".", "", ""},
+		{"tags", tags, "Up to 10 tags.", "Up to 10", "Up to 5"},
+		{"tags", tags, "Tags of up to 30 characters.", "", ""},
+		{"sort", sort, "One of asc, desc or random.", "One of asc, desc or random", "One of asc, desc, none"},
+		{"sort", sort, "Order: `asc`, `random` or `desc`.", "`asc`, `random` or `desc`", "asc, desc, none"},
+		{"sort", sort, "Use \"asc\" or \"newest\".", "\"asc\" or \"newest\"", "asc, desc, none"},
+		{"sort", sort, "Order, 'asc' or 'desc'.", "", ""},
+		{"sort", sort, "Order: asc, desc, etc.", "", ""},
+		{"sort", sort, "Sorted by asc, desc or size", "asc, desc or size", "asc, desc, none"},
+		{"sort", sort, "Use \"newest\" for the latest.", "Use \"newest\"", "Use asc, desc, none"},
+		{"sort", sort, "Ignored if `page_token` is set to `now`.", "", ""},
+		{"limit", count, "How many, 0-based.", "0-based", "1-based"},
+		{"sort", sort, "Either ascending or descending by `page_token`.", "", ""},
+		{"sort", sort, "Order; defaults to desc.", "defaults to desc", "defaults to asc"},
+		{"sort", sort, "Order; the default is to keep it.", "", ""},
+		{"deep", `{"type":"boolean","default":false}`, "Whether to go on below; true by default.", "true by default", "false by default"},
+		{"day", `{"type":"string","format":"date-time"}`, "Day as YYYY-MM-DD.", "YYYY-MM-DD", "ISO 8601 date-time"},
+		{"day", `{"type":"string","format":"date"}`, "When, as an RFC 3339 timestamp.", "RFC 3339", "YYYY-MM-DD"},
+		{"day", `{"type":"string","format":"date"}`, "Day, ISO 8601.", "", ""},
+		{"day", `{"type":"string","format":"date"}`, "Day, as MM/DD/YYYY.", "MM/DD/YYYY", "YYYY-MM-DD"},
+		{"day", `{"type":"integer"}`, "When, as an ISO 8601 date.", "ISO 8601 date", ""},
+		{"day", `{"type":"integer"}`, "When, as a Unix timestamp.", "", ""},
+		{"user", `{"type":"string","format":"uuid"}`, "Email address of the user.", "Email address", "UUID"},
+		{"user", `{"type":"string","format":"email"}`, "Must be a valid UUID.", "UUID", "email address"},
+		{"user", `{"type":"string","format":"uuid"}`, "User of the URL that is watched.", "", ""},
+		{"link", `{"type":"string","format":"email"}`, "A URL to send to.", "A URL", "email address"},
+		{"city", `{"type":"string"}`, "Required. Name of the city.", "Required", ""},
+		{"city", `{"type":"string","required":true}`, "City (optional).", "(optional)", ""},
+		{"city", `{"type":"string","required":true}`, "City. If omitted, the nearest one.", "If omitted", ""},
+		{"city", `{"type":"string"}`, "City; must always be given.", "must always be given", ""},
+		{"city", `{"type":"string"}`, "Required if there is no query.", "", ""},
+		{"city", `{"type":"string"}`, "Combined with the `country` parameter.", "`country` parameter", ""},
+		{"city", `{"type":"string"}`, "Set the field `country`, too.", "field `country`", ""},
+		{"city", `{"type":"string"}`, "Goes on with the page_tokn argument.", "page_tokn argument", "page_token argument"},
+		{"city", `{"type":"string"}`, "Set `all` for all of them.", "", ""},
+		{"city", `{"type":"string"}`, "An id that `list_cities` finds; see `list_cities`.", "see `list_cities`", ""},
+		{"city", `{"type":"string"}`, "One of those that list_orders has; see `list_orders`.", "", ""},
+		{"city", `{"type":"string"}`, "With the `status` parameter of `list_orders`.", "", ""},
+	} {
+		m := described(t, c.name, c.schema, c.says, "")
+		found := Contradictions(m, &m.Tools[0])
+		got := strings.Join(saysOf(found), "; ")
+		if got != c.denied || len(found) == 1 && found[0].Instead != c.instead {
+			t.Errorf("%s %s: %q\ngot  %v\nwant %q => %q", c.name, c.schema, c.says, found, c.denied, c.instead)
+		}
+	}
+}
+
+func saysOf(found []Contradiction) (list []string) {
+	for _, c := range found {
+		list = append(list, c.Said)
+	}
+	return list
+}
+
+// TestContradictionsOfTools has sentences about a tool.
+func TestContradictionsOfTools(t *testing.T) {
+	const limit = `{"type":"integer","minimum":1,"maximum":100,"default":20}`
+	for _, c := range []struct{ says, denied string }{
+		{"Finds records. Returns up to 500 results per call.", "up to 500"},
+		{"Finds records. Returns up to 100 results per call.", ""},
+		{"Finds records. `limit` defaults to 50.", "defaults to 50"},
+		{"Finds records. The limit can be up to 1000.", "up to 1000"},
+		{"Finds records; limit (max 500) bounds them.", "max 500"},
+		{"Finds records. Needs `query`. At most 30 requests per minute.", ""},
+		{"Finds records. `query` is optional.", "`query` is optional"},
+		{"Finds records. `limit` is required.", "`limit` is required"},
+		{"Finds records. Pass `country` to filter.", "Pass `country`"},
+		{"Finds records. The response has a `country` field.", ""},
+		{"Finds records. Use `query` with \"country\" in it.", ""},
+		{"Call `get_catalog` first.", "Call `get_catalog`"},
+		{"Use the frob_list tool for a list.", "Use the frob_list tool"},
+		{"Use the frob_list tool for a list. frob_list is fast.", "Use the frob_list tool"},
+		{"Use list_orders for orders.", ""},
+		{"Deprecated: use `find_records` instead.", "use `find_records`"},
+		{"To look for orders, use `list_orders`.", ""},
+		{"For stock use `list_stock`.", "use `list_stock`"},
+	} {
+		m := described(t, "limit", limit, "", c.says)
+		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {
+			t.Errorf("%q: got %q, want %q", c.says, got, c.denied)
+		}
+	}
+}
+
+// TestContradictionsElsewhere finds none in texts that are about something else.
+func TestContradictionsElsewhere(t *testing.T) {
+	for i, says := range []string{"", "1", "max", "up to", "`", "default", "\"", "e.g. ", "one of ", "100-", "in ",
+		strings.Repeat("1 to ", 500)} {
+		m := described(t, "limit", `{"type":["integer","null"],"maximum":1e300,"enum":[1,2]}`, says, says)
+		if got := Contradictions(m, &m.Tools[0]); len(got) > 0 {
+			t.Error(i, fmt.Sprint(got))
+		}
+	}
+}
