@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 10681, // lone surrogates; cases and maps; keys; kind http; misleading texts; unions
+	"manifest":                 11014, // repairs of JSON as edits; lone surrogates; cases and maps; kind http; unions
 	"host/call":                2929,  // credentials for the operator; rights of requests, those without responses; peers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              222,   // long queries; the order of plugins; whole names
@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
-	"plugins":                  1794,  // when a query collects its first garbage
+	"plugins":                  3466,  // json: schema, review, repair
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13759, // texts of documents that differ; logins; documents; help for people
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
