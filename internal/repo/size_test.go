@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        803,   // what the audit and sessions have no secrets by; PARLEY_HOME; logins; kind http
-	"manifest":                 11014, // repairs of JSON as edits; lone surrogates; cases and maps; kind http; unions
+	"manifest":                 11035, // repairs of JSON as edits; what source needs; cases and maps; kind http; unions
 	"host/call":                2929,  // credentials for the operator; rights of requests, those without responses; peers
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              222,   // long queries; the order of plugins; whole names

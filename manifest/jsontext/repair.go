@@ -70,6 +70,10 @@ func Repairs(text string) ([]Edit, error) {
 	if json.Valid([]byte(text)) {
 		return nil, nil
 	}
+	var inner string // the text of a JSON string without its quotes
+	if json.Unmarshal([]byte(`"`+text+`"`), &inner) == nil && json.Valid([]byte(inner)) {
+		return []Edit{{0, len(text), inner, "escaped text", ""}}, nil
+	}
 	start, end := document(text)
 	m := &repairer{text: text[:end], at: start}
 	m.remove(0, start, "text around the document", "")
@@ -198,7 +202,7 @@ func firstLine(text string) string {
 // an escape.
 var (
 	member = lazy.Pattern(`^(["'\x{201c}\x{2018}][^"'\x{201c}\x{201d}\x{2018}\x{2019}\n]{0,200}["'\x{201d}\x{2019}]|` +
-		`[\w$-]{1,100})\s*[:=]`)
+		`[\w$-]{1,100}["']?)\s*[:=]([^/]|$)`)
 	item = lazy.Pattern(`^([bruf]?["'\x{201c}\x{2018}{\[\d\]}/#-]|\.\.\.|(true|false|null|True|False|None)\b)`)
 	call = lazy.Pattern(`^(new\s+)?[A-Za-z_$][\w$.]*\(`)
 	code = lazy.Pattern(`^\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})`)
@@ -401,7 +405,7 @@ func (m *repairer) word() {
 		}
 		return
 	}
-	if len(rest) > 1 && strings.IndexByte("bruf", rest[0]) >= 0 && strings.IndexByte(`"'`, rest[1]) >= 0 {
+	if len(rest) > 1 && strings.IndexByte("bruf", rest[0]) >= 0 && strings.IndexByte(`"'`, rest[1]) >= 0 && !m.closes(rest[2:], false) {
 		m.remove(m.at, m.at+1, "wrong quotes", "")
 		m.quoted(false)
 		return
@@ -412,6 +416,11 @@ func (m *repairer) word() {
 	word := strings.TrimSpace(rest)
 	if first, _, _ := strings.Cut(word, " "); json.Valid([]byte(first)) {
 		word = first // others follow without a comma
+	}
+	if rest := m.text[m.at+len(word):]; isWord(word) && strings.HasPrefix(rest, `"`) && m.closes(rest[1:], false) {
+		m.insert(m.at, `"`, "missing quote", "")
+		m.at += len(word) + 1
+		return
 	}
 	isLast := m.at+len(word) == len(m.text)
 	number := asNumber(word, isLast)
@@ -485,6 +494,9 @@ func (m *repairer) quoted(isName bool) {
 			if m.at += size; r != '"' {
 				m.edit(m.at-size, m.at, `"`, "wrong quotes", "")
 			}
+			return
+		case isCloser && !isName && m.isNext(rest):
+			m.cut(len(strings.TrimRight(m.text[:m.at], " \t,")), "the text ends before the comma")
 			return
 		case isCloser && isName && colon > 0:
 			m.cut(start+colon, "the name ends before the colon")
@@ -565,6 +577,14 @@ func (m *repairer) isUnclosed(rest string) bool {
 	ends := strings.HasSuffix(strings.TrimSpace(m.text[:m.at]), ",")
 	return strings.IndexByte("}]", next[0]) >= 0 && slices.Contains(m.open, next[0]) ||
 		next[0] == '"' && (member().MatchString(next) || ends)
+}
+
+// isNext reports whether a quote in a string begins the next member or item, because the string lacks its own.
+func (m *repairer) isNext(rest string) bool {
+	if len(m.open) > 0 && m.open[len(m.open)-1] == '}' {
+		return strings.HasSuffix(strings.TrimRight(m.text[:m.at], " \t"), ",") && member().MatchString(rest)
+	}
+	return strings.HasSuffix(m.text[:m.at], ",") // where a quote is part of a text, a space is before it
 }
 
 // escape reads an escape in a string, from its backslash.

@@ -27,8 +27,10 @@ type lineFix struct {
 	apply          func(lines []string, i int) []string
 }
 
-// maxTried limits the bytes that are parsed to repair one text.
-const maxTried = 32 << 20
+const (
+	maxTried = 32 << 20 // bytes that are parsed to repair one text
+	maxTimes = 4        // faults of one line
+)
 
 // repairLines repairs a text line by line: the first change after which the parser understands more is made.
 func repairLines(text, format string, check func(string) *fault, fixes []lineFix) ([]jsontext.Edit, error) {
@@ -40,14 +42,15 @@ func repairLines(text, format string, check func(string) *fault, fixes []lineFix
 		made[i] = jsontext.Edit{Start: at, End: at + len(lines[i])}
 		at += len(line)
 	}
-	given, tried := slices.Clone(lines), 0
+	given, tried, times := slices.Clone(lines), 0, make([]int, len(lines))
 	join := func() string {
 		edits := slices.Clone(made)
 		for i := range edits {
 			edits[i].Text = lines[i]
 		}
-		tried += len(text)
-		return jsontext.Apply(text, edits)
+		changed := jsontext.Apply(text, edits)
+		tried += len(changed)
+		return changed
 	}
 	// next makes the first change after which the parser gets further, or else stops for another reason.
 	next := func(f *fault, further bool) *fault {
@@ -55,10 +58,11 @@ func repairLines(text, format string, check func(string) *fault, fixes []lineFix
 			for _, i := range around(f, fix, len(lines)) {
 				before := lines[i]
 				for _, lines[i] = range fix.apply(lines, i) {
-					if lines[i] == before || tried > maxTried {
+					if lines[i] == before || times[i] == maxTimes || tried > maxTried {
 						continue
 					}
 					if g := check(join()); g == nil || g.left < f.left || !further && g.left == f.left && g.message != f.message {
+						times[i]++
 						made[i].Fault, made[i].Assumed = fix.fault, fix.assumed
 						return g
 					}
@@ -69,12 +73,12 @@ func repairLines(text, format string, check func(string) *fault, fixes []lineFix
 		return f
 	}
 	f := check(text)
-	for n := 0; f != nil; n++ {
+	for f != nil {
 		g := next(f, true)
 		if g == f {
 			g = next(f, false)
 		}
-		if g == f || n > 1000 {
+		if g == f {
 			return nil, unrepairable(format, text, f.line+1, 1, f.message)
 		}
 		f = g
@@ -218,7 +222,8 @@ func closed(value string) (meant []string) {
 
 // commented keeps what a line says as a comment. What begins a mapping or a table cannot be left out alone.
 func commented(lines []string, i int) []string {
-	if line := strings.TrimSpace(lines[i]); line == "" || line[0] == '#' || line[0] == '[' || line[len(line)-1] == ':' {
+	if line := strings.TrimSpace(lines[i]); line == "" || line[0] == '#' || strings.ContainsAny(line, "[{") ||
+		strings.HasSuffix(line, ":") {
 		return nil
 	}
 	return []string{"# " + lines[i]}
@@ -265,7 +270,7 @@ func spaced(lines []string, i int) []string {
 const (
 	yamlValue = `^(\s*(?:- +)*(?:"[^"]*"|'[^']*'|[^\s:#"'-][^:#]*):\s+)(.+)$`
 	yamlItem  = `^(\s*(?:- +)+)(.+)$`
-	tomlValue = `^(\s*[\w."'-]+\s*=\s*)(.+)$`
+	tomlValue = `^(\s*[\w."'-]+\s*=\s*)([^\s\[{].*)$`
 )
 
 var yamlFixes = []lineFix{
@@ -293,6 +298,7 @@ var tomlFixes = []lineFix{
 	{"missing bracket", "the name of the table ends with its line", false, replaced(`^(\s*\[\[)([\w.-]+)\]?\s*$`, "$1$2]]")},
 	{"wrong quotes", "", false, replaced("[\u201c\u201d\u201e]", `"`)},
 	{"comma too many", "", false, replaced(`[,;]\s*$`, "")},
+	{"comma too many", "", false, replaced(`(,\s*),|(\[\s*),`, "$1$2")},
 	{"word of another language", "", false, value(tomlValue, func(value string) []string {
 		return []string{map[string]string{"True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "yes": "true",
 			"no": "false", "on": "true", "off": "false"}[value]}

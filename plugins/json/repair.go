@@ -1,11 +1,13 @@
 package main
 
 import (
+	_ "embed" // lessons.json
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/internal/lazy"
@@ -17,8 +19,8 @@ import (
 type RepairParams struct {
 	// Text to repair, e.g. "{a: 1,}".
 	Text string `json:"text" minLength:"1" maxLength:"1000000" aliases:"content,source,input,json,yaml,toml"`
-	// What the text is meant to be; auto guesses.
-	Format string `json:"format,omitempty" enum:"auto,json,yaml,toml" default:"auto" aliases:"language,type"`
+	// What the text is meant to be, guessed by default.
+	Format string `json:"format,omitempty" enum:"json,yaml,toml" aliases:"language,type"`
 	// What the parser said, e.g. "line 3: expected ','".
 	Error string `json:"error,omitempty" maxLength:"10000" aliases:"message,diagnostic"`
 }
@@ -27,8 +29,8 @@ type RepairParams struct {
 type RepairResult struct {
 	// The repaired text.
 	Text string `json:"text"`
-	// What it parses as.
-	Format string `json:"format" enum:"json,yaml,toml"`
+	// What it parses as: json, yaml or toml.
+	Format string `json:"format"`
 	// Each change, in order; 200 at most. None if the text parses as given.
 	Changes []Change `json:"changes"`
 	// All changes as a unified diff.
@@ -39,16 +41,10 @@ type RepairResult struct {
 
 // Change is one change of a repair.
 type Change struct {
-	// Line in the given text, from 1.
-	Line int `json:"line"`
-	// Column in characters, from 1.
-	Column int `json:"column"`
+	// Line and column in the given text, e.g. "2:8".
+	At string `json:"at"`
 	// What is wrong, e.g. "trailing comma".
 	Fault string `json:"fault"`
-	// What was there, shortened.
-	Given string `json:"given"`
-	// What is there now, shortened.
-	Became string `json:"became"`
 	// What the text does not say and was assumed.
 	Assumed string `json:"assumed,omitempty"`
 }
@@ -56,7 +52,7 @@ type Change struct {
 // Repair changes as little as makes a text parse. It changes nothing in one that does.
 func Repair(c *sdk.Call, p RepairParams) (RepairResult, error) {
 	r := RepairResult{Format: p.Format, Lessons: []string{}}
-	if r.Format == "" || r.Format == "auto" {
+	if r.Format == "" {
 		r.Format = guessFormat(p.Text, p.Error)
 	}
 	var edits []jsontext.Edit
@@ -77,7 +73,7 @@ func Repair(c *sdk.Call, p RepairParams) (RepairResult, error) {
 	}
 	r.Text, r.Diff = jsontext.Apply(p.Text, edits), unified(p.Text, edits)
 	for _, e := range edits {
-		if lesson := lessons[e.Fault]; lesson != "" && !slices.Contains(r.Lessons, lesson) {
+		if lesson := lessons()[e.Fault]; lesson != "" && !slices.Contains(r.Lessons, lesson) {
 			r.Lessons = append(r.Lessons, lesson)
 		}
 		if len(r.Changes) == 200 {
@@ -85,10 +81,11 @@ func Repair(c *sdk.Call, p RepairParams) (RepairResult, error) {
 			break
 		}
 		line, column := position(p.Text, e.Start)
-		r.Changes = append(r.Changes, Change{line, column, e.Fault, clip(p.Text[e.Start:e.End]), clip(e.Text), e.Assumed})
+		r.Changes = append(r.Changes, Change{fmt.Sprintf("%d:%d", line, column), e.Fault, e.Assumed})
 	}
-	if line := lineIn(p.Error, p.Text); line > 0 && !slices.ContainsFunc(r.Changes, func(c Change) bool {
-		return c.Line-line <= 1 && line-c.Line <= 1
+	if line := lineIn(p.Error, p.Text); line > 0 && !slices.ContainsFunc(edits, func(e jsontext.Edit) bool {
+		at, _ := position(p.Text, e.Start)
+		return at-line <= 1 && line-at <= 1
 	}) {
 		c.Warn("the error names line %d, where nothing had to be changed: it may be about another text", line)
 	}
@@ -98,41 +95,16 @@ func Repair(c *sdk.Call, p RepairParams) (RepairResult, error) {
 	return r, nil
 }
 
+// lessonsJSON has a sentence for each fault that a repair names.
+//
+//go:embed lessons.json
+var lessonsJSON []byte
+
 // lessons say what each fault teaches.
-var lessons = map[string]string{
-	"trailing comma":           "No comma stands behind the last item.",
-	"comma too many":           "One comma stands between two items.",
-	"missing comma":            "A comma stands between items.",
-	"comment":                  "JSON has no comments.",
-	"wrong quotes":             "Texts stand in straight double quotes.",
-	"name without quotes":      "In JSON each name stands in double quotes.",
-	"text without quotes":      "Texts stand in quotes.",
-	"quote in a text":          `A double quote in a text is written \".`,
-	"control character":        `Line breaks and tabs in a text are written \n and \t.`,
-	"escape":                   `A backslash in a text is written \\.`,
-	"word of another language": "The words are true, false and null.",
-	"number":                   "JSON has decimal numbers with digits on both sides of the point, no NaN and no Infinity.",
-	"cut off":                  "The text ends too early: give it more room, or write it in parts.",
-	"missing bracket":          "Each bracket that opens is closed.",
-	"missing quote":            "Each quote that opens is closed.",
-	"several documents":        "One text holds one document; others go into an array, or into lines of their own.",
-	"text around the document": "Nothing stands around the document, no fence and no prose.",
-	"ellipsis":                 "Dots do not stand for items.",
-	"tab":                      "YAML is indented by spaces.",
-	"indentation":              "Members of one mapping are indented alike.",
-	"colon in a text":          "A YAML text with a colon and a space, or with a sign at its start, stands in quotes.",
-	"missing space":            "In YAML a space stands behind a colon and behind a dash.",
-	"colon for equals sign":    "In TOML an equals sign stands between key and value.",
-	"duplicate key":            "Each key stands once.",
-	"missing value":            "Each key has a value.",
-	"missing colon":            "A colon stands between a name and its value.",
-	"missing equals sign":      "In TOML an equals sign stands between key and value.",
-	"wrong separator":          "A colon stands between a name and its value.",
-	"wrong bracket":            "Objects stand in {}, arrays in [].",
-	"bracket too many":         "Each bracket that closes was opened.",
-	"call":                     "JSON has values, no calls.",
-	"white space":              "White space between values is spaces, tabs and line breaks.",
-}
+var lessons = sync.OnceValue(func() (byFault map[string]string) {
+	_ = json.Unmarshal(lessonsJSON, &byFault) // a test reads it
+	return byFault
+})
 
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 80 {

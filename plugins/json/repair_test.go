@@ -70,7 +70,7 @@ func TestRepair(t *testing.T) {
 			t.Errorf("%q: %v\n got %q %+v\nwant %q", c.text, err, r.Text, r.Changes, c.want)
 		}
 		for _, change := range r.Changes {
-			if lessons[change.Fault] == "" {
+			if lessons()[change.Fault] == "" {
 				t.Errorf("%q: no lesson for %q", c.text, change.Fault)
 			}
 		}

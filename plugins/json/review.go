@@ -82,7 +82,7 @@ func Review(c *sdk.Call, p ReviewParams) (ReviewResult, error) {
 	r.mark(r.root, "", true)
 	findings := r.check(&check{value: decode(p.Data)}, r.root)
 	if r.checks > maxChecks {
-		return ReviewResult{}, sdk.Exit("too_large", "the references of the schema branch too often", nil)
+		return ReviewResult{}, sdk.Invalid("/schema", "a schema whose references branch less often", "", "")
 	}
 	if len(findings) > maxFindings {
 		c.Warn("there are %d findings; the first %d are listed", len(findings), maxFindings)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // table is what a key of TOML holds.
@@ -128,9 +131,18 @@ func (r *tomlReader) member(t *table, e *unstable.Node) {
 var isTOMLNumber = pattern(`^[+-]?((0|[1-9](_?\d)*)(\.\d(_?\d)*)?([eE][+-]?\d(_?\d)*)?|inf|nan)$|` +
 	`^0x[0-9A-Fa-f](_?[0-9A-Fa-f])*$|^0o[0-7](_?[0-7])*$|^0b[01](_?[01])*$`)
 
-// tomlTimes are the layouts of dates and times.
-var tomlTimes = map[unstable.Kind]string{unstable.LocalDate: time.DateOnly, unstable.LocalTime: time.TimeOnly,
-	unstable.LocalDateTime: "2006-01-02T15:04:05", unstable.DateTime: time.RFC3339}
+// tomlTime is a date, a time or both, in which the seconds may be missing.
+var tomlTime = lazy.Pattern(`^(\d{4}-\d\d-\d\d)?(?:(?:^|[Tt ])(\d\d:\d\d)(:\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?)?$`)
+
+func isTOMLTime(s string) bool {
+	m := tomlTime().FindStringSubmatch(s)
+	if m == nil {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, cmp.Or(m[1], "2000-01-01")+"T"+cmp.Or(m[2], "00:00")+cmp.Or(m[3], ":00")+
+		strings.ToUpper(cmp.Or(m[4], "Z")))
+	return err == nil
+}
 
 func (r *tomlReader) value(v *unstable.Node) {
 	data := string(v.Data)
@@ -150,11 +162,8 @@ func (r *tomlReader) value(v *unstable.Node) {
 		wrong = err != nil || !isTOMLNumber(data)
 	case unstable.Float:
 		wrong = !isTOMLNumber(data)
-	default:
-		if layout, isTime := tomlTimes[v.Kind]; isTime {
-			_, err := time.Parse(layout, strings.ToUpper(strings.Replace(data, " ", "T", 1)))
-			wrong = err != nil
-		}
+	case unstable.LocalDate, unstable.LocalTime, unstable.LocalDateTime, unstable.DateTime:
+		wrong = !isTOMLTime(data)
 	}
 	if wrong && r.wrong == "" {
 		r.wrong = strconv.Quote(data) + " is no number and no date of TOML"

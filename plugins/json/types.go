@@ -7,6 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // typeWriter writes Go or TypeScript types of shapes.
@@ -225,31 +229,14 @@ func singular(name string) string {
 var initialisms = strings.Fields("id url uri api http https html json xml sql ip uuid css cpu ui")
 
 // wordsOf splits a name into capitalized words. There is at least one, and it begins with a letter.
-func wordsOf(name string) (words []string) {
-	lower := false // whether a capital begins a word
-	for _, r := range name {
-		letter := unicode.IsLetter(r) || unicode.IsDigit(r)
-		switch {
-		case !letter:
-			lower = false
-			words = append(words, "")
-			continue
-		case len(words) == 0 || lower && unicode.IsUpper(r):
-			words = append(words, "")
+func wordsOf(name string) []string {
+	words := lists.Map(spelling.Words(name), func(word string) string {
+		if slices.Contains(initialisms, word) {
+			return strings.ToUpper(word)
 		}
-		lower = unicode.IsLower(r) || unicode.IsDigit(r)
-		words[len(words)-1] += string(r)
-	}
-	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
-	for i, word := range words {
-		if slices.Contains(initialisms, strings.ToLower(word)) {
-			words[i] = strings.ToUpper(word)
-		} else {
-			first := []rune(word)
-			first[0] = unicode.ToUpper(first[0])
-			words[i] = string(first)
-		}
-	}
+		first, size := utf8.DecodeRuneInString(word)
+		return string(unicode.ToUpper(first)) + word[size:]
+	})
 	if len(words) == 0 || !unicode.IsUpper([]rune(words[0])[0]) {
 		words = append([]string{"X"}, words...)
 	}
