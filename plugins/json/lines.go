@@ -63,7 +63,8 @@ func repairLines(text, format string, check func(string) *fault, fixes []lineFix
 					}
 					if g := check(join()); g == nil || g.left < f.left || !further && g.left == f.left && g.message != f.message {
 						times[i]++
-						made[i].Fault, made[i].Assumed = fix.fault, fix.assumed
+						made[i].Fault = strings.TrimPrefix(made[i].Fault+", "+fix.fault, ", ")
+						made[i].Assumed = strings.Trim(made[i].Assumed+", "+fix.assumed, ", ")
 						return g
 					}
 				}

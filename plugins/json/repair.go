@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
@@ -31,22 +32,12 @@ type RepairResult struct {
 	Text string `json:"text"`
 	// What it parses as: json, yaml or toml.
 	Format string `json:"format"`
-	// Each change, in order; 200 at most. None if the text parses as given.
-	Changes []Change `json:"changes"`
+	// Each change: line and column, the fault, what was assumed; 200 at most.
+	Changes []string `json:"changes"`
 	// All changes as a unified diff.
 	Diff string `json:"diff"`
 	// What to do otherwise next time, one sentence for each kind of fault.
 	Lessons []string `json:"lessons"`
-}
-
-// Change is one change of a repair.
-type Change struct {
-	// Line and column in the given text, e.g. "2:8".
-	At string `json:"at"`
-	// What is wrong, e.g. "trailing comma".
-	Fault string `json:"fault"`
-	// What the text does not say and was assumed.
-	Assumed string `json:"assumed,omitempty"`
 }
 
 // Repair changes as little as makes a text parse. It changes nothing in one that does.
@@ -73,15 +64,19 @@ func Repair(c *sdk.Call, p RepairParams) (RepairResult, error) {
 	}
 	r.Text, r.Diff = jsontext.Apply(p.Text, edits), unified(p.Text, edits)
 	for _, e := range edits {
-		if lesson := lessons()[e.Fault]; lesson != "" && !slices.Contains(r.Lessons, lesson) {
-			r.Lessons = append(r.Lessons, lesson)
+		for _, name := range strings.Split(e.Fault, ", ") {
+			r.Lessons = lists.Add(r.Lessons, lessons()[name])
 		}
 		if len(r.Changes) == 200 {
 			c.Warn("there are %d changes; the first 200 are listed, the diff has all", len(edits))
 			break
 		}
 		line, column := position(p.Text, e.Start)
-		r.Changes = append(r.Changes, Change{fmt.Sprintf("%d:%d", line, column), e.Fault, e.Assumed})
+		change := fmt.Sprintf("%d:%d %s", line, column, e.Fault)
+		if e.Assumed != "" {
+			change += "; assumed: " + e.Assumed
+		}
+		r.Changes = append(r.Changes, change)
 	}
 	if line := lineIn(p.Error, p.Text); line > 0 && !slices.ContainsFunc(edits, func(e jsontext.Edit) bool {
 		at, _ := position(p.Text, e.Start)
