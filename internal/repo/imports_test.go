@@ -41,7 +41,7 @@ const root = "../.."
 // layers says which packages of the module each layer may import. A package belongs to the layer with the longest
 // matching path; a layer may always import itself and what lies below it.
 var layers = map[string][]string{
-	"manifest/jsontext": {},
+	"manifest/jsontext": {"internal/lazy"},
 	"manifest/spelling": {},
 	"manifest/schema":   {"internal/lazy", "internal/lists", "manifest/jsontext", "manifest/spelling"},
 	"manifest/document": {"internal/lists", "manifest/jsontext", "manifest/schema"},
@@ -202,10 +202,12 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant",
 		"cdp/internal/keeper/verb", "host", "host/protect", "internal/wire", "manifest",
 	},
-	"sdk":          {},
-	"sdk/go":       {},
-	"plugins":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"plugins/json": {"internal/query", "sdk/go"},
+	"sdk":     {},
+	"sdk/go":  {},
+	"plugins": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"plugins/json": {
+		"internal/lazy", "internal/lists", "internal/query", "manifest/jsontext", "manifest/spelling", "sdk/go",
+	},
 	"plugins/text": {"sdk/go"},
 	".": {
 		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/call", "host/egress", "host/jq", "host/login",
@@ -335,7 +337,7 @@ var dependencies = map[string][]string{
 	"github.com/blevesearch/snowballstem":  {"host", "bench/internal/ranked"},
 	"github.com/itchyny/gojq":              {"bench", "cmd/...", "host/jq", "internal/query", "plugins/json"},
 	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
-	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy"},
+	"github.com/pelletier/go-toml/v2":      {"cmd/...", "host/policy", "plugins/json"},
 	"github.com/pkoukk/tiktoken-go":        {"bench"},
 	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
 	"github.com/rogpeppe/go-internal":      {"cdp/page", "cmd/..."}, // cmd: tests

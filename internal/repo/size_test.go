@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
-	"plugins":                  1794,  // when a query collects its first garbage
+	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      13846, // documents that differ; logins; help for people; plans; lists of a category
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds

@@ -277,7 +277,8 @@ var (
 		fragment before`)
 	fault = lazy.Words(`message error errors location line pointer position path pattern patch diagnostics violations finding
 		findings problem range offset selector at where after edits`)
-	order = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
+	source = lazy.Words("code source schema")
+	order  = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
 )
 
 // named reports whether a field has a name of a set: one of its words, or the whole.
@@ -305,6 +306,8 @@ func checkCategory(l *linter, at string, t *manifest.Tool) {
 			wrong = "returns what it made; declare \"returns\""
 		} else if !reads && !has(results, identity()) {
 			wrong = "returns where what it made is, such as a path or an id"
+		} else if has(results, source()) && !(has(results, identity()) && has(results, order())) {
+			wrong = "returns where source belongs and what it needs: path and dependencies"
 		}
 	case "review":
 		if !has(results, patch()) &&

@@ -563,6 +563,9 @@ func TestCategories(t *testing.T) {
 		{`{"category": "generation"}`, false},
 		{`{"category": "generation", "returns": null}`, true},
 		{`{"category": "generation", "effect": "write"}`, true},
+		{`{"category": "generation", "returns": {"properties": {"code": {"type": "string"}}}}`, true},
+		{`{"category": "generation", "returns": {"properties": {"code": {"type": "string"}, "path": {"type": "string"}, ` +
+			`"dependencies": {"type": "array"}}}}`, false},
 		{`{"category": "generation", "effect": "write", "returns": {"properties": {"path": {"type": "string"}}}}`, false},
 		{`{"category": "review", ` + items(`"line": {"type": "integer"}`) + `}`, true},
 		{`{"category": "review", ` + items(`"path": {"type": "string"}, "reason": {"type": "string"}`) + `}`, false},
