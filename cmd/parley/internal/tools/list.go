@@ -18,7 +18,7 @@ import (
 
 var listCommand = &command.Command[*listOptions]{
 	Use: "list [PLUGIN] [GROUP]", Run: runList, Words: command.CompleteNames, AnyWords: true,
-	Short:   "As --list",
+	Short:   "List plugins, groups or tools",
 	Example: "parley list cdp Network",
 }
 
