@@ -222,7 +222,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",
-		"host/learn/eval", "host/option", "host/reference", "host/search", "host/session", "manifest",
+		"host/learn/eval", "host/option", "host/reference", "host/search", "host/session", "internal/lazy", "manifest",
 		"manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {

@@ -25,7 +25,7 @@ import (
 
 var doctorCommand = &command.Command[*doctorOptions]{
 	Use: "doctor", Run: runDoctor,
-	Short:   "Set-up",
+	Short:   "Check the set-up, suggest repairs",
 	Example: "parley doctor --json",
 }
 
@@ -335,7 +335,7 @@ var Commands = []command.Maker{
 	configCommand,
 }
 
-var configCommand = &command.Group{Use: "config", Short: "Settings", Of: []command.Maker{
+var configCommand = &command.Group{Use: "config", Short: "Show settings and their origin", Of: []command.Maker{
 	command.Plain("list", "Show each setting, its value and where it comes from", "parley config list --json",
 		runConfigList),
 }}

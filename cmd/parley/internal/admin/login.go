@@ -35,13 +35,13 @@ type loginOptions struct {
 
 var loginCommand = &command.Command[*loginOptions]{
 	Use: "login PLUGIN", Run: runLogin, Words: completeLogins,
-	Short:   "Log in",
+	Short:   "Log in to a plugin's service",
 	Example: "parley login github\nparley login github --client-id ID --no-browser",
 }
 
 var logoutCommand = &command.Command[*loginTarget]{
 	Use: "logout PLUGIN", Run: runLogout, Words: completeLogins,
-	Short:   "Log out",
+	Short:   "Log out, revoke the tokens",
 	Example: "parley logout github",
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-var policyCommand = &command.Group{Use: "policy", Short: "Rights", Of: []command.Maker{
+var policyCommand = &command.Group{Use: "policy", Short: "Grant rights; say who may call what", Of: []command.Maker{
 	command.Plain("check", "Check the policy's files", "parley policy check", runPolicyCheck),
 	command.Plain("explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
 		"parley policy explain text", runPolicyExplain, command.CompletePlugins),

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/policy/secret"
 )
 
-var secretCommand = &command.Group{Use: "secret", Short: "Secrets", Of: []command.Maker{
+var secretCommand = &command.Group{Use: "secret", Short: "Store values that no tool sees", Of: []command.Maker{
 	command.Plain("set NAME", "Store a value, read from stdin", "parley secret set GITHUB_TOKEN < token.txt",
 		runSecretSet),
 	command.Plain("list", "List names and the sources of their values", "parley secret list", runSecretList),

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-var sessionCommand = &command.Group{Use: "session", Short: "Sessions", Of: []command.Maker{
+var sessionCommand = &command.Group{Use: "session", Short: "List and end agents' sessions", Of: []command.Maker{
 	sessionListCommand,
 	command.Plain("show NAME", "Show what a session was shown, its results and its pages",
 		"parley session show research", runSessionShow, command.CompleteSessions),
@@ -26,7 +26,7 @@ var sessionCommand = &command.Group{Use: "session", Short: "Sessions", Of: []com
 
 var sessionListCommand = &command.Command[*sessionListOptions]{
 	Use: "list", Run: runSessionList,
-	Short:   "List the sessions of the last 24 hours",
+	Short:   "List plugins, groups or tools",
 	Example: "parley session list",
 }
 
@@ -145,7 +145,7 @@ func findSession(ctx context.Context, app *command.App, name string) (*command.S
 	return nil, e
 }
 
-var runnerCommand = &command.Group{Use: "runner", Short: "Runners", Of: []command.Maker{
+var runnerCommand = &command.Group{Use: "runner", Short: "List and stop plugin processes", Of: []command.Maker{
 	command.Plain("list", "List the runners", "parley runner list", runRunnerList),
 	runnerStopCommand,
 }}

@@ -199,7 +199,7 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 			return p, len(more) == 0
 		}
 		_, _, err = command.Find(catalog, p.words, false)
-		return p, err == nil
+		return p, err == nil || completes(cmd, nil, strings.TrimSuffix(p.words[0], ".md"))
 	case cmd.Name() == "plan" && len(p.words) > 0:
 		_, err := catalog.Find(p.words[0])
 		return p, err == nil

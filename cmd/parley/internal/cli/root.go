@@ -213,7 +213,7 @@ type completionOptions struct {
 
 var completionCommand = &command.Command[*completionOptions]{
 	Use: "completion SHELL", Run: runCompletion,
-	Short:   "Shell",
+	Short:   "Complete with Tab in a shell",
 	Example: "parley completion bash",
 	Finish:  func(_ *command.App, cmd *cobra.Command) { cmd.ValidArgs = shells },
 }

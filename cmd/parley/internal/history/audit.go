@@ -21,7 +21,8 @@ import (
 )
 
 var auditCommand = &command.Group{
-	Use: "audit", Short: "Audit", Of: []command.Maker{auditShowCommand, auditVerifyCommand, auditHeadCommand},
+	Use: "audit", Short: "Show and verify who called what",
+	Of: []command.Maker{auditShowCommand, auditVerifyCommand, auditHeadCommand},
 	Long: "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
 		"use, outcome, and what was acted on. No parameters and no results. show prints records, verify checks that none " +
 		"was changed, head prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are " +

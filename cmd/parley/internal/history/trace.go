@@ -19,7 +19,7 @@ import (
 )
 
 var traceCommand = &command.Group{
-	Use: "trace", Short: "Traces",
+	Use: "trace", Short: "Look at recorded calls, export them",
 	Of: []command.Maker{traceListCommand, traceShowCommand, traceTailCommand, traceExportCommand, traceClearCommand},
 	Long: "Each call, search and describe adds a JSON line: the tool, the outcome, what was wrong with which " +
 		"parameter, and the shapes of the parameters. Values are recorded with traces.values, nothing with traces.off; " +

@@ -28,7 +28,7 @@ import (
 // Commands are the commands that this package has.
 var Commands = []command.Maker{statsCommand, learnCommand, docsCommand}
 
-var docsCommand = &command.Group{Use: "docs", Short: "Docs", Of: []command.Maker{
+var docsCommand = &command.Group{Use: "docs", Short: "Export documentation, improve it", Of: []command.Maker{
 	docsAuditCommand, docsExportCommand, docsSuggestCommand, docsApplyCommand, docsDiffCommand,
 	command.Plain("list [NAME]", "List applied edits", "parley docs list\nparley docs list text --json", runDocsList,
 		command.CompleteNames),

@@ -18,7 +18,7 @@ import (
 
 var learnCommand = &command.Command[string]{
 	Use: "learn [PLUGIN]", Run: runLearn, Words: command.CompleteNames,
-	Short: "Tutorial",
+	Short: "Try a plugin's tools step by step",
 	Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the " +
 		"next.\nRun this command again after each step. Each session (--session NAME) has its own progress; a new name " +
 		"starts\nfrom scratch. Without PLUGIN, lists the tutorials.",

@@ -17,7 +17,7 @@ import (
 
 var statsCommand = &command.Command[*statsOptions]{
 	Use: "stats [NAME]", Run: runStats, Words: command.CompleteNames,
-	Short: "Usage",
+	Short: "Count calls, and how they fail",
 	Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
 		"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
 		"--json has all of it.",

@@ -24,7 +24,7 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{&command.Group{Use: "plugin", Short: "Plugins", Of: []command.Maker{
+var Commands = []command.Maker{&command.Group{Use: "plugin", Short: "Build and install plugins", Of: []command.Maker{
 	pluginInstallCommand,
 	command.Plain("list", "List installed and shipped plugins", "parley plugin list --json", runPluginList),
 	command.Plain("show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",

@@ -45,6 +45,7 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	}
 	next := command.Either(data.Written, "restart "+data.Client,
 		"parley mcp config --client "+data.Client+" --write")
+	command.PrintIf(app.Err, !app.JSON, "mode %s; parley mcp --help says which suits whom\n", data.Mode)
 	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)
@@ -60,23 +61,47 @@ type mcpClient struct {
 	name string
 	file string // relative to the current folder, with $VARIABLES; $HOME is the home folder on every system
 	key  string // of the servers in the file
-	// typed says that an entry names the transport.
-	typed bool
+	kind string // the type that an entry names, "" if it names none
+	mode string // that suits the client; see modesText
 }
 
+// The forms are those of the clients' documentation: code.claude.com/docs/en/mcp, code.visualstudio.com (mcp.json),
+// github.com/openai/codex (docs/config.md), github.com/google-gemini/gemini-cli (docs/tools/mcp-server.md),
+// github.com/anomalyco/opencode (packages/web/src/content/docs/mcp-servers.mdx), github.com/zed-industries/zed
+// (docs/src/ai/mcp.md), docs.windsurf.com (Cascade MCP), docs.github.com (Copilot CLI, mcp-config.json).
 var mcpClients = []mcpClient{
-	{"claude-code", ".mcp.json", "mcpServers", true},
-	{"claude-desktop", claudeFolder + "/Claude/claude_desktop_config.json", "mcpServers", false},
-	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", false},
-	{"vscode", ".vscode/mcp.json", "servers", true},
-	{"codex", "$HOME/.codex/config.toml", "mcp_servers", false},
-	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", false},
+	{"claude-code", ".mcp.json", "mcpServers", "stdio", "progressive"},
+	{"claude-desktop", configFolder + "/Claude/claude_desktop_config.json", "mcpServers", "", "progressive"},
+	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", "", "progressive"},
+	{"vscode", ".vscode/mcp.json", "servers", "stdio", "progressive"},
+	{"codex", "$HOME/.codex/config.toml", "mcp_servers", "", "code"},
+	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", "", "code"},
+	{"opencode", "$HOME/.config/opencode/opencode.json", "mcp", "local", "code"},
+	{"zed", zedFolder + "/settings.json", "context_servers", "", "progressive"},
+	{"windsurf", "$HOME/.codeium/windsurf/mcp_config.json", "mcpServers", "", "progressive"},
+	{"copilot", "$HOME/.copilot/mcp-config.json", "mcpServers", "local", "code"},
+	{"project", ".mcp.json", "mcpServers", "stdio", "progressive"},
 }
 
-// claudeFolder is where Claude Desktop and others have their folders.
-var claudeFolder = cmp.Or(
-	map[string]string{"darwin": "$HOME/Library/Application Support", "windows": "$APPDATA"}[runtime.GOOS],
-	"$HOME/.config")
+// startTimeout is how long a client waits for the start, in seconds, if its entry can say so.
+const startTimeout = 30
+
+// modesText says which mode suits which client: the rows of the table in docs/mcp.md.
+const modesText = `the client | mode | pays
+searches tools itself, and reads a definition when found | full | ` +
+	`from the first server: 53 turns, not 70; 145,185 tokens if it reads the list
+is a chat or an editor, or unknown | progressive | ` +
+	`from the first server: fewer turns than minimal, 70 and not 78
+has little context, or many servers | minimal | from two servers on: a third fewer tokens than progressive
+has a model that writes programs | code | from the first server: 65 turns, and the fewest tokens`
+
+// configFolder is where Claude Desktop and others have their folders. Zed has its own in .config on macOS, too.
+var (
+	configFolder = cmp.Or(
+		map[string]string{"darwin": "$HOME/Library/Application Support", "windows": "$APPDATA"}[runtime.GOOS],
+		"$HOME/.config")
+	zedFolder = command.Either(runtime.GOOS == "windows", "$APPDATA/Zed", "$HOME/.config/zed")
+)
 
 // clientNames returns the names of the clients that [mcpConfig] knows.
 func clientNames() []string {
@@ -96,9 +121,9 @@ func (c mcpClient) path(env func(string) string) string {
 // mcpConfigOptions say which client to configure.
 type mcpConfigOptions struct {
 	// Client is one of [clientNames].
-	Client string `flag:"client" usage:"claude-code, claude-desktop, cursor,\nvscode, codex or gemini"`
-	// Docs is the documentation mode of the server. "" means the configured one.
-	Docs string `flag:"docs" usage:"documentation mode, if it is not the configured one"`
+	Client string `flag:"client" usage:"claude-code, claude-desktop, cursor, vscode, codex,\ngemini, opencode, zed, windsurf, copilot or project"`
+	// Docs is the documentation mode of the server. "" means the configured one, or the one that suits the client.
+	Docs string `flag:"docs" usage:"documentation mode; by default the configured one, or\nthe one that suits the client"`
 	// Write merges the entry into the client's file, after a backup.
 	Write bool `flag:"write" usage:"merge it into the client's file, after a backup"`
 }
@@ -107,6 +132,7 @@ type mcpConfigOptions struct {
 type mcpConfigData struct {
 	Client  string `json:"client"`
 	File    string `json:"file"`
+	Mode    string `json:"mode"`    // of the documentation
 	Snippet string `json:"snippet"` // a file with nothing but the entry
 	Written bool   `json:"written"`
 	Backup  string `json:"backup,omitempty"` // the file with the previous text
@@ -124,12 +150,21 @@ func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := mcpEntry{Command: self, Args: []string{"mcp"}, Type: command.When(client.typed, "stdio")}
-	if o.Docs != "" {
-		if err := mcp.CheckMode(o.Docs); err != nil {
+	entry := mcpEntry{Command: self, Args: []string{"mcp"}}
+	settings, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	mode, asked := settings.DocMode, o.Docs
+	isDefault := func(v command.SettingValue) bool { return v.Name == "tool_documentation_mode" && v.Source == "default" }
+	if asked == "" && mode != client.mode && slices.ContainsFunc(settings.Values, isDefault) {
+		asked = client.mode
+	}
+	if asked != "" {
+		if err := mcp.CheckMode(asked); err != nil {
 			return nil, err
 		}
-		entry.Args = append(entry.Args, "--docs", o.Docs)
+		mode, entry.Args = asked, append(entry.Args, "--docs", asked)
 	}
 	if app.SessionName != "" {
 		entry.Args = append(entry.Args, "--session", app.SessionName)
@@ -141,7 +176,7 @@ func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &mcpConfigData{Client: client.name, File: client.path(app.Env), Snippet: string(snippet)}
+	data := &mcpConfigData{Client: client.name, Mode: mode, File: client.path(app.Env), Snippet: string(snippet)}
 	if o.Write {
 		data.Backup, err = client.write(data.File, entry)
 		data.Written = err == nil
@@ -155,6 +190,26 @@ type mcpEntry struct {
 	Command string            `json:"command" toml:"command"`
 	Args    []string          `json:"args" toml:"args"`
 	Env     map[string]string `json:"env,omitempty" toml:"env,omitempty"`
+	Tools   []string          `json:"tools,omitempty" toml:"-"` // of Copilot, which requires it
+}
+
+// json returns the entry in the form of a client.
+func (c mcpClient) json(entry mcpEntry) []byte {
+	var form any = &entry
+	switch entry.Type = c.kind; c.name {
+	case "copilot":
+		entry.Tools = []string{"*"}
+	case "opencode":
+		form = struct {
+			Type    string            `json:"type"`
+			Command []string          `json:"command"`
+			Env     map[string]string `json:"environment,omitempty"`
+			Enabled bool              `json:"enabled"`
+			Timeout int               `json:"timeout"` // ms
+		}{c.kind, append([]string{entry.Command}, entry.Args...), entry.Env, true, startTimeout * 1000}
+	}
+	value, _ := manifest.Marshal(form)
+	return value
 }
 
 // write merges an entry into a client's file and writes the previous text to a file beside it.
@@ -206,7 +261,7 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if !json.Valid(file) {
 		return nil, errors.New("it is not plain JSON (does it have comments?)")
 	}
-	value, _ := manifest.Marshal(entry)
+	value := c.json(entry)
 	var members map[string]json.RawMessage
 	isObject := func(raw []byte) bool { return jsontext.Scan(raw).Peek() == '{' && json.Unmarshal(raw, &members) == nil }
 	if !isObject(file) {
@@ -232,7 +287,8 @@ func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
 		env = append(env, name+" = "+command.QuoteTOML(entry.Env[name]))
 	}
-	lines := []string{"command = " + command.QuoteTOML(entry.Command), "args = [" + strings.Join(args, ", ") + "]"}
+	lines := []string{"command = " + command.QuoteTOML(entry.Command), "args = [" + strings.Join(args, ", ") + "]",
+		fmt.Sprintf("startup_timeout_sec = %d", startTimeout)}
 	if len(env) > 0 {
 		lines = append(lines, "env = { "+strings.Join(env, ", ")+" }")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -25,9 +26,6 @@ func TestMCPConfigOfClients(t *testing.T) {
 			entry := mcpEntry{
 				Command: `C:\Program Files\parley "1".exe`, Args: []string{"mcp", "--docs", "minimal"},
 				Env: map[string]string{"PARLEY_HOME": "/home/ada/parley"},
-			}
-			if c.typed {
-				entry.Type = "stdio"
 			}
 			after, err := c.merge(before, entry)
 			if err != nil {
@@ -46,6 +44,30 @@ func TestMCPConfigOfClients(t *testing.T) {
 				t.Errorf("merged again: %v\n%s", err, again)
 			}
 		})
+	}
+}
+
+// TestWhichMode compares the rows of the help with the table of docs/mcp.md, and checks that each client has a mode.
+func TestWhichMode(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "<!-- which: ")
+	table, _, _ = strings.Cut(table, "<!-- /which")
+	for row := range strings.Lines(modesText) {
+		row = strings.TrimSpace(row)
+		if !strings.Contains(strings.ReplaceAll(table, "`", ""), "\n| "+row+" |\n") {
+			t.Errorf("docs/mcp.md does not have the row %s", row)
+		}
+	}
+	if rows := strings.Count(table, "\n| "); rows != strings.Count(modesText, "\n")+1 {
+		t.Errorf("docs/mcp.md has %d rows", rows)
+	}
+	for _, c := range mcpClients {
+		if err := mcp.CheckMode(c.mode); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

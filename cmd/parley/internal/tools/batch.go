@@ -30,7 +30,7 @@ import (
 
 var batchCommand = &command.Command[*batchOptions]{
 	Use: "batch FILE|-", Run: runBatch,
-	Short: "NDJSON calls",
+	Short: "Run calls from a file, one per line",
 	Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
 		"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
 		"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
@@ -493,7 +493,7 @@ func idKey(id json.RawMessage) string {
 
 var planCommand = &command.Command[*planOptions]{
 	Use: "plan TOOL", Run: runPlan, Words: command.CompleteNames, AnyWords: true,
-	Short: "Plan",
+	Short: "List or run the calls a tool needs",
 	Long: `Prints the shortest chain of calls that ends with a call of TOOL, as lines for parley batch. "${2.nodeId}"` +
 		"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +
 		"chooses itself, such as the element, it says: give --param selector=CSS for another one. With words instead of\n" +

@@ -26,7 +26,7 @@ var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all
 
 var callCommand = &command.Command[*callOptions]{
 	Use: "call NAME [WORD...]", Run: runCall, Words: command.CompleteQualified,
-	Short:   "Run",
+	Short:   "Run a tool by its whole name",
 	Example: `parley call text.hash --param text=hello`,
 	Finish:  command.CompleteCall,
 }
@@ -237,7 +237,7 @@ func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, 
 
 var codeCommand = &command.Command[*codeOptions]{
 	Use: "code FILE|-", Run: runCode,
-	Short: "JavaScript",
+	Short: "Run JavaScript that calls tools",
 	Long: "The program is JavaScript, the body of an async function. It calls tools as you would, in the sandbox:\n" +
 		"await tools.text.hash({text: inputs.text}). What it returns is the result.",
 	Example: "parley code program.js",
@@ -298,7 +298,7 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 
 var resultCommand = &command.Command[*resultOptions]{
 	Use: "result ID", Run: runResult, Words: command.CompleteResults,
-	Short: "Results",
+	Short: "Print the whole of a cut result",
 	Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
 		"so\ndo all calls without a session.",
 	Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +

@@ -39,22 +39,33 @@ type helpOptions struct {
 }
 
 var helpCommand = &command.Command[*helpOptions]{
-	Use: "help [COMMAND]", Run: runHelp, Words: completeCommands, AnyWords: true,
-	Short:   "Help",
-	Example: "parley help search",
+	Use: "help [TOPIC]", Run: runHelp, Words: completeCommands, AnyWords: true,
+	Short:   "Explain a command or a document",
+	Example: "parley help search\nparley help authors\nparley help mcp.md sessions",
 }
 
-// runHelp prints the help of a command, or of what follows parley.
+// runHelp prints the help of a command, a document, or the help of what follows parley. A command comes before the
+// document of the same name, which is also named by its file.
 func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	root, words := opts.Cmd.Root(), opts.Words
 	target, rest, err := root.Find(words)
+	topic, text, isDocument := topicOf(append(words, "")[0])
 	switch {
 	case err == nil && len(rest) == 0:
-		return help(app, target)
+		err = help(app, target)
+		if isDocument && err == nil && !app.JSON {
+			err = command.WriteText(app, command.Text("Document: parley help %s.md\n", topic))
+		}
+		return err
+	case isDocument && (target == root || strings.HasSuffix(words[0], ".md")):
+		return printDocument(app, topic, text, words[1:])
 	case err == nil && target.HasSubCommands() && target.HasParent():
 		return command.UnknownCommand(target, rest[0])
 	}
-	return helpAbout(ctx, app, root, words)
+	if err = helpAbout(ctx, app, root, words); err != nil && len(words) == 1 {
+		err = nearTopic(app, words[0], err)
+	}
+	return err
 }
 
 // completeCommands completes the commands below the words before.
@@ -68,6 +79,9 @@ func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed s
 		if c.IsAvailableCommand() {
 			found = append(found, c.Name()+"\t"+c.Short)
 		}
+	}
+	if len(args) == 0 {
+		found = append(found, command.Map(topics(), func(t string) string { return t + "\tdocument" })...)
 	}
 	return command.StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
@@ -121,6 +135,7 @@ func help(a *command.App, cmd *cobra.Command) error {
 		}
 		fmt.Fprintln(w, "\nNext:")
 		command.WriteLines(w, "  ", doc.Next)
+		fmt.Fprintf(w, "\nDocuments, for parley help TOPIC:\n  %s\n", strings.Join(topics(), " "))
 	})
 }
 
@@ -128,7 +143,8 @@ func help(a *command.App, cmd *cobra.Command) error {
 func rootHelp(a *command.App, root *cobra.Command) HelpData {
 	doc := HelpData{
 		Name: "parley", Version: parley.Version, Description: description + agentHint, ExitCodes: map[string]string{},
-		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
+		Next: []string{"parley --list", `parley search "what you want"`, "parley CMD --help --json",
+			"parley --help --json --full"},
 	}
 	doc.Commands = append(doc.Commands, helpOf(a, root, a.Full))
 	for _, c := range root.Commands() {
@@ -169,7 +185,10 @@ func exitTable() [][2]string {
 func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	h := CommandHelp{
 		Name: strings.TrimPrefix(commandName(cmd), "parley "), Description: cmd.Short,
-		Modes: strings.Fields(cmd.Annotations[modes]), Options: []optionHelp{}, Examples: []string{},
+		Modes: strings.Fields(cmd.Annotations[modes]),
+	}
+	if full {
+		h.Options, h.Examples = []optionHelp{}, []string{}
 	}
 	if cmd.Example != "" && (full || !cmd.HasParent()) {
 		h.Examples = strings.Split(cmd.Example, "\n")
@@ -288,9 +307,9 @@ type CommandHelp struct {
 	Name        string       `json:"name"`
 	Description string       `json:"description"`
 	Modes       []string     `json:"modes,omitempty"`
-	Options     []optionHelp `json:"options"`
+	Options     []optionHelp `json:"options,omitzero"`       // the compact form leaves out empty ones
 	More        []string     `json:"more_options,omitempty"` // by name only; the full form explains them
-	Examples    []string     `json:"examples"`
+	Examples    []string     `json:"examples,omitzero"`
 	// Commands are the subcommands, in the help of a single command.
 	Commands []subcommandHelp `json:"commands,omitempty"`
 }

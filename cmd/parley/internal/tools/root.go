@@ -20,7 +20,7 @@ import (
 // Commands are the commands that this package has.
 var Commands = []command.Maker{
 	callCommand, listCommand, searchCommand, batchCommand, codeCommand, resultCommand, planCommand, helpCommand,
-	command.Plain("version", "Version", "parley version --json", runVersion),
+	command.Plain("version", "Print the version", "parley version --json", runVersion),
 }
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."

@@ -22,7 +22,7 @@ import (
 
 var searchCommand = &command.Command[*searchOptions]{
 	Use: "search QUERY", Run: runSearchCommand, Words: command.OneOf(), AnyWords: true,
-	Short:   "Find tools",
+	Short:   "Find tools by what they do",
 	Example: "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 	Options: map[string]command.Completer{"plugin": command.CompleteNames,
 		"effect": command.OneOf(searchWords["effect"]...), "kind": command.OneOf(searchWords["kind"]...),

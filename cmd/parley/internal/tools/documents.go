@@ -1,0 +1,114 @@
+package tools
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
+)
+
+// documentsGzip is a JSON object with the texts of docs/, by their names without .md.
+//
+//go:generate go test -run TestDocuments -update .
+//go:embed documents.gz
+var documentsGzip []byte
+
+// maxDocument is the largest document in bytes: what fits in a reply to an agent.
+const maxDocument = 24 << 10
+
+// documents returns the documents of the binary by their topics. A test reads all of them, so none is broken.
+var documents = sync.OnceValue(func() (texts map[string]string) {
+	unpacked, err := gzip.NewReader(bytes.NewReader(documentsGzip))
+	if err == nil {
+		_ = json.NewDecoder(io.LimitReader(unpacked, 1<<20)).Decode(&texts)
+	}
+	return texts
+})
+
+func topics() []string { return slices.Sorted(maps.Keys(documents())) }
+
+// topicOf returns the document that a word names, also as a file.
+func topicOf(word string) (topic, text string, found bool) {
+	topic = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(word), "docs/"), ".md")
+	text, found = documents()[topic]
+	return topic, text, found
+}
+
+// printDocument prints a document, or the sections of it whose headings have the words.
+func printDocument(a *command.App, topic, text string, words []string) error {
+	if words := strings.ToLower(strings.Join(words, " ")); words != "" {
+		sections := strings.Split("\n"+text, "\n## ")[1:]
+		text = ""
+		for _, section := range sections {
+			heading, _, _ := strings.Cut(section, "\n")
+			if strings.Contains(strings.ToLower(heading), words) {
+				text += "## " + section + "\n"
+			}
+		}
+		if text == "" {
+			titles := command.Map(sections, func(s string) string { title, _, _ := strings.Cut(s, "\n"); return title })
+			return host.Errorf(host.NotFound, "%s has no section %s; its sections are %s",
+				topic, host.Printable(words), strings.Join(titles, ", ")).WithNext("parley help " + topic + ".md")
+		}
+	}
+	if a.JSON {
+		return a.PrintDocument(struct {
+			Topic string `json:"topic"`
+			Text  string `json:"text"`
+		}{topic, text})
+	}
+	return command.WriteText(a, func(w io.Writer) { renderDocument(a.Page(w), text) })
+}
+
+var (
+	docLink    = lazy.Pattern(`\[([^\]]*)\]\(([^)]*)\)`)
+	docComment = lazy.Pattern(`(?m)^<!--.*-->\n`)
+)
+
+// renderDocument writes Markdown as text: headings stand out, code is indented, and links are their texts.
+func renderDocument(p *command.Page, text string) {
+	inCode := false
+	for line := range strings.Lines(strings.TrimSpace(docComment().ReplaceAllString(text, "")) + "\n") {
+		line = strings.TrimRight(line, "\n")
+		heading := strings.TrimLeft(line, "#")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inCode = !inCode
+		case inCode:
+			fmt.Fprintln(p.W, "    "+line)
+		case heading != line && strings.HasPrefix(heading, " "):
+			fmt.Fprintln(p.W, p.Style(command.Bold, strings.TrimSpace(heading)))
+		default:
+			fmt.Fprintln(p.W, docLink().ReplaceAllString(line, "$1"))
+		}
+	}
+}
+
+// nearTopic turns the error of a word after help that names nothing into one with the nearest document or command.
+func nearTopic(a *command.App, word string, err error) error {
+	e := host.AsError(err)
+	if e.Code != host.NotFound {
+		return err
+	}
+	near := command.Nearest(word, slices.Concat(topics(), a.Commands))
+	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies
+		near = command.Map(slices.DeleteFunc(topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
+			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
+	}
+	e.Message = "no command, document or plugin is named " + host.Printable(word)
+	if len(near) > 0 {
+		e.Steps, e.Next, e.DidYouMean = nil, nil, near
+		return e.WithNext("parley help " + near[0].Name)
+	}
+	return e.WithNext("parley help")
+}
