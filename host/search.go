@@ -125,8 +125,8 @@ type SearchResult struct {
 }
 
 // Template is a call of a tool to fill in: Params has a hole, "<name: type, what it is>", for each parameter that is
-// required, or for the positional ones if none is. Texts also show Others, which names other parameters with their types:
-// "timeout: integer, format: \"png\"|\"webp\"".
+// required, or for the positional ones if none is. Texts also show Others, which names other parameters with their
+// types: "timeout: integer, format: \"png\"|\"webp\"".
 type Template struct {
 	Tool   string          `json:"tool"` // qualified
 	Params json.RawMessage `json:"params"`

@@ -220,8 +220,10 @@ var layers = map[string][]string{
 		"host/protect", "host/record", "host/session", "internal/lazy", "manifest", "manifest/document",
 		"manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
+	"cmd/parley/internal/documents": {"cmd/parley/internal/command", "host", "internal/lazy"},
 	"cmd/parley/internal/tools": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",
+		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/documents",
+		"host", "host/advice", "host/call", "host/jq", "host/learn",
 		"host/learn/eval", "host/option", "host/reference", "host/search", "host/session", "internal/lazy", "manifest",
 		"manifest/jsontext", "manifest/schema",
 	},

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        820,   // redaction of audit and sessions; PARLEY_HOME; logins; kind http; use and costs
-	"manifest":                 11380, // lone surrogates; cases and maps; keys; kind http; unions; texts against schemas
+	"manifest":                 11732, // lone surrogates; cases and maps; keys; kind http; unions; texts against schemas
 	"host/call":                2969,  // credentials for the operator; rights of requests, without responses; peers; plans
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              222,   // long queries; the order of plugins; whole names
@@ -37,14 +37,14 @@ var maxLines = map[string]int{
 	"host/record":              1862,  // secrets in notes; turns of writers; which tools a caller uses; what they cost
 	"host/mcp":                 4509,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
-	"host/learn":               4219,  // texts that say nothing; aliases that are other names; time and depth; contrasts
+	"host/learn":               4271,  // texts that say nothing; aliases that are other names; time and depth; contrasts
 	"host/docs":                914,
 	"host/api":                 861, // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420, // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
 	"host/signature":           350,
 	"host/oci":                 1005,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1929, // templates of what has no value; names of peers; words of forms; estimates
+	"host/advice":              1932, // templates of what has no value; names of peers; words of forms; estimates
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      13890, // documents in the binary; modes and forms of clients; logins; help for people
+	"cmd":                      13980, // documents in the binary; modes and forms of clients; logins; help for people
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1405,  // an older version that a person may confirm
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
@@ -105,6 +105,7 @@ var singleCallers = map[string]int{
 	"cdp/internal/keeper":           9,
 	"cdp/internal/keeper/api":       4,
 	"cmd/parley/internal/command":   9,
+	"cmd/parley/internal/documents": 2,
 	"cmd/parley/internal/tools":     6,
 	"host/internal/index":           2,
 	"host/wasm/internal/guest":      5,

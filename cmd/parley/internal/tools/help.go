@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/documents"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
@@ -49,7 +50,7 @@ var helpCommand = &command.Command[*helpOptions]{
 func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	root, words := opts.Cmd.Root(), opts.Words
 	target, rest, err := root.Find(words)
-	topic, text, isDocument := topicOf(append(words, "")[0])
+	topic, text, isDocument := documents.Find(append(words, "")[0])
 	switch {
 	case err == nil && len(rest) == 0:
 		err = help(app, target)
@@ -58,7 +59,7 @@ func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 		}
 		return err
 	case isDocument && (target == root || strings.HasSuffix(words[0], ".md")):
-		return printDocument(app, topic, text, words[1:])
+		return documents.Print(app, topic, text, words[1:])
 	case err == nil && target.HasSubCommands() && target.HasParent():
 		return command.UnknownCommand(target, rest[0])
 	}
@@ -81,7 +82,7 @@ func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed s
 		}
 	}
 	if len(args) == 0 {
-		found = append(found, command.Map(topics(), func(t string) string { return t + "\tdocument" })...)
+		found = append(found, command.Map(documents.Topics(), func(t string) string { return t + "\tdocument" })...)
 	}
 	return command.StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
@@ -135,7 +136,7 @@ func help(a *command.App, cmd *cobra.Command) error {
 		}
 		fmt.Fprintln(w, "\nNext:")
 		command.WriteLines(w, "  ", doc.Next)
-		fmt.Fprintf(w, "\nDocuments, for parley help TOPIC:\n  %s\n", strings.Join(topics(), " "))
+		fmt.Fprintf(w, "\nDocuments, for parley help TOPIC:\n  %s\n", strings.Join(documents.Topics(), " "))
 	})
 }
 
@@ -488,4 +489,23 @@ func usageOptions(a *command.App, root *cobra.Command, plugin string, without []
 		}
 	}
 	return kept
+}
+
+// nearTopic turns the error of a word after help that names nothing into one with the nearest document or command.
+func nearTopic(a *command.App, word string, err error) error {
+	e := host.AsError(err)
+	if e.Code != host.NotFound {
+		return err
+	}
+	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands))
+	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies
+		near = command.Map(slices.DeleteFunc(documents.Topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
+			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
+	}
+	e.Message = "no command, document or plugin is named " + host.Printable(word)
+	if len(near) > 0 {
+		e.Steps, e.Next, e.DidYouMean = nil, nil, near
+		return e.WithNext("parley help " + near[0].Name)
+	}
+	return e.WithNext("parley help")
 }

@@ -19,8 +19,7 @@ import (
 var listCommand = &command.Command[*listOptions]{
 	Use: "list [PLUGIN] [GROUP]", Run: runList, Words: command.CompleteNames, AnyWords: true,
 	Short:   "List plugins, groups or tools",
-	Example: "parley list cdp Network
-parley list json --category query",
+	Example: "parley list cdp Network\nparley list json --category query",
 	Options: map[string]command.Completer{"category": command.OneOf(searchWords["category"]...)},
 }
 

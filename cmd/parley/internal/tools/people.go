@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/documents"
 )
 
 // chapters are the commands in the help for people, by what they are for. An agent reads [HelpData] instead.
@@ -41,6 +42,6 @@ func peopleHelp(a *command.App, w io.Writer, root *cobra.Command) {
 		{"parley COMMAND --help", "its options and examples"},
 		{"parley --help --full", "all commands, options and exit codes"},
 		{"parley --help --json", "the same for agents, in few tokens"},
-		{"parley help TOPIC", "a document: " + strings.Join(topics(), ", ")},
+		{"parley help TOPIC", "a document: " + strings.Join(documents.Topics(), ", ")},
 	})
 }

@@ -1,4 +1,5 @@
-package tools
+// Package documents has the documents of the binary, those of docs/, and prints them.
+package documents
 
 import (
 	"bytes"
@@ -35,17 +36,19 @@ var documents = sync.OnceValue(func() (texts map[string]string) {
 	return texts
 })
 
-func topics() []string { return slices.Sorted(maps.Keys(documents())) }
+// Topics returns the names of the documents, sorted.
+func Topics() []string { return slices.Sorted(maps.Keys(documents())) }
 
-// topicOf returns the document that a word names, also as a file.
-func topicOf(word string) (topic, text string, found bool) {
+// Find returns the document that a word names, also as a file: "policy", "docs/policy.md".
+func Find(word string) (topic, text string, found bool) {
 	topic = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(word), "docs/"), ".md")
 	text, found = documents()[topic]
 	return topic, text, found
 }
 
-// printDocument prints a document, or the sections of it whose headings have the words.
-func printDocument(a *command.App, topic, text string, words []string) error {
+// Print prints a document, or the sections of it whose headings have the words. The error is not_found, with the
+// headings that there are.
+func Print(a *command.App, topic, text string, words []string) error {
 	if words := strings.ToLower(strings.Join(words, " ")); words != "" {
 		sections := strings.Split("\n"+text, "\n## ")[1:]
 		text = ""
@@ -92,23 +95,4 @@ func renderDocument(p *command.Page, text string) {
 			fmt.Fprintln(p.W, docLink().ReplaceAllString(line, "$1"))
 		}
 	}
-}
-
-// nearTopic turns the error of a word after help that names nothing into one with the nearest document or command.
-func nearTopic(a *command.App, word string, err error) error {
-	e := host.AsError(err)
-	if e.Code != host.NotFound {
-		return err
-	}
-	near := command.Nearest(word, slices.Concat(topics(), a.Commands))
-	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies
-		near = command.Map(slices.DeleteFunc(topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
-			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
-	}
-	e.Message = "no command, document or plugin is named " + host.Printable(word)
-	if len(near) > 0 {
-		e.Steps, e.Next, e.DidYouMean = nil, nil, near
-		return e.WithNext("parley help " + near[0].Name)
-	}
-	return e.WithNext("parley help")
 }

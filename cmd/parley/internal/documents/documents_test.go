@@ -1,4 +1,4 @@
-package tools
+package documents
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func TestDocuments(t *testing.T) {
 		return
 	}
 	if !maps.Equal(documents(), want) {
-		t.Error("documents.gz is not docs/; run go generate ./cmd/parley/internal/tools")
+		t.Error("documents.gz is not docs/; run go generate ./cmd/parley/internal/documents")
 	}
 	if len(documentsGzip) > 150_000 {
 		t.Errorf("documents.gz has %d bytes", len(documentsGzip))
