@@ -146,7 +146,7 @@ fixtures: ## rebuild the guests that tests run, after changing their source
 	.ci/fixtures .
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp ./cmd/parley/internal/documents
 
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
@@ -175,10 +175,10 @@ check-fixtures:
 
 # A tree with changes can be checked, too: generating must not change anything else.
 check-generate:
-	@before=$$(git diff -- host/internal/index host/mcp cdp sdk plugins | sha256sum); \
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp; \
-	if [[ $$(git diff -- host/internal/index host/mcp cdp sdk plugins | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- host/internal/index host/mcp cdp sdk plugins; echo "make generate changed these files; commit the result"; exit 1; \
+	@before=$$(git diff -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents | sha256sum); \
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp ./cmd/parley/internal/documents; \
+	if [[ $$(git diff -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents; echo "make generate changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 
