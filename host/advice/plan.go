@@ -504,8 +504,8 @@ func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMe
 
 // Bounds of the other parameters that a template names.
 const (
-	maxOthers    = 110 // bytes of them all
-	maxOtherType = 40  // bytes; a longer type is left out
+	maxOthers    = 64 // bytes of them all
+	maxOtherType = 40 // bytes; a longer type is left out
 )
 
 // CallTemplate returns parameters of a tool with a hole for each one that is required, or for the positional ones if
@@ -526,16 +526,16 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 	return params
 }
 
-// OtherParams names the parameters of a tool that are not among those shown, with their types, those of examples first:
-// "timeout: integer, format: \"png\"|\"webp\", 3 more".
-func OtherParams[V any](t *manifest.Tool, shown map[string]V) string {
+// OtherParams names the parameters of a tool that are not among those shown, those of examples first, and with their
+// types if typed: "timeout: integer, format: \"png\"|\"webp\", 3 more".
+func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string {
 	var inExamples, others []string
 	for _, p := range manifest.Params(t.Params) {
 		if _, ok := shown[p.Name]; ok {
 			continue
 		}
 		text := p.Name
-		if kind := p.TypeText(); len(kind) <= maxOtherType {
+		if kind := p.TypeText(); len(kind) <= maxOtherType && (typed || p.Enum != nil) {
 			text += ": " + kind
 		}
 		if slices.ContainsFunc(t.Examples, func(e manifest.Example) bool { return given(e.Params)[p.Name] != nil }) {
@@ -544,9 +544,12 @@ func OtherParams[V any](t *manifest.Tool, shown map[string]V) string {
 			others = append(others, text)
 		}
 	}
-	text := ""
+	text, limit := "", maxOthers
+	if !typed {
+		limit /= 2
+	}
 	for i, other := range append(inExamples, others...) {
-		if len(text)+len(other) > maxOthers {
+		if len(text)+len(other) > limit {
 			return text + fmt.Sprintf(", %d more", len(inExamples)+len(others)-i)
 		}
 		text += strings.Repeat(", ", min(i, 1)) + other

@@ -335,7 +335,7 @@ func (h *Host) addTemplates(results []host.SearchResult) {
 			params := advice.CallTemplate(at.Tool)
 			r.Template = &host.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
 			if r.Signature == "" { // which has all parameters
-				r.Template.Others = advice.OtherParams(at.Tool, params)
+				r.Template.Others = advice.OtherParams(at.Tool, params, true)
 			}
 		}
 	}

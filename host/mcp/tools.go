@@ -192,7 +192,7 @@ func (l *lists) addPinned(pinned []host.Address) {
 			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: json.RawMessage(raw),
 			Annotations: annotations(a.Tool),
 		}, s.Required}
-		if others := advice.OtherParams(a.Tool, s.Properties); others != "" {
+		if others := advice.OtherParams(a.Tool, s.Properties, false); others != "" {
 			pins[i].tool.Description += "; also " + others
 		}
 	}
@@ -406,8 +406,9 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 			continue
 		}
 		s.Properties[name] = jsontext.Prune(property, func(pointer string, _ []byte) bool {
-			return !slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
-				func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
+			return strings.HasPrefix(pointer, "/items/anyOf") || // any of these is an array's member
+				!slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
+					func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
 		})
 	}
 	return s

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        820,   // redaction of audit and sessions; PARLEY_HOME; logins; kind http; use and costs
-	"manifest":                 11732, // lone surrogates; cases and maps; keys; kind http; unions; texts against schemas
+	"manifest":                 11755, // lone surrogates; cases and maps; keys; kind http; unions; texts against schemas
 	"host/call":                2969,  // credentials for the operator; rights of requests, without responses; peers; plans
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              222,   // long queries; the order of plugins; whole names
@@ -35,7 +35,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3345,  // the file of merged segments, which host had; order of plugins; first words
 	"host/record":              1862,  // secrets in notes; turns of writers; which tools a caller uses; what they cost
-	"host/mcp":                 4509,  // the package below; prepared list; options; roots; ids; broken bodies; pins
+	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4271,  // texts that say nothing; aliases that are other names; time and depth; contrasts
 	"host/docs":                914,
@@ -44,7 +44,7 @@ var maxLines = map[string]int{
 	"host/signature":           350,
 	"host/oci":                 1005,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1932, // templates of what has no value; names of peers; words of forms; estimates
+	"host/advice":              1935, // templates of what has no value; names of peers; words of forms; estimates
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,

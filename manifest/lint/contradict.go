@@ -59,7 +59,7 @@ func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
 		at, text := f.pointer+"/description", f.description()
 		add(at, f.denied(text))
 		for _, s := range sentences(text) {
-			if !f.isResult() {
+			if !f.isResult() && !f.isOpen() {
 				add(at, names.denied(s, true))
 			}
 		}
@@ -129,6 +129,15 @@ func sentences(text string) (all []string) {
 	}
 }
 
+// isOpen reports whether a field holds objects whose members its schema does not name, but perhaps its text.
+func (f *field) isOpen() bool {
+	items := field{schema: schemaOf(f.schema["items"])}
+	return !f.has("properties") && f.is("object") || items.isMixed() && !items.has("properties")
+}
+
+// isMixed reports whether values of a field are objects, or of several kinds.
+func (f *field) isMixed() bool { return f.is("object") || f.has("anyOf", "oneOf", "allOf") }
+
 func (f *field) isResult() bool  { return strings.HasPrefix(f.pointer, "/returns") }
 func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
 
@@ -161,7 +170,7 @@ func unquote(s string) (string, bool) {
 // deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
 func (f *field) deniedDefault(text string) (found []Contradiction) {
 	_, values := f.enum()
-	for _, p := range []string{"default-is", "is-default"} {
+	for _, p := range []string{"default-is", "is-default", "absent-is"} {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			raw, quote := unquote(m[2])
 			isWord := !quote && said("number").FindString(raw) == ""
@@ -245,20 +254,40 @@ func (f *field) deniedValues(text string) []Contradiction {
 				unknown++
 			}
 		}
-		isOne, isPlain := len(m) == 2, len(m) > 2 && m[3] != "" // plain words may be anything unless most are values
+		// Plain words may be anything unless most are values.
+		isOne, isPlain := len(m) == 2, len(m) > 2 && (m[3] != "" || strings.HasPrefix(m[0], "(") && !quotes)
 		if unknown > 0 && (isOne || known >= unknown && (!isPlain || known > unknown)) {
 			list = strings.TrimRight(list, ".,;:)")
 			return []Contradiction{f.deny(m[0], "the values "+enum, strings.Replace(m[0], list, enum, 1))}
 		}
 	}
-	return nil
+	return f.deniedKeys(text)
+}
+
+// deniedKeys compares the values of which a text says something each with an enum.
+func (f *field) deniedKeys(text string) []Contradiction {
+	list, values := f.enum()
+	known, unknown := map[string]bool{}, ""
+	for _, m := range said("keyed-item").FindAllStringSubmatch(text, -1) {
+		item, _ := unquote(cmp.Or(m[1:]...))
+		switch item = strings.ToLower(item); {
+		case values[item]:
+			known[item] = true
+		case spelling.Fold(item) != spelling.Fold(f.name):
+			unknown = cmp.Or(unknown, item)
+		}
+	}
+	if unknown == "" || len(known) < 2 || len(known) < len(list)-1 {
+		return nil
+	}
+	return []Contradiction{f.deny(unknown, "the values "+strings.Join(list, ", "), "")}
 }
 
 // deniedExample validates the examples of a text.
 func (f *field) deniedExample(text string) (all []Contradiction) {
 	items, _ := f.schema["items"].(map[string]any)
 	_, values := f.enum()
-	if f.is("object") || f.is("boolean") || f.has("anyOf", "oneOf", "allOf") || !f.has("type", "enum") {
+	if f.isMixed() || f.is("boolean") || !f.has("type", "enum") || (&field{schema: items}).isMixed() {
 		return nil
 	}
 	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
@@ -344,7 +373,7 @@ func (f *field) deniedNeed(text string) []Contradiction {
 	for _, s := range sentences(text) {
 		plain := name.Replace(s)
 		at := said(says).FindStringIndex(plain)
-		if at != nil && !said("condition").MatchString(plain[:at[0]]) && !strings.HasPrefix(plain[at[1]:], " i") {
+		if at != nil && !said("condition").MatchString(plain[:at[0]]) && !said("condition-next").MatchString(plain[at[1]:]) {
 			words := plain[at[0]:at[1]]
 			if !strings.Contains(s, words) {
 				words = s
@@ -367,7 +396,7 @@ type nameChecker struct {
 
 // denied returns the names in a sentence that name nothing. own says that it is from the description of a field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
-	for i, p := range []string{"names-parameter", "names-field", "sets-field"} {
+	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			name := cmp.Or(m[1:]...)
 			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !said("of-others").MatchString(text)) &&

@@ -248,6 +248,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		i, has := b.which, bounds[b.which]
 		said, back, ok := b.n.in(f, of)
 		switch {
+		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
 		case !ok || has.value == nil || b.exact && (i == 0 && said > *has.value || i == 1 && said < *has.value):
 		case math.Abs(said-*has.value) < 1e-9*math.Max(1, math.Abs(said)):
 			right[i] = true

@@ -21,11 +21,11 @@ import (
 
 // ReviewParams are a document and what it is to follow.
 type ReviewParams struct {
-	// JSON to review, e.g. {"a":1}.
+	// JSON to review, e.g. [1].
 	Data json.RawMessage `json:"data" aliases:"document,doc,instance"`
-	// JSON Schema, e.g. {"required":["a"]}.
+	// JSON Schema, e.g. {}.
 	Schema json.RawMessage `json:"schema,omitempty" from:"json.schema/schema"`
-	// A right document, e.g. {"a":2}.
+	// Right document, e.g. [2].
 	Sample json.RawMessage `json:"sample,omitempty" aliases:"example,reference"`
 }
 

@@ -17,11 +17,11 @@ import (
 
 // SchemaParams are samples and what to make of them.
 type SchemaParams struct {
-	// JSON values to describe, e.g. [{"id":1}].
+	// JSON values, e.g. [{"id":1}].
 	Samples []json.RawMessage `json:"samples" minItems:"1" maxItems:"1000" aliases:"sample,examples,data"`
 	// What to write, e.g. "go".
 	Format string `json:"format,omitempty" enum:"schema,go,typescript" default:"schema" aliases:"language,lang,to"`
-	// Name of the outermost type, e.g. "Order".
+	// Outermost type, e.g. "Order".
 	Name string `json:"name,omitempty" pattern:"^[A-Za-z][A-Za-z0-9_-]*$" maxLength:"60" default:"Root"`
 }
 

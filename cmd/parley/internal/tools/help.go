@@ -29,7 +29,7 @@ var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 
 // listsMore are the commands whose other options the compact help names: those that agents use. Options that a command
 // shares with the root stand there.
-var listsMore = []string{"parley", "batch", "plan", "result", "search"}
+var listsMore = []string{"parley", "batch", "list", "plan", "result", "search"}
 
 // agentHint is the part of the description that only the help has.
 const agentHint = " PARLEY_AGENT=1: 32 KiB, binary in files."
