@@ -546,7 +546,7 @@ func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string
 	}
 	text, limit := "", maxOthers
 	if !typed {
-		limit /= 2
+		limit /= 3
 	}
 	for i, other := range append(inExamples, others...) {
 		if len(text)+len(other) > limit {

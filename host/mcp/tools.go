@@ -81,10 +81,10 @@ func metaTools() []metaTool {
 }
 
 // listedSchema returns a meta-tool's schema without what a model need not read. The answer that the argument again
-// concerns names it.
+// concerns names it, and programs know format and detail from the documents.
 func (t metaTool) listedSchema() json.RawMessage {
-	unlisted := []string{"additionalProperties", "again", "default", "max_tokens", "maximum", "maxItems", "minimum",
-		"minItems", "minLength", "x-aliases"}
+	unlisted := []string{"additionalProperties", "again", "default", "detail", "format", "max_tokens", "maximum",
+		"maxItems", "minimum", "minItems", "minLength", "x-aliases"}
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
 		return slices.Contains(unlisted, path.Base(pointer))
 	})
@@ -205,7 +205,7 @@ func (l *lists) addPinned(pinned []host.Address) {
 // Up to manyPins tools and the meta-tools stay within 1,200 tokens: the average signature may have pinnedBytes bytes.
 const (
 	manyPins    = 22
-	pinnedBytes = 153
+	pinnedBytes = 122
 )
 
 // pin is a pinned tool as it is listed.
@@ -406,9 +406,8 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 			continue
 		}
 		s.Properties[name] = jsontext.Prune(property, func(pointer string, _ []byte) bool {
-			return strings.HasPrefix(pointer, "/items/anyOf") || // any of these is an array's member
-				!slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
-					func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
+			return !slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
+				func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
 		})
 	}
 	return s

@@ -400,7 +400,7 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			name := cmp.Or(m[1:]...)
 			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !said("of-others").MatchString(text)) &&
-				(i < 2 || !own || isShaped(name)) {
+				(i < 2 || !own || isShaped(name)) && (i < 3 || !verbs()[spelling.Words(name)[0]]) {
 				all = append(all, Contradiction{"", m[0], fmt.Sprintf("%q has no parameter %s", n.t.Name, name),
 					near(m[0], name, lists.Map(n.fields, func(f field) string { return f.name }))})
 			}
