@@ -473,12 +473,14 @@ func TestPicturesOfRestlessPages(t *testing.T) {
 	page := `<p>Text</p><script>setTimeout(() => location.href = '/?' + Math.random(), 40)</script>`
 	c.given.Store(&page)
 	c.deadline = 20 * time.Second
-	_, _ = run(t, c, Open, OpenParams{URL: site(t, c) + "/"})
+	url := site(t, c) + "/"
+	_, _ = run(t, c, Open, OpenParams{URL: url})
 	for range 20 {
 		if _, err := c.raw(t, "screenshot", `{}`); err != nil {
 			t.Error(exit(err))
 		}
 	}
+	c.show(t, url, "") // else the page leaves for a server that is gone while the next test opens its own
 }
 
 // TestTwoAgents lets two agents click on one page at the same time. Each click is received once.
