@@ -111,6 +111,7 @@ type PlanQuery struct {
 	Params    json.RawMessage // those that are known
 	Principal host.Principal
 	Place     host.Place // of all calls
+	Estimate  bool       // whether to look up what the calls took before
 }
 
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
@@ -529,6 +530,11 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 // OtherParams names the parameters of a tool that are not among those shown, those of examples first, and with their
 // types if typed: "timeout: integer, format: \"png\"|\"webp\", 3 more".
 func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string {
+	exampled := map[string]any{}
+	for _, e := range t.Examples {
+		params, _ := decodeParams(e.Params)
+		maps.Copy(exampled, params)
+	}
 	var inExamples, others []string
 	for _, p := range manifest.Params(t.Params) {
 		if _, ok := shown[p.Name]; ok {
@@ -538,29 +544,20 @@ func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string
 		if kind := p.TypeText(); len(kind) <= maxOtherType && (typed || p.Enum != nil) {
 			text += ": " + kind
 		}
-		if slices.ContainsFunc(t.Examples, func(e manifest.Example) bool { return given(e.Params)[p.Name] != nil }) {
+		if _, ok := exampled[p.Name]; ok {
 			inExamples = append(inExamples, text)
 		} else {
 			others = append(others, text)
 		}
 	}
-	text, limit := "", maxOthers
-	if !typed {
-		limit /= 3
-	}
+	text := ""
 	for i, other := range append(inExamples, others...) {
-		if len(text)+len(other) > limit {
-			return text + fmt.Sprintf(", %d more", len(inExamples)+len(others)-i)
+		if size := len(text) + len(other); size > maxOthers || !typed && size > maxOthers/3 {
+			return strings.TrimPrefix(fmt.Sprintf("%s, %d more", text, len(inExamples)+len(others)-i), ", ")
 		}
 		text += strings.Repeat(", ", min(i, 1)) + other
 	}
 	return text
-}
-
-// given returns the members of an object.
-func given(object json.RawMessage) (members map[string]json.RawMessage) {
-	_ = json.Unmarshal(object, &members)
-	return members
 }
 
 // wholeClause cuts a text of more than maxAbout bytes at the end of a clause, or of a word if it has none.

@@ -10,8 +10,8 @@ import (
 )
 
 // Plan is [advice.PlanOf] for the tool of a name, or else, for words without a dot, for the first hit of a search,
-// which a warning names. It estimates what the calls take. The error is denied for a plan that cannot run: the policy
-// denies one of its calls, or a plugin lacks a right for it that nobody is asked for.
+// which a warning names. If asked to, it estimates what the calls take. The error is denied for a plan that cannot run:
+// the policy denies one of its calls, or a plugin lacks a right for it that nobody is asked for.
 func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan, warnings []string, err error) {
 	plan, err = advice.PlanOf(ctx, h.Catalog(), q)
 	if err != nil && host.AsError(err).Code == host.NotFound && !strings.Contains(q.Tool, ".") {
@@ -28,7 +28,7 @@ func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan,
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.cfg.Costs != nil {
+	if q.Estimate && h.cfg.Costs != nil {
 		plan.SetEstimate(h.cfg.Costs)
 	}
 	return plan, warnings, nil

@@ -130,7 +130,8 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	}
 	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
-		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: c, Place: options.Place})
+		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: c, Place: options.Place,
+		Estimate: true})
 	if err != nil {
 		return nil, err
 	}

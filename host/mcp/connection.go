@@ -35,7 +35,7 @@ type connection struct {
 	streamed bool // the client sends no request without a stream, so it is lost when that breaks off
 	silence  *time.Timer
 
-	used map[string][]string // caller -> tools that it had used most when it first asked for the list
+	used map[string]func() []string // caller -> the tools that it had used most when it first asked for the list
 }
 
 // connections are those of all clients. It is safe for concurrent use.
@@ -67,7 +67,7 @@ func (s *connections) follow(req sdk.Request) {
 	if s.connections[of.Connection] != nil {
 		return
 	}
-	c := &connection{session: of, used: map[string][]string{}}
+	c := &connection{session: of, used: map[string]func() []string{}}
 	if extra != nil && extra.TokenInfo != nil {
 		c.user = extra.TokenInfo.UserID
 	}
@@ -81,20 +81,17 @@ func (s *connections) follow(req sdk.Request) {
 }
 
 // usedBy returns the tools that a caller has used most. They stay the same while its connection lasts, so that what it
-// was sent first can be cached.
+// was sent first can be cached. Other connections do not wait while they are looked up.
 func (s *connections) usedBy(caller host.Principal, ask func(caller string) []string) []string {
+	used := sync.OnceValue(func() []string { return ask(caller.Name) })
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.connections[caller.Session.Connection]
-	if c == nil {
-		return ask(caller.Name)
-	}
-	used, known := c.used[caller.Name]
-	if !known {
-		used = ask(caller.Name)
+	if c := s.connections[caller.Session.Connection]; c != nil && c.used[caller.Name] != nil {
+		used = c.used[caller.Name]
+	} else if c != nil {
 		c.used[caller.Name] = used
 	}
-	return used
+	s.mu.Unlock()
+	return used()
 }
 
 // endConnection tells the host that a connection has ended, unless it has been told.

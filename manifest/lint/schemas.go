@@ -162,7 +162,7 @@ var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email"
 func checkConstraints(l *linter, at string, t *manifest.Tool) {
 	shown := map[string]json.RawMessage{}
 	for _, e := range t.Examples {
-		_ = json.Unmarshal(e.Params, &shown) // adds to it; Parse refuses what is no object
+		_ = json.Unmarshal(e.Params, &shown) // adds to it; Parse refuses what is not an object
 	}
 	for _, f := range paramsOf(t) {
 		l.checkConstraint(at+f.pointer, f, shown[f.name] != nil)

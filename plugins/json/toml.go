@@ -166,6 +166,6 @@ func (r *tomlReader) value(v *unstable.Node) {
 		wrong = !isTOMLTime(data)
 	}
 	if wrong && r.wrong == "" {
-		r.wrong = strconv.Quote(data) + " is no number and no date of TOML"
+		r.wrong = strconv.Quote(data) + " is neither a number nor a date of TOML"
 	}
 }

@@ -26,7 +26,7 @@ var sessionCommand = &command.Group{Use: "session", Short: "List and end agents'
 
 var sessionListCommand = &command.Command[*sessionListOptions]{
 	Use: "list", Run: runSessionList,
-	Short:   "List plugins, groups or tools",
+	Short:   "List the sessions of the last 24 hours",
 	Example: "parley session list",
 }
 

@@ -521,7 +521,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		return err
 	}
 	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
-		Place: host.Place(opts.place)})
+		Place: host.Place(opts.place), Estimate: !opts.Run})
 	if err != nil {
 		return err
 	}
