@@ -140,13 +140,14 @@ plugins: build programs ## rebuild the shipped plugins and their index; commit o
 	  build_plugin $$name plugins/$$name/plugin.wasm.gz plugins/$$name/manifest.json; \
 	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
 	done; \
-	$(GO) generate ./plugins ./host/mcp
+	$(GO) generate ./plugins ./host/mcp ./cmd/parley/internal/cli
 
 fixtures: ## rebuild the guests that tests run, after changing their source
 	.ci/fixtures .
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp ./cmd/parley/internal/documents
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp ./cmd/parley/internal/documents \
+	  ./cmd/parley/internal/cli
 
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
@@ -175,10 +176,11 @@ check-fixtures:
 
 # A tree with changes can be checked, too: generating must not change anything else.
 check-generate:
-	@before=$$(git diff -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents | sha256sum); \
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp ./cmd/parley/internal/documents; \
-	if [[ $$(git diff -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents; echo "make generate changed these files; commit the result"; exit 1; \
+	@made="host/internal/index host/mcp cdp sdk plugins cmd/parley/internal/documents docs/skills"; \
+	before=$$(git diff -- $$made | sha256sum); \
+	$(MAKE) --no-print-directory generate; \
+	if [[ $$(git diff -- $$made | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- $$made; echo "make generate changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 

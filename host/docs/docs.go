@@ -68,8 +68,9 @@ func (s *Source) list(ctx context.Context, mode string) (map[string]listed, erro
 	}
 }
 
-// tools returns the tools of the named plugins and groups and the named tools, each once; without names, all tools of
-// the catalog. It fails with not_found for an unknown name and with invalid_args for the name of an event or a type.
+// tools returns the tools of the named plugins and groups and the named tools, each once and in the order of lists;
+// without names, all tools of the catalog. It fails with not_found for an unknown name and with invalid_args for the
+// name of an event or a type.
 func (s *Source) tools(names []string) ([]host.Address, error) {
 	catalog := s.Host.Catalog()
 	if len(names) == 0 {
@@ -95,16 +96,24 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 			add(at)
 			continue
 		}
-		within, err := at.Provider.Names()
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range within {
-			tool, err := catalog.FindIn(at.Plugin, name)
+		groups := []string{at.Group}
+		if at.Group == "" {
+			all, err := at.Provider.Groups()
 			if err != nil {
 				return nil, err
 			}
-			if tool.Tool != nil && (at.Group == "" || tool.Tool.Group == at.Group) {
+			groups = append(groups, lists.Map(all, func(g host.GroupLine) string { return g.Name })...)
+		}
+		for _, group := range groups {
+			lines, err := at.Provider.Lines(group)
+			if err != nil {
+				return nil, err
+			}
+			for _, l := range lines {
+				tool, err := catalog.FindIn(at.Plugin, l.Name)
+				if err != nil {
+					return nil, err
+				}
 				add(tool)
 			}
 		}

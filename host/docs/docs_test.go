@@ -41,6 +41,15 @@ func (p plugin) Names() (names []string, err error) {
 	return names, nil
 }
 
+func (p plugin) Lines(group string) (lines []host.Line, err error) {
+	for _, t := range p.m.Tools {
+		if t.Group == group {
+			lines = append(lines, host.Line{Name: t.Name})
+		}
+	}
+	return lines, nil
+}
+
 func (p plugin) Groups() (lines []host.GroupLine, err error) {
 	for _, g := range p.m.Groups {
 		lines = append(lines, host.GroupLine{Name: g.Name, Brief: g.Docs.Brief})
@@ -189,18 +198,18 @@ func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 			Params: json.RawMessage(`{"type":"object"}`)}}}
 	s := newSource(t, hostile, long)
 	tools, examples := document(t, s, "mcp")
-	if tools[1]["inputSchema"].(map[string]any)["anyOf"] == nil {
+	if tools[0]["inputSchema"].(map[string]any)["anyOf"] == nil {
 		t.Error("mcp: the schema is not as it is listed")
 	}
-	if len(examples) != 3 || examples[1]["title"] != "Fence" { // each without one has the least call
+	if len(examples) != 3 || examples[0]["title"] != "Fence" { // each without one has the least call
 		t.Errorf("mcp: examples are %v", examples)
 	}
 	tools, _ = document(t, s, "anthropic")
-	if root := tools[1]["input_schema"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
+	if root := tools[0]["input_schema"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
 		t.Errorf("anthropic: %v", root)
 	}
 	tools, examples = document(t, s, "openai")
-	f := tools[1]["function"].(map[string]any)
+	f := tools[0]["function"].(map[string]any)
 	if root := f["parameters"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
 		t.Errorf("openai: %v", root)
 	}
@@ -208,7 +217,7 @@ func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 	if utf8.RuneCountInString(d) > openAIDescription || !strings.HasSuffix(d, "häufig…") {
 		t.Errorf("openai: a description of %d characters ends in %q", utf8.RuneCountInString(d), d[len(d)-20:])
 	}
-	call := examples[1]["call"].(map[string]any)["function"].(map[string]any)
+	call := examples[0]["call"].(map[string]any)["function"].(map[string]any)
 	if call["arguments"] != `{"a":"`+"````"+`"}` {
 		t.Errorf("openai: the arguments are %v", call["arguments"])
 	}
@@ -216,51 +225,120 @@ func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 
 // skillHead reads the head of a SKILL.md.
 var skillHead = regexp.MustCompile(`(?s)^---\nname: ([a-z0-9]+(?:-[a-z0-9]+)*)\ndescription: (".*?")\n` +
-	`compatibility: [A-Za-z ]+\n---\n\n(.*)$`)
+	`compatibility: [A-Za-z ]{1,500}\nmetadata:\n  plugin: ".*?"\n  version: ".*?"\n---\n\n`)
 
-// TestSkillsKeepTheLimits: whatever a plugin says, a skill has a name of its folder, a description and a body within
-// the limits.
+// TestSkillsKeepTheLimits: whatever a plugin says, a skill has a name of its folder, a description and a page within
+// the limits, and links to its references alone.
 func TestSkillsKeepTheLimits(t *testing.T) {
-	huge := &manifest.Manifest{Name: "Huge", Kind: manifest.KindParley,
+	huge := &manifest.Manifest{Name: "Huge", Version: "1.0.0", Kind: manifest.KindParley,
 		Docs: manifest.Docs{Brief: "Much", Full: strings.Repeat("line\n\n", 400)}}
 	for i := range 700 {
-		huge.Tools = append(huge.Tools, manifest.Tool{Name: fmt.Sprintf("t%d", i), Docs: manifest.Docs{Brief: "Do"},
+		huge.Tools = append(huge.Tools, manifest.Tool{Name: fmt.Sprintf("t%d", i),
+			Docs:  manifest.Docs{Brief: "Do", Standard: strings.Repeat("again ", 40)},
 			Tasks: []string{"do what has a long name"}, Params: json.RawMessage(`{}`)})
 	}
 	same := &manifest.Manifest{Name: "a-b", Kind: manifest.KindParley, Tools: hostile.Tools}
-	x, err := newSource(t, hostile, same, huge).Export(t.Context(), "skill", nil)
+	grouped := &manifest.Manifest{Name: "grouped", Kind: manifest.KindParley, Docs: manifest.Docs{Brief: "In groups"},
+		Groups: []manifest.Group{{Name: "g", Docs: manifest.Docs{Brief: "A group"}}}}
+	for i := range 70 {
+		grouped.Tools = append(grouped.Tools, manifest.Tool{Name: fmt.Sprintf("g.t%d", i), Group: "g"})
+	}
+	x, err := newSource(t, hostile, same, huge, grouped).Export(t.Context(), "skill", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	var paths []string
 	for _, f := range x.Files {
+		paths = append(paths, f.Path)
+		folder, page, _ := strings.Cut(f.Path, "/")
+		if page != "SKILL.md" {
+			if n := manifest.TokensOf(len(f.Content)); n > 4*referenceTokens {
+				t.Errorf("%s has %d tokens", f.Path, n)
+			}
+			continue
+		}
 		m := skillHead.FindStringSubmatch(string(f.Content))
-		if m == nil || f.Path != m[1]+"/SKILL.md" || len(m[1]) > 64 || seen[m[1]] {
+		if m == nil || folder != m[1] || len(m[1]) > 64 {
 			t.Fatalf("%s: %.200s", f.Path, f.Content)
 		}
-		seen[m[1]] = true
 		var about string
 		if err := json.Unmarshal([]byte(m[2]), &about); err != nil || about == "" ||
 			utf8.RuneCountInString(about) > skillDescription {
 			t.Errorf("%s: the description has %d characters, %v", f.Path, utf8.RuneCountInString(about), err)
 		}
-		if lines := strings.Count(m[3], "\n"); lines >= skillLines {
-			t.Errorf("%s: %d lines", f.Path, lines)
+		if n := manifest.TokensOf(len(f.Content)); n > skillTokens*11/10 {
+			t.Errorf("%s has %d tokens: %s", f.Path, n, f.Content)
+		}
+		for _, link := range regexp.MustCompile(`\]\((.*?)\)`).FindAllStringSubmatch(string(f.Content), -1) {
+			if !slices.ContainsFunc(x.Files, func(f File) bool { return f.Path == folder+"/"+link[1] }) {
+				t.Errorf("%s links to %s", f.Path, link[1])
+			}
 		}
 	}
-	if len(seen) != 3 || !seen["parley-a-b"] || !seen["parley-a-b-2"] || !seen["parley-huge"] {
-		t.Errorf("skills are %v", seen)
+	if want := []string{"parley-a-b/SKILL.md", "parley-a-b/references/tools.md", "parley-a-b-2/SKILL.md",
+		"parley-a-b-2/references/tools.md", "parley-huge/SKILL.md", "parley-huge/references/tools.md",
+		"parley-grouped/SKILL.md", "parley-grouped/references/tools.md",
+	}; !slices.Equal(slices.Sorted(slices.Values(paths)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("files are %q", paths)
+	}
+}
+
+// TestIndexesKeepTheLimits: with many plugins, llms.txt and the block of AGENTS.md describe some and name others.
+func TestIndexesKeepTheLimits(t *testing.T) {
+	var many []*manifest.Manifest
+	for i := range 70 {
+		many = append(many, &manifest.Manifest{Name: fmt.Sprintf("p%d", i), Kind: manifest.KindParley, Tools: hostile.Tools,
+			Docs: manifest.Docs{Brief: strings.Repeat("Do what has a long name ", 3)}})
+	}
+	s := newSource(t, many...)
+	for format, most := range map[string]int{"agents": agentsTokens, "llms": llmsTokens} {
+		x, err := s.Export(t.Context(), format, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(x.Files[0].Content)
+		if n := manifest.Tokens(text); n > most*5/4 || !regexp.MustCompile(`, (p\d+ and \d+ more|\[p9\]\(.*\))\n`).MatchString(text) {
+			t.Errorf("%s has %d tokens:\n%s", x.Files[0].Path, n, text)
+		}
+	}
+}
+
+// TestSplice: a block takes the place of the one before; all other text of the file stays.
+func TestSplice(t *testing.T) {
+	const block = "<!-- parley:begin, new -->\nnew\n<!-- parley:end -->\n"
+	const old = "<!-- parley:begin, old -->\nold\n<!-- parley:end -->"
+	for _, c := range []struct{ text, want string }{
+		{"", block},
+		{"# Mine\n", "# Mine\n\n" + block},
+		{"# Mine", "# Mine\n\n" + block},
+		{"# Mine\n\n", "# Mine\n\n" + block},
+		{"a\r\n" + old + "\r\nb", "a\r\n" + strings.TrimSuffix(block, "\n") + "\r\nb"},
+		{block, block},
+		{"x <!-- parley:end -->", ""},
+		{"x <!-- parley:begin", ""},
+		{"<!-- parley:end --> <!-- parley:begin -->", ""},
+		{old + "\n" + old, ""},
+		{"<!-- parley:begin " + old, ""},
+	} {
+		got, err := Splice(c.text, block)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%q becomes %q, %v", c.text, got, err)
+		}
 	}
 }
 
 // TestTextsStayTexts: what a plugin says can neither end a block of code, nor begin a heading, a row or a tag.
 func TestTextsStayTexts(t *testing.T) {
-	for _, format := range []string{"markdown", "skill"} {
+	for _, format := range []string{"markdown", "skill", "agents", "llms"} {
 		x, err := newSource(t, hostile).Export(t.Context(), format, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		page := string(x.Files[0].Content)
+		if format == "skill" { // what describe prints is in a block that no text in it ends
+			blocks := regexp.MustCompile("(?s)\n`````text\n.*?\n`````\n|\n````text\n.*?\n````\n|\n```text\n.*?\n```\n")
+			page += blocks.ReplaceAllString(string(x.Files[1].Content), "\n")
+		}
 		for _, never := range []string{"\n# two", "<b>", "\n```\nthree", "\x1b", "a | b", "x | <y>"} {
 			if strings.Contains(page, never) {
 				t.Errorf("%s contains %q", format, never)

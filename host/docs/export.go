@@ -19,6 +19,7 @@ type File struct {
 	Path    string // slash-separated, relative to the folder of the export
 	Content []byte
 	JSON    bool
+	Block   bool // a marked block of a file that may have other text; see [Splice]
 }
 
 // Export is a catalog, or a part of it, in one format.
@@ -42,6 +43,8 @@ var forms = []form{
 	{"anthropic", (*exporter).anthropic},
 	{"markdown", (*exporter).markdown},
 	{"skill", (*exporter).skills},
+	{"agents", (*exporter).agents},
+	{"llms", (*exporter).llms},
 }
 
 // Formats returns the names of all formats that [Source.Export] accepts.
@@ -59,7 +62,10 @@ const (
 type exporter struct {
 	*Source
 	tools    []exported
+	describe func(at host.Address, tier int) (*host.Docs, error) // as the command line shows it
 	warnings []string
+	// skillNames has the plugins of the skills that were named.
+	skillNames map[string]string
 }
 
 // exported is one tool with its documentation of tier 3.
@@ -86,14 +92,21 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	x := &exporter{Source: s}
-	for _, at := range found {
-		d, err := s.describe(ctx, at, manifest.Tier3)
+	x := &exporter{Source: s, skillNames: map[string]string{}}
+	x.describe = func(at host.Address, tier int) (*host.Docs, error) {
+		d, err := s.describe(ctx, at, tier)
 		if err != nil {
 			return nil, err
 		}
 		for i, e := range d.Examples {
 			d.Examples[i].Command = s.Command(host.CallStep(d.Name, e.Params))
+		}
+		return d, nil
+	}
+	for _, at := range found {
+		d, err := x.describe(at, manifest.Tier3)
+		if err != nil {
+			return nil, err
 		}
 		x.tools = append(x.tools, exported{at, d, list[s.ListedName(at.Name())]})
 	}

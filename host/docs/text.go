@@ -5,19 +5,10 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Limits of an Agent Skill: the characters of its description, the lines of its body, and the number of tools up to
-// which the body names each one instead of its groups.
-const (
-	skillDescription = 1024
-	skillLines       = 500
-	skillTools       = 60
-)
-
-// perPlugin writes one file for each plugin, in the order of their first tools.
-func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) (path, text string)) ([]File, error) {
+// perPlugin writes the files of each plugin, in the order of their first tools.
+func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) ([]File, error)) ([]File, error) {
 	var files []File
 	var plugins []string
 	tools := map[string][]exported{}
@@ -32,22 +23,25 @@ func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) 
 		if err != nil {
 			return nil, err
 		}
-		path, text := write(m, tools[plugin])
-		files = append(files, File{Path: path, Content: []byte(text)})
+		written, err := write(m, tools[plugin])
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, written...)
 	}
 	return files, nil
 }
 
 // markdown writes a reference: one page for each plugin.
 func (x *exporter) markdown() ([]File, error) {
-	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
+	return x.perPlugin(func(m *manifest.Manifest, tools []exported) ([]File, error) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "# %s\n\n%s\n", m.Name, overview(m))
 		for _, t := range tools {
 			x.toolPage(&b, t)
 		}
 		codes(&b, m)
-		return m.Name + ".md", b.String()
+		return []File{{Path: m.Name + ".md", Content: []byte(b.String())}}, nil
 	})
 }
 
@@ -126,104 +120,6 @@ func codes(b *strings.Builder, m *manifest.Manifest) {
 	for _, c := range m.ExitCodes {
 		fmt.Fprintf(b, "| %d | %s | %s | %s |\n", c.Code, cell(c.Name), cell(c.Meaning), cell(c.Suggestion))
 	}
-}
-
-// skills writes one Agent Skill for each plugin: a folder with a SKILL.md that names the tools and the commands that
-// have the rest.
-func (x *exporter) skills() ([]File, error) {
-	taken := map[string]bool{}
-	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
-		name := skillOf(m.Name)
-		for taken[name] { // two names may differ in their punctuation alone
-			name += "-2"
-		}
-		taken[name] = true
-		var b strings.Builder
-		fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\ncompatibility: Needs the parley command\n---\n\n",
-			name, jsontext.Marshal(skillAbout(m, tools)))
-		b.WriteString(x.skillBody(m, tools))
-		return name + "/SKILL.md", b.String()
-	})
-}
-
-// skillOf returns the name of a plugin's skill: lower-case letters, digits and single hyphens. It stays below the limit
-// of 64 characters, because names of plugins are short.
-func skillOf(plugin string) string {
-	words := strings.FieldsFunc(strings.ToLower(plugin), func(r rune) bool { return r == '_' || r == '-' })
-	return "parley-" + strings.Join(words, "-")
-}
-
-// skillAbout returns the description of a skill: what the plugin does and when to use it.
-func skillAbout(m *manifest.Manifest, tools []exported) string {
-	text := manifest.CleanLine(m.Docs.Brief) + "."
-	if more := manifest.CleanLine(m.Docs.Standard); more != "" {
-		text += " " + more
-	}
-	var tasks []string
-	for _, t := range tools {
-		if len(t.docs.Tasks) > 0 {
-			tasks = append(tasks, t.docs.Tasks[0])
-		}
-	}
-	if len(tasks) > 0 {
-		text += " For tasks such as: " + strings.Join(tasks, "; ") + "."
-	}
-	return truncate(prose(text), skillDescription)
-}
-
-func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n", m.Name, overview(m))
-	b.WriteString("Each tool is a command that prints its result as JSON. A failure prints to stderr what was wrong\n" +
-		"and what to type instead: correct the call and run it again.\n\n")
-	fmt.Fprintf(&b, "- What a tool takes, with examples: `parley %s TOOL --describe`\n"+
-		"- A tool for a task: `parley search \"what you want\" --plugin %s`\n", m.Name, m.Name)
-	if len(m.Tutorial) > 0 {
-		fmt.Fprintf(&b, "- A first use, step by step: `parley learn %s`\n", m.Name)
-	}
-	b.WriteString("\n## Tools\n\n")
-	each := tools
-	if len(tools) > skillTools { // too many to name: list the groups instead
-		each = nil
-		counts := map[string]int{}
-		for _, t := range tools {
-			if t.at.Tool.Group == "" {
-				each = append(each, t)
-			}
-			counts[t.at.Tool.Group]++
-		}
-		groups, _ := tools[0].at.Provider.Groups()
-		fmt.Fprintf(&b, "%d tools in groups; `parley %s GROUP --list` names those of one.\n\n", len(tools)-counts[""], m.Name)
-		for _, g := range groups {
-			if counts[g.Name] > 0 {
-				fmt.Fprintf(&b, "- `%s` (%d): %s\n", g.Name, counts[g.Name], truncate(prose(g.Brief), 160))
-			}
-		}
-		b.WriteString("\n")
-	}
-	for _, t := range each {
-		fmt.Fprintf(&b, "- `%s`: %s", t.docs.Tool, prose(t.docs.Brief))
-		if t.docs.Effect != manifest.EffectRead {
-			fmt.Fprintf(&b, " (%s)", t.docs.Effect)
-		}
-		b.WriteString("\n")
-		if examples := t.examples(); len(examples) > 0 {
-			if command := examples[0].Command; len(command) <= maxCommand && !strings.Contains(command, "`") {
-				fmt.Fprintf(&b, "  `%s`\n", command)
-			}
-		}
-	}
-	codes(&b, m)
-	return within(b.String(), skillLines-1, "\nFor the rest: `parley "+m.Name+" --list`\n")
-}
-
-// within cuts a text to a number of lines. The lines of last replace what was cut off.
-func within(text string, lines int, last string) string {
-	all := strings.SplitAfter(text, "\n")
-	if len(all) <= lines {
-		return text
-	}
-	return strings.Join(all[:lines-strings.Count(last, "\n")], "") + last
 }
 
 // prose escapes a foreign text for Markdown, so that it is text alone: no tag, no heading, no fence.

@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,9 +142,12 @@ var docsExportCommand = &command.Command[*docsExportOptions]{
 	Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
 		`anthropic are {"tools","examples"},` +
 		" with examples as calls of that API. markdown is a page and skill an Agent " +
-		"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
+		"Skill for each\nplugin; llms is the skills and llms.txt, their index. agents is a block of AGENTS.md, which " +
+		"--out replaces or adds in the\nfile; its other text stays. Tools have the names that MCP lists, which call " +
+		"accepts, too.",
 	Example: "parley docs export text --format openai\n" +
-		"parley docs export --format skill --out ~/.claude/skills",
+		"parley docs export --format skill --out ~/.claude/skills\n" +
+		"parley docs export --format agents --out .",
 	Options: map[string]command.Completer{"format": command.OneOf(docs.Formats()...)},
 }
 
@@ -178,7 +183,14 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 		switch {
 		case opts.Out != "":
 			file.Path, file.Bytes = filepath.Join(opts.Out, filepath.FromSlash(f.Path)), len(f.Content)
-			if err := writeBelow(file.Path, f.Content); err != nil {
+			path, content, err := file.Path, f.Content, error(nil)
+			if f.Block {
+				path, content, err = spliced(ctx, path, content)
+			}
+			if err == nil {
+				err = writeBelow(path, content)
+			}
+			if err != nil {
 				return host.Errorf(host.Unavailable, "cannot write %s: %s", file.Path, manifest.CleanLine(err.Error())).
 					WithNext("--out with a folder that you can write to")
 			}
@@ -218,7 +230,7 @@ type docsAuditOptions struct {
 // docsExportOptions are the options of an export of documentation.
 type docsExportOptions struct {
 	Flags  *pflag.FlagSet
-	Format string   `flag:"format" usage:"mcp, openai, openai-strict, anthropic,\nmarkdown or skill"`
+	Format string   `flag:"format" usage:"mcp, openai, openai-strict, anthropic,\nmarkdown, skill, agents or llms"`
 	Names  []string `word:""` // plugins, groups or tools; none means everything
 	// the folder that takes the files; "" means that the data has their content
 	Out string `flag:"out" usage:"write files into this folder"`
@@ -232,12 +244,29 @@ type exportedFile struct {
 	Raw     []byte          `json:"-"` // what the file contains
 }
 
-// writeBelow writes a file and creates its folders.
+// writeBelow writes a file and creates its folders. A file that exists keeps its mode.
 func writeBelow(path string, content []byte) error {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return command.WriteFile(path, content, 0o644)
+	return command.WriteFile(path, content, mode)
+}
+
+// spliced returns the text of a file with a block in it, and the path of the file, to which path may be a link.
+func spliced(ctx context.Context, path string, block []byte) (file string, text []byte, err error) {
+	if file, err = filepath.EvalSymlinks(path); err != nil {
+		file = path
+	}
+	old, err := command.ReadValue(ctx, file, 1<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return file, nil, err
+	}
+	all, err := docs.Splice(string(old), string(block))
+	return file, []byte(all), err
 }
 
 // docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to
