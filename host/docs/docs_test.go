@@ -303,6 +303,16 @@ func TestIndexesKeepTheLimits(t *testing.T) {
 	}
 }
 
+// TestExportOfNothing: a group may have no tools.
+func TestExportOfNothing(t *testing.T) {
+	for _, format := range Formats() {
+		x, err := newSource(t, hostile).Export(t.Context(), format, []string{"a_b.empty"})
+		if err != nil || x.Tools != 0 {
+			t.Errorf("%s: %v, %+v", format, err, x)
+		}
+	}
+}
+
 // TestSplice: a block takes the place of the one before; all other text of the file stays.
 func TestSplice(t *testing.T) {
 	const block = "<!-- parley:begin, new -->\nnew\n<!-- parley:end -->\n"

@@ -90,8 +90,11 @@ func skillAbout(m *manifest.Manifest, tools []exported) string {
 }
 
 // walk shows the commands that lead from a task to a result, for the first tool that has a task and an example: one of
-// the common tools, if possible. Without a plugin the search is over all.
+// the common tools, if possible. Without a plugin the search is over all. Without tools it is empty.
 func (x *exporter) walk(plugin string, tools []exported) string {
+	if len(tools) == 0 {
+		return ""
+	}
 	usable := func(t *exported) bool {
 		e := t.examples()
 		return len(t.docs.Tasks) > 0 && len(e) > 0 && len(e[0].Command) <= maxCommand

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestTutorialIsScript compares the commands of the tutorial in docs/authors.md with those of the script that runs them
@@ -18,6 +21,26 @@ func TestTutorialIsScript(t *testing.T) {
 func TestAPIs(t *testing.T) {
 	script := between(t, "testdata/script/apis.txtar", "-- walk.sh --\n", "-- api.github.com.json --\n")
 	hasCommands(t, between(t, "../../../../docs/apis.md", "```sh api\n", "```\n"), script)
+}
+
+// TestMigration makes the calls of other products that docs/migration.md lists: each is answered with the new one, or
+// is one of Parley's itself.
+func TestMigration(t *testing.T) {
+	run := inHome(testhome.New(t))
+	table := between(t, "../../../../docs/migration.md", "| Playwright MCP | agent-browser | Parley |\n", "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| `(.+)` \\| `(.+)` \\| `(.+)` \\|$").FindAllStringSubmatch(table, -1)
+	if len(rows) != 13 {
+		t.Errorf("%d rows, want 13", len(rows))
+	}
+	for _, row := range rows {
+		for _, old := range row[1:3] {
+			_, errs, code := run(append([]string{"page"}, strings.Fields(old)...)...)
+			if own := strings.HasPrefix("page "+old, row[3]); own && code == 83 ||
+				!own && !strings.Contains(errs, "parley "+row[3]) {
+				t.Errorf("page %s ends in %d without %s: %s", old, code, row[3], errs)
+			}
+		}
+	}
 }
 
 // between returns what a file has between two texts.

@@ -136,7 +136,8 @@ func help(a *command.App, cmd *cobra.Command) error {
 		}
 		fmt.Fprintln(w, "\nNext:")
 		command.WriteLines(w, "  ", doc.Next)
-		fmt.Fprintf(w, "\nDocuments, for parley help TOPIC:\n  %s\n", strings.Join(documents.Topics(), " "))
+		topics := command.Wrapped("  "+strings.Join(documents.Topics(), " "), 80, "  ")
+		fmt.Fprintf(w, "\nDocuments, for parley help TOPIC:\n%s\n", topics)
 	})
 }
 
