@@ -82,14 +82,11 @@ func cleanPhrases(phrases []string) []string {
 
 // SearchQuery is a query with filters. An empty filter matches everything.
 type SearchQuery struct {
-	Text     string
-	Plugin   string
-	Group    string
-	Effect   string
-	Category string
-	Kind     string // tool (default), event or type
-	Limit    int    // 0: 10
-	Explain  bool
+	Text, Plugin, Group, Effect, Category string
+
+	Kind    string // tool (default), event or type
+	Limit   int    // 0: 10
+	Explain bool
 }
 
 // SearchPart is one contribution to a score.
@@ -102,7 +99,8 @@ type SearchData struct {
 	Results       []SearchResult `json:"results"`
 	NearestGroups []string       `json:"nearest_groups,omitempty"`
 
-	Foreign, Whole bool `json:"-"` // the query is probably not in English; Query is all of it
+	Signals        []float64 `json:"-"` // what the warning that nothing matches well is decided by, with Explain
+	Foreign, Whole bool      `json:"-"` // the query is probably not in English; Query is all of it
 }
 
 // SearchResult is one hit.

@@ -75,7 +75,13 @@ func judge(q query, f found, has map[string]bool) (t tally) {
 		server, _, _ := strings.Cut(name, ".")
 		possible = possible || has[server]
 	}
-	right := slices.ContainsFunc(f.names[:min(5, len(f.names))], func(name string) bool { return q.Relevant[name] >= 2 })
+	grade := 0.0
+	for _, of := range q.Relevant {
+		grade = max(grade, min(2, of))
+	}
+	right := slices.ContainsFunc(f.names[:min(5, len(f.names))], func(name string) bool {
+		return grade > 0 && q.Relevant[name] >= grade
+	})
 	switch {
 	case !possible:
 		t.unanswerable = 1
@@ -110,23 +116,9 @@ func measureCertainty(plugins []ranked.Plugin) (string, error) {
 	fmt.Fprint(&t, "| plugins | half | unanswerable | without a warning | answered | with a warning | sum |\n"+
 		"|---|---|---:|---:|---:|---:|---|\n")
 	for _, s := range sizes {
-		tallies := make([]tally, len(queries))
-		for _, draw := range s.draws {
-			h, err := hostOf(draw)
-			if err != nil {
-				return "", err
-			}
-			has := map[string]bool{}
-			for _, p := range draw {
-				has[p.About.Name] = true
-			}
-			for i, q := range queries {
-				f, err := search(h, q.Query)
-				if err != nil {
-					return "", err
-				}
-				tallies[i] = tallies[i].plus(judge(q, f, has))
-			}
+		tallies, err := judgeAll(s.draws, queries)
+		if err != nil {
+			return "", err
 		}
 		for _, half := range []string{"a", "b"} {
 			var of []tally
@@ -138,7 +130,42 @@ func measureCertainty(plugins []ranked.Plugin) (string, error) {
 			t.WriteString(row(s.name, half, of))
 		}
 	}
+	// What ships with Parley, with the tasks of bench/search, which are held apart, and half b of the wishes.
+	shipped, err := ranked.Shipped()
+	if err != nil {
+		return "", err
+	}
+	apart, err := read[query]("../search/queries.jsonl")
+	if err != nil {
+		return "", err
+	}
+	apart = append(apart, slices.DeleteFunc(wishes, func(q query) bool { return q.Half != "b" })...)
+	tallies, err := judgeAll([][]ranked.Plugin{shipped}, apart)
+	if err != nil {
+		return "", err
+	}
+	t.WriteString(row("shipped", "b", tallies))
 	return t.String(), nil
+}
+
+// judgeAll searches for each query in each catalog, and returns the tally of each query.
+func judgeAll(draws [][]ranked.Plugin, queries []query) ([]tally, error) {
+	tallies := make([]tally, len(queries))
+	for _, draw := range draws {
+		h, err := hostOf(draw)
+		if err != nil {
+			return nil, err
+		}
+		has := names(draw)
+		for i, q := range queries {
+			f, err := search(h, q.Query)
+			if err != nil {
+				return nil, err
+			}
+			tallies[i] = tallies[i].plus(judge(q, f, has))
+		}
+	}
+	return tallies, nil
 }
 
 // row sums the tallies of queries. The interval of the sum of the rates is from samples of queries with replacement.

@@ -23,11 +23,12 @@ import (
 func main() {
 	accept := flag.Bool("accept", false, "start the servers again and write what they list into lists.jsonl")
 	update := flag.Bool("update", false, "write the figures into bench/catalogs/report.md")
+	fit := flag.Bool("fit", false, "fit the certainty of search again, which changes host/internal/index/weights.go")
 	verbose := flag.Bool("v", false, "show each contradiction and each false finding")
 	flag.Parse()
 	tree.Main("catalogs", func(ctx context.Context) error {
-		text, err := run(ctx, *accept, *verbose)
-		if err == nil && *update {
+		text, err := run(ctx, *accept, *fit, *verbose)
+		if err == nil && *update && !*fit {
 			err = tree.Section{File: "bench/catalogs/report.md", Name: "figures"}.Write("\n" + text + "\n")
 		}
 		return err
@@ -41,9 +42,10 @@ type query struct {
 	Half     string             `json:"half"`
 	Relevant map[string]float64 `json:"relevant"`
 	Except   []string           `json:"except"` // servers that serve a wish
+	From     string             `json:"from"`   // in bench/search
 }
 
-func run(ctx context.Context, accept, verbose bool) (string, error) {
+func run(ctx context.Context, accept, fit, verbose bool) (string, error) {
 	tools, err := lists(ctx, accept)
 	if err != nil {
 		return "", err
@@ -51,6 +53,9 @@ func run(ctx context.Context, accept, verbose bool) (string, error) {
 	plugins, err := pluginsOf(tools)
 	if err != nil {
 		return "", err
+	}
+	if fit {
+		return "", fitCertainty(plugins)
 	}
 	var parts []string
 	for _, measure := range []func([]ranked.Plugin) (string, error){measureSearch, measureCertainty, measureLanguages,
@@ -87,17 +92,18 @@ type found struct {
 	names   []string
 	weak    bool
 	foreign bool
+	signals []float64
 }
 
 func search(h *call.Host, query string) (f found, err error) {
-	data, weak, err := h.Rank(host.SearchQuery{Text: query, Limit: 10})
+	data, weak, err := h.Rank(host.SearchQuery{Text: query, Limit: 10, Explain: true})
 	if err != nil {
 		return f, err
 	}
 	for _, r := range data.Results {
 		f.names = append(f.names, r.Name)
 	}
-	f.weak, f.foreign = weak, data.Foreign
+	f.weak, f.foreign, f.signals = weak, data.Foreign, data.Signals
 	return f, nil
 }
 

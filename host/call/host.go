@@ -315,7 +315,7 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 		warnings = append(warnings, "search reads English; translate the query if it is in another language")
 	}
 	if weak {
-		w := "no tool matches well"
+		w := "nothing installed seems to do this"
 		if len(data.NearestGroups) > 0 {
 			w += "; nearest groups: " + strings.Join(data.NearestGroups, ", ")
 		}

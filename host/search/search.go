@@ -84,7 +84,7 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(str
 		}
 	}
 	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{},
-		NearestGroups: found.Groups, Foreign: found.Foreign, Whole: len(text) <= maxQuery}
+		NearestGroups: found.Groups, Signals: found.Signals, Foreign: found.Foreign, Whole: len(text) <= maxQuery}
 	for _, hit := range found.Hits {
 		r := host.SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,

@@ -33,7 +33,7 @@ var maxLines = map[string]int{
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
-	"host/internal/index":      3345,  // the file of merged segments, which host had; order of plugins; first words
+	"host/internal/index":      3415,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              1862,  // secrets in notes; turns of writers; which tools a caller uses; what they cost
 	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module

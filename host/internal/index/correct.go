@@ -15,6 +15,8 @@ func (s *search) correctWords() {
 	for i := range s.words {
 		switch w := &s.words[i]; {
 		case len(typos) == maxUnknown || len(w.text) < 3:
+		case !w.known && len(s.words) > 1 && vectorOf(w.text) != "":
+			// A word of the dictionary is what it seems to be: weather is not rather.
 		case !w.known && !s.variants.matched(i, asSynonym):
 			t := newTypo(i, w.text, 1)
 			if len(s.words) == 1 && t.maxEdits == 1 {

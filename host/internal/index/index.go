@@ -36,7 +36,7 @@ type Query struct {
 	Category string
 	Kind     string // "tool" when empty
 	Limit    int    // number of hits; 0: 10, negative: all
-	Explain  bool   // fill Hit.Parts
+	Explain  bool   // fill Hit.Parts and Results.Signals
 	// Place returns where hits of a plugin come among others that match equally well, the lowest first. Nil means that
 	// they have no order.
 	Place func(plugin string) int
@@ -52,6 +52,8 @@ type Results struct {
 	Weak  bool // no document matches well; there may be poor hits, or none
 	// Foreign reports that the query is probably not in English, the language that search reads.
 	Foreign bool
+	// Signals are what Weak is decided by, with Query.Explain.
+	Signals []float64
 	Groups  []string // if weak, up to three nearest groups: "cdp.Network", or "cdp" for a plugin without groups
 }
 

@@ -115,8 +115,9 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestConfidenceOthers checks that low means that a tool is missing: it is rare for queries whose answer is among the
-// first five, and several times as frequent for those without an answer, because its plugin was removed.
+// TestConfidenceOthers checks that low confidence means that a tool is missing: two shares add up to much less than 1,
+// of the queries with low confidence whose answer is among the first five, and of the others, their plugin removed.
+// bench/catalogs measures that by the size of the catalog.
 func TestConfidenceOthers(t *testing.T) {
 	plugins, docs := others(t)
 	segs := make([]*Segment, len(plugins))
@@ -124,7 +125,7 @@ func TestConfidenceOthers(t *testing.T) {
 		segs[i] = open(t, p, docs[p])
 	}
 	low := func(r Results) bool { return len(r.Hits) == 0 || r.Hits[0].Confidence == "low" }
-	for _, file := range []string{"others.jsonl", "others_later.jsonl"} {
+	for file, most := range map[string]float64{"others.jsonl": 0.66, "others_later.jsonl": 0.78} {
 		answered, lowThoughFound, found, lowWithout := 0.0, 0.0, 0.0, 0.0
 		eachLine(t, file, func(line []byte) error {
 			var q struct {
@@ -150,11 +151,11 @@ func TestConfidenceOthers(t *testing.T) {
 			}
 			return nil
 		})
-		t.Logf("%s: low for %.2f of the queries whose answer is among the first five, and for %.2f without an answer", file,
-			lowThoughFound/found, lowWithout/answered)
-		if lowThoughFound > 0.2*found || lowWithout < 0.18*answered || lowThoughFound > lowWithout/3 {
-			t.Errorf("%s: low for %.0f of %.0f that were found, and for %.0f of %.0f without an answer", file, lowThoughFound,
-				found, lowWithout, answered)
+		warned, trusted := lowThoughFound/found, 1-lowWithout/answered
+		t.Logf("%s: low for %.2f of the queries whose answer is among the first five, not low for %.2f without one",
+			file, warned, trusted)
+		if warned+trusted > most {
+			t.Errorf("%s: %.2f and %.2f, want a sum of at most %.2f", file, warned, trusted, most)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/parley-tools/parley/host/internal/index/edits"
+	"github.com/parley-tools/parley/host/internal/index/language"
 )
 
 // fullStrength is the strength of a word in a name, which counts in full.
@@ -39,12 +40,13 @@ const lowerOther = 0.07
 const lowerUndoing = 0.05
 
 // Of many tools, some match a part of any query by chance. So the part of the query that a tool does not match lowers
-// its score, and the more so the more tools its plugin has: not at all up to fewTools, and from manyTools on by
-// lowerLacking of the score if everything is missing.
+// its score, and the more so the more tools its plugin has: from manyTools on by lowerLacking of the score if all
+// is missing, and by minCrowd of that up to fewTools: plain words of small plugins match a part of many sentences.
 const (
 	lowerLacking = 0.4
 	fewTools     = 40
 	manyTools    = 640
+	minCrowd     = 0.2
 )
 
 // A word that only task phrases contain counts as far as the query covers the best of them. Otherwise phrases about
@@ -126,20 +128,25 @@ func (s *search) results() (out Results, meant bool) {
 	slices.SortStableFunc(list, func(a, b scored) int { return order(a.candidate, b.candidate) })
 	s.placeEquals(list)
 
-	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
+	signals := s.signals(list)
+	certain := certainty(signals)
+	out.Weak = len(list) == 0 || certain < 0.5 && !list[0].sure
 	if out.Weak {
 		out.Groups = s.nearestGroups(list)
 	}
 	for i := range list[:min(limit, len(list))] {
 		c := &list[i]
 		hit := c.part.src.seg.Doc(c.doc)
-		hit.Score, hit.Why, hit.Confidence = c.score, c.why, confidence(list, i)
+		hit.Score, hit.Why, hit.Confidence = c.score, c.why, confidence(list, i, certain)
 		if s.q.Explain {
 			hit.Parts = c.parts
 		}
 		out.Hits = append(out.Hits, hit)
 	}
-	out.Foreign = foreign(s.text) || out.Weak && s.mostlyUnknown()
+	if s.q.Explain {
+		out.Signals = signals[:]
+	}
+	out.Foreign = language.Foreign(s.text) || out.Weak && s.mostlyUnknown()
 	return out, len(list) > 0 && list[0].excludes
 }
 
@@ -353,22 +360,6 @@ func (s *search) rescore(c *scored) {
 	c.score = round(min(1, score))
 }
 
-// asksFor returns "read" if the first word of a query asks what there is, "write" if it asks for a change, else "".
-func asksFor(first string) string {
-	switch first {
-	case "check", "count", "download", "fetch", "find", "get", "how", "is", "list", "look", "read", "search", "see",
-		"view", "what", "when", "where", "which", "who", "whose":
-		return "read"
-	case "add", "allow", "approve", "assign", "attach", "ban", "block", "cancel", "change", "clear", "close", "connect",
-		"create", "delete", "deny", "disable", "drop", "edit", "enable", "give", "grant", "hide", "invite", "kill", "let",
-		"lock", "make", "mark", "merge", "move", "new", "pause", "pin", "post", "publish", "put", "remove", "rename",
-		"replace", "request", "restart", "resume", "retry", "revoke", "save", "send", "set", "share", "start", "stop",
-		"submit", "subscribe", "trigger", "turn", "unblock", "unlock", "unsubscribe", "update", "upload", "write":
-		return "write"
-	}
-	return ""
-}
-
 // undoing are the verbs of tools that end or take back what others do.
 var undoing = []string{"cancel", "clear", "delete", "disable", "end", "remove", "reset", "stop"}
 
@@ -383,9 +374,9 @@ func (sp spellings) lackUndoing(name []byte) bool {
 	return slices.Contains(undoing, verb) && len(sp[verb]) == 0
 }
 
-// crowd rates the number of documents of a part, from 0 for few to 1 for many.
+// crowd rates the number of documents of a part, from minCrowd for few to 1 for many.
 func (p *part) crowd() float64 {
-	return min(1, max(0, math.Log2(float64(p.hi-p.lo)/fewTools)/math.Log2(manyTools/fewTools)))
+	return min(1, max(minCrowd, math.Log2(float64(p.hi-p.lo)/fewTools)/math.Log2(manyTools/fewTools)))
 }
 
 func (c *scored) explain(s *search, p Part) {
@@ -606,24 +597,6 @@ func firstField(mask byte) string {
 		}
 	}
 	return ""
-}
-
-// lowScore is the least score of a candidate that is worth calling. On foreign tools, 4 to 15 % of the queries with an
-// answer among the first five are below it, and 19 to 35 % of those without an answer (TestConfidenceOthers).
-const lowScore = 0.4
-
-// confidence rates candidate i by its score and, for the first, by its lead.
-func confidence(list []scored, i int) string {
-	c := &list[i]
-	switch {
-	case c.sure && c.score >= 0.8:
-		return "high"
-	case c.score >= 0.7 && i == 0 && (len(list) == 1 || c.score-list[1].score >= 0.03):
-		return "high"
-	case c.score >= lowScore:
-		return "medium"
-	}
-	return "low"
 }
 
 // nearestGroups returns the groups of the best candidates. If there are none, it returns the groups with the names

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/host/internal/index/language"
 )
 
 const (
@@ -35,7 +37,7 @@ func Search(segs []*Segment, q Query) Results {
 func rank(segs []*Segment, q Query, text string) (found Results, meant bool) {
 	s := newSearch(segs, q, text)
 	if s == nil {
-		return Results{Weak: true, Foreign: foreign(text)}, false
+		return Results{Weak: true, Foreign: language.Foreign(text)}, false
 	}
 	defer s.release()
 	exact := s.names()
@@ -210,7 +212,7 @@ func (s *search) readWords(text string) {
 		all = append(all, c.words()...)
 	}
 	if len(all) > 0 {
-		s.asks = asksFor(all[0])
+		s.asks = language.AsksFor(all[0])
 	}
 	content := slices.DeleteFunc(slices.Clone(all), stopWord)
 	if len(content) == 0 {
@@ -266,7 +268,7 @@ func isAddress(field string) bool {
 
 func newWord(text string) queryWord {
 	st := stem(text)
-	return queryWord{text: text, stem: st, light: light(st)}
+	return queryWord{text: text, stem: st, light: language.Light(st)}
 }
 
 // addWord adds the word itself and its synonyms, except those that are words of the query themselves: a word of a

@@ -178,16 +178,3 @@ var stopWords = lazy.Words(`a able about after also am an and any are as at be b
 func stopWord[T string | []byte](word T) bool {
 	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || stopWords()[string(word)]
 }
-
-// lightWords, as stems, say little about what is wanted, however rare they are in the index.
-const lightWords = " take make perform chang current browser web chrome chromium playwright puppet selenium devtool " +
-	"cdp tool command method " +
-	"function api thing someth anyth way help tri put go whole entir full certain specif all test site just simul mani "
-
-// light returns the factor of a word's weight: less than 1 for light words.
-func light(stem string) float64 {
-	if among(lightWords, stem) {
-		return 0.55
-	}
-	return 1
-}

@@ -1,0 +1,75 @@
+// Package language knows what English words of queries ask for, and tells English from other languages.
+package language
+
+import (
+	"strings"
+	"unicode"
+)
+
+// foreignWords are frequent short words of German, French, Spanish, Italian, Portuguese, Dutch and Polish that are not
+// English words or names of common things.
+const foreignWords = " der die das und ein eine einen einer eines mit fuer für auf aus von vom zur zum dem den des " +
+	"ist sind wie nicht alle aller machen zeige öffne le la les un une du et avec dans pour sur aux est " +
+	"sont comment tous toutes el los las una unos del y con para por como todos todas página il lo " +
+	"gli uno della delle di che e os um uma com não na em het een van voor met naar niet jak w z się "
+
+// Foreign reports whether a text is probably not English: most of its letters are of another script, or several of its
+// words are of another language.
+func Foreign(text string) bool {
+	latin, other := 0, 0
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r):
+		case unicode.Is(unicode.Latin, r):
+			latin++
+		default:
+			other++
+		}
+	}
+	if other > latin {
+		return true
+	}
+	hits, words := 0, 0
+	for f := range strings.FieldsSeq(strings.ToLower(text)) {
+		word := strings.Trim(f, "\"'`.,:;!?()[]")
+		words++
+		if word != "" && strings.Contains(foreignWords, " "+word+" ") {
+			hits++
+		}
+	}
+	return hits >= 2 || hits == 1 && words <= 5 && words >= 2 && notASCII(text)
+}
+
+func notASCII(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 && unicode.IsLetter(r) })
+}
+
+// AsksFor returns "read" if the first word of a query asks what there is, "write" if it asks for a change, else "".
+func AsksFor(first string) string {
+	switch first {
+	case "check", "count", "download", "fetch", "find", "get", "how", "is", "list", "look", "read", "search", "see",
+		"view", "what", "when", "where", "which", "who", "whose":
+		return "read"
+	case "add", "allow", "approve", "assign", "attach", "ban", "block", "book", "buy", "cancel", "change", "clear",
+		"close", "connect", "create", "delete", "deny", "disable", "drop", "edit", "enable", "give", "grant", "hide",
+		"invite", "kill", "let", "lock", "make", "mark", "merge", "move", "new", "order", "pause", "pay", "pin", "post",
+		"publish", "put", "remove", "rename", "replace", "request", "restart", "resume", "retry", "revoke", "save",
+		"send", "set", "share", "start", "stop", "submit", "subscribe", "trigger", "turn", "unblock", "unlock",
+		"unsubscribe", "update", "upload", "write":
+		return "write"
+	}
+	return ""
+}
+
+// lightWords, as stems, say little about what is wanted, however rare they are in the index.
+const lightWords = " take make perform chang current browser web chrome chromium playwright puppet selenium devtool " +
+	"cdp tool command method " +
+	"function api thing someth anyth way help tri put go whole entir full certain specif all test site just simul mani "
+
+// Light returns the factor of a word's weight: less than 1 for light words.
+func Light(stem string) float64 {
+	if strings.Contains(lightWords, " "+stem+" ") {
+		return 0.55
+	}
+	return 1
+}
