@@ -186,7 +186,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 	if err != nil {
 		return lint.Neighbors{}, err
 	}
-	beside := lint.Neighbors{Owner: c.Source().Info.Owner, Search: func(phrase string, all bool) []string {
+	beside := lint.Neighbors{Owner: c.Source().Info.Owner, Search: func(phrase string, all bool) []lint.Hit {
 		if all {
 			return with(phrase)
 		}
@@ -210,19 +210,21 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 }
 
 // searcher returns a search over plugins that records nothing.
-func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []string, error) {
+func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error) {
 	catalog, err := host.NewCatalog(providers...)
 	if err != nil {
 		return nil, err
 	}
 	order := search.Order{Unsigned: func(p host.Provider) bool { return p.Info().Unsigned() }, Exact: true}
-	return func(phrase string) []string {
+	return func(phrase string) []lint.Hit {
 		const depth = 5
 		data, _, err := search.Rank(catalog, host.SearchQuery{Text: phrase, Limit: depth}, order, nil)
 		if err != nil {
 			return nil
 		}
-		return lists.Map(data.Results, func(r host.SearchResult) string { return r.Name })
+		return lists.Map(data.Results, func(r host.SearchResult) lint.Hit {
+			return lint.Hit{Name: r.Name, Sure: r.Confidence == "high"}
+		})
 	}, nil
 }
 

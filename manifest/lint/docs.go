@@ -127,10 +127,10 @@ func checkTasks(l *linter) {
 			}
 			hits := l.search(task, true)
 			hits = hits[:min(taskDepth, len(hits))]
-			if !slices.ContainsFunc(hits, func(hit string) bool { return sameName(hit, full) }) {
+			if !slices.ContainsFunc(hits, func(h Hit) bool { return sameName(h.Name, full) }) {
 				found := "nothing"
 				if len(hits) > 0 {
-					found = hits[0]
+					found = hits[0].Name
 				}
 				l.add(fmt.Sprintf("%s/tasks/%d", at, i), "a search for %s finds %s first and %q not among the first %d",
 					quoted(task), found, full, taskDepth)

@@ -48,9 +48,15 @@ type Neighbors struct {
 	Owner string // of the checked plugin
 	// Plugins are the other plugins. One with the name of the checked plugin is ignored.
 	Plugins []Plugin
-	// Search returns the qualified names of the tools that a search for a phrase finds, the best first: among all plugins
-	// including the checked one, or, if with is false, among the others only. It may be nil.
-	Search func(phrase string, with bool) []string
+	// Search returns the tools that a search for a phrase finds, the best first: among all plugins including the checked
+	// one, or, if with is false, among the others only. It may be nil.
+	Search func(phrase string, with bool) []Hit
+}
+
+// Hit is a tool that a search finds.
+type Hit struct {
+	Name string // qualified
+	Sure bool   // with high confidence
 }
 
 // Plugin is another plugin, as far as rules compare with it.
@@ -100,7 +106,7 @@ type linter struct {
 	owner  string
 	texts  []text
 	others []Plugin
-	search func(phrase string, with bool) []string
+	search func(phrase string, with bool) []Hit
 
 	rule  *Rule
 	count int

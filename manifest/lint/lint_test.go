@@ -409,11 +409,13 @@ func TestNames(t *testing.T) {
 			"tools": [{"name": "text.hash", "group": "text"}]}`, true},
 		{"look-alike-name", `{"name": "cdp-Network", "tools": [{"name": "getCookies"}]}`, true},
 		{"look-alike-name", `{"tools": [{"aliases": ["text.hash"]}]}`, true},
+		{"look-alike-name", `{"tools": [{"aliases": ["Page.captureScreenshot"]}]}`, true},
+		{"look-alike-name", `{"tools": [{"aliases": ["hash"]}]}`, false},
 		{"look-alike-name", `{"tools": [{"params": {"properties": {"pаth": {"type": "string", "description": "A."}}}}]}`, true},
 		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["take a picture of a page"]}]}`, true},
-		{"takes-first-place", `{"tools": [{"name": "hash"}]}`, false},                                       // names may be the same
-		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["a picture of the page"]}]}`, false}, // cdp's phrase fits better
-		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["digest"]}]}`, true},               // an alias of text.hash
+		{"takes-first-place", `{"tools": [{"name": "hash"}]}`, false},                                      // names may be the same
+		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["a picture of the page"]}]}`, true}, // cdp's in other words
+		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["digest"]}]}`, true},              // an alias of text.hash
 		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["picture of the sky"]}]}`, false},
 		{"takes-first-place", `{"tools": [{"name": "get_it", "keywords": ["digest"]}]}`, true},
 	} {
@@ -624,11 +626,11 @@ func TestSearchesAreBounded(t *testing.T) {
 		other.Tools[0].Tasks = append(other.Tools[0].Tasks, tool.Tasks...)
 	}
 	searches := 0
-	Check(m, Neighbors{Plugins: []Plugin{other}, Search: func(string, bool) []string {
+	Check(m, Neighbors{Plugins: []Plugin{other}, Search: func(string, bool) []Hit {
 		searches++
-		return []string{"other.find"}
+		return []Hit{{"other.find", true}}
 	}})
-	if most := maxTaskQueries + 2*maxQueries; searches > most || searches < maxTaskQueries {
+	if most := maxTaskQueries + 4*maxQueries; searches > most || searches < maxTaskQueries {
 		t.Errorf("%d searches, at most %d", searches, most)
 	}
 }

@@ -382,10 +382,13 @@ func checkLookAlikeName(l *linter) {
 			l.add("/name", "%q can be mistaken for the plugin %q; choose another name", l.m.Name, p.Name)
 		}
 	}
-	qualified := map[string]string{}
+	qualified, local := map[string]string{}, map[string]string{}
 	for _, p := range l.others {
 		for _, t := range p.Tools {
-			qualified[skeleton(p.Name+t.Name)] = p.Name + "." + t.Name
+			full := p.Name + "." + t.Name
+			if qualified[skeleton(p.Name+t.Name)] = full; strings.Contains(t.Name, ".") {
+				local[skeleton(t.Name)] = full
+			}
 		}
 	}
 	if looksLike(l.m.Name, hostName) || sameName(l.m.Name, hostName) {
@@ -410,7 +413,8 @@ func checkLookAlikeName(l *linter) {
 			l.add(at+"/name", "%q can be mistaken for the tool %q; choose another name", l.m.Name+"."+t.Name, other)
 		}
 		for i, alias := range t.Aliases {
-			if other := qualified[skeleton(alias)]; other != "" && strings.ContainsAny(alias, "._") {
+			other := cmp.Or(qualified[skeleton(alias)], local[skeleton(alias)])
+			if other != "" && strings.ContainsAny(alias, "._") {
 				l.add(fmt.Sprintf("%s/aliases/%d", at, i), "%s is the name of the tool %q", quoted(alias), other)
 			}
 		}
@@ -470,9 +474,9 @@ func isDoubled(long, short string) bool {
 // maxQueries bounds the searches of one check.
 const maxQueries = 400
 
-// checkTakesFirstPlace compares search with and without the plugin, for the phrases of other tools that share at least
-// half of their words with a task, an alias or a keyword of this one. Whoever asks
-// for a tool by its own phrase must find it.
+// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for a tool of another plugin by its own
+// phrase must find it: that is tried for phrases that share at least half of their words with one of this plugin's. A
+// phrase of this plugin that surely finds a tool of another one, and that rewords what this tool says, is not its own.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -518,28 +522,50 @@ func checkTakesFirstPlace(l *linter) {
 	queries := sortedKeys(owners)
 	slices.SortStableFunc(queries, func(a, b string) int { return cmp.Compare(likeness[b], likeness[a]) })
 	reported := map[string]bool{}
+	takes := func(q string, from Hit) {
+		after := l.search(q, true)
+		if len(after) == 0 || !l.isOwn(after[0].Name) || reported[after[0].Name+from.Name] {
+			return
+		}
+		at := l.pointerOf(after[0].Name, q, own)
+		if at == "" {
+			return // by its name or its documentation, which other rules are about
+		}
+		reported[after[0].Name+from.Name] = true
+		l.add(at, "a search for %s, which is what %s does, would find %s first; use other words", quoted(q), from.Name,
+			after[0].Name)
+	}
 	for _, q := range queries[:min(len(queries), maxQueries)] {
 		before := l.search(q, false)
-		if len(before) == 0 || !slices.Contains(owners[q], before[0]) {
-			continue // the tool did not have the first place
+		if len(before) > 0 && slices.Contains(owners[q], before[0].Name) {
+			takes(q, before[0])
 		}
-		after := l.search(q, true)
-		if len(after) == 0 || !l.isOwn(after[0]) || reported[after[0]+before[0]] {
-			continue
+	}
+	for _, q := range sortedKeys(own)[:min(len(own), maxQueries)] {
+		if before := l.search(q, false); len(before) > 0 && before[0].Sure && l.rewords(q, before[0].Name) {
+			takes(q, before[0])
 		}
-		at := l.pointerOf(after[0], q, own)
-		if at == "" {
-			continue // by its name or its documentation, which other rules are about
-		}
-		reported[after[0]+before[0]] = true
-		l.add(at, "a search for %s, a phrase of %s, would find %s first; use other words", quoted(q),
-			before[0], after[0])
 	}
 }
 
 func (l *linter) isOwn(full string) bool {
 	plugin, _, _ := strings.Cut(full, ".")
 	return sameName(plugin, l.m.Name)
+}
+
+// rewords reports whether most words of a phrase are in one phrase, or the brief, of a tool of another plugin.
+func (l *linter) rewords(phrase, full string) bool {
+	const most, least = 0.6, 2
+	plugin, local, _ := strings.Cut(full, ".")
+	p := l.plugin(plugin)
+	if p == nil || p.tool(local) == nil {
+		return false
+	}
+	t, words := p.tool(local), contentWords(phrase)
+	return slices.ContainsFunc(slices.Concat(t.Aliases, t.Tasks, []string{t.Brief, bareName(t.Name)}), func(its string) bool {
+		shared := len(lists.Filter(contentWords(its), func(w string) bool { return slices.Contains(words, w) }))
+		return shared >= least && float64(shared) >= most*float64(len(words))
+	})
 }
 
 // pointerOf returns the pointer of the phrase of a tool of this plugin that is nearest to a query, "" if none shares a

@@ -92,7 +92,7 @@ func neighbors(m *manifest.Manifest) Neighbors {
 		{Name: "cdp", Shipped: true, Tools: []Tool{
 			{Name: "Page.captureScreenshot", Tasks: []string{"take a picture of a page"}}, {Name: "Network.getCookies"}}},
 	}
-	search := func(query string, with bool) []string {
+	search := func(query string, with bool) []Hit {
 		type ranked struct {
 			name  string
 			score float64
@@ -126,7 +126,7 @@ func neighbors(m *manifest.Manifest) Neighbors {
 			}
 			return 0
 		})
-		return lists.Map(list, func(r ranked) string { return r.name })
+		return lists.Map(list, func(r ranked) Hit { return Hit{r.name, r.score >= 0.6} })
 	}
 	return Neighbors{Plugins: plugins, Search: search}
 }

@@ -243,6 +243,23 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
+// TestAliasesOfOthers checks that an alias, which anybody can give a tool, ranks below the tool of that name.
+func TestAliasesOfOthers(t *testing.T) {
+	segs := append(corpus(t), open(t, "aaa", []Doc{{Name: "get_it", Brief: "Get it", Params: []Param{{Name: "url"}},
+		Aliases: []string{"hash", "capture screenshot", "captureScreenshot", "Page.captureScreenshot", "get cookies"}}}),
+		open(t, "text", []Doc{{Name: "hash", Brief: "Compute a digest of a text"}}))
+	for query, want := range map[string]string{
+		"hash": "text.hash", "text hash": "text.hash", "captureScreenshot": "cdp.Page.captureScreenshot",
+		"capture screenshot": "cdp.Page.captureScreenshot", "Page.captureScreenshot": "cdp.Page.captureScreenshot",
+		"capturescreenshot": "cdp.Page.captureScreenshot", "getCookies": "cdp.Network.getCookies",
+		"get cookies": "cdp.Network.getCookies",
+	} {
+		if got := names(Search(segs, Query{Text: query})); len(got) == 0 || got[0] != want {
+			t.Errorf("%q: got %v, want %s first", query, got, want)
+		}
+	}
+}
+
 func TestNothingFits(t *testing.T) {
 	segs := corpus(t)
 	if r := Search(segs, Query{Text: "xqzw vwkj"}); r.Total != 0 || !r.Weak || r.Hits != nil {
