@@ -474,9 +474,9 @@ func isDoubled(long, short string) bool {
 // maxQueries bounds the searches of one check.
 const maxQueries = 400
 
-// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for a tool of another plugin by its own
-// phrase must find it: that is tried for phrases that share at least half of their words with one of this plugin's. A
-// phrase of this plugin that surely finds a tool of another one, and that rewords what this tool says, is not its own.
+// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for a tool of another plugin by a phrase
+// of that tool must find it: that is tried for phrases that share at least half of their words with one of this plugin.
+// A phrase of this plugin that surely finds a tool of another one, and rewords what that tool says, belongs to it.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -562,7 +562,8 @@ func (l *linter) rewords(phrase, full string) bool {
 		return false
 	}
 	t, words := p.tool(local), contentWords(phrase)
-	return slices.ContainsFunc(slices.Concat(t.Aliases, t.Tasks, []string{t.Brief, bareName(t.Name)}), func(its string) bool {
+	its := slices.Concat(t.Aliases, t.Tasks, []string{t.Brief, bareName(t.Name)})
+	return slices.ContainsFunc(its, func(its string) bool {
 		shared := len(lists.Filter(contentWords(its), func(w string) bool { return slices.Contains(words, w) }))
 		return shared >= least && float64(shared) >= most*float64(len(words))
 	})
