@@ -474,8 +474,8 @@ func isDoubled(long, short string) bool {
 // maxQueries bounds the searches of one check.
 const maxQueries = 400
 
-// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for a tool of another plugin by a phrase
-// of that tool must find it: that is tried for phrases that share at least half of their words with one of this plugin.
+// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for another tool by a phrase
+// of that tool must find it. That is tried for phrases that share at least half of their words with one of this plugin.
 // A phrase of this plugin that surely finds a tool of another one, and rewords what that tool says, belongs to it.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
