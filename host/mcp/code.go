@@ -103,7 +103,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 		for i := range found.Results[:min(declared+named, len(found.Results))] {
 			r := &found.Results[i]
 			at, ok := m.names.Find(r.Name)
-			unlikely := i > 0 && r.Confidence == "low"
+			unlikely := r.Confidence == "low" && found.Results[0].Confidence != "low" // if all are, the warning says so
 			switch {
 			case !ok || unlikely || shown[at.Name()] || at.Name() == codeTool: // run_code runs it
 			case i >= declared:

@@ -64,7 +64,7 @@ func (s *search) subject(c *scored) float64 {
 // Results of high confidence are names and phrases, and a first result of which the search is so certain and that leads
 // by so much. Further results have medium confidence from a score on.
 const (
-	highCertainty = 0.85
+	highCertainty = 0.75
 	highLead      = 0.03
 	mediumScore   = 0.4
 )
