@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -42,6 +43,26 @@ type Items struct {
 	Type string            `json:"type"`
 	Ref  string            `json:"ref,omitempty"`
 	Enum []json.RawMessage `json:"enum,omitempty"`
+}
+
+// aboutEnd is where a phrase about a value ends: a sentence, a remark or an example follows.
+var aboutEnd = lazy.Pattern(`\. | \(|: |,? (?:e\.g|such as|for example|for instance)`)
+
+// About returns the phrase with which a description begins, without what follows it, such as examples.
+func About(description string) string {
+	return strings.TrimRight(aboutEnd().Split(CleanLine(description), 2)[0], " .,;:")
+}
+
+// briefBytes bounds what a signature says about a parameter.
+const briefBytes = 28
+
+// briefed returns the type in a list, and what the parameter is where a few words say that.
+func (p *Param) briefed() string {
+	about := About(p.Description)
+	if len(about) > briefBytes || strings.EqualFold(about, p.Name) || strings.Contains(about, "*/") {
+		about = ""
+	}
+	return strings.TrimSuffix(cmp.Or(p.short, p.Type)+" /* "+about+" */", " /*  */")
 }
 
 // Params returns the properties of a schema in their order in the schema. A schema for anything but an object gives

@@ -205,7 +205,7 @@ func (d *ToolDocs) Text() string {
 	}
 	head := d.Name
 	if d.Tier == Tier1 {
-		head = Signature(d.Name, d.Parameters)
+		head = briefSignature(d)
 	}
 	marks := []string{d.Effect, "", d.Kind, ""}
 	if d.Reach != "" && d.Reach != ReachPage {

@@ -329,6 +329,19 @@ func Signature(name string, params []Param) string {
 	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return cmp.Or(p.short, p.Type) }) + ")"
 }
 
+// signatureBytes bounds a signature that says what the parameters are, together with the brief of the tool: the first
+// tier has 50 tokens.
+const signatureBytes = 190
+
+// briefSignature returns the signature of a tool, with what each parameter is where that fits:
+// hash(text: string /* Text to hash */).
+func briefSignature(d *ToolDocs) string {
+	if text := d.Name + "(" + typeList(d.Parameters, (*Param).briefed) + ")"; len(text)+len(d.Brief) <= signatureBytes {
+		return text
+	}
+	return Signature(d.Name, d.Parameters)
+}
+
 // SignatureNames returns the names of the parameters in a signature, those of optional ones with a question mark.
 func SignatureNames(signature string) (names []string) {
 	_, rest, _ := strings.Cut(signature, "(")

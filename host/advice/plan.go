@@ -473,20 +473,12 @@ func setAt(object map[string]any, steps []string, value any) {
 // maxAbout bounds the description of a value in a template, in bytes.
 const maxAbout = 80
 
-// aboutEnds are what a description of a value ends before: a sentence, a remark or an example follows.
-var aboutEnds = []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", ", for example", " for example",
-	", for instance"}
-
 // holeOf returns what a template of a tool has in the place of a missing value: "<url: string, the page to open>". It
 // leaves out examples in the description, so that none is taken for the value. The tool may be nil.
 func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	return func(at, name, words, about string) string {
 		text := "<" + name + ": " + expected(t, at, words)
-		about = manifest.CleanLine(about)
-		for _, end := range aboutEnds {
-			about, _, _ = strings.Cut(about, end)
-		}
-		if about = strings.TrimRight(wholeClause(about), " .,;:"); about != "" {
+		if about = strings.TrimRight(wholeClause(manifest.About(about)), " .,;:"); about != "" {
 			text += ", " + about
 		}
 		return manifest.CleanLine(text) + ">"

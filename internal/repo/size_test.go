@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        820,   // redaction of audit and sessions; PARLEY_HOME; logins; kind http; use and costs
-	"manifest":                 11755, // lone surrogates; cases and maps; keys; kind http; unions; texts against schemas
+	"manifest":                 11790, // lone surrogates; cases and maps; keys; kind http; unions; texts; briefs
 	"host/call":                2969,  // credentials for the operator; rights of requests, without responses; peers; plans
 	"host/overlay":             532,   // the edits themselves, from host
 	"host/search":              222,   // long queries; the order of plugins; whole names
