@@ -279,6 +279,8 @@ var (
 		findings problem range offset selector at where after edits`)
 	source = lazy.Words("code source schema")
 	order  = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
+	whole  = lazy.Words("result output corrected fixed repaired formatted merged")
+	cost   = lazy.Words("estimate estimates estimated cost calls tokens time duration seconds minutes hours days effort")
 )
 
 // named reports whether a field has a name of a set: one of its words, or the whole.
@@ -319,10 +321,16 @@ func checkCategory(l *linter, at string, t *manifest.Tool) {
 			wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
 		} else if len(t.Returns) == 0 {
 			wrong = "returns what it corrected; declare \"returns\""
+		} else if len(results) > 0 && !has(results, fragment()) && !has(results, patch()) && !has(results, whole()) {
+			wrong = "returns the corrected whole, or a patch"
 		}
 	case "planning":
 		if !list || !has(results, order()) {
 			wrong = "returns a list of steps with their order or dependencies"
+		} else if !has(results, cost()) {
+			wrong = "returns estimates of what the steps take, such as time, calls or tokens"
+		} else if len(t.ExitCodes) == 0 {
+			wrong = "fails with an exit code where there is no plan; declare it in \"exit_codes\""
 		}
 	case "query":
 		if !reads {

@@ -573,15 +573,21 @@ func TestCategories(t *testing.T) {
 		{`{"category": "review", ` + items(`"path": {"type": "string"}, "reason": {"type": "string"}`) + `}`, false},
 		{`{"category": "review", "returns": {"properties": {"patch": {"type": "string"}}}}`, false},
 		{`{"category": "correction"}`, true},
-		{`{"category": "correction", "params": {"properties": {"text": {"type": "string"}, "error": {"type": "string"}}}}`, false},
+		{`{"category": "correction", "params": {"properties": {"text": {"type": "string"}, "error": {"type": "string"}}}, ` +
+			`"returns": {"properties": {"text": {"type": "string"}}}}`, false},
 		{`{"category": "planning"}`, true},
-		{`{"category": "planning", ` + items(`"depends_on": {"type": "string"}`) + `}`, false},
+		{`{"category": "correction", "params": {"properties": {"text": {"type": "string"}, "error": {"type": "string"}}}, ` +
+			`"returns": {"properties": {"days": null, "ok": {"type": "boolean"}}}}`, true},
+		{`{"category": "planning", ` + items(`"depends_on": {"type": "string"}`) + `}`, true},
+		{`{"category": "planning", ` + items(`"depends_on": {"type": "string"}, "minutes": {"type": "number"}`) + `}`, true},
+		{`{"category": "planning", "exit_codes": ["no_plan"], ` +
+			items(`"depends_on": {"type": "string"}, "minutes": {"type": "number"}`) + `}`, false},
 		{`{"category": "query"}`, false},
 		{`{"category": "query", "effect": "write"}`, true},
 		{`{"category": "action"}`, true},
 		{`{"category": "action", "effect": "write"}`, false},
 	} {
-		m := example(t, `{"tools": [`+c.tool+`]}`)
+		m := example(t, `{"exit_codes": [{"code": 10, "name": "no_plan", "meaning": "There is none"}], "tools": [`+c.tool+`]}`)
 		if breaks(m, "category-returns") != c.breaks {
 			t.Errorf("%s: expected %v", c.tool, c.breaks)
 		}

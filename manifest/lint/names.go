@@ -136,7 +136,7 @@ func checkNearDuplicate(l *linter) {
 			return
 		}
 		byName[key] = t.Name
-		brief := strings.Join(spelling.Words(t.Docs.Brief), " ")
+		brief := gist(t.Docs.Brief)
 		if other := byBrief[brief]; other != "" && t.Deprecated == nil {
 			l.add(at+"/docs/brief", "%q has the same brief as %q; say how they differ", t.Name, other)
 			return
@@ -144,13 +144,18 @@ func checkNearDuplicate(l *linter) {
 		byBrief[brief] = t.Name
 		for _, p := range l.others {
 			if other := lists.Find(p.Tools, func(o *Tool) bool {
-				return t.Deprecated == nil && o.Brief != "" && strings.Join(spelling.Words(o.Brief), " ") == brief
+				return t.Deprecated == nil && o.Brief != "" && gist(o.Brief) == brief
 			}); other != nil {
 				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+other.Name)
 				return
 			}
 		}
 	})
+}
+
+// gist returns what a brief says, without articles and the forms of words.
+func gist(brief string) string {
+	return strings.Join(stems(lists.Filter(spelling.Words(brief), func(w string) bool { return !stopwords()[w] })), " ")
 }
 
 // selectors are parameters that often choose what a tool does.
