@@ -109,6 +109,7 @@ func (p *Parley) newInstaller() *admit.Installer {
 			return list.providers, nil
 		},
 		Shipped: shippedDigest, Admitted: p.cfg.Admitted,
+		Uses:   func(plugin string) map[string]string { return trace.Uses(p.TraceDir(), plugin, lastWeek()) },
 		Audit:  func(op, subject string, details ...string) error { return p.AuditLog().Note(op, subject, details...) },
 		Notice: p.cfg.Notice, Debug: p.cfg.Debug,
 	})

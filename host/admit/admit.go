@@ -43,6 +43,8 @@ type Config struct {
 	Providers func() ([]host.Provider, error)
 	// Shipped returns the digest of the shipped plugin of a name, "" if there is none.
 	Shipped func(name string) (digest string, err error)
+	// Uses says who called the tools of a plugin within a week, by their local names.
+	Uses func(plugin string) map[string]string
 	// Admitted takes the report on each plugin that is loaded for the first time or refused. It may be nil.
 	Admitted func(*Report)
 	Audit    func(op, subject string, details ...string) error
@@ -61,6 +63,9 @@ func New(cfg Config) *Installer {
 	return &Installer{cfg: cfg, signers: signers{builds: map[string]*store.Candidate{},
 		verified: map[string]signature.Key{}}}
 }
+
+// Uses is [Config].Uses.
+func (in *Installer) Uses(plugin string) map[string]string { return in.cfg.Uses(plugin) }
 
 // refuse returns the error that refuses the plugin, nil if nothing does. [Config].Admitted then gets the report.
 func (in *Installer) refuse(report *Report, steps ...host.Step) error {

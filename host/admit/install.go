@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -82,12 +83,27 @@ func (in *Installer) ReportInstalled(ctx context.Context, e store.Entry) (*Repor
 }
 
 // BreakingChanges returns the changes that a person must confirm: those that break callers or ask for more rights, in a
-// build whose version does not announce it by a higher first number. An older version is treated as a newer one.
+// build whose version does not announce it by a higher first number; where it does, tools that are gone and still in
+// use. An older version is treated as a newer one.
 func (i *Installation) BreakingChanges() []lint.Change {
-	if i.Replaces == nil || lint.IsMajor(i.Replaces.Version, i.Candidate.Manifest.Version) {
+	if i.Replaces == nil {
 		return nil
 	}
-	return lint.Breaking(i.Changes)
+	isMajor := lint.IsMajor(i.Replaces.Version, i.Candidate.Manifest.Version)
+	return lists.Filter(lint.Breaking(i.Changes), func(c lint.Change) bool {
+		return !isMajor || c.Uses != "" && i.Candidate.Manifest.Tool(c.Tool) == nil
+	})
+}
+
+// WhyConfirm says why the breaking changes between two versions have to be confirmed.
+func WhyConfirm(before, after string) string {
+	switch {
+	case lint.IsMajor(before, after):
+		return "removes what is in use"
+	case manifest.Newer(before, after):
+		return "is an older version"
+	}
+	return "is not a higher major version"
 }
 
 // Confirm states that a person has confirmed the changes of [Installation.BreakingChanges], and what is Older.
@@ -191,7 +207,7 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 	if before != nil && before.Digest != c.Digest {
 		if old, ok := in.cfg.Store.Approved(before.Digest); ok {
 			if m, err := manifest.Load(old); err == nil {
-				i.Changes = lint.Compare(m, c.Manifest)
+				i.Changes = lint.WithUses(lint.Compare(m, c.Manifest), in.cfg.Uses(m.Name))
 			}
 		}
 	}
@@ -280,9 +296,9 @@ func (in *Installer) ownLoaded(c *store.Candidate, replace func(plugin, owner st
 // and what was granted to another build of its name is revoked.
 func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if breaks := i.BreakingChanges(); len(breaks) > 0 && !i.confirmed {
-		return Installed{}, host.Errorf(host.Denied, "%s %s breaks callers of %s and is not a higher major version; nobody "+
-			"confirmed that, so nothing was installed:\n  %s", i.Candidate.Manifest.Name,
-			manifest.CleanLine(i.Candidate.Manifest.Version), manifest.CleanLine(i.Replaces.Version), listChanges(breaks))
+		before, after := manifest.CleanLine(i.Replaces.Version), manifest.CleanLine(i.Candidate.Manifest.Version)
+		return Installed{}, host.Errorf(host.Denied, "%s %s breaks callers of %s and %s; nobody confirmed that, so nothing "+
+			"was installed:\n  %s", i.Candidate.Manifest.Name, after, before, WhyConfirm(before, after), listChanges(breaks))
 	}
 	rules, err := i.by.cfg.Rules()
 	if err != nil {
@@ -346,6 +362,9 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	}
 	if err != nil {
 		return Installed{}, err
+	}
+	for tool, uses := range in.cfg.Uses(entry.Name) {
+		in.cfg.Notice(entry.Name + "." + tool + " was in use: in the last 7 days " + uses)
 	}
 	// The grants go first: whatever fails after that, none outlives the plugin.
 	revoked, err := in.revokeAll(entry.Name)

@@ -37,10 +37,26 @@ type Change struct {
 	Breaks  bool   `json:"breaks"`
 	Tool    string `json:"tool,omitempty"` // local; "" for a change of the plugin
 	Message string `json:"message"`
+	// Uses says who called the tool lately; "" for nobody, and where it makes no difference.
+	Uses string `json:"uses,omitempty"`
 }
 
 func (c Change) String() string {
-	return strings.TrimPrefix(c.Tool+": "+c.Message, ": ")
+	text := strings.TrimPrefix(c.Tool+": "+c.Message, ": ")
+	if c.Uses != "" {
+		text += " (in the last 7 days " + c.Uses + ")"
+	}
+	return text
+}
+
+// WithUses adds who called the tools that are removed, broken or deprecated, by their local names.
+func WithUses(changes []Change, uses map[string]string) []Change {
+	for i, c := range changes {
+		if c.Breaks || c.Kind == kindDeprecated {
+			changes[i].Uses = uses[c.Tool]
+		}
+	}
+	return changes
 }
 
 // Breaking returns the changes that break callers or ask more of the operator.
@@ -77,7 +93,7 @@ func (c *comparer) compare(what string, before, after json.RawMessage, by func(p
 
 func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
 	message := manifest.Clip(manifest.CleanLine(fmt.Sprintf(format, args...)), 400)
-	c.found = append(c.found, Change{kind, breaks, manifest.CleanLine(c.tool), message})
+	c.found = append(c.found, Change{Kind: kind, Breaks: breaks, Tool: manifest.CleanLine(c.tool), Message: message})
 }
 
 func (c *comparer) tools(before, after *manifest.Manifest) {

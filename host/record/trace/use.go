@@ -2,6 +2,8 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +29,30 @@ func Used(dir, caller string, n int, since time.Time) (tools []string) {
 	}
 	slices.SortFunc(tools, func(a, b string) int { return cmp.Or(calls[b]-calls[a], strings.Compare(a, b)) })
 	return tools
+}
+
+// Uses says who called the tools of a plugin with success since a moment, by the local name of the tool: "12 calls by
+// mcp:claude 10, cli 2".
+func Uses(dir, plugin string, since time.Time) map[string]string {
+	calls := map[string]map[string]int{}
+	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+		if name, ok := strings.CutPrefix(r.Tool, plugin+"."); err == nil && ok {
+			if calls[name] == nil {
+				calls[name] = map[string]int{}
+			}
+			calls[name][r.Caller]++
+		}
+	}
+	uses := map[string]string{}
+	for name, by := range calls {
+		callers, all := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return by[b] - by[a] }), 0
+		for i, caller := range callers {
+			all += by[caller]
+			callers[i] = fmt.Sprintf("%s %d", manifest.CleanLine(caller), by[caller])
+		}
+		uses[name] = manifest.Plural(all, "call") + " by " + strings.Join(callers, ", ")
+	}
+	return uses
 }
 
 // Costs returns the medians of what calls of tools that succeeded since a moment took, for those tools that have any.

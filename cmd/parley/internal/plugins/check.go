@@ -121,6 +121,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
+	changes := lint.WithUses(lint.Compare(before, after), app.Parley().Admission().Uses(before.Name))
 	data := struct {
 		Old     comparedPlugin `json:"old"`
 		New     comparedPlugin `json:"new"`
@@ -133,7 +134,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 	}{
 		Old:     comparedPlugin{before.Name, manifest.CleanLine(before.Version)},
 		New:     comparedPlugin{after.Name, manifest.CleanLine(after.Version)},
-		Changes: append([]lint.Change{}, lint.Compare(before, after)...), Major: lint.IsMajor(before.Version, after.Version),
+		Changes: append([]lint.Change{}, changes...), Major: lint.IsMajor(before.Version, after.Version),
 	}
 	data.Breaks = len(lint.Breaking(data.Changes))
 	if old, err := manifest.Marshal(before); err == nil && after.Derived() && !reflect.DeepEqual(before, after) {

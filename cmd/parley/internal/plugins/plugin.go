@@ -322,10 +322,8 @@ func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy,
 // breaksText says what an installation breaks, one change a line.
 func breaksText(p *Plugin) string {
 	const most = 12
-	direction := command.Either(manifest.Newer(p.Replaced, p.Version), "is an older version",
-		"is not a higher major version")
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
-		manifest.CleanLine(p.Replaced), direction)}
+		manifest.CleanLine(p.Replaced), admit.WhyConfirm(p.Replaced, p.Version))}
 	lines = append(lines, command.Strings(p.Breaks[:min(most, len(p.Breaks))])...)
 	if len(p.Breaks) > most {
 		lines = append(lines, fmt.Sprintf("and %d more", len(p.Breaks)-most))
