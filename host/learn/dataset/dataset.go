@@ -52,16 +52,16 @@ type Card struct {
 
 // Session is what was done in a session.
 type Session struct {
-	Query       string         `json:"user_query,omitempty"` // its first search; only with values
+	Query       string         `json:"user_query"` // its first search; "" without values
 	Calls       []Call         `json:"tool_calls"`
 	Iterations  int            `json:"iteration_count"`   // searches, descriptions and calls
 	DurationMS  float64        `json:"total_duration_ms"` // from the first record to the last
 	LatencyMS   float64        `json:"latency_ms"`        // of all calls together
 	Errors      int            `json:"error_count"`
 	SuccessRate float64        `json:"success_rate"`
-	Successful  bool           `json:"is_successful"`   // by exit codes, and by the verdict if there is one
-	Score       *float64       `json:"score,omitempty"` // of the verdict
-	Verdict     *judge.Verdict `json:"task_success_evaluation,omitempty"`
+	Successful  bool           `json:"is_successful"` // by exit codes, and by the verdict if there is one
+	Score       *float64       `json:"score"`         // of the verdict; nil if no model has judged the session
+	Verdict     *judge.Verdict `json:"task_success_evaluation"`
 }
 
 // Call is a call of a session.

@@ -39,7 +39,7 @@ func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExport
 	if err != nil {
 		return err
 	}
-	verdict, err := verdicts(app, opts.Record, catalog)
+	verdict, err := verdicts(app, opts.Replay, catalog)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ type datasetExportOptions struct {
 	// keep values and searches of callers
 	Values bool `flag:"values" usage:"keep callers' values and searches, as far as traces have them"`
 	// the recording with verdicts on sessions; "" is the one in the host's state folder
-	Record string `flag:"record" usage:"add the verdicts that the recording FILE has"`
+	Replay string `flag:"replay" usage:"add the verdicts that the recording FILE has"`
 }
 
 // verdicts returns a function that looks a verdict up in a recording. No model is asked.
