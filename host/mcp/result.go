@@ -252,6 +252,9 @@ func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 			fmt.Fprintf(&b, "  %s\n", r.Template)
 		}
 	}
+	if more := found.Total - len(found.Results); more > 0 && len(found.Docs) == 0 {
+		fmt.Fprintf(&b, "(%d more of %d: limit)\n", more, found.Total)
+	}
 	if len(found.Results) == 0 {
 		fmt.Fprintf(&b, "nothing found for %q\n", manifest.CleanLine(found.Query))
 	}

@@ -137,6 +137,8 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 		fmt.Fprintf(w, "(%d more of %d: %s)\n", more, data.Total, next[len(next)-1])
 	case more > 0:
 		fmt.Fprintf(w, "(%d more of %d: describe more exactly what you want)\n", more, data.Total)
+	case data.Total > 1:
+		fmt.Fprintf(w, "(%d found)\n", data.Total)
 	}
 	command.PrintIf(w, data.Total == 0, "nothing found for %q\n", data.Query)
 	if len(next) > 0 {
