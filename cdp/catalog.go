@@ -238,10 +238,36 @@ func (t translation) commandTool(c *protocol.Command) *manifest.Tool {
 		name := Name + "." + strings.TrimPrefix(r.Tool, Name+".")
 		tool.Related = append(tool.Related, manifest.Related{Tool: name, Why: r.Why})
 	}
+	for _, r := range t.counterpartsOf(c) {
+		if !slices.ContainsFunc(tool.Related, func(o manifest.Related) bool { return o.Tool == r.Tool }) {
+			tool.Related = append(tool.Related, r)
+		}
+	}
 	for _, e := range t.Examples(c) {
 		tool.Examples = append(tool.Examples, example(&e))
 	}
 	return tool
+}
+
+// counterparts are beginnings of names of commands that undo each other, or write and read the same.
+var counterparts = [][2]string{{"enable", "disable"}, {"start", "stop"}, {"set", "get"}, {"set", "clear"},
+	{"set", "remove"}, {"add", "remove"}, {"track", "untrack"}, {"create", "close"}, {"create", "dispose"},
+	{"attachTo", "detachFrom"}, {"install", "uninstall"}, {"pause", "resume"}, {"bind", "unbind"}}
+
+// counterpartsOf returns the commands whose names differ from that of c only by a counterpart.
+func (t translation) counterpartsOf(c *protocol.Command) (found []manifest.Related) {
+	for _, pair := range counterparts {
+		for i, begin := range pair {
+			rest, ok := strings.CutPrefix(c.Name, c.Domain+"."+begin)
+			if !ok {
+				continue
+			}
+			if other, ok := t.Command(c.Domain + "." + pair[1-i] + rest); ok && !other.Deprecated {
+				found = append(found, manifest.Related{Tool: Name + "." + other.Name, Why: other.Brief})
+			}
+		}
+	}
+	return found
 }
 
 // exitCodesOf returns the names of the exit codes that a command can end with.

@@ -47,6 +47,27 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// leastRelated is how many commands name another one, those that undo them among these.
+const leastRelated = 340
+
+func TestRelated(t *testing.T) {
+	p, related := New(Config{}), 0
+	for _, name := range names(t, p) {
+		if len(toolOf(t, p, name).Related) > 0 {
+			related++
+		}
+	}
+	if related < leastRelated {
+		t.Errorf("%d tools name related ones, expected at least %d", related, leastRelated)
+	}
+	for name, want := range map[string]string{"DOMStorage.enable": "cdp.DOMStorage.disable",
+		"PWA.uninstall": "cdp.PWA.install", "Tethering.unbind": "cdp.Tethering.bind"} {
+		if r := toolOf(t, p, name).Related; len(r) != 1 || r[0].Tool != want || r[0].Why == "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 // TestEveryParameterIsInAnExample checks that every parameter which is not deprecated is in an example of its tool.
 func TestEveryParameterIsInAnExample(t *testing.T) {
 	p := New(Config{})

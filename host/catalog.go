@@ -391,6 +391,12 @@ func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
 		} else {
 			return nil, err
 		}
+		for i, r := range built.(*manifest.ToolDocs).Related {
+			_, err := a.catalog.Find(r.Tool)
+			if _, local := a.catalog.Find(a.Plugin + "." + r.Tool); err != nil && local != nil {
+				built.(*manifest.ToolDocs).Related[i].Why += " (not installed)"
+			}
+		}
 		a.catalog.docs.Store(key, built)
 	}
 	d := *built.(*manifest.ToolDocs)

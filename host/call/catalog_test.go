@@ -107,6 +107,12 @@ func TestHostDescribe(t *testing.T) {
 			t.Errorf("tier %d: next %q", tier, d.Next)
 		}
 	}
+	related := `"related": [{"tool": "echo", "why": "says it"}, {"tool": "till.pay", "why": "takes the money"}], "name": "add"`
+	other := newHost(t, call.Config{}, newFake(t, strings.Replace(shop, `"name": "add"`, related, 1), nil))
+	if d, err := other.Describe(t.Context(), cli, "shop.add", 3); err != nil || len(d.Related) != 2 ||
+		d.Related[0].Why != "says it" || d.Related[1].Why != "takes the money (not installed)" {
+		t.Errorf("related: %+v, %v", d, err)
+	}
 	d, err := h.Describe(t.Context(), cli, "shop.order.placed", 2)
 	if err != nil || d.Kind != "event" || !hasStep(d.Next, "listen shop order.placed") {
 		t.Errorf("an event: %+v, %v", d, err)

@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"host/search":              222,   // long queries; the order of plugins; whole names
 	"host/redact":              593,   // every text of an event; secrets without a login
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1963,  // inner errors; what a call acted on; roots; violations; templates; costs
+	"host":                     1969,  // inner errors; what a call acted on; roots; violations; templates; costs
 	"host/policy":              3215,  // settings and what else secrets are for; programs of any folder; logins
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,   // a command that starts this binary, from host
-	"cdp":                      6075,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6097,  // what page uses of it; attaching, by an address or a path; examples; counterparts
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
