@@ -96,6 +96,20 @@ func TestFirstCall(t *testing.T) {
 	}
 }
 
+// TestPrompts checks that a short prompt and a short list together save at least 78 %.
+func TestPrompts(t *testing.T) {
+	all, err := startAll(t.Context(), binary(t), testhome.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + promptsTable(all))
+	for i := 2; i < len(all); i++ {
+		if saved(all, i) < 0.78 {
+			t.Errorf("%s saves %.0f %%", all[i].name, 100*saved(all, i))
+		}
+	}
+}
+
 // TestWhatIsLearnt checks that the agent has no knowledge except from help and lists.
 func TestWhatIsLearnt(t *testing.T) {
 	var h help

@@ -1,10 +1,10 @@
 // Command agent measures Parley with a scripted agent that has no model. It has only the knowledge that applies to any
 // program or MCP server, reads the rest, and does what replies say: next steps, signatures, corrected calls.
 //
-// It measures the cost of a first result, of four scenarios in each documentation mode, of six tasks with programs and
-// without, how far an error alone leads after a mistake, and what an oracle loses that knows the right calls: -turns
-// PARLEY measures only that, of another binary. With -update FILE it also writes the figures between the
-// markers in that file of the tree.
+// It measures what a request begins with, the cost of a first result, of four scenarios in each documentation mode, of
+// six tasks with programs and without, how far an error alone leads after a mistake, and what an oracle loses that
+// knows the right calls: -turns PARLEY measures only that, of another binary, and -prompts only what a request begins
+// with. With -update FILE it also writes the figures between the markers in that file of the tree.
 //
 // With -mistakes open, closed, fresh, third to ninth or a path it makes only the calls of that file of testdata, and
 // prints how many of them are what they mean, at once or as the error corrects them. Of the closed file
@@ -34,6 +34,7 @@ func main() {
 	mistakes := flag.String("mistakes", "",
 		"make the calls of this file only: open, closed, fresh, third to ninth or a path")
 	turns := flag.String("turns", "", "only count the turns of an oracle, of this parley")
+	onlyPrompts := flag.Bool("prompts", false, "only count what a request begins with, and -update that")
 	show := flag.Bool("show", false, "with -mistakes closed: print each call")
 	flag.Parse()
 	tree.Main("agent", func(ctx context.Context) error {
@@ -50,6 +51,9 @@ func main() {
 		binary, err := tree.Build(ctx, work)
 		if err != nil {
 			return err
+		}
+		if *onlyPrompts {
+			return count(ctx, binary, filepath.Join(work, "prompts"), *update)
 		}
 		if *mistakes == "" {
 			return run(ctx, binary, work, *update)
@@ -86,7 +90,12 @@ func run(ctx context.Context, binary, work, update string) error {
 	if err != nil {
 		return err
 	}
-	sections := map[string]string{modesSection: modesTable(costs), tasksSection: tasksTable(done),
+	starts, err := startAll(ctx, binary, filepath.Join(work, "prompts"))
+	if err != nil {
+		return err
+	}
+	sections := map[string]string{promptsSection: promptsTable(starts), modesSection: modesTable(costs),
+		tasksSection:    tasksTable(done),
 		mistakesSection: counts.String(), turnsSection: turnsTable(losses)}
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		fmt.Println(sections[name])
@@ -102,12 +111,26 @@ func run(ctx context.Context, binary, work, update string) error {
 	return nil
 }
 
+// count prints what a request begins with, and writes it to a file unless that is "".
+func count(ctx context.Context, binary, home, update string) error {
+	starts, err := startAll(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	fmt.Println(promptsTable(starts))
+	if update == "" {
+		return nil
+	}
+	return (tree.Section{File: update, Name: promptsSection}).Write(promptsTable(starts))
+}
+
 // Sections of docs/mcp.md that this command writes.
 const (
 	modesSection    = "modes"
 	tasksSection    = "tasks"
 	mistakesSection = "mistakes"
 	turnsSection    = "turns"
+	promptsSection  = "prompts"
 )
 
 // readme has the figures of recovery in short.
