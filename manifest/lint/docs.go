@@ -277,7 +277,7 @@ var (
 		fragment before`)
 	fault = lazy.Words(`message error errors location line pointer position path pattern patch diagnostics violations finding
 		findings problem range offset selector at where after edits`)
-	source = lazy.Words("code source schema")
+	source = lazy.Words("code source schema program script module component types")
 	order  = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
 	whole  = lazy.Words("result output corrected fixed repaired formatted merged")
 	cost   = lazy.Words("estimate estimates estimated cost calls tokens time duration seconds minutes hours days effort")

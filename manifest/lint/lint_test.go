@@ -566,6 +566,7 @@ func TestCategories(t *testing.T) {
 		{`{"category": "generation", "returns": null}`, true},
 		{`{"category": "generation", "effect": "write"}`, true},
 		{`{"category": "generation", "returns": {"properties": {"code": {"type": "string"}}}}`, true},
+		{`{"category": "generation", "returns": {"properties": {"types": {"type": "string"}}}}`, true},
 		{`{"category": "generation", "returns": {"properties": {"code": {"type": "string"}, "path": {"type": "string"}, ` +
 			`"dependencies": {"type": "array"}}}}`, false},
 		{`{"category": "generation", "effect": "write", "returns": {"properties": {"path": {"type": "string"}}}}`, false},
