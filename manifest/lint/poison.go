@@ -553,12 +553,13 @@ func (l *linter) isOwn(full string) bool {
 	return sameName(plugin, l.m.Name)
 }
 
-// rewords reports whether most words of a phrase are in one phrase, or the brief, of a tool of another plugin.
+// rewords reports whether most words of a phrase are in one phrase, or the brief, of a tool of another plugin. A phrase
+// that names this plugin is its own.
 func (l *linter) rewords(phrase, full string) bool {
 	const most, least = 0.6, 2
 	plugin, local, _ := strings.Cut(full, ".")
 	p := l.plugin(plugin)
-	if p == nil || p.tool(local) == nil {
+	if p == nil || p.tool(local) == nil || slices.Contains(spelling.Words(phrase), strings.ToLower(l.m.Name)) {
 		return false
 	}
 	t, words := p.tool(local), contentWords(phrase)

@@ -3,4 +3,4 @@
 package index
 
 // certaintyWeights are the weights of the signals of certainty, and its constant.
-var certaintyWeights = [NumSignals + 1]float64{3.268, 0.3715, -2.629, 3.286, 3.545, 2.35, 0.0938, -4.673}
+var certaintyWeights = [NumSignals + 1]float64{3.072, 0.3632, -2.643, 3.367, 3.691, 2.394, 0.1013, -4.646}

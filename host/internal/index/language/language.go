@@ -51,11 +51,11 @@ func AsksFor(first string) string {
 		"view", "what", "when", "where", "which", "who", "whose":
 		return "read"
 	case "add", "allow", "approve", "assign", "attach", "ban", "block", "book", "buy", "cancel", "change", "clear",
-		"close", "connect", "create", "delete", "deny", "disable", "drop", "edit", "enable", "give", "grant", "hide",
-		"invite", "kill", "let", "lock", "make", "mark", "merge", "move", "new", "order", "pause", "pay", "pin", "post",
-		"publish", "put", "remove", "rename", "replace", "request", "restart", "resume", "retry", "revoke", "save",
-		"send", "set", "share", "start", "stop", "submit", "subscribe", "trigger", "turn", "unblock", "unlock",
-		"unsubscribe", "update", "upload", "write":
+		"close", "connect", "create", "delete", "deliver", "deny", "disable", "drop", "edit", "email", "enable",
+		"give", "grant", "hide", "invite", "kill", "let", "lock", "mail", "make", "mark", "merge", "move", "new",
+		"order", "pause", "pay", "pin", "post", "publish", "put", "remove", "rename", "replace", "request", "restart",
+		"resume", "retry", "revoke", "save", "schedule", "send", "set", "share", "ship", "start", "stop", "submit",
+		"subscribe", "trigger", "turn", "unblock", "unlock", "unsubscribe", "update", "upload", "write":
 		return "write"
 	}
 	return ""
