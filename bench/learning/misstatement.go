@@ -228,7 +228,8 @@ func misstate(c *catalog, r *rand.Rand) map[*tool]*misstatement {
 
 // newMisstatement returns a misstatement of a form for a tool, nil if the tool has nothing that it could be about.
 func newMisstatement(c *catalog, t *tool, form string, r *rand.Rand) *misstatement {
-	m := &misstatement{tool: t, form: form, instead: r.IntN(2) == 0}
+	m := &misstatement{tool: t, form: form}
+	m.instead = r.IntN(2) == 0 && (form == formBound || form == formFormat)
 	var fit []*param
 	for i := range t.params {
 		if p := &t.params[i]; p.fits(form) {

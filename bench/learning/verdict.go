@@ -105,7 +105,7 @@ func (m *misstatement) verdict(d *manifest.ToolDocs, edited bool) int {
 			return harmed
 		}
 	}
-	known := allTexts(before) + "\n" + m.text + string(m.tool.doc.Params)
+	known := allTexts(before) + "\nISO 8601\n" + m.text + string(m.tool.doc.Params)
 	for sentence := range strings.SplitSeq(now, "\n") {
 		for _, n := range aNumber.FindAllString(sentence, -1) {
 			if countWord(known, n) == 0 && !strings.Contains(sentence, "Takes") {
