@@ -88,11 +88,13 @@ func runBeliefs(ctx context.Context, seed uint64, seeds, sessions int, update bo
 		return err
 	}
 	figures := fmt.Sprintf("\n%s, %d and %d tools, %d sessions in each round.\n\n"+
-		"The half that rules may be improved on:\n\n%s\n"+
-		"The half held apart:\n\n%s\nThe same without any call: of the first half %s repaired, %d edited and still wrong; "+
-		"of the half held apart %s and %d.\n\n", manifest.Plural(seeds, "seed"), out.tools[0]/seeds, out.tools[1]/seeds,
-		sessions, out.report(0), out.report(1), still.repaired(0), still.sum(0).verdicts[remains],
-		still.repaired(1), still.sum(1).verdicts[remains])
+		"The half that rules may be improved on:\n\n%s\nThe half held apart:\n\n%s\nWithout any call:\n\n",
+		manifest.Plural(seeds, "seed"), out.tools[0]/seeds, out.tools[1]/seeds, sessions, out.report(0), out.report(1))
+	for part, name := range []string{"first half", "half held apart"} {
+		figures += fmt.Sprintf("- %s: %s repaired, %d edited and still wrong\n", name, still.repaired(part),
+			still.sum(part).verdicts[remains])
+	}
+	figures += "\n"
 	return tree.Section{File: "bench/learning/report.md", Name: "misstatements"}.Write(figures)
 }
 
