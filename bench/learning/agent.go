@@ -48,6 +48,7 @@ type agent struct {
 	random  *rand.Rand
 	misread float64
 	odd     map[string]string // everyday name -> name in the documentation, by tool and parameter
+	wrong   map[*tool]*misstatement
 
 	session host.Session
 	read    map[*tool]*manifest.ToolDocs // what it has read in this session
@@ -102,19 +103,35 @@ func (a *agent) do(ctx context.Context, k *task) (first bool) {
 		}
 	}
 	a.prepare(ctx, t)
+	believed := a.believed(t, hits)
+	if believed.leadsAway() {
+		a.follow(ctx, k, believed)
+		a.learned["wrong "+t.name()] = true
+		first, believed = false, nil
+	}
 	var again json.RawMessage
 	for n := range maxAttempts {
 		if again == nil {
 			again = a.fill(t, k)
 		}
+		useless := false
+		if believed != nil {
+			again, useless = believed.misled(again)
+		}
 		err := a.call(ctx, t, again, timeout)
+		if err == nil && useless { // it looks at the schema, and calls again
+			again, first, believed = nil, false, nil
+			a.learned["wrong "+t.name()] = true
+			continue
+		}
 		if err == nil {
 			return first && n == 0
 		}
 		if !a.chance(repairRate) {
 			continue
 		}
-		again = nil
+		again, believed = nil, nil
+		a.learned["wrong "+t.name()] = true
 		if len(membersOf(err.Corrected)) >= len(k.values) {
 			again = err.Corrected
 		}
@@ -189,7 +206,7 @@ func (a *agent) line(t *tool) *manifest.ToolDocs {
 	if err != nil || at.Tool == nil {
 		return nil
 	}
-	d := &manifest.ToolDocs{}
+	d := &manifest.ToolDocs{Brief: manifest.CleanLine(at.Tool.Docs.Brief)}
 	for _, p := range manifest.Params(at.Tool.Params) {
 		d.Parameters = append(d.Parameters, manifest.Param{Name: p.Name, Type: p.Type, Required: p.Required})
 	}

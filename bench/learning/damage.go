@@ -47,6 +47,9 @@ type damage struct {
 	fact fact
 	form string // how a class with several forms was damaged
 	odd  string // the name that the parameter has now; "" for its own
+
+	wrong  *misstatement // says something wrong instead; nil if it removes a fact
+	isTrue bool          // says what is right, in the words of the misstatement
 }
 
 // states reports whether documentation, as it was delivered, states a fact. Agents know what it states, a damage
@@ -288,6 +291,12 @@ func newDamage(t *tool, f fact, n int) *damage {
 
 // apply returns the documentation with the damage.
 func (d *damage) apply(doc manifest.Tool) manifest.Tool {
+	switch {
+	case d.isTrue:
+		return d.wrong.applyTruth(doc)
+	case d.wrong != nil:
+		return d.wrong.apply(doc)
+	}
 	name := d.fact.name
 	at := []string{"properties", name}
 	switch d.fact.class {

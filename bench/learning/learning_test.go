@@ -159,7 +159,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return o
 	}
-	o := run(560)
+	o := run(900)
 	all, _ := o.sum()
 	if gain := all.after.share() - all.before.share(); all.damaged < 60 || in100(all.repaired, all.damaged) < 80 ||
 		gain < 0.2 || all.intact.share() < 0.85 || in100(o.affected, o.tools) > 4 {

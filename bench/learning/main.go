@@ -28,9 +28,14 @@ func main() {
 	seeds := flag.Int("seeds", 5, "how many seeds, one after another")
 	sessions := flag.Int("sessions", 1800, "sessions of each round; each has four tasks")
 	misread := flag.Float64("misread", misreadRate, "how often an agent overlooks a fact that it reads, from 0 to 1")
+	beliefs := flag.Bool("beliefs", false, "measure misstatements, and print those that were not repaired in the half "+
+		"that rules may be improved on")
 	update := flag.Bool("update", false, "write the figures into bench/learning/report.md")
 	flag.Parse()
 	tree.Main("learning", func(ctx context.Context) error {
+		if *beliefs {
+			return runBeliefs(ctx, *seed, *seeds, *sessions, *update)
+		}
 		return run(ctx, *seed, *seeds, *sessions, *misread, *update)
 	})
 }
@@ -65,6 +70,45 @@ func run(ctx context.Context, seed uint64, seeds, sessions int, misread float64,
 	}
 	figures := strings.Join([]string{"", text, others, thirds, ""}, "\n")
 	return tree.Section{File: "bench/learning/report.md", Name: "figures"}.Write(figures)
+}
+
+// runBeliefs prints the figures of misstatements for the half that rules may be improved on. With update it writes
+// those of both halves.
+func runBeliefs(ctx context.Context, seed uint64, seeds, sessions int, update bool) error {
+	out, err := believe(ctx, seed, seeds, sessions)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n\n%s", strings.Join(out.examples, "\n"), out.report(0))
+	if !update {
+		return nil
+	}
+	still, err := believe(ctx, seed, seeds, 0)
+	if err != nil {
+		return err
+	}
+	figures := fmt.Sprintf("\n%s, %d and %d tools, %d sessions in each round.\n\n"+
+		"The half that rules may be improved on:\n\n%s\nThe half held apart:\n\n%s\nWithout any call:\n\n",
+		manifest.Plural(seeds, "seed"), out.tools[0]/seeds, out.tools[1]/seeds, sessions, out.report(0), out.report(1))
+	for part, name := range []string{"first half", "half held apart"} {
+		figures += fmt.Sprintf("- %s: %s repaired, %d edited and still wrong\n", name, still.repaired(part),
+			still.sum(part).verdicts[remains])
+	}
+	figures += "\n"
+	return tree.Section{File: "bench/learning/report.md", Name: "misstatements"}.Write(figures)
+}
+
+// believe measures misstatements with several seeds.
+func believe(ctx context.Context, seed uint64, seeds, sessions int) (*beliefs, error) {
+	c, err := loadCatalog(".", stride, 0)
+	if err == nil {
+		err = c.listed()
+	}
+	out := newBeliefs()
+	for n := 0; n < seeds && err == nil; n++ {
+		err = out.believe(ctx, c, seed+uint64(n), sessions)
+	}
+	return out, err
 }
 
 // compareRates returns how the figures of one seed depend on how often agents overlook what they read.

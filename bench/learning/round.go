@@ -66,8 +66,10 @@ func (w *world) round(ctx context.Context, name string, sessions int, seed uint6
 		return nil, err
 	}
 	r := rand.New(rand.NewPCG(seed, uint64(number(name))))
-	a := &agent{host: h, state: w.state, random: r, misread: w.misread, odd: map[string]string{}}
+	a := &agent{host: h, state: w.state, random: r, misread: w.misread, odd: map[string]string{},
+		wrong: map[*tool]*misstatement{}}
 	for t, d := range w.damaged {
+		a.wrong[t] = d.wrong
 		if d.odd != "" {
 			a.odd[t.name()+" "+d.fact.name] = d.odd
 		}
@@ -88,7 +90,9 @@ func (w *world) round(ctx context.Context, name string, sessions int, seed uint6
 				counts[t] = &tally{}
 			}
 			counts[t].of++
-			if a.do(ctx, newTask(t, r)) {
+			k := newTask(t, r)
+			k.insist(a.wrong[t], r)
+			if a.do(ctx, k) {
 				counts[t].first++
 			}
 		}

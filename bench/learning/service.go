@@ -26,6 +26,8 @@ type state struct {
 	// returns something of no use.
 	wanted *tool
 	misses bool
+	decoy  *tool // to which a misstatement led the agent; it fails if misses
+	wrong  map[*tool]*misstatement
 	took   time.Duration // of the last call of a tool
 	clock  time.Time
 }
@@ -34,6 +36,7 @@ type state struct {
 const (
 	errNeeds = "needs_call"    // another tool has to be called before
 	errValue = "unknown_value" // another tool returns the values
+	errForm  = "bad_value"     // a value has a form that only the tool checks
 	errWrong = "nothing_found" // there is nothing of that kind: a similar tool was meant
 )
 
@@ -69,6 +72,10 @@ func (s *service) Invoke(_ context.Context, r *host.Request) (*host.Result, erro
 	case t.from != nil && !st.done[r.Session.Name+" "+t.from.name()]:
 		st.took = 10 * time.Millisecond
 		return nil, failure(errValue, "unknown "+t.params[0].Name+": "+t.from.name()+" returns those that exist")
+	case st.decoy == t && st.misses:
+		return nil, failure(errWrong, "nothing of that kind is here; see "+st.wanted.name())
+	case st.wrong[t].isRefused(r.Params):
+		return nil, failure(errForm, st.wrong[t].param.Name+" does not have the expected form")
 	case st.wanted != t && st.wanted != nil && st.wanted.sibling == t && st.misses:
 		return nil, failure(errWrong, "nothing of that kind is here; see "+st.wanted.name())
 	}
@@ -106,7 +113,7 @@ func (allow) Decide(context.Context, host.Ask) (host.Decision, error) {
 // services returns the plugins of a catalog, with the damage of their tools.
 func services(c *catalog, damaged map[*tool]*damage, st *state) []host.Provider {
 	var providers []host.Provider
-	st.tools, st.done = map[string]*tool{}, map[string]bool{}
+	st.tools, st.done, st.wrong = map[string]*tool{}, map[string]bool{}, map[*tool]*misstatement{}
 	for _, name := range c.plugins {
 		m := &manifest.Manifest{Manifest: manifest.Version, Name: name, Version: "1.0.0", Kind: manifest.KindParley,
 			Docs: manifest.Docs{Brief: "Tools of " + strings.ToLower(name)}}
@@ -117,6 +124,7 @@ func services(c *catalog, damaged map[*tool]*damage, st *state) []host.Provider 
 			doc := t.doc
 			if d := damaged[t]; d != nil {
 				doc = d.apply(doc)
+				st.wrong[t] = d.wrong
 			}
 			m.Tools = append(m.Tools, doc)
 			st.tools[t.name()] = t

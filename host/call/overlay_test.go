@@ -33,6 +33,7 @@ var everyEdit = []overlay.Edit{
 	{Tool: "add", Field: overlay.Need, Value: "shop.echo"},
 	{Tool: "add", Field: overlay.Example, Example: &manifest.Example{Title: "Two",
 		Params: json.RawMessage(`{"title":"x"}`)}},
+	{Tool: "order.list", Field: overlay.Deprecated, Value: "It will go."},
 	{Tool: "add", Field: overlay.Param, Param: "count", Value: "Pieces."},
 	{Tool: "add", Field: overlay.ParamAlias, Param: "title", Value: "label"},
 	{Tool: "add", Field: overlay.From, Param: "title", Value: "shop.order.list/title"},
@@ -56,6 +57,7 @@ func TestOverlay(t *testing.T) {
 			base.builtin()
 			base.features.Flow = func(string) *manifest.Flow { return nil }
 		}
+		base.manifest.Tool("order.list").Deprecated = &manifest.Deprecated{Use: "order.show"}
 		before, _ := json.Marshal(base.manifest)
 		store := &overlay.Store{Dir: filepath.Join(t.TempDir(), "docs")}
 		change := overlay.Change{Provider: base, From: &overlay.Overlay{}, To: &overlay.Overlay{Edits: everyEdit}}
@@ -86,6 +88,10 @@ func TestOverlay(t *testing.T) {
 			if !strings.Contains(third, want) {
 				t.Errorf("tier 3 has no %q:\n%s", want, third)
 			}
+		}
+		if d, err := h.Describe(t.Context(), cli, "shop.order.list", 1); err != nil ||
+			d.DeprecationMessage != "DEPRECATED: It will go." {
+			t.Errorf("the deprecation is %+v, %v", d, err)
 		}
 		lines, err := wrapped.Lines("")
 		if err != nil || lines[0].Brief != "Add goods" {

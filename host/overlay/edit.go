@@ -28,7 +28,9 @@ const (
 	Task    = "task"
 	Phrase  = "phrase" // as a task, of which search knows that it is not the author's
 	Need    = "need"
-	Example = "example" // comes first
+	Example = "example" // comes first, or in the place of the one of its title
+
+	Deprecated = "deprecated" // the message of a deprecation, which then names no replacement
 
 	Param      = "param"       // the description of a parameter
 	ParamAlias = "param_alias" // another name of it, that corrections know
@@ -39,7 +41,7 @@ const (
 // Fields are all fields, in the order in which documentation has them.
 func Fields() []string {
 	return []string{Brief, Standard, Full, When, WhenNot, Alias, Keyword, Task, Phrase,
-		Need, Example, Param, ParamAlias, From, Rare}
+		Need, Example, Deprecated, Param, ParamAlias, From, Rare}
 }
 
 // texts are the fields whose edits replace a text of a tool, beside [Param].
@@ -58,6 +60,9 @@ var additions = map[string]func(*manifest.Tool) *[]string{
 	Task:    func(t *manifest.Tool) *[]string { return &t.Tasks },
 	Need:    func(t *manifest.Tool) *[]string { return &t.Needs },
 }
+
+// FromSchema is the origin of an edit that corrects what a schema denies.
+const FromSchema = "schema"
 
 // Edit is a change of a tool's documentation that the operator applied.
 type Edit struct {
@@ -84,13 +89,17 @@ func (e *Edit) Replaced(t *manifest.Tool) string {
 	if t == nil {
 		return ""
 	}
-	if text := texts[e.Field]; text != nil {
+	text, i := texts[e.Field], e.Place(t)
+	p := lists.Find(manifest.Params(t.Params), func(p *manifest.Param) bool { return p.Name == e.Param })
+	switch {
+	case text != nil:
 		return *text(t)
-	}
-	for _, p := range manifest.Params(t.Params) {
-		if e.Field == Param && p.Name == e.Param {
-			return p.Description
-		}
+	case e.Field == Deprecated && t.Deprecated != nil:
+		return t.Deprecated.Text()
+	case i >= 0:
+		return t.Examples[i].Title + ": " + string(t.Examples[i].Params)
+	case e.Field == Param && p != nil:
+		return p.Description
 	}
 	return ""
 }
@@ -104,7 +113,7 @@ func (e *Edit) ID() string {
 
 // Replaces reports whether an edit takes the place of another one.
 func (e *Edit) Replaces(other *Edit) bool {
-	isText := texts[e.Field] != nil || e.Field == Param
+	isText := texts[e.Field] != nil || e.Field == Param || e.Field == Deprecated
 	return strings.EqualFold(e.Tool, other.Tool) && e.Field == other.Field && e.Param == other.Param &&
 		(isText || e.ID() == other.ID())
 }
@@ -152,8 +161,17 @@ func (e *Edit) apply(t *manifest.Tool) {
 	}
 	switch e.Field {
 	case Example:
-		if e.Example != nil {
+		if i := e.Place(t); i >= 0 {
+			t.Examples = slices.Clone(t.Examples)
+			t.Examples[i] = *e.Example
+		} else if e.Example != nil {
 			t.Examples = append([]manifest.Example{*e.Example}, t.Examples...)
+		}
+	case Deprecated:
+		if t.Deprecated != nil {
+			d := *t.Deprecated
+			d.Use, d.Message = "", e.Value
+			t.Deprecated = &d
 		}
 	case Param:
 		t.Params = annotate(t.Params, e.Param, "description", func(any) any { return e.Value })
@@ -162,6 +180,13 @@ func (e *Edit) apply(t *manifest.Tool) {
 	case From:
 		t.Params = annotate(t.Params, e.Param, "x-from", addTo(e.Value))
 	}
+}
+
+// Place returns the index of the example of a tool that the edit's takes the place of, -1 if there is none.
+func (e *Edit) Place(t *manifest.Tool) int {
+	return slices.IndexFunc(t.Examples, func(x manifest.Example) bool {
+		return e.Example != nil && x.Title == e.Example.Title
+	})
 }
 
 func addTo(value string) func(any) any {

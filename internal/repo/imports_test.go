@@ -50,9 +50,11 @@ var layers = map[string][]string{
 		"internal/lazy", "internal/lists", "manifest/document", "manifest/jsontext", "manifest/schema",
 		"manifest/spelling",
 	},
-	"manifest/generate": {"manifest/jsontext", "manifest/schema"},
+	"manifest/generate":        {"manifest/jsontext", "manifest/schema"},
+	"manifest/lint/vocabulary": {"internal/lazy"},
 	"manifest/lint": {
-		"internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/lint/vocabulary", "manifest/schema",
+		"manifest/spelling",
 	},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},

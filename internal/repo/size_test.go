@@ -22,9 +22,9 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        821,   // redaction of audit and sessions; PARLEY_HOME; logins; kind http; use and costs
-	"manifest":                 11830, // lone surrogates; cases and maps; keys; kind http; unions; texts; briefs
+	"manifest":                 11960, // lone surrogates; cases and maps; keys; kind http; unions; texts; briefs
 	"host/call":                2969,  // credentials for the operator; rights of requests, without responses; peers; plans
-	"host/overlay":             532,   // the edits themselves, from host
+	"host/overlay":             552,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              222,   // long queries; the order of plugins; whole names
 	"host/redact":              593,   // every text of an event; secrets without a login
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
@@ -37,7 +37,7 @@ var maxLines = map[string]int{
 	"host/record":              1885,  // secrets in notes; turns of writers; tools of callers, callers of tools; costs
 	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
-	"host/learn":               4271,  // texts that say nothing; aliases that are other names; time and depth; contrasts
+	"host/learn":               4423,  // texts that say nothing; other names; time and depth; contrasts; what misleads
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      14006, // documents in the binary; modes and forms of clients; logins; help; AGENTS.md
+	"cmd":                      14012, // documents in the binary; modes and forms of clients; logins; help; AGENTS.md
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1415,  // an older version that a person may confirm; tools in use
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -31,11 +32,11 @@ func (c Contradiction) String() string {
 // values, formats, defaults, examples, and what is required; and the parameters and tools that they name and that do
 // not exist. What a schema leaves open contradicts nothing. The manifest has all tools that the texts may name.
 func Contradictions(m *manifest.Manifest, t *manifest.Tool) []Contradiction {
-	return (&linter{m: m}).contradictions(t)
+	return (&linter{m: m}).contradictions(t, nil)
 }
 
 func checkContradiction(l *linter, at string, t *manifest.Tool) {
-	for _, c := range l.contradictions(t) {
+	for _, c := range l.contradictions(t, nil) {
 		l.add(at+c.Pointer, "%s", c)
 	}
 }
@@ -46,7 +47,8 @@ func toolTexts(t *manifest.Tool) [][2]string {
 		{"/docs/full", visible(t.Docs.Full)}, {"/when", visible(t.When)}, {"/when_not", visible(t.WhenNot)}}
 }
 
-func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
+// contradictions returns what texts say that is not so, with evidence also what misled callers.
+func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradiction) {
 	add := func(at string, found []Contradiction) {
 		for _, c := range found {
 			c.Pointer, c.Said, c.Instead = at, strings.Trim(c.Said, " .,;:"), strings.Trim(c.Instead, " .,;:")
@@ -63,6 +65,9 @@ func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
 				add(at, names.denied(s, true))
 			}
 		}
+		if e != nil && f.depth == 1 && !f.item && !f.isResult() {
+			add(at, names.misleading(text, f, e))
+		}
 	}
 	for _, text := range toolTexts(t) {
 		for _, s := range sentences(text[1]) {
@@ -73,6 +78,9 @@ func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
 			}
 			add(text[0], names.denied(s, false))
 		}
+		if e != nil {
+			add(text[0], names.misleading(text[1], nil, e))
+		}
 	}
 	return all
 }
@@ -81,26 +89,28 @@ func (l *linter) contradictions(t *manifest.Tool) (all []Contradiction) {
 type Correction struct {
 	Pointer string // of the text, in the tool
 	Param   string // the parameter that it describes; "" for a text of the tool
-	Text    string // never empty
+	Text    string // "" if nothing is left, but of a brief
 	Why     string // what was wrong, as a sentence
 }
 
 // Corrections returns the texts of a tool, and the descriptions of its parameters at the first level, with what their
-// schema denies replaced by what it says, or struck. A text of which nothing would be left is not among them.
-func Corrections(m *manifest.Manifest, t *manifest.Tool) (all []Correction) {
+// schema denies replaced by what it says, or struck; with evidence, without the sentences that misled callers.
+func Corrections(m *manifest.Manifest, t *manifest.Tool, e *Evidence) (all []Correction) {
 	texts := lists.Map(toolTexts(t), func(s [2]string) Correction { return Correction{Pointer: s[0], Text: s[1]} })
 	for _, f := range paramsOf(t) {
 		if f.depth == 1 && !f.item {
 			texts = append(texts, Correction{Pointer: f.pointer + "/description", Param: f.name, Text: f.description()})
 		}
 	}
-	for _, c := range Contradictions(m, t) {
+	for _, c := range (&linter{m: m}).contradictions(t, e) {
 		at := func(o *Correction) bool { return o.Pointer == c.Pointer }
 		if text := lists.Find(texts, at); text != nil {
 			text.Text, text.Why = c.corrected(text.Text), cmp.Or(text.Why, c.String())
 		}
 	}
-	return lists.Filter(texts, func(c Correction) bool { return c.Text != "" && c.Why != "" })
+	return lists.Filter(texts, func(c Correction) bool {
+		return c.Why != "" && (c.Text != "" || c.Pointer != "/docs/brief")
+	})
 }
 
 func (c *Contradiction) corrected(text string) string {
@@ -110,7 +120,7 @@ func (c *Contradiction) corrected(text string) string {
 		return text
 	case c.Instead != "":
 		return before + c.Instead + after
-	case said("aside").MatchString(c.Said):
+	case said("aside").MatchString(c.Said) && !said("ended").MatchString(before):
 		return strings.TrimRight(before, " ,;:(") + strings.TrimLeft(after, ")")
 	}
 	return strings.TrimSpace(strings.Join(lists.Filter(sentences(text), func(s string) bool {
@@ -199,12 +209,12 @@ func (f *field) isDefault(raw, after string, quote bool) (has string, same, know
 	lower := strings.ToLower(raw)
 	switch want := f.schema["default"].(type) {
 	case json.Number:
-		list := numerals(raw + " " + after)
+		list := vocabulary.Numerals(raw + " " + after)
 		v, err := want.Float64()
-		if len(list) != 1 || list[0].from > 0 || err != nil {
+		if len(list) != 1 || list[0].From > 0 || err != nil {
 			return "", false, false
 		}
-		said, scale, ok := list[0].in(f, "")
+		said, scale, ok := f.in(&list[0], "")
 		return digits(v * scale), ok && said == v, ok
 	case bool:
 		lower = cmp.Or(yesNo[lower], lower)
@@ -323,8 +333,8 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 }
 
 // formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
-var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"time", "HH:MM:SS"},
-	{"unix", ""}, {"local", ""}, {"email", "email address"}, {"uri", "URL"}, {"uuid", "UUID"}}
+var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"local", ""},
+	{"time", "HH:MM:SS"}, {"unix", ""}, {"email", "email address"}, {"uri", "URL"}, {"uuid", "UUID"}}
 
 // sameFormats are formats that texts call like others.
 var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
@@ -498,7 +508,7 @@ func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 		name := regexp.QuoteMeta(f.name)
 		says := `\b` + name + `\b`
 		if !isShaped(f.name) {
-			says = "[`'\"]" + name + "[`'\"]" + `|\b` + name + `(?: (?:field|parameter|argument|option|defaults|must|can|may|is|accepts|` +
+			says = "[`'\"]" + name + "[`'\"]" + `|\b(?:[Pp]arameter|[Gg]ive|[Ss]et|[Ll]eave out|[Oo]mit|[Uu]nit of) ` + name + `\b|\b` + name + `(?: (?:field|parameter|argument|option|defaults|must|can|may|is|accepts|` +
 				`takes)\b|:|=| ?\()`
 		}
 		if strings.Contains(sentence, f.name) && regexp.MustCompile(says).MatchString(sentence) {

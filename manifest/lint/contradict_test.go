@@ -51,6 +51,11 @@ func TestContradictions(t *testing.T) {
 		{"limit", count, "How many. Must not exceed 200.", "not exceed 200", "not exceed 100"},
 		{"limit", count, "Page size; 500 or less.", "500 or less", "100 or less"},
 		{"limit", count, "How many, counted starting at 0.", "starting at 0", "starting at 1"},
+		{"limit", count, "How many. Can be raised to 500 if needed.", "raised to 500", "raised to 100"},
+		{"limit", count, "How many. Values above 100 are refused.", "", ""},
+		{"limit", count, "How many. Omit it for 50.", "Omit it for 50", "Omit it for 20"},
+		{"limit", count, "How many. Without it, 20 is used.", "", ""},
+		{"sort", sort, "Order. Without it, desc is used.", "Without it, desc is used", "Without it, asc is used"},
 		{"limit", count, "How many, 1 to 100.", "", ""},
 		{"limit", count, "How many, up to 100; with a key up to 500.", "", ""},
 		{"limit", count, "How many of at most 5 MB each.", "", ""},
@@ -92,6 +97,7 @@ func TestContradictions(t *testing.T) {
 		{"day", `{"type":"string","format":"date"}`, "When, as an RFC 3339 timestamp.", "RFC 3339", "YYYY-MM-DD"},
 		{"day", `{"type":"string","format":"date"}`, "Day, ISO 8601.", "", ""},
 		{"day", `{"type":"string","format":"date"}`, "Day, as MM/DD/YYYY.", "MM/DD/YYYY", "YYYY-MM-DD"},
+		{"day", `{"type":"string","format":"date-time"}`, "Start. In the form MM/DD/YYYY HH:MM.", "MM/DD/YYYY HH:MM", "ISO 8601 date-time"},
 		{"day", `{"type":"integer"}`, "When, as an ISO 8601 date.", "ISO 8601 date", ""},
 		{"day", `{"type":"integer"}`, "When, as a Unix timestamp.", "", ""},
 		{"user", `{"type":"string","format":"uuid"}`, "Email address of the user.", "Email address", "UUID"},
@@ -102,6 +108,8 @@ func TestContradictions(t *testing.T) {
 		{"city", `{"type":"string","required":true}`, "City (optional).", "(optional)", ""},
 		{"city", `{"type":"string","required":true}`, "City. If omitted, the nearest one.", "If omitted", ""},
 		{"city", `{"type":"string"}`, "City; must always be given.", "must always be given", ""},
+		{"city", `{"type":"string"}`, "City. Must not be empty or missing.", "Must not be empty or missing", ""},
+		{"city", `{"type":"string","required":true}`, "The city can be skipped.", "can be skipped", ""},
 		{"city", `{"type":"string"}`, "Required if there is no query.", "", ""},
 		{"city", `{"type":"string"}`, "Combined with the `country` parameter.", "`country` parameter", ""},
 		{"city", `{"type":"string"}`, "Set the field `country`, too.", "field `country`", ""},
@@ -153,6 +161,49 @@ func TestContradictionsOfTools(t *testing.T) {
 		m := described(t, "limit", limit, "", c.says)
 		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {
 			t.Errorf("%q: got %q, want %q", c.says, got, c.denied)
+		}
+	}
+}
+
+// TestMisleading has what calls failed by, and texts without the sentences that misled their callers.
+func TestMisleading(t *testing.T) {
+	const (
+		code = `{"type":"string","pattern":"^[a-z]{2}-[0-9]{4}$"}`
+		mode = `{"type":"string","enum":["fast","deep"]}`
+		size = `{"type":"integer","maximum":100}`
+	)
+	failed := func(keyword string, values ...string) *Evidence {
+		return &Evidence{Failed: map[string][]string{"it": {keyword}}, Refused: map[string][]string{"it": values}}
+	}
+	named := func(name, meant string) *Evidence { return &Evidence{Names: map[string]string{name: meant}} }
+	for _, c := range []struct {
+		schema, says string
+		e            *Evidence
+		want         string
+	}{
+		{size, "How many. Some callers take 500.", failed("maximum"), "How many."},
+		{size, "How many. Most callers take 50.", failed("maximum"), "How many. Most callers take 50."},
+		{size, "How many. Some callers take 500.", named("other", ""), "How many. Some callers take 500."},
+		{mode, "How. Think of quick as the usual one.", failed("enum", "quick"), "How."},
+		{mode, "How quick it is.", failed("enum", "quick"), "How quick it is."},
+		{mode, "How. Deep takes long.", failed("enum", "deep"), "How. Deep takes long."},
+		{code, "The code. A plain number.", failed("pattern", "12"), "The code."},
+		{code, "The number of it. Such as ab-1234.", failed("pattern", "1234"), "The number of it. Such as ab-1234."},
+		{`{"type":"string","required":true}`, "The text. There is no need for it.", failed("required"),
+			"The text. There is no need for it."},
+		{`{"type":"string","required":true}`, "The text. Callers need not pass it.", failed("required"), "The text."},
+		{size, "How many. As page_count says.", named("page_count", ""), "How many."},
+		{size, "How many. As page_count says.", named("page_count", "query"), "How many. As query says."},
+		{size, "How many to take.", named("to", "query"), "How many to take."},
+		{size, "How many. See the status of list_orders.", named("status", ""), "How many. See the status of list_orders."},
+	} {
+		m := described(t, "it", c.schema, c.says, "")
+		got := c.says
+		for _, o := range Corrections(m, &m.Tools[0], c.e) {
+			got = o.Text
+		}
+		if got != c.want {
+			t.Errorf("%q, %+v: got %q, want %q", c.says, c.e, got, c.want)
 		}
 	}
 }

@@ -2,68 +2,24 @@ package lint
 
 import (
 	"cmp"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// unit is a unit of what it measures, with its size; see prose.txt.
-type unit struct {
-	dimension string
-	size      float64
-	name      string
-}
-
-//go:embed prose.txt
-var proseText string
-
-// prose has the expressions of prose.txt by their names, and its units by their words.
-var vocabulary = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]unit) {
-	patterns, units := map[string]func() *regexp.Regexp{}, map[string]unit{}
-	known := []string{"\n\t", ""}
-	for _, line := range strings.Split(strings.ReplaceAll(proseText, "\n\t", ""), "\n") {
-		switch name, rest, ok := strings.Cut(line, " "); {
-		case !ok || name == "#":
-		case name == "unit":
-			words := strings.Fields(rest)
-			size, _ := strconv.ParseFloat(words[1], 64)
-			for _, word := range words[2:] {
-				units[word] = unit{words[0], size, words[2]}
-			}
-		default:
-			expr := strings.NewReplacer(known...).Replace(rest)
-			known, patterns[name] = append(known, "{"+name+"}", expr), lazy.Pattern(expr)
-		}
-	}
-	return patterns, units
-})
-
-// said returns an expression of prose.txt.
-func said(name string) *regexp.Regexp {
-	patterns, _ := vocabulary()
-	return patterns[name]()
-}
-
-func units() map[string]unit {
-	_, units := vocabulary()
-	return units
-}
-
 // saidUnits returns the units that a text says a field is in, each with the words for it, and the one for the unit.
-func saidUnits(text string) (list []unit, words [][2]string) {
+func saidUnits(text string) (list []vocabulary.Unit, words [][2]string) {
 	for _, m := range said("in-unit").FindAllStringSubmatch(text, -1) {
 		word := cmp.Or(m[1:]...)
-		if u, ok := units()[strings.ToLower(word)]; ok && len(word) > 1 {
+		if u, ok := vocabulary.Units()[strings.ToLower(word)]; ok && len(word) > 1 {
 			list, words = append(list, u), append(words, [2]string{m[0], word})
 		}
 	}
@@ -71,15 +27,15 @@ func saidUnits(text string) (list []unit, words [][2]string) {
 }
 
 // unit is the unit of a field, by the end of its name, as in timeout_ms, or by the only one that its description says.
-func (f *field) unit() (unit, bool) {
+func (f *field) unit() (vocabulary.Unit, bool) {
 	words := append([]string{""}, spelling.Words(f.name)...)
 	last := words[len(words)-1]
-	if u, ok := units()[last]; ok && f.isNumeric() && (len(words) > 2 || len(last) > 4) {
+	if u, ok := vocabulary.Units()[last]; ok && f.isNumeric() && (len(words) > 2 || len(last) > 4) {
 		return u, true
 	}
 	said, _ := saidUnits(f.description())
-	if len(said) == 0 || slices.ContainsFunc(said, func(u unit) bool { return u != said[0] }) {
-		return unit{}, false
+	if len(said) == 0 || slices.ContainsFunc(said, func(u vocabulary.Unit) bool { return u != said[0] }) {
+		return vocabulary.Unit{}, false
 	}
 	return said[0], true
 }
@@ -91,62 +47,33 @@ func (f *field) deniedUnit(text string) []Contradiction {
 	if !ok || slices.Contains(said, own) {
 		return nil
 	}
-	measures := func(u unit) string { what, _, _ := strings.Cut(u.dimension, "-"); return what }
+	measures := func(u vocabulary.Unit) string { what, _, _ := strings.Cut(u.Dimension, "-"); return what }
 	for i, u := range said {
 		if measures(u) == measures(own) {
-			return []Contradiction{{"", words[i][0], fmt.Sprintf("%q is in %s", f.name, own.name),
-				strings.Replace(words[i][0], words[i][1], own.name, 1)}}
+			return []Contradiction{{"", words[i][0], fmt.Sprintf("%q is in %s", f.name, own.Name),
+				strings.Replace(words[i][0], words[i][1], own.Name, 1)}}
 		}
 	}
 	return nil
 }
 
-var (
-	counted     = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
-	numberWords = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")
-)
+var counted = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
+
+var said = vocabulary.Said // an expression of prose.txt
 
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// numeral is a number in a text, with the word after it.
-type numeral struct {
-	from, to int
-	value    float64
-	after    string
-}
-
-func numerals(text string) (all []numeral) {
-	for _, at := range said("number").FindAllStringIndex(text, -1) {
-		literal := strings.TrimRight(text[at[0]:at[1]], ",_")
-		n := numeral{from: at[0], to: at[0] + len(literal)}
-		if n.value = float64(slices.Index(numberWords, strings.ToLower(literal))); n.value < 0 {
-			var err error
-			if n.value, err = strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(literal), 64); err != nil {
-				continue
-			}
-		}
-		if n.from > 0 && text[n.from] == '-' && !strings.ContainsRune(" ([", rune(text[n.from-1])) {
-			n.from, n.value = n.from+1, -n.value // the end of a range
-		}
-		if m := said("after-number").FindStringSubmatch(text[n.to:]); m != nil {
-			n.after = strings.ToLower(m[1])
-		}
-		all = append(all, n)
-	}
-	return all
-}
-
 // in returns the value of a numeral in the unit of a field and the factor back, or false for a number of something
 // else. of is what the field counts, "" if the number is its value.
-func (n *numeral) in(f *field, of string) (value, back float64, ok bool) {
-	u, measured := units()[n.after]
+func (f *field) in(n *vocabulary.Numeral, of string) (value, back float64, ok bool) {
+	u, measured := vocabulary.Units()[n.After]
 	switch own, known := f.unit(); {
 	case of != "":
-		return n.value, 1, counted()[n.after] == (of == "characters") && (!measured || of == "characters")
+		return n.Value, 1, counted()[n.After] == (of == "characters") && (!measured || of == "characters")
 	case !measured || known && own == u:
-		return n.value, 1, !counted()[n.after] && !strings.HasPrefix(n.after, "kmb")
-	case known && own.dimension == u.dimension:
-		return n.value * u.size / own.size, own.size / u.size, true
+		return n.Value, 1, !counted()[n.After] && !strings.HasPrefix(n.After, "kmb")
+	case known && own.Dimension == u.Dimension:
+		return n.Value * u.Size / own.Size, own.Size / u.Size, true
 	}
 	return 0, 0, false
 }
@@ -195,27 +122,27 @@ func (f *field) bounds() (b [2]bound, of string) {
 // saidBound is a bound that a text says: least (0) or most (1), the number, and where the words are.
 type saidBound struct {
 	which, from, to int
-	n               numeral
+	n               vocabulary.Numeral
 	exact           bool
 }
 
 // saidBounds returns the bounds that a text says.
 func saidBounds(text string) (all []saidBound) {
-	list := numerals(text)
+	list := vocabulary.Numerals(text)
 	for i, n := range list {
-		before, after := text[:n.from], text[n.to:]
+		before, after := text[:n.From], text[n.To:]
 		if i+1 < len(list) {
 			next := list[i+1]
-			sign := said("within-range").FindString(text[n.to:next.from])
+			sign := said("within-range").FindString(text[n.To:next.From])
 			if sign != "" && (!strings.Contains(sign, "and") || said("before-range").MatchString(before)) &&
 				(!strings.Contains(sign, ",") || strings.HasSuffix(before, "[") || strings.HasSuffix(before, "(")) {
-				n.after = next.after
-				all = append(all, saidBound{0, n.from, next.to, n, false}, saidBound{1, n.from, next.to, next, false})
+				n.After = next.After
+				all = append(all, saidBound{0, n.From, next.To, n, false}, saidBound{1, n.From, next.To, next, false})
 				continue
 			}
 		}
 		for _, kind := range []string{"most", "least", "exact"} {
-			b := saidBound{0, n.from, n.to, n, kind == "exact"}
+			b := saidBound{0, n.From, n.To, n, kind == "exact"}
 			if at := said("before-" + kind).FindStringIndex(before); at != nil {
 				b.from = at[0]
 			} else if at := said("after-" + kind).FindStringIndex(after); at != nil {
@@ -246,7 +173,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 	var right [2]bool
 	for _, b := range saidBounds(text) {
 		i, has := b.which, bounds[b.which]
-		said, back, ok := b.n.in(f, of)
+		said, back, ok := f.in(&b.n, of)
 		switch {
 		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
 		case !ok || has.value == nil || b.exact && (i == 0 && said > *has.value || i == 1 && said < *has.value):
@@ -254,7 +181,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 			right[i] = true
 		default:
 			wrong[i] = append(wrong[i], f.deny(text[b.from:b.to], has.name+" "+digits(*has.value),
-				text[b.from:b.n.from]+digits(*has.value*back)+text[b.n.to:b.to]))
+				text[b.from:b.n.From]+digits(*has.value*back)+text[b.n.To:b.to]))
 		}
 	}
 	for i, list := range wrong {

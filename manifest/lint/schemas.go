@@ -178,7 +178,7 @@ func (l *linter) checkConstraint(at string, f field, isShown bool) {
 		}
 	}
 	inWords := lists.Filter(saidBounds(description), func(b saidBound) bool {
-		_, _, ok := b.n.in(&f, of)
+		_, _, ok := f.in(&b.n, of)
 		return ok
 	})
 	switch {

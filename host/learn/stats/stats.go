@@ -5,6 +5,7 @@ package stats
 
 import (
 	"cmp"
+	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
@@ -108,6 +109,7 @@ type Field struct {
 	Read int `json:"read"`
 	Of   int `json:"of"`
 	Evidence
+	Sent []Count `json:"-"` // short values that were refused, where traces have values
 }
 
 // Count is how often something occurred.
@@ -125,6 +127,8 @@ type Confusion struct {
 	CalledWorks *Share `json:"called_works,omitempty"`
 	MeantWorks  *Share `json:"meant_works,omitempty"`
 	Evidence
+	// SentAway are the sessions whose callers had just read the documentation of the one that was meant.
+	SentAway int `json:"sent_away,omitempty"`
 }
 
 // Rename is a parameter that does not exist, in whose place the next call, which succeeded, had another one. The calls
@@ -287,6 +291,7 @@ type group struct {
 	sessions counts
 	queries  []string
 	field    host.Violation
+	sent     counts // values that were refused
 	read     counts // sessions whose callers had read the documentation
 }
 
@@ -421,6 +426,11 @@ func (t *tally) add(r *host.Record, read bool) {
 		g := at(&t.fields, e.Pointer+"\x00"+e.Keyword)
 		g.field = e
 		g.add(r.Session, r.Call)
+		eachParameter(r, func(name string, value json.RawMessage) {
+			if "/"+name == e.Pointer && len(value) <= maxValue && !AreShapes(r.Params) {
+				g.sent.add(strings.Trim(string(value), `"`))
+			}
+		})
 		if read {
 			g.read.add(r.Session)
 		}
@@ -465,7 +475,7 @@ func (c *counter) addRelations(r *Report) {
 		g := c.found[of]
 		switch of.kind {
 		case confused:
-			r.Confusions = append(r.Confusions, Confusion{of.a, of.b, c.works(of.a), c.works(of.b), g.Evidence})
+			r.Confusions = append(r.Confusions, Confusion{of.a, of.b, c.works(of.a), c.works(of.b), g.Evidence, len(g.read)})
 		case renamed:
 			r.Renames = append(r.Renames, Rename{of.a, of.b, of.c, g.Evidence})
 		case needed:
@@ -499,7 +509,8 @@ func (t *tally) tool(name string) Tool {
 			of = len(*at(&t.given, name))
 		}
 		read := len(g.read)
-		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, read, max(of, read), g.Evidence})
+		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, read, max(of, read), g.Evidence,
+			g.sent.list()})
 	}
 	slices.SortFunc(row.Fields, func(a, b Field) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword))

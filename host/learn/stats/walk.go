@@ -2,6 +2,7 @@ package stats
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type walk struct {
 	turns     int       // records until the first success
 	tokens    int
 	last      *host.Record   // the call before, if it failed
+	described string         // the tool whose documentation was read last, before the call that failed
 	search    *host.Record   // the search that no successful call has followed yet
 	since     int            // calls since the search
 	missed    string         // the last tool that succeeded after the search and is not among its hits
@@ -66,8 +68,11 @@ func (w *walk) step(c *counter, r *host.Record) {
 			w.closeSearch(c)
 			w.search, w.since, w.asked = r, 0, ""
 		}
-		if r.Op == "describe" && w.asked == "" {
-			w.asked = r.Tool
+		if r.Op == "describe" {
+			w.asked = cmp.Or(w.asked, r.Tool)
+			if w.last == nil {
+				w.described = r.Tool
+			}
 		}
 		return
 	}
@@ -78,6 +83,10 @@ func (w *walk) step(c *counter, r *host.Record) {
 	if in {
 		w.tool(c, r)
 	}
+	sentAway := w.last != nil && w.described == r.Tool // the caller had read about this one, and called another one
+	if r.ExitCode == 0 || r.Tool == w.described {
+		w.described = ""
+	}
 	if r.ExitCode != 0 {
 		w.open, w.last = true, r
 		w.since++
@@ -85,8 +94,10 @@ func (w *walk) step(c *counter, r *host.Record) {
 	}
 	w.succeeded, w.open = true, false
 	w.since++
-	if w.last != nil && isConfusion(w.last, r) && (in || InScope(w.last.Tool, c.scope)) {
-		c.relate(confused, w.last, w.last.Tool, r.Tool)
+	if w.last != nil && (sentAway || isConfusion(w.last, r)) && (in || InScope(w.last.Tool, c.scope)) {
+		if g := c.relate(confused, w.last, w.last.Tool, r.Tool); sentAway {
+			g.read.add(w.last.Session)
+		}
 	}
 	w.last = nil
 	w.succeed(c, r)
@@ -248,7 +259,7 @@ func isConfusion(failed, next *host.Record) bool {
 	}
 	a, b := parameters(failed), parameters(next)
 	both := len(lists.Filter(a, func(name string) bool { return slices.Contains(b, name) }))
-	return both > 0 && 2*both >= max(len(a), len(b))
+	return (both > 0 || failed.Code == string(host.NotFound)) && 2*both >= max(len(a), len(b))
 }
 
 // parameters returns the names of the parameters of a call, sorted.

@@ -101,11 +101,11 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 	before = accepted.Apply(before)
 	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
 	why = cmp.Or(g.checkValue(e, before), g.checkAlias(base, q, before))
-	if why == "" && slices.Contains(texts, e.Field) {
+	if why == "" && slices.Contains(texts, e.Field) && e.Origin != overlay.FromSchema {
 		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
 	}
 	if why == "" {
-		why = cmp.Or(g.checkLint(base, before, after), checkEmptied(base.Info().Name, e, before),
+		why = cmp.Or(g.checkLint(base, e, before, after), checkEmptied(base.Info().Name, e, before),
 			g.checkExample(ctx, base, e, after))
 	}
 	return why, nil
@@ -149,7 +149,7 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 		}
 	case overlay.Rare:
 	default:
-		if strings.TrimSpace(e.Value) == "" {
+		if strings.TrimSpace(e.Value) == "" && (e.Field == overlay.Brief || e.Origin != overlay.FromSchema) {
 			return "the text is empty"
 		}
 	}
@@ -167,7 +167,7 @@ var fillers = strings.Fields(`a all always an and any are argument as be can do 
 // checkEmptied refuses a text that says nothing but the tool's own name, and one that says next to nothing in place of
 // one that says something.
 func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
-	if !slices.Contains(texts, e.Field) && e.Field != overlay.WhenNot {
+	if !slices.Contains(texts, e.Field) && e.Field != overlay.WhenNot || e.Origin == overlay.FromSchema {
 		return ""
 	}
 	words := spelling.Words(e.Value)
@@ -308,9 +308,12 @@ func checkPromise(e *overlay.Edit, t *manifest.Tool) string {
 // foreignRules are rules that a plugin whose texts are generated is exempt from.
 var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow", "contradiction"}
 
+// sparse are rules that a tool may break when something wrong is taken away from it: then it says less.
+var sparse = []string{"tautology", "optional-default", "constraints", "described", "deprecation", "verb-name"}
+
 // checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
 // denies, which holds for plugins without rules of style, too.
-func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
+func (g *Gate) checkLint(base host.Provider, e *overlay.Edit, before, after *manifest.Tool) string {
 	m := g.whole
 	if m == nil || m.Name != base.Info().Name { // edits come plugin by plugin
 		var err error
@@ -345,7 +348,8 @@ func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) strin
 			}
 		}
 		return slices.DeleteFunc(lint.Check(&only, beside), func(f lint.Finding) bool {
-			return builtin && slices.Contains(foreignRules, f.Rule)
+			return builtin && slices.Contains(foreignRules, f.Rule) ||
+				e.Origin == overlay.FromSchema && slices.Contains(sparse, f.Rule)
 		})
 	}
 	counts := map[string]int{}
@@ -388,7 +392,7 @@ func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *overlay.
 
 // unsearched are the fields that search does not read.
 var unsearched = []string{overlay.Example, overlay.Rare, overlay.Need, overlay.From, overlay.Param,
-	overlay.WhenNot}
+	overlay.WhenNot, overlay.Deprecated}
 
 // checkSearch accepts the edits that find their own tool, and with which every tool is still found by its own tasks.
 func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed []Proposal) (

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -38,21 +37,25 @@ const (
 	// minShare is the least share of a tool's calls, by the lower end of its interval, that a mistake has to cost.
 	minShare = 0.05
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
-	minUses  = 20
+	minUses  = 30
 	minUsers = 3
 	// minWorks is the least share of calls, by the upper end of its interval, that succeed of a tool that texts lead to.
 	minWorks = 0.5
 	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
 	minOrigin = 0.4
+	// minSentAway is the least share of a tool's sessions, by the lower end of its interval, that its text sends away.
+	minSentAway = 0.25
 )
 
-// Suggest returns edits for the tools in a report, the ones with most evidence first. It depends only on the report and
-// the catalog. What the schema of a tool denies is proposed without any call.
+// Suggest returns edits for the tools in a report: what the schema of a tool denies, for which no call is needed, then
+// the ones with most evidence first. These build on the texts without contradictions. It depends only on the report and
+// the catalog.
 func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
-	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}, corrected: map[string]bool{}}
+	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}, corrected: map[string]*overlay.Overlay{}}
 	for _, p := range catalog.Providers() {
 		s.contradictions(p)
 	}
+	first := len(s.found)
 	for i := range r.Tools {
 		s.tool(&r.Tools[i])
 	}
@@ -61,7 +64,7 @@ func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
 	each(r.Needs, s.need)
 	each(r.Origins, s.origin)
 	each(r.Search.Misses, s.miss)
-	slices.SortStableFunc(s.found, func(a, b Suggestion) int {
+	slices.SortStableFunc(s.found[first:], func(a, b Suggestion) int {
 		return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Plugin+a.Edit.Tool, b.Plugin+b.Edit.Tool), cmp.Compare(a.ID, b.ID))
 	})
 	return s.found
@@ -78,30 +81,7 @@ type suggester struct {
 	report  *stats.Report
 	found   []Suggestion
 
-	corrected map[string]bool // qualified tools and their parameters, with a dot, whose description is corrected
-}
-
-// contradictions proposes the texts of a plugin's tools without what their schemas deny: replaced where the schema says
-// what is so, else struck. The schema is the evidence, so that no call is needed.
-func (s *suggester) contradictions(p host.Provider) {
-	m, err := wholeOf(host.Base(p))
-	if err != nil {
-		return // a damaged plugin; lists say so
-	}
-	for i := range m.Tools {
-		t, err := p.Tool(m.Tools[i].Name) // with its present edits
-		if err != nil || t == nil {
-			continue
-		}
-		for _, c := range lint.Corrections(m, t) {
-			edit := overlay.Edit{Tool: t.Name, Field: overlay.Param, Param: c.Param, Value: c.Text, Origin: "schema"}
-			if c.Param == "" {
-				edit.Field = c.Pointer[strings.LastIndexByte(c.Pointer, '/')+1:]
-			}
-			s.corrected[m.Name+"."+t.Name+"."+c.Param] = true
-			s.found = append(s.found, Suggestion{edit.ID(), m.Name, edit, "contradiction", c.Why, 0, 0, []string{}})
-		}
-	}
+	corrected map[string]*overlay.Overlay // what contradictions propose, by plugin
 }
 
 // wholeOf returns the manifest of a plugin with all its tools, also of one that is built in.
@@ -137,8 +117,14 @@ func (s *suggester) add(at host.Address, edit overlay.Edit, e evidence) {
 	s.found = append(s.found, Suggestion{edit.ID(), at.Plugin, edit, e.rule, e.why, e.N, e.Sessions, e.Calls})
 }
 
-// find returns a tool of the catalog.
-func (s *suggester) find(name string) (host.Address, bool) { return stats.Find(s.catalog, name) }
+// find returns a tool of the catalog as it is without contradictions.
+func (s *suggester) find(name string) (host.Address, bool) {
+	at, ok := stats.Find(s.catalog, name)
+	if o := s.corrected[at.Plugin]; ok && o != nil {
+		at.Tool = o.Apply(at.Tool)
+	}
+	return at, ok
+}
 
 // tool applies the rules about the calls of one tool.
 func (s *suggester) tool(t *stats.Tool) {
@@ -152,11 +138,11 @@ func (s *suggester) tool(t *stats.Tool) {
 	for _, f := range t.Fields {
 		low, _ := stats.Wilson(f.Read, f.Of)
 		p := param(params, f.Pointer)
-		if low < minShare || p == nil || s.corrected[at.Name()+"."+p.Name] {
+		if low < minShare || p == nil {
 			continue
 		}
 		sentence, rule := sentenceFor(at.Tool, p, &f)
-		if sentence == "" {
+		if sentence == "" || slices.Contains(sentences[p.Name], sentence) {
 			continue
 		}
 		why := fmt.Sprintf("%d of %d calls failed at %s: expected %s", f.N, t.Calls, f.Pointer, f.Expected)
@@ -393,6 +379,12 @@ func (s *suggester) confusion(c stats.Confusion) {
 	}) {
 		return // it was called to prepare the other one
 	}
+	if s.sendsAway(c, called.Tool, meant.Tool) {
+		s.correct(meant.Plugin, meant.Tool, overlay.Edit{Field: overlay.WhenNot,
+			Value: withoutClause(meant.Tool.WhenNot, called.Tool.Name)}, "callers who read it call "+c.Called+
+			", which fails, and come back", c.Evidence)
+		return
+	}
 	for _, of := range [][2]*manifest.Tool{{called.Tool, meant.Tool}, {meant.Tool, called.Tool}} {
 		t, other := of[0], of[1]
 		if strings.Contains(t.WhenNot, other.Name) || other == called.Tool && fails(c.CalledWorks) {
@@ -404,6 +396,30 @@ func (s *suggester) confusion(c stats.Confusion) {
 		}
 		s.add(host.Address{Plugin: called.Plugin, Tool: t}, overlay.Edit{Field: overlay.WhenNot, Value: hint}, e)
 	}
+}
+
+// sendsAway reports whether a text wrongly sends callers from the tool that they mean to another one: many of those who
+// read it go there, and come back. Two tools whose texts tell them apart, each with the other's name, are in order.
+func (s *suggester) sendsAway(c stats.Confusion, called, meant *manifest.Tool) bool {
+	t := lists.Find(s.report.Tools, func(t *stats.Tool) bool { return t.Name == c.Meant })
+	if t == nil || !strings.Contains(meant.WhenNot, called.Name) || strings.Contains(called.WhenNot, meant.Name) {
+		return false
+	}
+	low, _ := stats.Wilson(min(c.SentAway, t.Sessions), t.Sessions)
+	return c.SentAway >= stats.MinCases && low >= minSentAway
+}
+
+// withoutClause returns a text without the clause that names a tool, and without the one that it goes on from.
+func withoutClause(text, tool string) string {
+	var kept []string
+	for clause := range strings.SplitSeq(text, "; ") {
+		if !strings.Contains(clause, tool) {
+			kept = append(kept, clause)
+		} else if strings.HasPrefix(clause, "use ") || strings.HasPrefix(clause, "call ") {
+			kept = kept[:max(0, len(kept)-1)]
+		}
+	}
+	return strings.Join(kept, "; ")
 }
 
 func lowerFirst(s string) string {

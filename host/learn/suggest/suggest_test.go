@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -223,7 +224,7 @@ func TestRules(t *testing.T) {
 			}
 		}, []want{{"standard", "", "Count what is in stock. Takes about 9 s."}}},
 		{"unused and common", func(l *log, s string) {
-			for range 7 {
+			for range 8 {
 				l.add(s, "shop.article.add", good)
 			}
 		}, []want{{"example", "", `{"count":5,"title":"tea"}`}, {"rare", "color", ""}, {"rare", "size", ""}}},
@@ -296,6 +297,92 @@ func TestCorrections(t *testing.T) {
 			if got := o.Values("article.add", field); len(got) != 1 || got[0] != want {
 				t.Errorf("derived %v: %s %q, want %q", derived, field, got, want)
 			}
+		}
+	}
+}
+
+// TestCorrectedExamples proposes, without a call, examples that the schema accepts and a deprecation without a tool
+// that does not exist.
+func TestCorrectedExamples(t *testing.T) {
+	p := newPlugin(t, shop)
+	add := &p.m.Tools[0]
+	add.Deprecated = &manifest.Deprecated{Use: "shop.article.insert", Message: "Use shop.article.insert. It will go."}
+	for i, x := range []struct{ params, want string }{
+		{`{"title":"tea","count":5,"size":"huge"}`, `{"count":5,"size":"small","title":"tea"}`},
+		{`{"title":"tea","count":5,"weight":3}`, `{"count":5,"title":"tea"}`},
+		{`{"title":"tea","count":500}`, ""}, // nobody knows a valid count
+		{`{"title":"tea","count":5}`, ""},
+	} {
+		add.Examples = []manifest.Example{{Title: "Before"}, {Title: "One", Params: []byte(x.params)}}
+		add.Examples[0].Params = []byte(`{"title":"milk","count":1}`)
+		catalog, edits := catalogOf(t, p), []Proposal{}
+		for _, s := range (&log{}).suggest(catalog) {
+			edits = append(edits, Proposal{Edit: s.Edit})
+		}
+		o, refused, err := (&Gate{Catalog: catalog}).Check(t.Context(), p, &overlay.Overlay{}, edits)
+		if err != nil || len(refused) > 0 {
+			t.Fatalf("%d: refused %+v, %v", i, refused, err)
+		}
+		edited := o.Apply(add)
+		want := cmp.Or(x.want, x.params)
+		if got := string(edited.Examples[1].Params); len(edited.Examples) != 2 || got != want {
+			t.Errorf("%d: example %s, want %s", i, got, want)
+		}
+		if d := edited.Deprecated; d.Use != "" || d.Message != "It will go." {
+			t.Errorf("%d: %+v", i, d)
+		}
+	}
+}
+
+// TestMisledCallers strikes a sentence with a value that callers took from it, where traces have values, and then says
+// what is right.
+func TestMisledCallers(t *testing.T) {
+	for _, c := range []struct{ size, want string }{
+		{`"huge"`, "How big it is. One of small, large."},
+		{`"string(4)"`, "How big it is. Huge will do, too. One of small, large."},
+	} {
+		p := newPlugin(t, strings.Replace(shop, "How big it is.", "How big it is. Huge will do, too.", 1))
+		catalog, l, edits := catalogOf(t, p), log{}, []Proposal{}
+		for i := range 8 {
+			s, params := fmt.Sprint("s", i), `{"title":"string(3)","count":"integer","size":`+c.size+`}`
+			l.read(s, "shop.article.add")
+			l.add(s, "shop.article.add", params, violation("/size", "enum", `one of "small", "large"`))
+		}
+		for _, s := range l.suggest(catalog) {
+			edits = append(edits, Proposal{Edit: s.Edit, Sessions: s.Sessions})
+		}
+		o, refused, err := (&Gate{Catalog: catalog}).Check(t.Context(), p, &overlay.Overlay{}, edits)
+		if got := o.Values("article.add", "param"); err != nil || len(refused) > 0 || !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: %q, refused %+v, %v", c.size, got, refused, err)
+		}
+	}
+}
+
+// TestSentAway strikes what a text says another tool is for, where callers who read it call that one in vain and come
+// back, unless the texts of the two tools tell them apart.
+func TestSentAway(t *testing.T) {
+	for _, mutual := range []bool{false, true} {
+		p := newPlugin(t, shop)
+		p.m.Tools[1].WhenNot = "it is about stock: stock.open; you look for a product: stock.count"
+		if mutual {
+			p.m.Tools[3].WhenNot = "you want to know the title: article.find"
+		}
+		catalog, l := catalogOf(t, p), log{}
+		for i := range 8 {
+			s := fmt.Sprint("s", i)
+			l.read(s, "shop.article.find")
+			r := l.add(s, "shop.stock.count", `{}`)
+			r.Code, r.ExitCode = "tool_failed", 1
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+		}
+		var got []string
+		for _, s := range l.suggest(catalog) {
+			if s.Edit.Tool == "article.find" && s.Edit.Field == overlay.WhenNot {
+				got = append(got, s.Edit.Value)
+			}
+		}
+		if want := []string{"it is about stock: stock.open"}; !mutual && !slices.Equal(got, want) || mutual && len(got) > 0 {
+			t.Errorf("mutual %v: %q", mutual, got)
 		}
 	}
 }

@@ -571,7 +571,7 @@ func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all 
 		for _, e := range file.Edits {
 			// Nothing was measured here, and only a rule may say that it proposed an edit, for it has evidence.
 			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil
-			if strings.HasPrefix(e.Origin, "rule ") {
+			if strings.HasPrefix(e.Origin, "rule ") || e.Origin == overlay.FromSchema {
 				e.Origin = "file"
 			}
 			all.add(file.Plugin, suggest.Proposal{Edit: e})
@@ -740,7 +740,7 @@ func printPatch(app *command.App, plugin string) error {
 // patchPlaces says where in a tool of a manifest an edit writes; "/-" is the end of a list.
 var patchPlaces = map[string]string{
 	overlay.Brief: "docs/brief", overlay.Standard: "docs/standard", overlay.Full: "docs/full",
-	overlay.When: "when", overlay.WhenNot: "when_not",
+	overlay.When: "when", overlay.WhenNot: "when_not", overlay.Deprecated: "deprecated/message",
 	overlay.Alias: "aliases/-", overlay.Keyword: "keywords/-", overlay.Task: "tasks/-", overlay.Phrase: "tasks/-",
 	overlay.Need: "needs/-", overlay.Example: "examples/-", overlay.Param: "params/properties/PARAM/description",
 	overlay.ParamAlias: "params/properties/PARAM/x-aliases/-", overlay.From: "params/properties/PARAM/x-from/-",
@@ -762,6 +762,10 @@ func patchOps(t *manifest.Tool, at string, e *overlay.Edit, made map[string]bool
 	steps, _ := jsontext.SplitPointer("/" + place)
 	found, _ := jsontext.Lookup(tool, steps)
 	switch present, _ := found.([]any); {
+	case e.Field == overlay.Deprecated && t.Deprecated != nil && t.Deprecated.Use != "":
+		return []patchOp{{"add", path, value}, {"remove", at + "/deprecated/use", nil}}
+	case e.Place(t) >= 0:
+		return []patchOp{{"replace", fmt.Sprintf("%s/%d", path, e.Place(t)), value}}
 	case e.Field == overlay.Example && len(present) > 0:
 		path += "/0"
 	case isList && len(present) == 0 && !made[path]:
