@@ -250,6 +250,8 @@ func (d *ToolDocs) Text() string {
 		switch {
 		case e.Differs != "":
 			line("Example (differs: %s): %s", e.Differs, d.Call(e))
+		case e.NotRun != "":
+			line("Example (not run: %s): %s", e.NotRun, d.Call(e))
 		case e.ExitCode != 0:
 			line("Example (exit %d): %s", e.ExitCode, d.Call(e))
 		default:
