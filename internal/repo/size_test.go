@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,   // a command that starts this binary, from host
-	"cdp":                      6134,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6156,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
