@@ -24,7 +24,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// exampleSite serves the pages of the examples of the plugin page.
+// exampleSite serves the pages of the examples of the plugin page and of the verbs of cdp.
 func exampleSite() *httptest.Server {
 	folder := filepath.Join("cdp", "page", "testdata", "examples")
 	cards := ""
@@ -66,7 +66,7 @@ func exampleSite() *httptest.Server {
 	}))
 }
 
-// examples runs the examples of the plugin page, in which example.com stands for the site and /srv for a folder.
+// examples runs examples of native tools, in which example.com stands for the site and /srv for a folder.
 type examples struct {
 	*call.Host
 	site, files string
@@ -160,9 +160,9 @@ func anyRun(v any) string {
 	return regexp.MustCompile(`\br\d+ | \d+ ms| \d+ B`).ReplaceAllString(text, "")
 }
 
-// TestPageExamples runs examples of the plugin page, on the prepared page in a session of its own: one of each tool,
-// with PARLEY_HAMMER=1 all.
-func TestPageExamples(t *testing.T) {
+// TestNativeExamples runs runnable examples of the plugin page and of the verbs of cdp on the prepared page, each in a
+// session of its own: the first of each tool and a few others, with PARLEY_HAMMER=1 all.
+func TestNativeExamples(t *testing.T) {
 	site := exampleSite()
 	defer site.Close()
 	home, err := os.MkdirTemp("", "") // the path of t.TempDir is too long for a socket
@@ -193,33 +193,46 @@ func TestPageExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, _ := catalog.Provider("page")
-	names, err := pages.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Run("all", func(t *testing.T) {
-		for _, name := range names {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				tool, err := pages.Tool(name)
+		for _, plugin := range []string{"page", "cdp"} {
+			provider, _ := catalog.Provider(plugin)
+			names, err := provider.Names()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				tool, err := provider.Tool(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				one := sample.OneIn(t, len(tool.Examples))
-				for i, e := range tool.Examples {
-					if !one() {
-						continue
-					}
-					s := &session{examples: all, name: fmt.Sprint(name, i)}
-					if d := s.try(t, "page."+name, &e); d != "" {
-						t.Errorf("%s: %s", e.Title, d)
-					}
-					s.call(t, "cdp.close", json.RawMessage("{}"))
+				if !strings.Contains(name, ".") {
+					t.Run(plugin+"."+name, func(t *testing.T) {
+						t.Parallel()
+						all.tryAll(t, plugin, tool)
+					})
 				}
-			})
+			}
 		}
 	})
+}
+
+// tryAll runs examples of a tool. Of one that only reads, and of those of the plugin page, the first is runnable.
+func (x *examples) tryAll(t *testing.T, plugin string, tool *manifest.Tool) {
+	other := sample.OneIn(t, 8)
+	for i, e := range tool.Examples {
+		mustRun := i == 0 && (plugin == "page" || tool.Effect == manifest.EffectRead)
+		if e.IsVerified() != e.Runnable || mustRun && !e.Runnable {
+			t.Errorf("%s: runnable %t, verified %t", e.Title, e.Runnable, e.IsVerified())
+		}
+		if isOther := other(); !e.Runnable || i > 0 && !isOther {
+			continue
+		}
+		s := &session{examples: x, name: fmt.Sprint(plugin, tool.Name, i)}
+		if d := s.try(t, plugin+"."+tool.Name, &e); d != "" {
+			t.Errorf("%s: %s", e.Title, d)
+		}
+		s.call(t, "cdp.close", json.RawMessage("{}"))
+	}
 }
 
 // prepare makes the files that examples name.
@@ -280,6 +293,9 @@ func (s *session) try(t *testing.T, tool string, e *manifest.Example) string {
 		return ""
 	}
 	var want, got any
+	if strings.HasPrefix(outcome, "{") && len(e.Result) == 0 {
+		return ""
+	}
 	if json.Unmarshal([]byte(outcome), &got) != nil || json.Unmarshal(e.Result, &want) != nil {
 		return outcome
 	}

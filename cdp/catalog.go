@@ -65,7 +65,7 @@ func (p *catalog) buildManifest() *manifest.Manifest { return words.Manifest(man
 var verbFiles embed.FS
 
 // verbs are the tools for the browser itself, next to the protocol's commands.
-var verbs = words.New(verbFiles, "verbs", "",
+var verbs = words.New(verbFiles, "verbs",
 	"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route")
 
 // Groups returns the domains of the protocol.
@@ -378,7 +378,7 @@ func example(e *protocol.Example) manifest.Example {
 	if x.Kind == "minimal" && e.Run.Outcome != protocol.RunUnknown {
 		x.Kind = "common"
 	}
-	run.NotRun = notRun[e.Run.Outcome] + product + ": " + e.Run.Text
+	run.NotRun = strings.TrimSuffix(notRun[e.Run.Outcome]+product+": "+e.Run.Text, ": ")
 	if e.Run.Outcome == protocol.RunSkipped {
 		run.NotRun = e.Run.Text
 	}

@@ -13,8 +13,6 @@ const (
 	maxBytes = 2220
 	// resultsShown is how many results the second tier has if it is too long.
 	resultsShown = 8
-	// describedFirst is how many optional parameters keep their descriptions before those of all get shorter.
-	describedFirst = 2
 )
 
 // Describe fits Chrome's texts, which cannot be edited, into the tiers: the second tier keeps the first sentence of
@@ -72,12 +70,11 @@ func (p *catalog) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	if required < 0 {
 		required = len(d.Parameters)
 	}
-	dropTexts(d.Parameters, required+describedFirst)
 	widths(50, 36)
-	dropTexts(d.Parameters, required)
 	for isLong() && len(d.Returns) > 1 {
 		d.CutReturns(len(d.Returns) - 1)
 	}
+	dropTexts(d.Parameters, required)
 	for isLong() && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
 		last := len(d.Parameters) - 1
 		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
@@ -96,7 +93,7 @@ func shortenExamples(d *manifest.ToolDocs) {
 		e := &d.Examples[i]
 		e.Result = nil
 		e.Verified, _, _ = strings.Cut(e.Verified, ".")
-		e.NotRun = clip(e.NotRun, 60)
+		e.NotRun = clip(e.NotRun, 100)
 		if raw, err := json.Marshal(e.Before); err != nil || len(raw) > beforeBytes {
 			e.Before = nil
 		}

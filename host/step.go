@@ -30,7 +30,7 @@ type Step struct {
 	// Query is the text of an OpSearch or the pattern of an OpListen.
 	Query   string
 	Options StepOptions
-	// Args are the arguments of an operator's step, in the order of the command.
+	// Args are the arguments of an operator's step, in the order of the command; of a plan, the example if it is of one.
 	Args []string
 }
 

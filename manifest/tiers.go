@@ -248,8 +248,8 @@ func (d *ToolDocs) Text() string {
 			line("Before %d: %s", i+1, b.Text())
 		}
 		switch {
-		case e.Differs != "":
-			line("Example (differs: %s): %s", e.Differs, d.Call(e))
+		case e.Differs+e.NotRun != "": // at most one is set
+			line("Example (%s): %s", cmp.Or(e.NotRun, "differs: "+e.Differs), d.Call(e))
 		case e.ExitCode != 0:
 			line("Example (exit %d): %s", e.ExitCode, d.Call(e))
 		default:

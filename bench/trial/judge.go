@@ -74,7 +74,7 @@ var skips = map[string]string{
 	"Extensions.triggerAction":      "requires an extension",
 	"Extensions.uninstall":          "requires an extension",
 	"PWA.changeAppUserSettings":     "changes the machine: requires an installed app",
-	"PWA.getOsAppState":             "changes the machine: requires an installed app",
+	"PWA.getOsAppState":             "requires an installed app",
 	"PWA.install":                   "changes the machine: installs an app",
 	"PWA.launch":                    "changes the machine: requires an installed app",
 	"PWA.launchFilesInApp":          "changes the machine: requires an installed app",

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.kind, "kind", "", "run only examples of this kind")
 	flag.StringVar(&o.tasks, "tasks", "", "do the tasks of this file, as "+tasksFile+", with the calls of parley plan")
 	flag.BoolVar(&o.agent, "agent", false, "let an agent call every read-only command with {} and do what replies say")
+	flag.StringVar(&o.paste, "paste", "", "open this page and paste the first example of every read-only tool")
 	flag.IntVar(&o.part, "part", 0, "run one example in so many; 0: all")
 	flag.IntVar(&o.parallel, "parallel", 2, "how many examples run at the same time")
 	flag.StringVar(&o.table, "table", "", "write the table to this file")

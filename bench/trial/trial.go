@@ -42,6 +42,7 @@ const page = "https://example.com/"
 
 type options struct {
 	binary, effect, kind, table string
+	paste                       string // the page to paste first examples on; "" for none
 	tasks                       string // a file of tasks to do instead of the examples; "" for none
 	only                        *regexp.Regexp
 	part, parallel              int
@@ -106,6 +107,9 @@ type example struct {
 func run(ctx context.Context, o options, out io.Writer) error {
 	if o.tasks != "" {
 		return runTasks(ctx, o, out)
+	}
+	if o.paste != "" {
+		return runPaste(ctx, o, out)
 	}
 	if o.agent {
 		return runAgent(ctx, o, out)
@@ -408,9 +412,12 @@ func (l *lab) attempt(ctx context.Context, e *example) {
 		switch {
 		case a.Error.Code == "timeout":
 			e.status, e.message = hung, fmt.Sprintf("line %s: %s", a.ID, a.Error.Message)
-		case !a.OK && (a.Error.CDP.Code == methodNotFound ||
-			strings.Contains(a.Error.Message, "Failed to deserialize")):
+		case !a.OK && a.Error.CDP.Code == methodNotFound:
+			e.status, e.message = unknown, ""
+		case !a.OK && strings.Contains(a.Error.Message, "Failed to deserialize"):
 			e.status, e.message = unknown, a.Error.CDP.Message
+		case !a.OK && last:
+			e.message = cmp.Or(a.Error.CDP.Message, a.Error.Message)
 		case !a.OK:
 			e.message = fmt.Sprintf("line %s: %s: %s", a.ID, a.Error.Code, a.Error.Message)
 		case last:

@@ -40,11 +40,8 @@ var (
 	segment []byte
 )
 
-// ranOn is where the examples were run; TestPageExamples runs them on that page.
-const ranOn = "Chrome 148 on cdp/page/testdata/examples/shop.html"
-
 // tools are the verbs.
-var tools = words.New(toolFiles, "tools", ranOn, "open", "do", "go", "tabs", "snapshot", "text", "find", "get", "click",
+var tools = words.New(toolFiles, "tools", "open", "do", "go", "tabs", "snapshot", "text", "find", "get", "click",
 	"fill", "type", "press", "select", "check", "hover", "drag", "scroll", "wait", "expect", "screenshot", "evaluate",
 	"requests", "console", "dialog", "upload", "downloads", "cookies", "storage", "state", "route", "emulate", "vitals",
 	"record", "compare")

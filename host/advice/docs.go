@@ -3,6 +3,7 @@ package advice
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -16,7 +17,7 @@ func NextAfterDescribe(d *host.Docs) (next []host.Step) {
 		next = append(next, host.Step{Op: host.OpListen, Tool: d.Plugin, Query: d.Tool})
 	case d.Kind == "" && len(d.Examples) > 0:
 		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
-			next = append(next, ExampleStep(d.Name, &d.Examples[0]))
+			next = append(next, ExampleStep(d.ToolDocs, 0))
 		}
 	case d.Kind == "":
 		next = append(next, host.DescribeStep(d.Name, 0))
@@ -86,19 +87,25 @@ func DescribeWithin(ctx context.Context, a host.Address, t *manifest.Tool, tier 
 // 3 always repeats the example, because it has no other step.
 const maxExampleStep = 140
 
-// ExampleStep returns the step that runs an example of a tool, with the calls before it if it needs any.
-func ExampleStep(tool string, e *manifest.ExampleDoc) host.Step {
+// ExampleStep returns the step that runs an example of a tool, with the calls before it if it needs any: a plan of the
+// tool with the values that the example gives or, where that plan would make other calls, of the example.
+func ExampleStep(d *manifest.ToolDocs, example int) host.Step {
+	e := &d.Examples[example]
 	if len(e.Before) == 0 && !strings.Contains(string(e.Params), `"${`) {
-		return host.CallStep(tool, e.Params)
+		return host.CallStep(d.Name, e.Params)
 	}
 	var own map[string]json.RawMessage
-	if json.Unmarshal(e.Params, &own) == nil {
-		for name, value := range own {
-			if strings.Contains(string(value), `"${`) {
-				delete(own, name)
-			}
+	_ = json.Unmarshal(e.Params, &own)
+	differs := example > 0 // only the first one needs nothing of its own
+	for name, value := range own {
+		if strings.Contains(string(value), `"${`) {
+			differs = differs || value[0] != '"'
+			delete(own, name)
 		}
 	}
+	if differs {
+		return host.Step{Op: host.OpPlan, Tool: d.Name, Args: []string{strconv.Itoa(example + 1)}}
+	}
 	params, _ := manifest.Marshal(own)
-	return host.PlanStep(tool, params)
+	return host.PlanStep(d.Name, params)
 }

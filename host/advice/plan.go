@@ -29,8 +29,8 @@ type Plan struct {
 	// Estimate is what the calls took before; nil if nothing is known.
 	Estimate *Estimate `json:"estimate,omitempty"`
 
-	Given  json.RawMessage `json:"-"` // the parameters that the caller gave
-	Effect string          `json:"-"` // of the tool
+	Step   host.Step `json:"-"` // runs the plan
+	Effect string    `json:"-"` // of the tool
 }
 
 // Estimate is what the calls of a plan probably take: sums of the medians of the calls of their tools that succeeded.
@@ -111,6 +111,7 @@ type PlanQuery struct {
 	Params    json.RawMessage // those that are known
 	Principal host.Principal
 	Place     host.Place // of all calls
+	Example   int        // which example of the tool to plan, instead of a call with Params; from 1
 	Estimate  bool       // whether to look up what the calls took before
 }
 
@@ -131,7 +132,10 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 		return nil, notCallable(at)
 	}
 	p := &planner{catalog: catalog, made: map[string]int{}, own: at.Provider.Info().Name,
-		plan: &Plan{Tool: at.Name(), Given: q.Params, Effect: at.Tool.Effect},
+		plan: &Plan{Tool: at.Name(), Step: host.PlanStep(at.Name(), q.Params), Effect: at.Tool.Effect},
+	}
+	if q.Example != 0 {
+		p.plan.Step.Args = []string{strconv.Itoa(q.Example)}
 	}
 	place := q.Place
 	if place.Browser == host.DefaultBrowser {
@@ -149,6 +153,9 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 		}
 	}
 	p.options.Place = place
+	if q.Example != 0 {
+		return p.plan, p.example(at.Tool, q)
+	}
 	own, err := p.setAside(at, q.Params)
 	if err != nil {
 		return nil, err
@@ -160,6 +167,29 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 		return nil, p.refused
 	}
 	return p.plan, nil
+}
+
+// example adds an example of a tool, with the calls before it.
+func (p *planner) example(t *manifest.Tool, q PlanQuery) error {
+	if given := string(q.Params); q.Example < 1 || q.Example > len(t.Examples) || given != "" && given != "{}" {
+		return host.Errorf(host.InvalidArgs, "%s has %d examples with parameters of their own: expected the number of one, "+
+			"and no parameters", p.plan.Tool, len(t.Examples)).WithSteps(host.DescribeStep(p.plan.Tool, manifest.Tier3))
+	}
+	e := t.Examples[q.Example-1]
+	for i := range p.plan.Calls { // what opens a page: the example refers to its own calls by their numbers
+		p.plan.Calls[i].ID += len(e.Before) + 1
+	}
+	for i, line := range append(slices.Clip(e.Before), manifest.BatchLine{Tool: p.plan.Tool, Params: e.Params}) {
+		call, options := PlanCall{ID: i + 1, Tool: line.Tool, Params: line.Params}, p.options
+		if err := json.Unmarshal([]byte(cmp.Or(string(line.Options), "{}")), &options); err != nil {
+			return err
+		}
+		if options != (PlanOptions{}) {
+			call.Options = &options
+		}
+		p.plan.Calls = append(p.plan.Calls, call)
+	}
+	return nil
 }
 
 // setAside returns the parameters without those that the tool does not have, which may be for a call before it.

@@ -271,9 +271,11 @@ var layers = map[string][]string{
 		"manifest/jsontext",
 		"manifest/schema",
 	},
-	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
-	"bench/search":         {"bench", "bench/internal/ranked", "host", "host/call", "host/learn/eval"},
-	"bench/trial":          {"bench", "cdp", "host", "host/advice", "host/call", "manifest", "manifest/jsontext"},
+	"bench/scenarios": {"bench", "host/learn"}, // its client of models
+	"bench/search":    {"bench", "bench/internal/ranked", "host", "host/call", "host/learn/eval"},
+	"bench/trial": {
+		"bench", "cdp", "host", "host/advice", "host/call", "internal/sample", "manifest", "manifest/jsontext",
+	},
 	"internal/demo":        {},
 	"internal/foreign":     {},
 	"internal/reasons":     {},

@@ -44,12 +44,12 @@ var maxLines = map[string]int{
 	"host/signature":           350,
 	"host/oci":                 1005,
 	"host/jq":                  315,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1935, // templates of what has no value; names of peers; words of forms; estimates
+	"host/advice":              1975, // templates of what has no value; names of peers; estimates; plans of examples
 	"host/providertest":        291,
 	"internal/contain":         282,
 	"internal/slots":           212,
 	"internal/wire":            355,   // a command that starts this binary, from host
-	"cdp":                      6097,  // what page uses of it; attaching, by an address or a path; examples; counterparts
+	"cdp":                      6156,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures

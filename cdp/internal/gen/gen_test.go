@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,5 +160,38 @@ func TestInvalidTables(t *testing.T) {
 	}
 	if _, err := readTables(t.TempDir(), bare); err == nil {
 		t.Error("missing tables cause no error")
+	}
+}
+
+// TestNamesInDescriptions corrects a protocol whose descriptions name what it has, what it does not have, and others.
+func TestNamesInDescriptions(t *testing.T) {
+	const source = `{"version":{"major":"1","minor":"3"},"domains":[{"domain":"Page","commands":[{"name":"getTree",` +
+		`"description":"%s"}]}]}`
+	for text, want := range map[string]string{
+		"As getTree and Page.getTree":        "As getTree and Page.getTree",
+		`Ends with\ncancelTree, not Tree.be`: `Ends with\ngetTree, not Tree.be`,
+		"cancelTree, then Page.cancel":       "a description names Page.cancel, which the protocol does not have",
+		"cancelTree and noTree":              "a description names noTree, which the protocol does not have",
+		"See https://example.com/noTree":     "no description names cancelTree",
+	} {
+		folder := t.TempDir()
+		for _, table := range []string{descriptionsTable, briefsTable, whenTable, deprecatedTable, namesTable} {
+			rows := ""
+			if table == namesTable && text != "As getTree and Page.getTree" {
+				rows = "cancelTree\tgetTree\n"
+			}
+			if err := os.WriteFile(filepath.Join(folder, table), []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		document := fmt.Appendf(nil, source, text)
+		p, err := protocol.Build("test", protocol.Notes{}, document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := correctNames(folder, [][]byte{document}, p)
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && string(got[0]) != fmt.Sprintf(source, want) {
+			t.Errorf("%s: %s, %v; expected %s", text, got, err, want)
+		}
 	}
 }

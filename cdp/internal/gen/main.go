@@ -43,6 +43,9 @@ func generate(folder, tables string) (*protocol.Protocol, error) {
 	if err != nil {
 		return nil, err
 	}
+	if documents, err = correctNames(tables, documents, bare); err != nil {
+		return nil, err
+	}
 	return protocol.Build(revision, notes, documents...)
 }
 

@@ -7,14 +7,20 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// sources reads the pinned documents in the order of the embedded form.
+// sources reads the pinned documents in the order of the embedded form, with the names that the generator corrects.
 func sources(t testing.TB) [][]byte {
 	t.Helper()
 	var list [][]byte
+	names, err := os.ReadFile("../gen/names.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"browser_protocol", "js_protocol"} {
 		f, err := os.Open("source/" + name + ".json.gz")
 		if err != nil {
@@ -28,6 +34,12 @@ func sources(t testing.TB) [][]byte {
 		raw, err := io.ReadAll(z)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(names)) {
+			name, right, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if !strings.HasPrefix(line, "#") && right != "-" {
+				raw = regexp.MustCompile(`(\W|\\n)`+name+`\b`).ReplaceAll(raw, []byte("${1}"+right))
+			}
 		}
 		list = append(list, raw)
 	}

@@ -14,7 +14,7 @@ var files embed.FS
 
 // TestReadsItsOwnFileAlone finds tools in a folder in which another tool's file cannot be read.
 func TestReadsItsOwnFileAlone(t *testing.T) {
-	tools := New(files, "testdata/tools", "", "good")
+	tools := New(files, "testdata/tools", "good")
 	if got := strings.Join(tools.Names(), " "); got != "good also bad" {
 		t.Errorf("in the order of lists: %s", got)
 	}

@@ -79,8 +79,8 @@ func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
 	with.Deeper = "--tier 3"
 	with.Examples = slices.Clone(docs.Examples)
-	for i, e := range with.Examples {
-		with.Examples[i].Command = a.Command(advice.ExampleStep(docs.Name, &e))
+	for i := range with.Examples {
+		with.Examples[i].Command = a.Command(advice.ExampleStep(docs, i))
 	}
 	return &with
 }

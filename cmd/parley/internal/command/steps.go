@@ -40,6 +40,7 @@ func (a *App) Command(s host.Step) string {
 		words = append(words, paramWords(a, s)...)
 	case host.OpPlan:
 		words = append(words, paramWords(a, s)...)
+		words.add(len(s.Args) > 0, append([]string{"--example"}, s.Args...)...)
 		words.add(!s.Options.DryRun, "--run")
 		s.Options.DryRun = false
 	case host.OpDescribe:

@@ -398,7 +398,7 @@ func (b *batch) checkFound(number int, params json.RawMessage) error {
 		where = "this page has none"
 	}
 	next := host.DescribeStep(b.plan.Tool, 0)
-	if len(b.plan.Given) > 0 { // what was given may be what does not exist
+	if len(b.plan.Step.Params) > 0 { // what was given may be what does not exist
 		next = host.PlanStep(b.plan.Tool, nil)
 	}
 	return &host.Error{Code: host.ToolFailed, Exit: 10, Tool: &host.ToolError{Exit: 10, Name: "no_match"},
@@ -521,7 +521,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		return err
 	}
 	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
-		Place: host.Place(opts.place), Estimate: !opts.Run})
+		Place: host.Place(opts.place), Example: opts.Example, Estimate: !opts.Run})
 	if err != nil {
 		return err
 	}
@@ -543,7 +543,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	switch {
 	case plan.Guesses():
 	case len(plan.Holes) == 0:
-		next = append(next, app.Command(host.PlanStep(plan.Tool, plan.Given)))
+		next = append(next, app.Command(plan.Step))
 	default:
 		warnings = append(warnings, "values that only you can choose: "+strings.Join(plan.Holes, ", "))
 	}
@@ -557,15 +557,16 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 type planOptions struct {
 	Words []string `word:""` // a qualified name, or words to search for
 	place
-	Set    []string `flag:"param" usage:"KEY=VALUE, repeatable"`
-	Params string   `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
-	Run    bool     `flag:"run" usage:"make the calls"`
+	Set     []string `flag:"param" usage:"KEY=VALUE, repeatable"`
+	Params  string   `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
+	Example int      `flag:"example" usage:"plan example N of tier 3 instead"`
+	Run     bool     `flag:"run" usage:"make the calls"`
 }
 
 // checkPlan refuses to make the calls of a plan with holes, and of one that destroys what nobody named.
 func checkPlan(plan *advice.Plan) error {
 	if plan.Guesses() {
-		step := host.PlanStep(plan.Tool, plan.Given)
+		step := plan.Step
 		step.Options.DryRun = true
 		return host.Errorf(host.InvalidArgs, "%s is destructive, and nobody gave what it is called with: the plan "+
 			"takes the first that there is. Give it as a parameter, or read the calls and pass them to parley batch", plan.Tool).
