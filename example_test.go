@@ -59,7 +59,7 @@ func ExampleParley_Describe() {
 		log.Fatal(err)
 	}
 	fmt.Print(docs.Text())
-	// Output: text.hash(text: string): Compute a digest of text: SHA-2, SHA-1 or MD5 [read]
+	// Output: text.hash(text: string /* Text to hash */): Compute a digest of text: SHA-2, SHA-1 or MD5 [read]
 }
 
 func ExampleParley_Search() {

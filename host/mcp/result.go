@@ -253,7 +253,7 @@ func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 		}
 	}
 	if more := found.Total - len(found.Results); more > 0 && len(found.Docs) == 0 {
-		fmt.Fprintf(&b, "(%d more of %d: limit)\n", more, found.Total)
+		fmt.Fprintf(&b, "(%d more of %d: raise limit)\n", more, found.Total)
 	}
 	if len(found.Results) == 0 {
 		fmt.Fprintf(&b, "nothing found for %q\n", manifest.CleanLine(found.Query))

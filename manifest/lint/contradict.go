@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
@@ -77,6 +78,10 @@ func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradict
 				add(text[0], append(f.deniedBounds(s), f.deniedDefault(s)...))
 			}
 			add(text[0], names.denied(s, false))
+			needed := lists.Find(names.fields, (*field).isNeeded)
+			if all := said("all-optional").FindString(s); all != "" && needed != nil {
+				add(text[0], []Contradiction{{"", all, fmt.Sprintf("%q is required", needed.name), ""}})
+			}
 		}
 		if e != nil {
 			add(text[0], names.misleading(text[1], nil, e))
@@ -148,6 +153,10 @@ func (f *field) isOpen() bool {
 // isMixed reports whether values of a field are objects, or of several kinds.
 func (f *field) isMixed() bool { return f.is("object") || f.has("anyOf", "oneOf", "allOf") }
 
+func (f *field) isNeeded() bool {
+	return f.required && f.depth == 1 && !f.item && !f.isResult() && !f.has("default")
+}
+
 func (f *field) isResult() bool  { return strings.HasPrefix(f.pointer, "/returns") }
 func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
 
@@ -180,7 +189,7 @@ func unquote(s string) (string, bool) {
 // deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
 func (f *field) deniedDefault(text string) (found []Contradiction) {
 	_, values := f.enum()
-	for _, p := range []string{"default-is", "is-default", "absent-is"} {
+	for _, p := range []string{"marked-default", "default-is", "is-default", "absent-is"} {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			raw, quote := unquote(m[2])
 			isWord := !quote && said("number").FindString(raw) == ""
@@ -266,7 +275,8 @@ func (f *field) deniedValues(text string) []Contradiction {
 		}
 		// Plain words may be anything unless most are values.
 		isOne, isPlain := len(m) == 2, len(m) > 2 && (m[3] != "" || strings.HasPrefix(m[0], "(") && !quotes)
-		if unknown > 0 && (isOne || known >= unknown && (!isPlain || known > unknown)) {
+		isAll := (quotes || strings.Contains(list, "|")) && said("explicit-list").MatchString(m[0])
+		if unknown > 0 && (isOne || isAll || known >= unknown && (!isPlain || known > unknown)) {
 			list = strings.TrimRight(list, ".,;:)")
 			return []Contradiction{f.deny(m[0], "the values "+enum, strings.Replace(m[0], list, enum, 1))}
 		}
@@ -301,14 +311,15 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 		return nil
 	}
 	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
-		raw, quote := unquote(m[1])
+		raw, quote := unquote(strings.TrimRight(m[1], ","))
 		if said("placeholder").MatchString(raw) || len(values) > 0 && !said("plain").MatchString(raw) {
 			continue
 		}
 		candidates := []any{raw}
 		if v, err := jsontext.Decode([]byte(raw), jsontext.Limits{}); err == nil {
 			candidates = append(candidates, v)
-		} else if !quote {
+		} else if isLast := !strings.HasSuffix(m[0], " "); !quote && !said("literal").MatchString(raw) &&
+			(len(values) == 0 || !isLast) {
 			continue
 		}
 		if items != nil {
@@ -318,18 +329,30 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 		if err != nil {
 			return nil
 		}
-		expected := ""
-		if !slices.ContainsFunc(candidates, func(v any) bool {
+		expected, format := "", fmt.Sprint(f.schema["format"])
+		isOf := slices.ContainsFunc(candidates, func(v any) bool {
 			found, err := compiled.Validate(v)
 			for _, v := range found {
 				expected = cmp.Or(expected, v.Expected)
 			}
 			return err != nil || len(found) == 0 || found[0].Keyword == "minItems"
-		}) {
+		})
+		if hasForm := forms[format]; isOf && hasForm != nil && (quote || said("date-like").MatchString(raw)) {
+			isOf, expected = hasForm(raw), "the format "+format
+		}
+		if !isOf {
 			all = append(all, Contradiction{"", m[0], fmt.Sprintf("the schema of %q expects %s", f.name, expected), ""})
 		}
 	}
 	return all
+}
+
+// forms report whether a value has a format that schemas do not assert.
+var forms = map[string]func(string) bool{
+	"date":      func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil },
+	"date-time": func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
+	"email":     func(s string) bool { return strings.Contains(s, "@") },
+	"uri":       func(s string) bool { return strings.Contains(s, ":") },
 }
 
 // formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
@@ -379,7 +402,8 @@ func (f *field) deniedNeed(text string) []Contradiction {
 		says, not = "optional", "required"
 	}
 	const it = "this parameter"
-	name := strings.NewReplacer("`"+f.name+"`", it, "'"+f.name+"'", it, f.name, it)
+	quoted := "`" + f.name + "`"
+	name := strings.NewReplacer("The "+quoted, it, "The "+f.name, it, quoted, it, "'"+f.name+"'", it, f.name, it)
 	for _, s := range sentences(text) {
 		plain := name.Replace(s)
 		at := said(says).FindStringIndex(plain)
@@ -406,11 +430,13 @@ type nameChecker struct {
 
 // denied returns the names in a sentence that name nothing. own says that it is from the description of a field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
+	about := said("number-of").ReplaceAllString(text, "")
 	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
 		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
 			name := cmp.Or(m[1:]...)
-			if !n.knows(name) && !n.ofNamedTool(name, text) && (i == 0 || !said("of-others").MatchString(text)) &&
-				(i < 2 || !own || isShaped(name)) && (i < 3 || !verbs()[spelling.Words(name)[0]]) {
+			if !n.knows(name) && name != strings.ToUpper(name) && !n.ofNamedTool(name, text) &&
+				(i == 0 || !said("of-others").MatchString(about)) &&
+				(i < 2 || !own || i == 3 || isShaped(name)) && (i < 3 || !verbs()[spelling.Words(name)[0]]) {
 				all = append(all, Contradiction{"", m[0], fmt.Sprintf("%q has no parameter %s", n.t.Name, name),
 					near(m[0], name, lists.Map(n.fields, func(f field) string { return f.name }))})
 			}

@@ -118,6 +118,28 @@ func TestContradictions(t *testing.T) {
 		{"city", `{"type":"string"}`, "An id that `list_cities` finds; see `list_cities`.", "see `list_cities`", ""},
 		{"city", `{"type":"string"}`, "One of those that list_orders has; see `list_orders`.", "", ""},
 		{"city", `{"type":"string"}`, "With the `status` parameter of `list_orders`.", "", ""},
+		{"city", `{"type":"string"}`, "Used with country_code.", "Used with country_code", ""},
+		{"city", `{"type":"string"}`, "City, only for an optional CITY_API_KEY.", "", ""},
+		{"city", `{"type":"string"}`, "The number of items; no effect if `country` is given.", "", ""},
+		{"city", `{"type":"string"}`, "City, as returned by list_cities.", "returned by list_cities", ""},
+		{"city", `{"type":"string","required":true}`, "Leave empty for all cities.", "Leave empty for all cities", ""},
+		{"limit", count, "How many; use 0 for all.", "use 0 for", ""},
+		{"limit", count, "How many. Unlimited if 0.", "Unlimited if 0", ""},
+		{"limit", count, "10 per page by default.", "10 per page by default", "20 per page by default"},
+		{"limit", count, "How many at most (max. 500).", "max. 500", "max. 100"},
+		{"limit", count, "How many; anything over 500 is refused.", "anything over 500", "anything over 100"},
+		{"limit", count, "Max page size is 50.", "Max page size is 50", "Max page size is 100"},
+		{"name", word, "Max length 200.", "Max length 200", "Max length 40"},
+		{"sort", sort, "Order: asc, none or desc (default).", "desc (default)", "asc (default)"},
+		{"sort", sort, "Order: asc (default), none or desc.", "", ""},
+		{"sort", sort, "One of: newest|oldest", "One of: newest|oldest", "One of: asc, desc, none"},
+		{"sort", sort, "Order, e.g. newest", "e.g. newest", ""},
+		{"sort", sort, "Order, for example newest before oldest.", "", ""},
+		{"day", `{"type":"string","format":"date"}`, "Day, e.g. 2024/05/01.", "e.g. 2024/05/01", ""},
+		{"day", `{"type":"string","format":"date"}`, "Day, such as \"today\".", "such as \"today\"", ""},
+		{"day", `{"type":"string","format":"date"}`, "Day, e.g. \"2024-05-01\".", "", ""},
+		{"day", `{"type":"string","format":"date"}`, "Unix seconds of the day.", "Unix seconds", "YYYY-MM-DD"},
+		{"code", `{"type":"string","pattern":"^[A-Z]{3}-[0-9]+$"}`, "Code, for example abc_123", "for example abc_123", ""},
 	} {
 		m := described(t, c.name, c.schema, c.says, "")
 		found := Contradictions(m, &m.Tools[0])
@@ -157,6 +179,10 @@ func TestContradictionsOfTools(t *testing.T) {
 		{"Deprecated: use `find_records` instead.", "use `find_records`"},
 		{"To look for orders, use `list_orders`.", ""},
 		{"For stock use `list_stock`.", "use `list_stock`"},
+		{"Finds records. All parameters are optional.", "All parameters are optional"},
+		{"Finds records. All other parameters are optional.", ""},
+		{"Finds records. Replaced by find_all_records.", "Replaced by find_all_records"},
+		{"Finds records. When show_deleted is set, also deleted ones.", "show_deleted is set"},
 	} {
 		m := described(t, "limit", limit, "", c.says)
 		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {

@@ -553,20 +553,19 @@ func (l *linter) isOwn(full string) bool {
 	return sameName(plugin, l.m.Name)
 }
 
-// rewords reports whether most words of a phrase are in one phrase, or the brief, of a tool of another plugin. A phrase
-// that names this plugin is its own.
+// rewords reports whether a phrase has half of its words in common with one phrase, or the brief, of a tool of another
+// plugin. A phrase that names this plugin is its own.
 func (l *linter) rewords(phrase, full string) bool {
-	const most, least = 0.6, 2
 	plugin, local, _ := strings.Cut(full, ".")
 	p := l.plugin(plugin)
 	if p == nil || p.tool(local) == nil || slices.Contains(spelling.Words(phrase), strings.ToLower(l.m.Name)) {
 		return false
 	}
-	t, words := p.tool(local), contentWords(phrase)
-	its := slices.Concat(t.Aliases, t.Tasks, []string{t.Brief, bareName(t.Name)})
-	return slices.ContainsFunc(its, func(its string) bool {
-		shared := len(lists.Filter(contentWords(its), func(w string) bool { return slices.Contains(words, w) }))
-		return shared >= least && float64(shared) >= most*float64(len(words))
+	t := p.tool(local)
+	brief, _, _ := strings.Cut(t.Brief, ":")
+	all := slices.Concat(t.Aliases, t.Tasks, []string{brief, bareName(t.Name)})
+	return slices.ContainsFunc(all, func(its string) bool {
+		return overlap(contentWords(phrase), contentWords(its)) >= 0.5
 	})
 }
 

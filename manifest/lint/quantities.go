@@ -173,6 +173,9 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 	var right [2]bool
 	for _, b := range saidBounds(text) {
 		i, has := b.which, bounds[b.which]
+		if of == "characters" && b.n.After == "" && strings.Contains(text[b.from:b.to], "length") {
+			b.n.After = of
+		}
 		said, back, ok := f.in(&b.n, of)
 		switch {
 		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
@@ -182,6 +185,12 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		default:
 			wrong[i] = append(wrong[i], f.deny(text[b.from:b.to], has.name+" "+digits(*has.value),
 				text[b.from:b.n.From]+digits(*has.value*back)+text[b.n.To:b.to]))
+		}
+	}
+	for _, m := range said("special").FindAllStringSubmatch(text, -1) {
+		v, err := strconv.ParseFloat(cmp.Or(m[1:]...), 64)
+		if least := bounds[0].value; err == nil && of == "" && least != nil && v < *least {
+			all = append(all, f.deny(strings.Trim(m[0], " ("), bounds[0].name+" "+digits(*least), ""))
 		}
 	}
 	for i, list := range wrong {

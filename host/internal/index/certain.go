@@ -61,6 +61,18 @@ func (s *search) subject(c *scored) float64 {
 	return has / of
 }
 
+// hasAll reports whether a candidate has each word of the query as it is, and not only in passing.
+func (s *search) hasAll(c *scored) bool {
+	const inPassing = 0.8
+	for _, row := range c.part.src.rows {
+		if row == nil || row[c.doc-c.part.src.lo].strength == 0 ||
+			!slices.Contains(asKnown, s.variants[row[c.doc-c.part.src.lo].variant].how) {
+			return false
+		}
+	}
+	return c.score >= inPassing
+}
+
 // Results of high confidence are names and phrases, and a first result of which the search is so certain and that leads
 // by so much. Further results have medium confidence from a score on.
 const (
@@ -76,7 +88,7 @@ func confidence(list []scored, i int, certain float64) string {
 	case c.sure && c.score >= 0.8,
 		i == 0 && certain >= highCertainty && (len(list) == 1 || c.score-list[1].score >= highLead):
 		return "high"
-	case certain >= 0.5 && (i == 0 || c.score >= mediumScore), i == 0 && c.sure:
+	case certain >= 0.5 && (i == 0 || c.score >= mediumScore):
 		return "medium"
 	}
 	return "low"

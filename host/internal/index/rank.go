@@ -130,7 +130,10 @@ func (s *search) results() (out Results, meant bool) {
 
 	signals := s.signals(list)
 	certain := certainty(signals)
-	out.Weak = len(list) == 0 || certain < 0.5 && !list[0].sure
+	if len(list) > 0 && (list[0].sure || s.hasAll(&list[0])) {
+		certain = max(certain, 0.5)
+	}
+	out.Weak = len(list) == 0 || certain < 0.5
 	if out.Weak {
 		out.Groups = s.nearestGroups(list)
 	}

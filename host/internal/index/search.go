@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/host/internal/index/language"
 )
@@ -157,7 +156,7 @@ func newSearch(segs []*Segment, q Query, text string) *search {
 	if s.kind < 0 {
 		return nil
 	}
-	s.readWords(withoutAddresses(text))
+	s.readWords(language.WithoutAddresses(text))
 	if len(s.words) == 0 && len(s.fields) == 0 {
 		return nil
 	}
@@ -236,34 +235,6 @@ func (s *search) readWords(text string) {
 		s.whole = len(s.variants)
 		s.variants.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}
-}
-
-// withoutAddresses replaces each address of a site with the word url, because its parts are not words of a tool.
-func withoutAddresses(text string) string {
-	if !strings.ContainsAny(text, ".:") {
-		return text
-	}
-	fields := strings.Fields(text)
-	for i, f := range fields {
-		if isAddress(f) {
-			fields[i] = "url"
-		}
-	}
-	return strings.Join(fields, " ")
-}
-
-// topLevel are the top-level domains that are recognized in an address without a scheme.
-const topLevel = " com org net edu gov io dev app ai co de fr es it nl uk eu us ca jp cn in br ru ch at example test "
-
-// isAddress reports whether a field of a query is a URL, or a host with a common top-level domain: example.com/cart.
-func isAddress(field string) bool {
-	if strings.Contains(field, "://") {
-		return true
-	}
-	host, _, _ := strings.Cut(strings.Trim(field, "\"'`,.;!?()[]<>"), "/")
-	host, _, _ = strings.Cut(host, ":")
-	at := strings.LastIndexByte(host, '.')
-	return host == "localhost" || at > 0 && strings.ToLower(host) == host && among(topLevel, host[at+1:])
 }
 
 func newWord(text string) queryWord {

@@ -136,5 +136,9 @@ func (s *subject) describe(edits *overlay.Overlay) (*manifest.ToolDocs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Features().Describe(t, manifest.Tier2), nil
+	d := p.Features().Describe(t, manifest.Tier2)
+	for i := range d.Examples {
+		d.Examples[i].NotRun = "" // says nothing about what the tool is for
+	}
+	return d, nil
 }

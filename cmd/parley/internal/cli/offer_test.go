@@ -199,7 +199,7 @@ func TestEveryMistake(t *testing.T) {
 func TestOptionsThatLift(t *testing.T) {
 	harmless := strings.Fields("all auth authors batch before brief browser caller calls category clean " +
 		"client client-id code client-secret context continue-on-error coverage dataset debug describe " +
-		"detail diff docs drain dry-run effect env eval explain failed file format " +
+		"detail diff docs drain dry-run effect env eval example explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
 		"names new-key no-browser on-dialog once op out output param params password-file patch plugin port prompt " +

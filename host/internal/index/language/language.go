@@ -1,4 +1,4 @@
-// Package language knows what English words of queries ask for, and tells English from other languages.
+// Package language reads queries: what their words ask for, addresses in them, and whether they are in English.
 package language
 
 import (
@@ -72,4 +72,33 @@ func Light(stem string) float64 {
 		return 0.55
 	}
 	return 1
+}
+
+// WithoutAddresses replaces each address of a site with the word url, because its parts are not words of a tool.
+func WithoutAddresses(text string) string {
+	if !strings.ContainsAny(text, ".:") {
+		return text
+	}
+	fields := strings.Fields(text)
+	for i, f := range fields {
+		if isAddress(f) {
+			fields[i] = "url"
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// topLevel are the top-level domains that are recognized in an address without a scheme.
+const topLevel = " com org net edu gov io dev app ai co de fr es it nl uk eu us ca jp cn in br ru ch at example test "
+
+// isAddress reports whether a field of a query is a URL, or a host with a common top-level domain: example.com/cart.
+func isAddress(field string) bool {
+	if strings.Contains(field, "://") {
+		return true
+	}
+	host, _, _ := strings.Cut(strings.Trim(field, "\"'`,.;!?()[]<>"), "/")
+	host, _, _ = strings.Cut(host, ":")
+	at := strings.LastIndexByte(host, '.')
+	return host == "localhost" ||
+		at > 0 && strings.ToLower(host) == host && strings.Contains(topLevel, " "+host[at+1:]+" ")
 }
