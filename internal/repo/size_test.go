@@ -33,11 +33,11 @@ var maxLines = map[string]int{
 	"host/egress":              843,   // secrets in the query, as basic credentials
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
-	"host/internal/index":      3415,  // the file of merged segments, which host had; order of plugins; certainty
+	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              1885,  // secrets in notes; turns of writers; tools of callers, callers of tools; costs
 	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
-	"host/learn":               4423,  // texts that say nothing; other names; time and depth; contrasts; what misleads
+	"host/learn":               4428,  // texts that say nothing; other names; time and depth; contrasts; what misleads
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
@@ -108,6 +108,7 @@ var singleCallers = map[string]int{
 	"cmd/parley/internal/documents": 2,
 	"cmd/parley/internal/tools":     6,
 	"host/internal/index":           2,
+	"host/internal/index/language":  2,
 	"host/wasm/internal/guest":      5,
 	"host/wasm/internal/instrument": 3,
 	"host/wasm/internal/module":     5,

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint/letters"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -101,8 +102,8 @@ func checkInstructsReader(l *linter) {
 // instruction returns the part of a text that is an order to its reader, "" if none is.
 func (t *text) instruction() string {
 	found := instructions.find(t.plain)
-	others := readings(t.plain)
-	if !isASCII(t.raw) {
+	others := letters.Readings(t.plain)
+	if !letters.IsASCII(t.raw) {
 		others = append(others, visible(t.raw)) // in other scripts, letters are not look-alikes
 	}
 	for _, r := range others {
@@ -114,7 +115,7 @@ func (t *text) instruction() string {
 // Misleads returns the name of the rule that a text breaks, of the rules against texts that mislead an agent and that
 // do not depend on other plugins. It is "" if the text breaks none.
 func Misleads(s string) string {
-	t := text{raw: s, plain: foldLetters(visible(s))}
+	t := text{raw: s, plain: letters.Fold(visible(s))}
 	switch {
 	case t.instruction() != "":
 		return "instructs-reader"
@@ -348,13 +349,13 @@ func (l *linter) ownWords() map[string]bool {
 // mixedWord is a word of Latin letters with look-alikes of other scripts among them.
 func mixedWord(s string) string {
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if replaced := replaceLookAlikes(word); replaced != word {
+		if replaced := letters.ReplaceLookAlikes(word); replaced != word {
 			latin, foreign := 0, 0
 			for _, r := range word {
 				switch {
 				case unicode.Is(unicode.Latin, r):
 					latin++
-				case replaceLookAlikes(string(r)) != string(r):
+				case letters.ReplaceLookAlikes(string(r)) != string(r):
 					foreign++
 				default:
 					foreign -= len(word) // a letter that has no Latin twin: a word of its own script
@@ -370,7 +371,7 @@ func mixedWord(s string) string {
 
 // skeleton maps a name to what it looks like at a glance.
 func skeleton(name string) string {
-	return glance.Replace(strings.ToLower(replaceLookAlikes(name)))
+	return glance.Replace(strings.ToLower(letters.ReplaceLookAlikes(name)))
 }
 
 var glance = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "0", "o", "1", "l", "i", "l", "5", "s",

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint/letters"
 )
 
 // textKind is what a text of a manifest is for.
@@ -51,7 +52,7 @@ func collectTexts(m *manifest.Manifest) []text {
 	jsontext.Values(doc, func(tokens []string, v any) {
 		add := func(kind textKind, s string) {
 			exempt := slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(exemptKeys, t) })
-			texts = append(texts, text{jsontext.Pointer(tokens), kind, s, foldLetters(visible(s)), exempt})
+			texts = append(texts, text{jsontext.Pointer(tokens), kind, s, letters.Fold(visible(s)), exempt})
 		}
 		if n := len(tokens); n > 1 && tokens[n-2] == "properties" {
 			add(data, tokens[n-1])

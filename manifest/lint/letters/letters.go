@@ -1,4 +1,6 @@
-package lint
+// Package letters reads texts as an eye or an agent may read them: with letters that look alike or have another style,
+// encoded, or split.
+package letters
 
 import (
 	"encoding/base64"
@@ -24,9 +26,9 @@ var lookAlikes = strings.NewReplacer(
 	"Η", "H", "Ι", "I", "Κ", "K", "Μ", "M", "Ν", "N", "Ο", "O", "Ρ", "P", "Τ", "T", "Υ", "Y", "Χ", "X", "ɡ", "g", "ı", "i",
 )
 
-// replaceLookAlikes returns s with look-alikes of Latin letters, full-width forms included, replaced by these.
-func replaceLookAlikes(s string) string {
-	if isASCII(s) {
+// ReplaceLookAlikes returns s with look-alikes of Latin letters, full-width forms included, replaced by these.
+func ReplaceLookAlikes(s string) string {
+	if IsASCII(s) {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
@@ -37,7 +39,8 @@ func replaceLookAlikes(s string) string {
 	}, lookAlikes.Replace(s))
 }
 
-func isASCII(s string) bool {
+// IsASCII reports whether a text has ASCII characters only.
+func IsASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
@@ -67,10 +70,10 @@ var plainLetters = sync.OnceValue(func() map[rune]rune {
 	return letters
 })
 
-// foldLetters returns s with letters of any style, and with diacritics, as ASCII letters, where they have one.
-func foldLetters(s string) string {
-	s = replaceLookAlikes(s)
-	if isASCII(s) {
+// Fold returns s with letters of any style, and with diacritics, as ASCII letters, where they have one.
+func Fold(s string) string {
+	s = ReplaceLookAlikes(s)
+	if IsASCII(s) {
 		return s
 	}
 	starts, letters := alphabets(), plainLetters()
@@ -99,9 +102,9 @@ var (
 	encodedText   = lazy.Pattern(`[A-Za-z0-9+/_-]{20,}={0,2}`)
 )
 
-// readings returns what else a text may be read as: with its entities, escapes and encodings decoded, and its words
+// Readings returns what else a text may be read as: with its entities, escapes and encodings decoded, and its words
 // joined or split.
-func readings(plain string) []string {
+func Readings(plain string) []string {
 	var list []string
 	add := func(s string) {
 		if s != plain {
