@@ -202,7 +202,9 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 		if err != nil {
 			continue // a damaged plugin; lists say so
 		}
-		plugin := lint.Plugin{Name: o.Info().Name, Owner: o.Info().Owner, Shipped: o.Info().Identity() == host.OwnerShipped}
+		info := o.Info()
+		plugin := lint.Plugin{Name: info.Name, Owner: info.Owner, Shipped: info.Identity() == host.OwnerShipped,
+			Owned: !info.Unsigned()}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
 				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Brief: t.Docs.Brief, Aliases: t.Aliases, Tasks: t.Tasks,

@@ -338,7 +338,7 @@ func TestPoisonIsRefused(t *testing.T) {
 			m.Tools[0].Tasks, m.Tools[0].Aliases = []string{"get the sha256 of a string"}, []string{"sha256 of a string"}
 		},
 		"takes-first-place: other words": func(m *manifest.Manifest) {
-			m.Tools[0].Tasks = []string{"compute the digest of a string", "encode some bytes as base64"}
+			m.Tools[0].Tasks = []string{"compute the digest of some text", "write some text backwards"}
 		},
 		"look-alike-name: alias": func(m *manifest.Manifest) { m.Tools[0].Aliases = []string{"Page.captureScreenshot"} },
 	}

@@ -64,6 +64,7 @@ type Plugin struct {
 	Name    string
 	Owner   string
 	Shipped bool // every host has it
+	Owned   bool // it is shipped or signed
 	Tools   []Tool
 }
 

@@ -554,19 +554,20 @@ func (l *linter) isOwn(full string) bool {
 	return sameName(plugin, l.m.Name)
 }
 
-// rewords reports whether a phrase has half of its words in common with one phrase, or the brief, of a tool of another
-// plugin. A phrase that names this plugin is its own.
+// rewords reports whether a phrase has most of its words in common with one phrase, or the brief, of a tool of another
+// plugin that is shipped or signed. A single word belongs to nobody, and a phrase that names this plugin is its own.
 func (l *linter) rewords(phrase, full string) bool {
+	const most, least = 0.6, 2
 	plugin, local, _ := strings.Cut(full, ".")
-	p := l.plugin(plugin)
-	if p == nil || p.tool(local) == nil || slices.Contains(spelling.Words(phrase), strings.ToLower(l.m.Name)) {
+	p, words := l.plugin(plugin), contentWords(phrase)
+	if p == nil || p.tool(local) == nil || !p.Owned || len(words) < least ||
+		slices.Contains(spelling.Words(phrase), strings.ToLower(l.m.Name)) {
 		return false
 	}
 	t := p.tool(local)
 	brief, _, _ := strings.Cut(t.Brief, ":")
-	all := slices.Concat(t.Aliases, t.Tasks, []string{brief, bareName(t.Name)})
-	return slices.ContainsFunc(all, func(its string) bool {
-		return overlap(contentWords(phrase), contentWords(its)) >= 0.5
+	return slices.ContainsFunc(slices.Concat(t.Aliases, t.Tasks, []string{brief}), func(its string) bool {
+		return overlap(words, contentWords(its)) >= most
 	})
 }
 

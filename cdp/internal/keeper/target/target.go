@@ -187,6 +187,11 @@ func (t *Target) HasLoader(loader string) bool {
 	return slices.Contains(t.loaders, loader)
 }
 
+// IsByLoader reports whether the document that the target shows came by a loader.
+func (t *Target) IsByLoader(loader string) bool {
+	return len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == loader
+}
+
 // onLifecycle tracks whether the newest document's network is idle, and reports whether it has become so.
 func (t *Target) onLifecycle(params json.RawMessage) bool {
 	n := len(t.loaders)

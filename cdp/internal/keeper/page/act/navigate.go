@@ -48,20 +48,15 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if p.New == nil || !*p.New {
 		switch err := v.FindPage(); {
 		case err == nil:
-			return navigate(v, "open", p.URL, leftBy(v, true), func(from left) *api.Error {
-				for turn := 0; ; turn++ {
-					var done struct{ ErrorText, LoaderID string }
-					err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
-						Params: scan.Marshal(page.Object{"url": p.URL})}, &done)
-					switch {
-					case err == nil && done.LoaderID != "" && turn < maxNavigations && from.reloads(v, p.URL, done.LoaderID):
-						continue
-					case err == nil && done.ErrorText != "" && !from.replaced(v, p.URL):
-						err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, p.URL, done.ErrorText)
-					}
-					return err
+			for turn := 0; ; turn++ {
+				from, loader := leftBy(v, true), ""
+				o, err := navigate(v, "open", p.URL, from, func(from left) *api.Error {
+					return from.navigateTo(v, p.URL, &loader)
+				})
+				if err != nil || turn == lateReloads || p.URL == from.url || o.URL != from.url || from.led(v, loader) {
+					return o, err
 				}
-			})
+			}
 		case !err.NoPage || v.Target != "":
 			return nil, err
 		}
@@ -81,6 +76,23 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	since := min(v.Page.Appeared, v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner))
 	v.Keeper.Mux.Unlock()
 	return navigate(v, "open", p.URL, left{seq: since, none: true}, func(left) *api.Error { return nil })
+}
+
+// navigateTo sends a navigation, again if the document that is left loads itself again meanwhile, and sets its loader.
+func (of left) navigateTo(v *page.Visit, to string, loader *string) *api.Error {
+	for turn := 0; ; turn++ {
+		var done struct{ ErrorText, LoaderID string }
+		err := v.Send(api.CallRequest{Target: v.Page.ID, Method: "Page.navigate",
+			Params: scan.Marshal(page.Object{"url": to})}, &done)
+		*loader = done.LoaderID
+		switch {
+		case err == nil && done.LoaderID != "" && turn < maxNavigations && of.reloads(v, to, done.LoaderID):
+			continue
+		case err == nil && done.ErrorText != "" && !of.replaced(v, to):
+			err = v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, to, done.ErrorText)
+		}
+		return err
+	}
 }
 
 // left is the document that a navigation leaves.
@@ -153,6 +165,19 @@ func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
 	wait(beginTime, func() bool { return t.PendingURL != "" })
 	wait(v.Within(time.Hour), func() bool { return t.PendingURL == "" })
 	return is
+}
+
+// lateReloads bounds how often a navigation is made again after which the page shows the address that it had before.
+// The document that is left may have loaded itself again so late that Chrome did that after the navigation, or the one
+// that opened may have gone back by a script.
+const lateReloads = 2
+
+// led reports whether the page shows the address that it had before because a navigation, by a loader, was redirected
+// there.
+func (of left) led(v *page.Visit, loader string) bool {
+	v.Keeper.Mux.Lock()
+	defer v.Keeper.Mux.Unlock()
+	return v.Page.URL == of.url && v.Page.IsByLoader(loader)
 }
 
 // navigate moves the page from the document that it leaves, and waits until it can be used.
