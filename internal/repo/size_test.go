@@ -51,8 +51,8 @@ var maxLines = map[string]int{
 	"internal/wire":            355,   // a command that starts this binary, from host
 	"cdp":                      6156,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9565,  // names of downloads; rules of origins; panics; launches; failed steps
-	"cdp/internal/keeper/page": 7172,  // lists, drags, maps, PDFs; dates; frames; tags; reloads; dropped pictures
+	"cdp/internal/keeper":      9568,  // names of downloads; rules of origins; panics; launches; failed steps
+	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd":                      14012, // documents in the binary; modes and forms of clients; logins; help; AGENTS.md
