@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/format"
 	"math"
@@ -72,24 +70,14 @@ func fitGroups(plugins []ranked.Plugin) (groups []group, err error) {
 		return nil, err
 	}
 	sets := map[string][]query{}
-	for name, path := range map[string]string{
-		"tasks": "bench/catalogs/queries.jsonl", "wishes": "bench/catalogs/wishes.jsonl",
-		"invented": "testdata/search/others.jsonl",
-		"cdp":      "testdata/search/cdp.jsonl", "hostile": "testdata/search/cdp_hostile.jsonl",
-	} {
-		data, err := os.ReadFile(path)
+	const search = "../../testdata/search/"
+	for name, path := range map[string]string{"tasks": "queries.jsonl", "wishes": "wishes.jsonl",
+		"invented": search + "others.jsonl", "cdp": search + "cdp.jsonl", "hostile": search + "cdp_hostile.jsonl"} {
+		all, err := read[query](path)
 		if err != nil {
 			return nil, err
 		}
-		for line := range bytes.Lines(data) {
-			var q query
-			if err := json.Unmarshal(line, &q); err != nil {
-				return nil, err
-			}
-			if q.Half != "b" {
-				sets[name] = append(sets[name], q)
-			}
-		}
+		sets[name] = slices.DeleteFunc(all, func(q query) bool { return q.Half == "b" })
 	}
 	for _, s := range sizes {
 		groups = append(groups, group{s.draws, slices.Concat(sets["tasks"], sets["wishes"])})

@@ -182,7 +182,7 @@ func (e *Edit) apply(t *manifest.Tool) {
 	}
 }
 
-// Place returns the index of the example of a tool that the edit's takes the place of, -1 if there is none.
+// Place returns the index of the example of a tool that the edit replaces, -1 if it replaces none.
 func (e *Edit) Place(t *manifest.Tool) int {
 	return slices.IndexFunc(t.Examples, func(x manifest.Example) bool {
 		return e.Example != nil && x.Title == e.Example.Title

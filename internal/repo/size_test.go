@@ -34,7 +34,7 @@ var maxLines = map[string]int{
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
-	"host/record":              1885,  // secrets in notes; turns of writers; tools of callers, callers of tools; costs
+	"host/record":              1892,  // secrets in notes; turns of writers; tools of callers, callers in order; costs
 	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
 	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4428,  // texts that say nothing; other names; time and depth; contrasts; what misleads

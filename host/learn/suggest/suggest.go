@@ -43,7 +43,8 @@ const (
 	minWorks = 0.5
 	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
 	minOrigin = 0.4
-	// minSentAway is the least share of a tool's sessions, by the lower end of its interval, that its text sends away.
+	// minSentAway is the least share of a tool's sessions, by the lower end of its interval, whose callers read its text
+	// and then called another tool.
 	minSentAway = 0.25
 )
 

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,11 +14,16 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// succeeded reads the calls that succeeded since a moment.
+func succeeded(dir string, since time.Time) iter.Seq2[Record, error] {
+	return Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)})
+}
+
 // Used returns the tools that a caller has called with success at least n times since a moment, the most called first.
 // Calls that tools made for it are not its own. Without traces there are none.
 func Used(dir, caller string, n int, since time.Time) (tools []string) {
 	calls := map[string]int{}
-	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+	for r, err := range succeeded(dir, since) {
 		if err == nil && r.Caller == caller {
 			calls[r.Tool]++
 		}
@@ -35,7 +41,7 @@ func Used(dir, caller string, n int, since time.Time) (tools []string) {
 // mcp:claude 10, cli 2".
 func Uses(dir, plugin string, since time.Time) map[string]string {
 	calls := map[string]map[string]int{}
-	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+	for r, err := range succeeded(dir, since) {
 		if name, ok := strings.CutPrefix(r.Tool, plugin+"."); err == nil && ok {
 			if calls[name] == nil {
 				calls[name] = map[string]int{}
@@ -45,7 +51,9 @@ func Uses(dir, plugin string, since time.Time) map[string]string {
 	}
 	uses := map[string]string{}
 	for name, by := range calls {
-		callers, all := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return by[b] - by[a] }), 0
+		callers, all := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+			return cmp.Or(by[b]-by[a], strings.Compare(a, b))
+		}), 0
 		for i, caller := range callers {
 			all += by[caller]
 			callers[i] = fmt.Sprintf("%s %d", manifest.CleanLine(caller), by[caller])
@@ -58,7 +66,7 @@ func Uses(dir, plugin string, since time.Time) map[string]string {
 // Costs returns the medians of what calls of tools that succeeded since a moment took, for those tools that have any.
 func Costs(dir string, tools []string, since time.Time) map[string]host.Cost {
 	times, sizes := map[string][]float64{}, map[string][]int{}
-	for r, err := range Records(dir, nil).Read(record.Filter{Since: since, Op: opCall, Code: string(host.OK)}) {
+	for r, err := range succeeded(dir, since) {
 		if err == nil && slices.Contains(tools, r.Tool) {
 			times[r.Tool] = append(times[r.Tool], r.MS)
 			sizes[r.Tool] = append(sizes[r.Tool], r.OutBytes)
@@ -66,9 +74,8 @@ func Costs(dir string, tools []string, since time.Time) map[string]host.Cost {
 	}
 	costs := map[string]host.Cost{}
 	for tool, ms := range times {
-		bytes := sizes[tool]
+		bytes := slices.Sorted(slices.Values(sizes[tool]))
 		slices.Sort(ms)
-		slices.Sort(bytes)
 		costs[tool] = host.Cost{Calls: len(ms), MS: ms[len(ms)/2], Tokens: manifest.TokensOf(bytes[len(bytes)/2])}
 	}
 	return costs
