@@ -14,7 +14,7 @@ import (
 type Dirs struct {
 	Config string // config.toml, policy.toml, grants.toml, trusted.keys
 	Data   string // installed plugins and secrets
-	State  string // traces, the audit log, sessions
+	State  string // approvals, traces, the audit log, sessions
 	Cache  string // compiled plugins and the search index; can be removed at any time
 	Run    string // sockets and profiles of open browsers
 }
@@ -114,7 +114,7 @@ func (d Dirs) own() []protect.Folder {
 		names  []string
 	}{
 		{d.Data, []string{"plugins", "secrets", "admissions", "docs", "sdk"}},
-		{d.State, []string{"audit", "traces", "sessions", "browser", "model", "slots"}},
+		{d.State, []string{"approvals", "audit", "traces", "sessions", "browser", "model", "slots"}},
 		{d.Cache, []string{"wasm", "search", "protocol", "downloads"}},
 	} {
 		for _, name := range in.names {

@@ -77,9 +77,12 @@ type Config struct {
 	// Session is the session of the calls of this program. "" means none: nothing is remembered.
 	Session string
 	Traces  Traces
-	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that the
-	// client is asked to confirm calls over MCP, and that nobody can be asked about others: those are denied.
+	// Approver asks the person at hand about calls that require confirmation or a right that is not granted. Nil means
+	// that the client is asked to confirm calls over MCP. Whoever may also answers with parley approvals.
 	Approver host.Approver
+	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
+	// Approver asks.
+	ConfirmWait time.Duration
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug receives debug lines. It may be nil.

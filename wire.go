@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/api"
+	"github.com/parley-tools/parley/host/approve"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/jq"
@@ -46,6 +47,7 @@ type parts struct {
 	log      *audit.Log
 	held     *redact.Redactor
 	sessions *session.Store
+	approver *approve.Approver
 	engines  map[string]*wasm.Provider // of scripts, by digest
 	shipped  []*wasm.Provider
 	loaded   []host.Provider
@@ -287,6 +289,14 @@ func (p *Parley) redactor() func(string) string {
 	return partOf(p, &p.parts.held, func() *redact.Redactor { return &redact.Redactor{Source: rules} }).Held()
 }
 
+// Approvals returns what has a person approve calls and changes, and keeps what waits for one.
+func Approvals(p *Parley) *approve.Approver {
+	return partOf(p, &p.parts.approver, func() *approve.Approver {
+		store := &approve.Store{Dir: filepath.Join(p.dirs.State, "approvals")}
+		return &approve.Approver{Store: store, AtHand: p.cfg.Approver, Patience: mcp.Patience(p.cfg.ConfirmWait)}
+	})
+}
+
 // Sessions returns what agents have been shown, by session.
 func (p *Parley) Sessions() *session.Store {
 	return partOf(p, &p.parts.sessions, func() *session.Store {
@@ -509,7 +519,7 @@ func (p *Parley) Host() (*call.Host, error) {
 	if err := p.checkRecords(); err != nil {
 		return nil, err
 	}
-	log, sessions := p.AuditLog(), p.Sessions()
+	log, sessions, approver := p.AuditLog(), p.Sessions(), Approvals(p)
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.host != nil {
@@ -532,10 +542,20 @@ func (p *Parley) Host() (*call.Host, error) {
 		Egress:   egressOf(p),
 		Audit:    log,
 		Sessions: sessions,
-		Approver: p.cfg.Approver,
+		Approver: approver,
 		Debug:    p.cfg.Debug,
 	})
-	return p.parts.host, err
+	if err != nil {
+		return nil, err
+	}
+	p.parts.host.Subscribe(func(e host.Event) {
+		if e.Op == "session_end" {
+			if err := approver.Store.EndSession(e.Session); err != nil {
+				p.cfg.Notice(err.Error())
+			}
+		}
+	})
+	return p.parts.host, nil
 }
 
 // checkRecords returns a config_error if something that is no regular file has the place of a file of records.

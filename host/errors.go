@@ -113,6 +113,8 @@ type Error struct {
 	// Effects are what a call that crashed, or got no response, may have changed before, in the form of [Event].Uses.
 	Effects []string
 	Subject string // as [Result].Subject
+	// Approval is the id of the approval that the call waits for.
+	Approval string
 	// Trace is where a guest crashed. Only calls with [Call].Trace have it.
 	Trace *Trace
 	Docs  *Docs
@@ -255,6 +257,7 @@ type ErrorObject struct {
 	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
 	Earlier    []string           `json:"earlier,omitempty"`
 	Effects    []string           `json:"effects,omitempty"`
+	Approval   string             `json:"approval,omitempty"`
 	Docs       *manifest.ToolDocs `json:"docs,omitempty"`
 	Tool       *ToolError         `json:"tool,omitempty"`
 	CDP        *ProtocolError     `json:"cdp,omitempty"`
@@ -275,6 +278,6 @@ func (e *Error) object() *ErrorObject {
 	return &ErrorObject{
 		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
 		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Earlier: e.Earlier, Effects: e.Effects, Tool: e.Tool, CDP: e.Protocol,
+		Earlier: e.Earlier, Effects: e.Effects, Approval: e.Approval, Tool: e.Tool, CDP: e.Protocol,
 	}
 }

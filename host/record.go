@@ -54,7 +54,7 @@ type Event struct {
 	Audit       string   // as in Decision; "" if the policy was not consulted
 
 	By       string   // who allowed or denied the call: ByTerminal, ByMCP or ByPolicy; "" if nobody did
-	Question string   // id of the question that a person was asked, or was to be asked
+	Approval string   // id of the approval of a person that it took, or was to take
 	Hits     []string // qualified names of the first ten results of a search
 	Changes  []string // kinds of corrections of the parameters, such as "renamed"
 }
@@ -87,7 +87,7 @@ type Record struct {
 	Subject        string  `json:"subject,omitempty"` // what the tool acted on
 
 	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
-	Question string   `json:"question,omitempty"` // id of the question that a person was asked
+	Approval string   `json:"approval,omitempty"` // id of the approval of a person that it took
 	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
 	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
 

@@ -83,7 +83,7 @@ type Answer struct {
 	Result
 	Tool     string
 	CallID   string
-	Question string          // id of the question that a person was asked about the call; "" if none was
+	Approval string          // id of the approval of a person that the call took; "" if none
 	Returns  json.RawMessage // the schema of Data as the tool declares it
 	Err      *Error
 	Duration time.Duration

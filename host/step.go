@@ -49,35 +49,37 @@ const (
 
 // The steps for the operator only. They have the names of the commands.
 const (
-	OpAuditHead     Op = "audit head"
-	OpDocsExport    Op = "docs export" // Args: options and names
-	OpDoctor        Op = "doctor"
-	OpHelp          Op = "help"           // Args: the words of a command
-	OpLogin         Op = "login"          // Args: a plugin, and options
-	OpPluginBuild   Op = "plugin build"   // Args: a folder
-	OpPluginCheck   Op = "plugin check"   // Args: a plugin or a file
-	OpPluginInstall Op = "plugin install" // Args: a file, and options
-	OpPluginList    Op = "plugin list"
-	OpPluginLock    Op = "plugin lock" // Args: plugins
-	OpPluginNew     Op = "plugin new"  // Args: a name, and options
-	OpPluginPack    Op = "plugin pack" // Args: a file, and options
-	OpPluginPull    Op = "plugin pull" // Args: a reference, and options
-	OpPluginSchema  Op = "plugin schema"
-	OpPluginShow    Op = "plugin show" // Args: a plugin
-	OpPluginSign    Op = "plugin sign" // Args: as of the command
-	OpPluginSync    Op = "plugin sync"
-	OpPluginTest    Op = "plugin test"   // Args: a plugin or a file, and options
-	OpPluginUpdate  Op = "plugin update" // Args: a plugin, or --scripts
-	OpPluginTrust   Op = "plugin trust"  // Args: a key, or --list
-	OpPluginWrap    Op = "plugin wrap"   // Args: a file
-	OpPluginVerify  Op = "plugin verify" // Args: a plugin or a file
-	OpPolicyCheck   Op = "policy check"
-	OpPolicyExplain Op = "policy explain" // Args: a plugin or a tool
-	OpPolicyGrant   Op = "policy grant"   // Args: a plugin, and the rights to grant
-	OpResult        Op = "result"         // Args: the id of a call
-	OpSecretList    Op = "secret list"
-	OpSecretSet     Op = "secret set" // Args: a name
-	OpSystem        Op = "system"     // Args: the words of a command of the operating system, or a whole command line
+	OpApprovalsAllow Op = "approvals allow" // Args: an id
+	OpApprovalsList  Op = "approvals list"
+	OpAuditHead      Op = "audit head"
+	OpDocsExport     Op = "docs export" // Args: options and names
+	OpDoctor         Op = "doctor"
+	OpHelp           Op = "help"           // Args: the words of a command
+	OpLogin          Op = "login"          // Args: a plugin, and options
+	OpPluginBuild    Op = "plugin build"   // Args: a folder
+	OpPluginCheck    Op = "plugin check"   // Args: a plugin or a file
+	OpPluginInstall  Op = "plugin install" // Args: a file, and options
+	OpPluginList     Op = "plugin list"
+	OpPluginLock     Op = "plugin lock" // Args: plugins
+	OpPluginNew      Op = "plugin new"  // Args: a name, and options
+	OpPluginPack     Op = "plugin pack" // Args: a file, and options
+	OpPluginPull     Op = "plugin pull" // Args: a reference, and options
+	OpPluginSchema   Op = "plugin schema"
+	OpPluginShow     Op = "plugin show" // Args: a plugin
+	OpPluginSign     Op = "plugin sign" // Args: as of the command
+	OpPluginSync     Op = "plugin sync"
+	OpPluginTest     Op = "plugin test"   // Args: a plugin or a file, and options
+	OpPluginUpdate   Op = "plugin update" // Args: a plugin, or --scripts
+	OpPluginTrust    Op = "plugin trust"  // Args: a key, or --list
+	OpPluginWrap     Op = "plugin wrap"   // Args: a file
+	OpPluginVerify   Op = "plugin verify" // Args: a plugin or a file
+	OpPolicyCheck    Op = "policy check"
+	OpPolicyExplain  Op = "policy explain" // Args: a plugin or a tool
+	OpPolicyGrant    Op = "policy grant"   // Args: a plugin, and the rights to grant
+	OpResult         Op = "result"         // Args: the id of a call
+	OpSecretList     Op = "secret list"
+	OpSecretSet      Op = "secret set" // Args: a name
+	OpSystem         Op = "system"     // Args: the words of a command of the operating system, or a whole command line
 )
 
 // StepOptions are the options of a step. Zero values are omitted.

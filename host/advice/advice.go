@@ -13,7 +13,7 @@ import (
 // They are for the operator to choose, so nothing that is offered has one.
 var lifting = map[string]string{
 	"accept": "", "allow-host": "", "allow-undefined": "", "downgrade": "", "isolate": "none", "no-password": "",
-	"no-token": "", "plain-http": "", "replace": "", "send-anyway": "", "values": "", "yes": "",
+	"no-token": "", "plain-http": "", "replace": "", "right": "", "send-anyway": "", "values": "", "yes": "",
 }
 
 // Lifts reports whether words of a command line have an option that lifts a protection.

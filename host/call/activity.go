@@ -46,6 +46,18 @@ func (a *activity) recordFailure(tool string, e *host.Error) {
 	a.failed = append(a.failed[max(0, len(a.failed)+1-maxFailed):], innerError{tool, e})
 }
 
+// approval returns the id of the open approval that a call of the plugin waits for, "" if none does.
+func (a *activity) approval() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, inner := range slices.Backward(a.failed) {
+		if inner.Approval != "" {
+			return inner.Approval
+		}
+	}
+	return ""
+}
+
 // recordUse adds a use of a right to the record of the call.
 func (a *activity) recordUse(what string) {
 	what = manifest.CleanLine(a.redactor.RedactAll(what))
@@ -180,7 +192,7 @@ func (r *repeats) begun(key string) bool {
 
 // hold holds the event of a call back, or adds it to that of one that did the same. It reports whether it did.
 func (r *repeats) hold(key string, e host.Event) bool {
-	if r == nil || e.Question != "" {
+	if r == nil || e.Approval != "" {
 		return false
 	}
 	r.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
@@ -15,15 +16,20 @@ import (
 
 // approver gives the same answer to every question.
 type approver struct {
-	answer host.Approval
+	answer host.Reply
 	err    error
-	asked  []*host.Question
+	asked  []*host.Approval
 }
 
-func (a *approver) Approve(_ context.Context, q *host.Question) (host.Approval, error) {
+func (a *approver) Approve(_ context.Context, q *host.Approval) (host.Reply, error) {
+	q.ID, q.Expires = "a1", time.Now()
 	a.asked = append(a.asked, q)
 	return a.answer, a.err
 }
+
+// yesOrNo are the answers of a person at a terminal.
+var yesOrNo = map[bool]host.Reply{true: {Answer: host.AnswerOnce, By: host.ByTerminal},
+	false: {Answer: host.AnswerDeny, By: host.ByTerminal}}
 
 // confirmAll is a policy that requires confirmation of every call.
 var confirmAll = policy(func(host.Ask) (host.Decision, error) {
@@ -34,22 +40,25 @@ var confirmAll = policy(func(host.Ask) (host.Decision, error) {
 func TestConfirm(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		answer host.Approval
+		answer host.Reply
 		err    error
 		code   host.Code
 		text   string
 		by     string
 	}{
-		{name: "yes", answer: host.Approval{Yes: true, By: host.ByTerminal}, by: "terminal"},
-		{name: "yes over MCP", answer: host.Approval{Yes: true, By: host.ByMCP}, by: "mcp"},
-		{name: "no", answer: host.Approval{By: host.ByTerminal}, code: host.Denied,
+		{name: "yes", answer: host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, by: "terminal"},
+		{name: "yes over MCP", answer: host.Reply{Answer: host.AnswerOnce, By: host.ByMCP}, by: "mcp"},
+		{name: "no", answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}, code: host.Denied,
 			text: "shop.echo was not confirmed; nothing was run", by: "terminal"},
-		{name: "no answer", code: host.Denied, text: "was not confirmed"},
+		{name: "no, with a word", answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal, Word: "not today"},
+			code: host.Denied, text: "shop.echo was not confirmed (not today); nothing was run", by: "terminal"},
+		{name: "no answer", answer: host.Reply{Nobody: "nobody has answered within 1s"}, code: host.Denied,
+			text: "shop.echo requires confirmation (it is destructive), and nobody has answered within 1s; nothing was run; " +
+				"approval a1 is open until ", by: "policy"},
 		{name: "nobody to ask", err: host.NoApproverError("the line is dead"), code: host.Denied,
 			text: "shop.echo requires confirmation (it is destructive), and the line is dead; nothing was run", by: "policy"},
-		{name: "broken", answer: host.Approval{Yes: true}, err: host.Errorf(host.Unavailable, "no line"),
+		{name: "broken", answer: host.Reply{Answer: host.AnswerOnce}, err: host.Errorf(host.Unavailable, "no line"),
 			code: host.Unavailable, text: "no line"},
-		{name: "yes to an earlier question", answer: host.Approval{Yes: true, By: host.ByMCP, Question: "q1"}, by: "mcp"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f, rec, person := newFake(t, shop, nil), &recorder{}, &approver{answer: tc.answer, err: tc.err}
@@ -66,19 +75,21 @@ func TestConfirm(t *testing.T) {
 				t.Errorf("the tool ran %d times", ran)
 			}
 			q := person.asked[0]
-			id := q.ID
-			if tc.answer.Question != "" {
-				id = tc.answer.Question
+			if begin := audit.all()[0]; tc.code == "" && (begin.Op != "begin" || begin.Approval != "a1") {
+				t.Errorf("the audit begins with %q, approval %q", begin.Op, begin.Approval)
 			}
-			if begin := audit.all()[0]; tc.code == "" && (begin.Op != "begin" || begin.Question != id) {
-				t.Errorf("the audit begins with %q, question %q", begin.Op, begin.Question)
+			if e := rec.last(t); e.By != tc.by || e.Approval != "a1" || a.Approval != "a1" {
+				t.Errorf("recorded by %q approval %q, answered %q, expected by %q", e.By, e.Approval, a.Approval, tc.by)
 			}
-			if e := rec.last(t); e.By != tc.by || e.Question != id || a.Question != id {
-				t.Errorf("recorded by %q question %q, answered %q, expected %q and %q", e.By, e.Question, a.Question, tc.by, id)
+			waits := tc.answer.Nobody != "" || tc.err != nil && tc.by == "policy"
+			if waits != (a.Err != nil && a.Err.Approval == "a1") {
+				t.Errorf("waits for %+v", a.Err)
+			} else if waits && (len(a.Err.Steps) < 2 || a.Err.Steps[0].Op != host.OpApprovalsAllow ||
+				a.Err.Steps[1].Op != host.OpCall || a.Err.Steps[1].Tool != "shop.echo") {
+				t.Errorf("the steps are %+v", a.Err.Steps)
 			}
-			if q.Kind != host.AskConfirm || q.Reason != "it is destructive" || q.Ask.Principal.Name != "cli" ||
-				q.Rights != nil ||
-				!strings.HasPrefix(q.ID, "q") {
+			if q.Kind != host.ApproveCall || q.Reason != "it is destructive" || q.Principal != "cli" || q.Tool != "shop.echo" ||
+				q.Rights != nil || q.Key != "user/" {
 				t.Errorf("the question is %+v", q)
 			}
 		})
@@ -106,8 +117,8 @@ func TestByPolicy(t *testing.T) {
 	for _, v := range []host.Verdict{host.Allow, host.Deny} {
 		verdict = v
 		makeCall(t, h, "shop.echo", "{}")
-		if e := rec.last(t); e.By != "policy" || e.Question != "" {
-			t.Errorf("%v: by %q, question %q", v, e.By, e.Question)
+		if e := rec.last(t); e.By != "policy" || e.Approval != "" {
+			t.Errorf("%v: by %q, approval %q", v, e.By, e.Approval)
 		}
 	}
 	makeCall(t, h, "shop.add", "{}")
@@ -122,10 +133,10 @@ func TestConfirmedIsWhatRuns(t *testing.T) {
 	f := newFake(t, shop, nil)
 	var confirmed string
 	h := newHost(t, call.Config{Policy: confirmAll,
-		Approver: host.ApproverFunc(func(_ context.Context, q *host.Question) (host.Approval, error) {
-			confirmed = string(q.Params)
-			copy(q.Params, `{"title":"other"`)
-			return host.Approval{Yes: true}, nil
+		Approver: host.ApproverFunc(func(_ context.Context, q *host.Approval) (host.Reply, error) {
+			confirmed = string(q.Exact)
+			copy(q.Exact, `{"title":"other"`)
+			return host.Reply{Answer: host.AnswerOnce}, nil
 		})}, f)
 	for tool, params := range map[string]string{
 		"add": `{ "count":"4", "title":"<tea> \u00e9" }`, "echo": `{"b":1.50,"a":{"z":null}}`, "order.cancel": `{"id":7}`,
@@ -145,14 +156,52 @@ func TestInterruptedWhileAsking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := newHost(t, call.Config{
 		Policy: confirmAll,
-		Approver: host.ApproverFunc(func(ctx context.Context, _ *host.Question) (host.Approval, error) {
+		Approver: host.ApproverFunc(func(ctx context.Context, _ *host.Approval) (host.Reply, error) {
 			cancel()
 			<-ctx.Done()
-			return host.Approval{}, ctx.Err()
+			return host.Reply{}, ctx.Err()
 		}),
 	}, newFake(t, shop, nil))
 	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli})
 	failsWith(t, ended, host.Interrupted)
+}
+
+// TestWaitingDoesNotCount checks that the time that a person takes to approve a plugin's call does not count as that of
+// the plugin, and that the rest does.
+func TestWaitingDoesNotCount(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	for _, waitsBy := range []string{"asking", "itself"} {
+		outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			if waitsBy == "itself" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return callTool(ctx, r, "shop.echo", json.RawMessage(`{}`), "")
+		}
+		h := newHost(t, call.Config{
+			Policy: policy(func(a host.Ask) (host.Decision, error) {
+				d := host.Decision{Verdict: host.Allow, Reason: "a rule", Grant: host.Grant{Tools: []string{"shop.*"}}}
+				if a.Plugin == "shop" {
+					d.Verdict = host.Confirm
+				}
+				return d, nil
+			}),
+			Approver: host.ApproverFunc(func(ctx context.Context, _ *host.Approval) (host.Reply, error) {
+				select {
+				case <-time.After(2 * timeout):
+					return yesOrNo[true], nil
+				case <-ctx.Done():
+					return host.Reply{}, ctx.Err()
+				}
+			}),
+		}, newFake(t, outerNamed("first"), map[string]handler{"echo": outer}), newFake(t, shop, nil))
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: host.Options{Timeout: timeout}})
+		if waitsBy == "asking" && a.Err != nil {
+			t.Errorf("while a person was asked: %v", a.Err)
+		} else if waitsBy == "itself" {
+			failsWith(t, a, host.Timeout)
+		}
+	}
 }
 
 // TestNestedVerdicts checks each combination of verdicts for the caller and for the plugin that calls on its behalf,
@@ -186,7 +235,7 @@ func TestNestedVerdicts(t *testing.T) {
 								}
 								return host.Decision{Verdict: verdicts[verdict], Reason: verdict + " " + a.Principal.Name}, nil
 							})
-							inner, person := newFake(t, shop, nil), &approver{answer: host.Approval{Yes: yes, By: host.ByTerminal}}
+							inner, person := newFake(t, shop, nil), &approver{answer: yesOrNo[yes]}
 							h := newHost(t, call.Config{Policy: rules, Approver: person},
 								newFake(t, outerNamed("first"), map[string]handler{
 									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
@@ -207,10 +256,10 @@ func TestNestedVerdicts(t *testing.T) {
 								about = "plugin:first"
 							}
 							q := person.asked[0]
-							if q.Ask.Principal.Name != about || q.Reason != "confirm "+about || q.Within != a.CallID {
+							if q.Principal != about || q.Reason != "confirm "+about || q.Within != a.CallID {
 								t.Errorf("the question is %+v", q)
 							}
-							if runs && string(q.Params) != string(inner.requests()[0].Params) {
+							if runs && string(q.Exact) != string(inner.requests()[0].Params) {
 								t.Errorf("confirmed %s, ran %s", q.Params, inner.requests()[0].Params)
 							}
 						})
@@ -243,12 +292,12 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 	}
 }
 
-// TestMissingRight checks that a missing right becomes a question for the person who runs the program and for
-// nobody else, that yes applies to one call, and that other callers get an error with the right to ask for.
+// TestMissingRight checks that a missing right becomes an approval, whoever calls, that yes applies to one call, and
+// that an error names the right to ask for.
 func TestMissingRight(t *testing.T) {
 	clock := []host.Denial{{Right: "clock", Why: "the time"}}
 	both := append(clock, host.Denial{Right: "random"})
-	yes := host.Approval{Yes: true, By: host.ByTerminal}
+	yes := host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}
 	for _, tc := range []struct {
 		name     string
 		call     host.Call
@@ -256,7 +305,7 @@ func TestMissingRight(t *testing.T) {
 		never    bool // no grant can give it
 		confirm  bool // the policy also requires confirmation
 		denied   bool // the policy denies the call
-		answer   host.Approval
+		answer   host.Reply
 		err      error
 		asked    bool
 		fails    bool
@@ -265,10 +314,11 @@ func TestMissingRight(t *testing.T) {
 		{name: "yes", call: host.Call{Principal: cli}, missing: clock, answer: yes, asked: true, by: "terminal"},
 		{name: "yes to both", call: host.Call{Principal: cli}, missing: both, answer: yes, asked: true, by: "terminal"},
 		{name: "yes to one of two", call: host.Call{Principal: cli}, missing: both,
-			answer: host.Approval{Yes: true, By: host.ByTerminal, Rights: []string{"clock"}}, asked: true, fails: true,
-			text: "shop needs rights that are not granted: random; nothing was run", by: "policy"},
-		{name: "no", call: host.Call{Principal: cli}, missing: clock, answer: host.Approval{By: host.ByTerminal}, asked: true,
-			fails: true, text: "were not allowed for this call: clock; nothing was run", by: "terminal"},
+			answer: host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal, Rights: []string{"clock"}}, asked: true,
+			fails: true, text: "shop needs rights that are not granted: random; nothing was run", by: "policy"},
+		{name: "no", call: host.Call{Principal: cli}, missing: clock, asked: true, fails: true,
+			answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}, by: "terminal",
+			text: "were not allowed: clock; nothing was run"},
 		{name: "no terminal", call: host.Call{Principal: cli}, missing: clock, err: host.NoApproverError("no terminal"),
 			asked: true,
 			fails: true, text: "shop needs rights that are not granted: clock; nothing was run", by: "policy"},
@@ -281,17 +331,17 @@ func TestMissingRight(t *testing.T) {
 		{name: "dry run", call: host.Call{Principal: cli, Options: host.Options{DryRun: true}}, missing: clock, answer: yes,
 			fails: true, text: "not granted: clock; nothing was run", by: "policy"},
 		{name: "over MCP", call: host.Call{Principal: host.Principal{Name: "mcp:claude"}}, missing: clock, answer: yes,
-			fails: true,
-			text:  "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run",
-			by:    "policy"},
+			asked: true, by: "terminal"},
+		{name: "over MCP, nobody answers", call: host.Call{Principal: host.Principal{Name: "mcp:claude"}}, missing: clock,
+			asked: true, fails: true, by: "policy",
+			text: "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run"},
 		{name: "over the network", call: host.Call{Principal: host.Principal{Name: "mcp-http:claude"}}, missing: clock,
-			answer: yes, fails: true,
-			text: "ask the operator to grant them to shop", by: "policy"},
+			asked: true, fails: true, text: "ask the operator to grant them to shop", by: "policy"},
 		{name: "a plugin for the operator", call: host.Call{Name: "first.echo", Principal: cli}, missing: clock, answer: yes,
 			asked: true, by: "policy"},
 		{name: "a plugin for an MCP client", call: host.Call{Name: "first.echo",
 			Principal: host.Principal{Name: "mcp:claude"}}, missing: clock,
-			answer: yes, fails: true, text: "ask the operator", by: "policy"},
+			answer: yes, asked: true, by: "policy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.call.Name == "" {
@@ -328,7 +378,7 @@ func TestMissingRight(t *testing.T) {
 				return
 			}
 			q := person.asked[0]
-			if q.Kind != host.AskRight || fmt.Sprint(q.Rights) != fmt.Sprint(tc.missing) ||
+			if q.Kind != host.ApproveRight || fmt.Sprint(q.Rights) != fmt.Sprint(tc.missing) ||
 				(q.Reason != "") != tc.confirm {
 				t.Errorf("the question is %+v", q)
 			}
@@ -338,7 +388,7 @@ func TestMissingRight(t *testing.T) {
 			if tc.fails {
 				return
 			}
-			person.answer = host.Approval{} // the next call does not have the right
+			person.answer = host.Reply{} // the next call does not have the right
 			a, _ = h.Call(t.Context(), tc.call)
 			failsWith(t, a, host.Denied)
 		})
@@ -362,9 +412,9 @@ func TestPolicyChangedWhileAsking(t *testing.T) {
 			f := newFake(t, shop, nil)
 			h := newHost(t, call.Config{
 				Policy: policy(func(a host.Ask) (host.Decision, error) { return rules(a) }),
-				Approver: host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
+				Approver: host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
 					rules = after
-					return host.Approval{Yes: true, By: host.ByTerminal}, nil
+					return host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, nil
 				}),
 			}, f)
 			a := makeCall(t, h, "shop.echo", "{}")
@@ -405,9 +455,9 @@ func TestProviderNeedsConfirmation(t *testing.T) {
 	} {
 		f := newFake(t, shop, nil)
 		asked := ""
-		ask := func(_ context.Context, q *host.Question) (host.Approval, error) {
+		ask := func(_ context.Context, q *host.Approval) (host.Reply, error) {
 			asked = q.Reason
-			return host.Approval{}, nil
+			return host.Reply{}, nil
 		}
 		h := newHost(t, call.Config{Approver: host.ApproverFunc(ask)}, confirming{f})
 		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Principal: host.Principal{Name: c.caller,

@@ -1,13 +1,9 @@
 package call
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,14 +24,14 @@ type authorization struct {
 	params *advice.Params
 	steps  []*authorization // of the calls of other tools of the plugin that the parameters list
 
-	asked      host.Ask // what the policy decided on last
-	question   host.Ask // what a person is asked: asked, of the caller who requires it
-	questionID string   // "" if nobody was asked
-	decision   host.Decision
-	by         string          // as in Event
-	confined   json.RawMessage // the parameters for the tool, if confine has replaced paths
-	granted    []string        // what was granted when the call began, in the grammar of grants
-	rights     []string        // those of them that the tool has, by its effect
+	asked    host.Ask // what the policy decided on last
+	question host.Ask // what a person is asked: asked, of the caller who requires it
+	approval string   // id of the approval of a person; "" if none was needed
+	decision host.Decision
+	by       string          // as in Event
+	confined json.RawMessage // the parameters for the tool, if confine has replaced paths
+	granted  []string        // what was granted when the call began, in the grammar of grants
+	rights   []string        // those of them that the tool has, by its effect
 }
 
 // of returns the authorization of another call that the tool makes for its caller.
@@ -64,7 +60,7 @@ func (a *authorization) permit(ctx context.Context) (err error) {
 		d.Verdict, d.Reason = host.Confirm, why
 	}
 	dryRun := a.call.Options.DryRun
-	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !a.behalf.forOperator(a.call.Principal)) {
+	if len(d.Missing) > 0 && (!d.Allowable || dryRun) {
 		return a.missingError(*d)
 	}
 	if err := a.resolveSettings(d); err != nil {
@@ -390,103 +386,4 @@ func (a *authorization) confineSteps() {
 	}
 	params[a.params.At.Tool.Steps], _ = manifest.Marshal(forms)
 	a.confined, _ = manifest.Marshal(params)
-}
-
-// newQuestionID returns a random id for a question.
-func newQuestionID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return "q" + hex.EncodeToString(b[:])
-}
-
-// approve asks a person about a call, and returns the decision of the policy after the answer.
-func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
-	q := &host.Question{
-		ID: newQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(a.params.Value),
-		Within: a.behalf.parentID,
-	}
-	if d.Verdict == host.Confirm {
-		q.Reason = d.Reason
-	}
-	if len(d.Missing) > 0 {
-		q.Kind, q.Rights = host.AskRight, d.Missing
-	}
-	a.questionID = q.ID
-	approval, err := a.host.cfg.Approver.Approve(ctx, q)
-	nobody, isNobody := errors.AsType[host.NoApproverError](err)
-	switch {
-	case isNobody && q.Kind == host.AskRight:
-		a.by = host.ByPolicy
-		return d, a.missingError(d)
-	case isNobody:
-		a.by = host.ByPolicy
-		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", a.params.Tool, d.Reason,
-			nobody)
-		e.Cause = err
-		if e.Steps = d.Steps; len(e.Steps) == 0 {
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.params.Tool)}
-		}
-		return d, e
-	case err != nil:
-		return d, err
-	}
-	a.by = approval.By
-	if approval.Question != "" {
-		a.questionID = approval.Question
-	}
-	switch {
-	case !approval.Yes && q.Kind == host.AskRight:
-		e := a.missingError(d)
-		e.Message = fmt.Sprintf("%s needs rights that are not granted and were not allowed for this call: %s; "+
-			"nothing was run", ask.Plugin, rightNames(d.Missing))
-		return d, e
-	case !approval.Yes:
-		return d, host.Errorf(host.Denied, "%s was not confirmed; nothing was run", a.params.Tool)
-	}
-	return a.decideAgain(ctx, q, approval)
-}
-
-// decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
-// the policy may have changed in the meantime.
-func (a *authorization) decideAgain(ctx context.Context, q *host.Question, approval host.Approval) (host.Decision,
-	error) {
-	var allowed []string
-	if q.Kind == host.AskRight {
-		if allowed = approval.Rights; allowed == nil {
-			for _, right := range q.Rights {
-				allowed = append(allowed, right.Right)
-			}
-		}
-	}
-	_, d, err := a.consult(ctx, allowed)
-	switch {
-	case err != nil:
-		return d, err
-	case len(d.Missing) > 0:
-		a.by = host.ByPolicy
-		return d, a.missingError(d)
-	case d.Verdict == host.Confirm && q.Reason == "":
-		return d, host.Errorf(host.Denied,
-			"the policy has changed and requires confirmation of %s; nothing was run, call again", a.params.Tool)
-	}
-	return d, a.resolveSettings(&d)
-}
-
-// missingError is the error of a call that requires rights which are not granted.
-func (a *authorization) missingError(d host.Decision) *host.Error {
-	plugin, ask := a.params.At.Provider.Info().Name, ""
-	if !a.behalf.forOperator(a.call.Principal) {
-		ask = "; ask the operator to grant them to " + plugin
-	}
-	return &host.Error{Code: host.Denied, Denied: d.Missing, Steps: d.Steps,
-		Message: fmt.Sprintf("%s needs rights that are not granted: %s%s; nothing was run", plugin, rightNames(d.Missing),
-			ask)}
-}
-
-func rightNames(rights []host.Denial) string {
-	names := make([]string, len(rights))
-	for i, d := range rights {
-		names[i] = d.Right
-	}
-	return strings.Join(names, ", ")
 }

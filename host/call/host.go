@@ -70,8 +70,8 @@ func New(cfg Config) (*Host, error) {
 		cfg.Debug = func(string, ...any) {}
 	}
 	if cfg.Approver == nil {
-		cfg.Approver = host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
-			return host.Approval{}, host.NoApproverError("nobody can be asked")
+		cfg.Approver = host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
+			return host.Reply{}, host.NoApproverError("nobody can be asked")
 		})
 	}
 	h := &Host{cfg: cfg, typed: &redact.Redactor{Source: cfg.Secrets},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -44,7 +45,7 @@ func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error
 	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
 	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
+		ctx, cancel = deadline.With(ctx, limit)
 		defer cancel()
 	}
 	request := r.request(d)
@@ -58,10 +59,10 @@ func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error
 	timeout := r.timeout(d)
 	ctx, stop := r.watch(ctx)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := deadline.With(ctx, timeout)
 	defer cancel()
-	r.deadline, _ = ctx.Deadline()
 	result, err := r.address.Provider.Invoke(ctx, request)
+	r.deadline, _ = ctx.Deadline()
 	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		return r.activity.withDenials(nil, r.contextError(ctx, d, timeout, err))
 	}

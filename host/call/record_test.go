@@ -169,8 +169,8 @@ func TestConfirmedCallsAreRecordsOfTheirOwn(t *testing.T) {
 	}
 	rec := &recorder{}
 	h := newHost(t, call.Config{Recorder: rec,
-		Approver: host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
-			return host.Approval{Yes: true, By: host.ByTerminal}, nil
+		Approver: host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
+			return host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, nil
 		}),
 		Policy: policy(func(a host.Ask) (host.Decision, error) {
 			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"second.*"}}}
@@ -184,8 +184,8 @@ func TestConfirmedCallsAreRecordsOfTheirOwn(t *testing.T) {
 	}
 	questions := map[string]bool{}
 	for _, e := range rec.all()[:3] {
-		if questions[e.Question] = true; e.Question == "" || e.Count > 1 || e.Tool != "second.echo" {
-			t.Errorf("%s, %d times, answers the question %q", e.Tool, e.Count, e.Question)
+		if questions[e.Approval] = true; e.Approval == "" || e.Count > 1 || e.Tool != "second.echo" {
+			t.Errorf("%s, %d times, answers the question %q", e.Tool, e.Count, e.Approval)
 		}
 	}
 	if len(questions) != 3 || len(rec.all()) != 4 {

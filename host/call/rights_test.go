@@ -137,7 +137,7 @@ func TestIsolationExtends(t *testing.T) {
 	confirmed := policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: host.Grant{Tools: []string{"*"}}}, nil
 	})
-	h := newHost(t, call.Config{Policy: confirmed, Approver: &approver{answer: host.Approval{Yes: true}}}, outer, inner)
+	h := newHost(t, call.Config{Policy: confirmed, Approver: &approver{answer: yesOrNo[true]}}, outer, inner)
 	for _, isolate := range []string{"process", "call", ""} {
 		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: host.Options{Isolate: isolate}})
 		if a.Err != nil {
@@ -976,9 +976,9 @@ func TestMayCall(t *testing.T) {
 		}
 		return d, nil
 	}
-	approve := host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
+	approve := host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
 		t.Error("a person was asked")
-		return host.Approval{Yes: true}, nil
+		return host.Reply{Answer: host.AnswerOnce}, nil
 	})
 	h := newHost(t, call.Config{Policy: policy(rules), Approver: approve}, inner,
 		newFake(t, outerNamed("outer"), map[string]handler{"echo": callOther("inner.echo"),

@@ -43,7 +43,7 @@ func stations() []station {
 			permission((*authorization).decide), (*run).suggest},
 		{"confine", "check the URLs and files that the parameters name", permission((*authorization).confineAll),
 			(*run).suggest},
-		{"permit", "ask a person where the policy says so, and complete settings and isolation",
+		{"permit", "have a person approve where the policy says so; complete settings and isolation",
 			permission((*authorization).permit), (*run).suggest},
 		{"begin", "end a dry run; write the beginning of the call to the audit", (*run).begin, nil},
 		{"invoke", "run the tool within its limits, until it ends or its rights do", (*run).invoke, (*run).explain},
@@ -58,7 +58,7 @@ func stations() []station {
 func permission(decide func(*authorization, context.Context) error) func(*run, context.Context) error {
 	return func(r *run, ctx context.Context) error {
 		err := decide(r.auth, ctx)
-		r.answer.Question = r.auth.questionID
+		r.answer.Approval = r.auth.approval
 		return err
 	}
 }
@@ -278,6 +278,9 @@ func (r *run) explain(err error) error {
 	if !r.behalf.forOperator(r.call.Principal) {
 		e.Message += askOperator(e.Steps)
 	}
+	if approval := r.activity.approval(); approval != "" && e.Approval == "" {
+		waitFor(e, approval, r.answer.Tool, &r.call)
+	}
 	r.refuseByTool(e)
 	return e
 }
@@ -348,6 +351,9 @@ func (r *run) dropRefused(e *host.Error) {
 	isRefused := func(s host.Step) bool {
 		return s.Op == host.OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
 			advice.SameJSON(orNone(s.Params), orNone(r.call.Params))
+	}
+	if e.Approval != "" {
+		return // the same call is to be made again, once a person has allowed it
 	}
 	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
 	if e.Retry != nil && isRefused(*e.Retry) {
@@ -435,7 +441,7 @@ func (r *run) event(op string, began time.Time) host.Event {
 		OutBytes: len(a.Data) + int(a.Written), RetryOf: r.retryOf, SuggestionUsed: r.suggestionUsed,
 		Rights: r.auth.rights, Uses: r.activity.uses, UsesDropped: r.activity.dropped, Refused: r.activity.denials,
 		Within: r.behalf.parentID, DryRun: c.Options.DryRun, Audit: r.auth.decision.Audit, By: r.auth.by,
-		Question: a.Question,
+		Approval: a.Approval,
 	}
 	if r.params.Coerced {
 		e.Changes = []string{"coerced"}

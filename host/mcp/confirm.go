@@ -3,12 +3,9 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -22,12 +19,11 @@ import (
 )
 
 const (
-	// confirmTimeout is how long a person may take to reply.
+	// confirmTimeout is how long a client is asked in a revision with sessions.
 	confirmTimeout = 5 * time.Minute
 	// confirmID names the one question of a call.
 	confirmID   = "confirm"
 	maxQuestion = 600
-	maxRedeemed = 10_000
 )
 
 // askerKey is the key of the asker in a call's context.
@@ -42,18 +38,29 @@ type asker struct {
 	questions chan<- halfwayQuestion
 }
 
-// Approver is the [host.Approver] for calls over MCP: it makes the client ask a person to confirm a call. Nobody is
+// Approver is the person at the client of a call over MCP: it makes the client ask whether to go on. The client is not
 // asked about rights, for these are the operator's to give, nor about calls that do not come over MCP.
 type Approver struct{}
 
+// Patience returns how long calls over MCP wait for an approval: for a time below the clients' own limits. A call that
+// is parked keeps no client waiting, so it may take as long as it can be parked.
+func Patience(wait time.Duration) func(context.Context, *host.Approval) time.Duration {
+	return func(ctx context.Context, q *host.Approval) time.Duration {
+		if a, ok := ctx.Value(askerKey{}).(*asker); ok && wait > 0 && q.Within != "" && a.asksByRetry() {
+			return max(wait, parkTime)
+		}
+		return wait
+	}
+}
+
 // Approve implements [host.Approver].
-func (Approver) Approve(ctx context.Context, q *host.Question) (host.Approval, error) {
+func (Approver) Approve(ctx context.Context, q *host.Approval) (host.Reply, error) {
 	a, ok := ctx.Value(askerKey{}).(*asker)
-	if !ok || q.Kind != host.AskConfirm {
-		return host.Approval{}, host.NoApproverError("nobody can be asked")
+	if !ok || q.Kind != host.ApproveCall {
+		return host.Reply{}, host.NoApproverError("nobody can be asked")
 	}
 	if !a.canAsk() {
-		return host.Approval{}, host.NoApproverError("this client cannot ask (it has no elicitation)")
+		return host.Reply{}, host.NoApproverError("this client cannot ask (it has no elicitation)")
 	}
 	if a.asksByRetry() {
 		if q.Within != "" {
@@ -76,8 +83,8 @@ func (a *asker) asksByRetry() bool {
 	return a.canAsk() && frame.IsStateless(a.request)
 }
 
-// elicit asks while the call waits, as revisions with sessions do.
-func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, error) {
+// elicit asks with a request to the client, as revisions with sessions do.
+func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error) {
 	hungUp := hungUp(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
 		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
@@ -86,18 +93,22 @@ func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, er
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
-		return host.Approval{}, host.NoApproverError("the client hung up")
+		return host.Reply{}, host.NoApproverError("the client hung up")
 	case err != nil && ctx.Err() != nil:
-		return host.Approval{}, context.Cause(ctx)
+		return host.Reply{}, context.Cause(ctx)
 	case err != nil:
-		return host.Approval{}, host.NoApproverError("the client did not ask: " + manifest.CleanLine(err.Error()))
+		return host.Reply{}, host.NoApproverError("the client did not ask: " + manifest.CleanLine(err.Error()))
 	}
-	return approval(reply), nil
+	return replyOf(reply), nil
 }
 
-// approval returns the decision of a reply. Only "accept" is yes.
-func approval(reply *sdk.ElicitResult) host.Approval {
-	return host.Approval{Yes: reply.Action == "accept", By: host.ByMCP}
+// replyOf returns what a client's reply means. Only "accept" is yes.
+func replyOf(r *sdk.ElicitResult) host.Reply {
+	reply := host.Reply{Answer: host.AnswerDeny, By: host.ByMCP}
+	if r.Action == "accept" {
+		reply.Answer = host.AnswerOnce
+	}
+	return reply
 }
 
 // inputRequired is the error of a call that returns a question to the client and has run nothing.
@@ -113,37 +124,30 @@ func (q *inputRequired) result() *sdk.CallToolResult {
 }
 
 // errWrongState is the error of a call that carries a reply with a state that was not issued for it.
-const errWrongState = host.NoApproverError("the reply belongs to another call, has expired or was used before")
+var errWrongState = errors.New("the reply belongs to another call, has expired or was used before")
 
-// confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an
-// error. A reply is valid once, for the very call that was asked about; the protocol requires an error of its own for
-// a reply with another state.
-func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
-	about := a.binding(q)
+// confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an error.
+// The state of the question is the id of its approval, so that a reply is valid once, for the very call that was asked
+// about; the protocol requires an error of its own for a reply with another state.
+func (a *asker) confirmByRetry(q *host.Approval) (host.Reply, error) {
+	if q.Expires.IsZero() {
+		return host.Reply{}, host.NoApproverError("this host keeps no approvals")
+	}
 	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
-		question, ok := a.server.tickets.redeem(a.request.Params.RequestState, about)
-		if !ok {
-			return host.Approval{}, errWrongState
+		if a.request.Params.RequestState != q.ID {
+			return host.Reply{}, &host.Error{Code: host.Denied, Message: errWrongState.Error(), Cause: errWrongState}
 		}
-		answer := approval(reply)
-		answer.Question = question
-		return answer, nil
+		return replyOf(reply), nil
 	}
-	required := &inputRequired{elicitParams(q), a.server.tickets.issue(q.ID, about)}
-	return host.Approval{}, &host.Error{
-		Code: host.Denied, Cause: required,
-		Message: fmt.Sprintf("%s.%s must be confirmed: the client was asked; nothing was run yet", q.Ask.Plugin, q.Ask.Tool),
+	return host.Reply{}, &host.Error{
+		Code: host.Denied, Cause: &inputRequired{elicitParams(q), q.ID}, Approval: q.ID,
+		Message: fmt.Sprintf("%s must be confirmed: the client was asked; nothing was run yet", q.Tool),
 	}
 }
 
-// binding identifies the call that a reply is valid for.
-func (a *asker) binding(q *host.Question) string {
-	return nameHash("confirm", a.caller.Name, a.caller.Session.Key(), q.Ask.Plugin, q.Ask.Tool, string(q.Params))
-}
-
-func elicitParams(q *host.Question) *sdk.ElicitParams {
-	message := fmt.Sprintf("%s wants to call %s.%s %s (%s). Go on?",
-		q.Ask.Principal.Name, q.Ask.Plugin, q.Ask.Tool, manifest.EscapeJSON(q.Params), q.Reason)
+func elicitParams(q *host.Approval) *sdk.ElicitParams {
+	message := fmt.Sprintf("%s wants to call %s %s (%s). Go on?", q.Principal, q.Tool, manifest.EscapeJSON(q.Params),
+		q.Reason)
 	if q.Within != "" {
 		message = "Within a call that is under way, " + message
 	}
@@ -151,56 +155,6 @@ func elicitParams(q *host.Question) *sdk.ElicitParams {
 		Mode: "form", Message: manifest.Clip(manifest.CleanLine(message), maxQuestion),
 		RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
 	}
-}
-
-// tickets are the states that clients carry between two rounds of a call. It is safe for concurrent use.
-type tickets struct {
-	key []byte // signs them
-	now func() time.Time
-
-	mu       sync.Mutex
-	redeemed map[string]time.Time // those that were used, until they would expire
-}
-
-// issue returns the state that the client must send along with its reply to a question.
-func (s *tickets) issue(question, about string) string {
-	body := fmt.Sprintf("%s.%d", question, s.now().Add(confirmTimeout).Unix())
-	return base64.RawURLEncoding.EncodeToString([]byte(body + "." + s.sign(body, about)))
-}
-
-// redeem invalidates a ticket and returns the question that it was issued for. It reports whether the ticket was valid.
-func (s *tickets) redeem(ticket, about string) (question string, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(ticket)
-	if err != nil {
-		return "", false
-	}
-	parts := strings.Split(string(raw), ".")
-	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(s.sign(parts[0]+"."+parts[1], about))) {
-		return "", false
-	}
-	question = parts[0]
-	var until int64
-	if _, err := fmt.Sscan(parts[1], &until); err != nil || s.now().Unix() > until {
-		return "", false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, expires := range s.redeemed {
-		if s.now().After(expires) {
-			delete(s.redeemed, id)
-		}
-	}
-	if _, used := s.redeemed[question]; used || len(s.redeemed) >= maxRedeemed {
-		return "", false
-	}
-	s.redeemed[question] = time.Unix(until, 0).Add(time.Second)
-	return question, true
-}
-
-func (s *tickets) sign(body, about string) string {
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte(body + "\x00" + about))
-	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // In revisions without sessions, a question is the result of a request. A call that has run nothing yet ends with
@@ -229,13 +183,13 @@ type waitingCall struct {
 // halfwayQuestion is a question that a plugin's call puts half-way.
 type halfwayQuestion struct {
 	params *sdk.ElicitParams
-	reply  chan<- host.Approval
+	reply  chan<- host.Reply
 }
 
 // parkedCall is a call that waits for the reply to a question.
 type parkedCall struct {
 	*waitingCall
-	reply chan<- host.Approval
+	reply chan<- host.Reply
 }
 
 // parking holds the parked calls of a server. It is safe for concurrent use.
@@ -326,7 +280,7 @@ func (s *parking) resume(a *asker, name string, params []byte) (w *waitingCall, 
 	if !ok || p == nil || p.binding != a.callBinding(name, params) || s.takeParked(state) == nil {
 		return nil, errWrongState
 	}
-	p.reply <- approval(reply)
+	p.reply <- replyOf(reply)
 	return p.waitingCall, nil
 }
 
@@ -340,23 +294,25 @@ func (a *asker) callBinding(name string, params []byte) string {
 }
 
 // askHalfway puts the question of a plugin's call, which is parked until the reply comes.
-func (a *asker) askHalfway(ctx context.Context, q *host.Question) (host.Approval, error) {
+func (a *asker) askHalfway(ctx context.Context, q *host.Approval) (host.Reply, error) {
 	a.server.parking.mu.Lock()
 	full := len(a.server.parking.parked) >= maxParked
 	a.server.parking.mu.Unlock()
 	if full {
-		return host.Approval{}, host.NoApproverError(fmt.Sprintf("%d calls wait for replies already", maxParked))
+		return host.Reply{}, host.NoApproverError(fmt.Sprintf("%d calls wait for replies already", maxParked))
 	}
-	reply := make(chan host.Approval, 1)
+	ctx, cancel := context.WithTimeout(ctx, parkTime) // the call may be over before
+	defer cancel()
+	reply := make(chan host.Reply, 1)
 	select {
 	case a.questions <- halfwayQuestion{elicitParams(q), reply}:
 	case <-ctx.Done():
-		return host.Approval{}, context.Cause(ctx)
+		return host.Reply{}, context.Cause(ctx)
 	}
 	select {
 	case answer := <-reply:
 		return answer, nil
 	case <-ctx.Done():
-		return host.Approval{}, context.Cause(ctx)
+		return host.Reply{}, context.Cause(ctx)
 	}
 }

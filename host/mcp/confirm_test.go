@@ -1,11 +1,9 @@
 package mcp_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +32,8 @@ func TestOnlyAcceptIsYes(t *testing.T) {
 			if ran := f.shop.callLog() != ""; ran != (reply == "accept") || ran == (err != nil || r.IsError) {
 				t.Fatalf("%s: ran %v, %v %v", reply, ran, r, err)
 			}
-			if e := f.rec.last(); by != "" && (e.By != by || e.Question == "") {
-				t.Errorf("%s: recorded by %q, question %q", reply, e.By, e.Question)
+			if e := f.rec.last(); by != "" && (e.By != by || e.Approval == "") {
+				t.Errorf("%s: recorded by %q, question %q", reply, e.By, e.Approval)
 			}
 		})
 	}
@@ -54,21 +52,21 @@ func TestQuestionOutlivesTheCall(t *testing.T) {
 			asked, answered = f.rec.events[0], f.rec.events[1]
 		}
 		f.rec.mu.Unlock()
-		if asked.By != "" || asked.Question == "" || asked.Err == nil || asked.CallID == answered.CallID {
+		if asked.By != "" || asked.Approval == "" || asked.Err == nil || asked.CallID == answered.CallID {
 			t.Errorf("%s: the first call is recorded as %+v", action, asked)
 		}
-		if answered.By != "mcp" || answered.Question != asked.Question || (answered.Err == nil) != (action == "accept") {
+		if answered.By != "mcp" || answered.Approval != asked.Approval || (answered.Err == nil) != (action == "accept") {
 			t.Errorf("%s: the second call is recorded as %+v, the first as %+v", action, answered, asked)
 		}
 	}
 }
 
-// TestConfirmationExpires checks that a reply is valid for five minutes, with a clock that the test sets.
+// TestConfirmationExpires checks that a reply is valid as long as the approval is open, with a clock of the test.
 func TestConfirmationExpires(t *testing.T) {
-	for later, valid := range map[time.Duration]bool{5 * time.Minute: true, 5*time.Minute + time.Second: false} {
+	for later, valid := range map[time.Duration]bool{24 * time.Hour: true, 24*time.Hour + time.Second: false} {
 		f := newFixture(t, mcp.Minimal, trustNetwork)
 		now := time.Unix(1_800_000_000, 0)
-		f.SetClock(func() time.Time { return now })
+		f.approver.Store.Now = func() time.Time { return now }
 		o := client{revision: "2026-07-28", answer: "accept"}.options()
 		o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
 		s, err := sdk.NewClient(&sdk.Implementation{Name: "Test Client", Version: "1"}, o).
@@ -93,9 +91,9 @@ func TestConfirmationExpires(t *testing.T) {
 	}
 }
 
-// TestTicketOfAnother checks that a ticket is valid only for the client, the session and the token to which it was
+// TestReplyOfAnother checks that a reply is valid only for the client, the session and the token to which it was
 // issued.
-func TestTicketOfAnother(t *testing.T) {
+func TestReplyOfAnother(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Confirm, Reason: "all is"}, nil
 	})
@@ -142,19 +140,6 @@ func TestTicketOfAnother(t *testing.T) {
 		t.Errorf("another tool: %+v %v, ran %q", r, err, f.shop.callLog())
 	}
 	tool = "shop__order__cancel"
-	raw, err := base64.RawURLEncoding.DecodeString(asked.RequestState)
-	parts := strings.Split(string(raw), ".")
-	if err != nil || len(parts) != 3 {
-		t.Fatalf("the ticket is %q, %v", raw, err)
-	}
-	for i, other := range []string{"q0", "9999999999", strings.Repeat("0", len(parts[2]))} {
-		forged := slices.Clone(parts)
-		forged[i] = other
-		state := base64.RawURLEncoding.EncodeToString([]byte(strings.Join(forged, ".")))
-		if r, err := send("First", one, "s1", `{"id":1}`, state); err == nil || f.shop.callLog() != "" {
-			t.Errorf("the ticket %q: %+v %v, ran %q", forged, r, err, f.shop.callLog())
-		}
-	}
 	if r, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err != nil || r.IsError {
 		t.Errorf("its own reply: %+v %v", r, err)
 	}
@@ -227,5 +212,118 @@ func TestMissingRight(t *testing.T) {
 				t.Errorf("recorded by %q", e.By)
 			}
 		})
+	}
+}
+
+// answerOpen answers the one open approval of a fixture once it is there, and returns it.
+func answerOpen(t *testing.T, f *fixture, reply host.Reply) (a host.Approval) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(5 * time.Millisecond) {
+		all, err := f.approver.Store.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range all {
+			if a.State == host.ApprovalOpen {
+				if a, err = f.approver.Store.Answer(a.ID, reply); err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+		}
+	}
+	t.Fatal("no approval is open")
+	return a
+}
+
+// TestAnsweredElsewhere checks a call whose client cannot ask, and one whose client is still asking, when somebody else
+// answers: the call goes on, and the client is no longer asked.
+func TestAnsweredElsewhere(t *testing.T) {
+	for _, answer := range []host.ApprovalAnswer{host.AnswerOnce, host.AnswerDeny} {
+		forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+			f.approver.Patience = mcp.Patience(time.Minute)
+			s := connect(client{})
+			answered := make(chan host.Approval, 1)
+			go func() { answered <- answerOpen(t, f, host.Reply{Answer: answer, By: host.ByTerminal, Word: "ask Ada"}) }()
+			r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":7}}`)
+			a := <-answered
+			if a.Kind != host.ApproveCall || !strings.Contains(a.Principal, "Test-Client") || a.Tool != "shop.order.cancel" ||
+				string(a.Params) != `{"id":7}` || a.Reason != "it is destructive" || a.Effect != "destructive" {
+				t.Errorf("the approval is %+v", a)
+			}
+			if answer == host.AnswerOnce && (r.IsError || text != `{"id":7}`) ||
+				answer == host.AnswerDeny && (!r.IsError || !strings.Contains(text, "was not confirmed (ask Ada)")) {
+				t.Errorf("%s: %s", answer, text)
+			}
+			if e := f.rec.last(); e.By != "terminal" || e.Approval != a.ID {
+				t.Errorf("recorded by %q, approval %q", e.By, e.Approval)
+			}
+		})
+	}
+}
+
+// TestAnsweredLater checks that a call which nobody allows in time ends in 82 with the approval and the call to make
+// again, without shell words, and that this call runs once a person has allowed it, one time. A right is asked for in
+// the same way.
+func TestAnsweredLater(t *testing.T) {
+	for _, p := range []policy{trustNetwork, lacksClock} {
+		forEachWire(t, mcp.Minimal, p, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+			f.approver.Patience = mcp.Patience(time.Millisecond)
+			s := connect(client{})
+			const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+			r, text := call(t, s, "call_tool", cancel)
+			var e struct {
+				Approval string
+				ExitCode int `json:"exit_code"`
+				Next     []struct {
+					Tool      string
+					Arguments json.RawMessage
+				}
+			}
+			if err := json.Unmarshal([]byte(text), &e); err != nil || !r.IsError || e.ExitCode != 82 || e.Approval == "" {
+				t.Fatalf("%v: %s", err, text)
+			}
+			if len(e.Next) == 0 || e.Next[0].Tool != "call_tool" || string(e.Next[0].Arguments) != cancel ||
+				strings.Contains(text, "parley ") {
+				t.Errorf("next is %s", text)
+			}
+			if a := answerOpen(t, f, host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}); a.ID != e.Approval {
+				t.Errorf("the approval is %s, expected %s", a.ID, e.Approval)
+			}
+			if r, text := call(t, s, "call_tool", cancel); r.IsError || text != `{"id":7}` {
+				t.Errorf("allowed: %s", text)
+			}
+			if r, text := call(t, s, "call_tool", cancel); !r.IsError || strings.Contains(text, e.Approval) {
+				t.Errorf("once more: %s", text)
+			}
+		})
+	}
+}
+
+// TestLateReply checks that the person at a client can reply after the call has ended, and that the call made again
+// then runs, without a second question.
+func TestLateReply(t *testing.T) {
+	for _, wire := range []string{"stdio", "http"} {
+		f := newFixture(t, mcp.Minimal, trustNetwork)
+		f.approver.Patience = mcp.Patience(time.Millisecond)
+		replies, asked := make(chan struct{}), []string{}
+		c := client{revision: "2025-11-25", answer: "accept", asked: &asked, replies: replies}
+		s := f.stdio(t, c)
+		if wire == "http" {
+			s = c.connect(t, &sdk.StreamableClientTransport{Endpoint: f.listen(t, mcp.HTTPConfig{})})
+		}
+		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+		for range 2 { // the same approval is asked about once
+			if e := fails(t, s, "call_tool", cancel, "denied"); !strings.Contains(e.Message, "nobody has answered within 1ms") {
+				t.Errorf("%s: %s", wire, e.Message)
+			}
+		}
+		close(replies)
+		for began := time.Now(); f.shop.callLog() == "" && time.Since(began) < 20*time.Second; {
+			call(t, s, "call_tool", cancel)
+		}
+		if f.shop.callLog() == "" || len(asked) != 1 {
+			t.Errorf("%s: ran %q, asked %q", wire, f.shop.callLog(), asked)
+		}
 	}
 }

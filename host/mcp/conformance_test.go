@@ -34,8 +34,8 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	modules, node := foreign.NodeForTest(t, "../..")
 	f := newFixture(t, mcp.Full, trustNetwork)
-	s, err := newServer(mcp.Full, hostcall.Config{Policy: trustNetwork, Sessions: &session.Store{Dir: t.TempDir()}}, nil,
-		f.shop, conformanceGuest(t))
+	s, err := newServer(mcp.Full, hostcall.Config{Policy: trustNetwork, Sessions: &session.Store{Dir: t.TempDir()},
+		Approver: f.approver}, nil, f.shop, conformanceGuest(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,6 @@ import (
 // SetRefreshInterval sets how often the server looks for changes of the catalog. Call it before clients connect.
 func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
-// SetClock sets the clock by which confirmations expire. Call it before clients connect.
-func (s *Server) SetClock(now func() time.Time) { s.tickets.now = now }
-
 // SetLostAfter sets how long a client whose stream broke off, and one without a stream, may take to send another
 // request.
 func (s *Server) SetLostAfter(streamed, silent time.Duration) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approve"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/session"
@@ -51,7 +53,8 @@ func TestMain(m *testing.M) {
 const slowAfter = 3 * time.Second
 
 func serveStdio(mode string) error {
-	s, err := newServer(mode, hostcall.Config{Sessions: &session.Store{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
+	s, err := newServer(mode, hostcall.Config{Sessions: &session.Store{Dir: os.Getenv("MCP_TEST_DIR")},
+		Approver: approverIn(os.Getenv("MCP_TEST_DIR"))}, nil)
 	if err != nil {
 		return err
 	}
@@ -246,7 +249,9 @@ func newServer(mode string, cfg hostcall.Config, pinned []string, providers ...h
 	if err != nil {
 		return nil, err
 	}
-	cfg.Catalog, cfg.Approver, cfg.Mode = catalog, mcp.Approver{}, mode
+	if cfg.Catalog, cfg.Mode = catalog, mode; cfg.Approver == nil {
+		cfg.Approver = mcp.Approver{}
+	}
 	if cfg.Policy == nil {
 		cfg.Policy = defaultPolicy
 	}
@@ -257,11 +262,18 @@ func newServer(mode string, cfg hostcall.Config, pinned []string, providers ...h
 	return mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
 }
 
+// approverIn returns what keeps the approvals of a server in a folder.
+func approverIn(dir string) *approve.Approver {
+	return &approve.Approver{Store: &approve.Store{Dir: filepath.Join(dir, "approvals")}, AtHand: mcp.Approver{}}
+}
+
 // fixture is a server, its plugin and its records.
 type fixture struct {
 	*mcp.Server
 	shop *fake
 	rec  *recorder
+
+	approver *approve.Approver
 }
 
 type recorder struct {
@@ -287,13 +299,13 @@ func newFixture(t testing.TB, mode string, p policy, pinned ...string) *fixture 
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := &recorder{}
-	s, err := newServer(mode, hostcall.Config{Policy: p, Recorder: rec, Sessions: &session.Store{Dir: t.TempDir()}},
-		pinned, f)
+	rec, approver := &recorder{}, approverIn(t.TempDir())
+	s, err := newServer(mode, hostcall.Config{Policy: p, Recorder: rec, Sessions: &session.Store{Dir: t.TempDir()},
+		Approver: approver}, pinned, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{s, f, rec}
+	return &fixture{s, f, rec, approver}
 }
 
 // revisions are the two revisions on which every test of a connection runs.
@@ -303,6 +315,7 @@ var revisions = []string{"2025-11-25", "2026-07-28"}
 type client struct {
 	revision, answer string
 	asked            *[]string
+	replies          <-chan struct{} // unless nil, each reply waits for it
 	progress         func(*sdk.ProgressNotificationParams)
 	changed          chan<- string // receives "tools", "prompts" and "resources" when these lists change
 	token            string
@@ -314,6 +327,9 @@ func (c client) options() *sdk.ClientOptions {
 		o.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			if c.asked != nil {
 				*c.asked = append(*c.asked, r.Params.Message)
+			}
+			if c.replies != nil {
+				<-c.replies
 			}
 			return &sdk.ElicitResult{Action: c.answer}, nil
 		}

@@ -88,7 +88,6 @@ type Config struct {
 // Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
 	cfg         Config
-	tickets     tickets
 	parking     parking
 	connections connections
 	sent        sentDocs
@@ -138,7 +137,6 @@ func New(cfg Config) (*Server, error) {
 	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
 		cfg: cfg, closing: closing, closeWith: closeWith,
-		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
 		sent:    sentDocs{calls: map[string]int{}, sent: map[string]int{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
@@ -147,7 +145,6 @@ func New(cfg Config) (*Server, error) {
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
 		refreshInterval: refreshInterval, shutdownGrace: shutdownGrace, modes: map[string]*modeServer{},
 	}
-	_, _ = rand.Read(s.tickets.key)
 	if err := s.checkPinned(); err != nil {
 		return nil, err
 	}

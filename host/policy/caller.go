@@ -23,21 +23,22 @@ const (
 type caller struct {
 	pattern string // as in the file
 	pos     position
-	lists   [3]*rules // by verb
+	lists   [4]*rules // by verb
 	// files are the folders whose files an MCP client may name in parameters; nil is not in the file.
 	files []string
 }
 
-// verb is one of the three lists of a caller, in order of precedence.
+// verb is one of the lists of a caller.
 type verb int
 
 const (
 	deny verb = iota
 	confirm
 	allow
+	unconfirmed // what needs no confirmation, although confirm says so
 )
 
-var verbs = [3]string{"deny", "confirm", "allow"}
+var verbs = [4]string{"deny", "confirm", "allow", "unconfirmed"}
 
 // rules is one list of a caller.
 type rules struct {
@@ -65,7 +66,7 @@ func (f *file) addCaller(all, t table, name string) {
 			return
 		}
 	}
-	t.allowKeys("allow", "deny", "confirm", "files")
+	t.allowKeys(append(verbs[:], "files")...)
 	folders, given := t.list("files")
 	if given && !strings.HasPrefix(name, kindMCP) {
 		t.doc.addProblem(t.keyPos("files"), "files is for callers mcp: and mcp-http:; a plugin has fs: grants")
@@ -131,11 +132,11 @@ func severity(effect string) int {
 }
 
 // matches reports whether the rule applies to a tool. A name without "*" also applies to everything in it, if it is a
-// plugin or a group: deny = ["cdp.Browser"] must not mean nothing. In allow, an effect is that effect alone; in deny
-// and confirm it includes the worse ones.
+// plugin or a group: deny = ["cdp.Browser"] must not mean nothing. In deny and confirm, an effect includes the worse
+// ones; elsewhere it is that effect alone.
 func (r rule) matches(v verb, tool, effect string) bool {
 	if r.effect != "" {
-		return r.effect == effect || v != allow && severity(r.effect) < severity(effect)
+		return r.effect == effect || (v == deny || v == confirm) && severity(r.effect) < severity(effect)
 	}
 	return r.pattern.covers(pattern{name: tool}) || !r.pattern.wild && strings.HasPrefix(tool, r.pattern.name+".")
 }
@@ -153,7 +154,7 @@ func (l *rules) match(v verb, tool, effect string) *rule {
 }
 
 // defaults are the lists that apply where no file sets them, by kind of caller.
-var defaults = map[string][3][]string{
+var defaults = map[string][4][]string{
 	kindCLI:    {allow: {"*"}},
 	kindMCP:    {allow: {"*"}, confirm: {"effect:destructive"}},
 	kindHTTP:   {allow: {"effect:read"}},
@@ -256,9 +257,34 @@ func (s *state) accessAs(caller, tool, effect string, fallback bool) access {
 	}
 	list = s.rulesFor(caller, confirm, fallback)
 	if r := list.match(confirm, tool, effect); r != nil {
+		if by := s.exemption(caller, tool, effect, list); by != "" {
+			a.reason = by
+			return a
+		}
 		return access{verdict: host.Confirm, reason: list.pos.String() + " requires confirmation of " + r.text}
 	}
 	return a
+}
+
+// exemption says which list frees a tool from the confirmation that another one requires, "" if none does. What
+// policy.toml requires, only policy.toml frees from.
+func (s *state) exemption(caller, tool, effect string, required *rules) string {
+	for _, f := range s.files() {
+		if f == s.generated && required.isIn(s.manual) {
+			continue
+		}
+		for _, c := range f.callers {
+			if r := c.lists[unconfirmed].match(unconfirmed, tool, effect); r != nil && c.specificity(caller) >= 0 {
+				return c.lists[unconfirmed].pos.String() + " asks for no confirmation of " + r.text
+			}
+		}
+	}
+	return ""
+}
+
+// isIn reports whether the list is one of a file.
+func (l *rules) isIn(f *file) bool {
+	return f != nil && slices.ContainsFunc(f.callers, func(c *caller) bool { return slices.Contains(c.lists[:], l) })
 }
 
 // only names the rules, as what alone is allowed.

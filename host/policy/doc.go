@@ -28,6 +28,7 @@
 //	allow = ["*"]
 //	deny = ["cdp.Browser.*"]
 //	confirm = ["effect:destructive"]
+//	unconfirmed = ["cdp.state"]    # of these, what needs no confirmation
 //
 //	[secrets.GITHUB_TOKEN]        # also origins = ["https://github.com"], into whose pages it may be typed
 //	from = "env:GITHUB_TOKEN"      # or "file:/PATH", "store", "cmd:PROGRAM ARGUMENTS" (no shell)
@@ -41,10 +42,11 @@
 // A rule is PLUGIN.TOOL; a plugin or a group, for everything in it; the beginning of names followed by "*", which
 // stands for any rest, dots included; or effect:read, effect:write, effect:destructive. In deny and confirm an effect
 // includes the worse ones. Case does not matter. Deny beats confirm beats allow; what is not allowed is denied, even if
-// confirm names it.
+// confirm names it. What unconfirmed matches needs no confirmation; in grants.toml this holds only where policy.toml
+// does not require the confirmation.
 //
-// Each of the three lists is taken from the most specific entry that matches a caller and has the list: the exact name,
-// then the longest pattern. A list that no entry has is the default for that kind of caller:
+// Each of the other three lists is taken from the most specific entry that matches a caller and has the list: the exact
+// name, then the longest pattern. A list that no entry has is the default for that kind of caller:
 //
 //	cli         allow = ["*"]
 //	mcp         allow = ["*"], confirm = ["effect:destructive"]     MCP over stdio

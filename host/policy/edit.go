@@ -27,11 +27,12 @@ const grantsHeader = `# Written by "parley policy grant" and "parley policy revo
 // Edit is a prepared change of grants.toml, to be reviewed before [Policy.WriteGrants] makes it.
 type Edit struct {
 	Path    string   `json:"file"`
-	Old     string   `json:"-"`      // the present text; "" if there is no file
-	New     string   `json:"-"`      // the text afterwards
-	Plugin  string   `json:"plugin"` // whose grants change
-	To      string   `json:"to"`     // the digest or signer that the grants are bound to
-	Added   []string `json:"added"`  // grants
+	Old     string   `json:"-"`                // the present text; "" if there is no file
+	New     string   `json:"-"`                // the text afterwards
+	Plugin  string   `json:"plugin,omitempty"` // whose grants change
+	Caller  string   `json:"caller,omitempty"` // or whose calls need no confirmation any more
+	To      string   `json:"to,omitempty"`     // the digest or signer that the grants are bound to
+	Added   []string `json:"added"`            // grants
 	Removed []string `json:"removed"`
 	Notes   []string `json:"notes,omitempty"` // what else the operator should know
 
@@ -41,7 +42,11 @@ type Edit struct {
 // Diff returns the change as lines that begin with "+" or "-".
 func (e Edit) Diff() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: grants of %s", e.Path, e.Plugin)
+	if fmt.Fprintf(&b, "%s: ", e.Path); e.Plugin != "" {
+		b.WriteString("grants of " + e.Plugin)
+	} else {
+		b.WriteString("what needs no confirmation of " + e.Caller)
+	}
 	if e.To != "" {
 		fmt.Fprintf(&b, " (%s)", e.To)
 	}
@@ -62,7 +67,7 @@ func (e Edit) Diff() string {
 // builds that the signer to signed. Rights of another build of the same name do not carry over. A grant replaces an
 // existing one for the same folder, origin, tool, variable or secret, except that the methods of an origin are merged.
 func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
-	s, edit, err := p.edit(plugin)
+	s, edit, err := p.editOf(plugin)
 	if err != nil {
 		return edit, err
 	}
@@ -139,10 +144,44 @@ func (e *Edit) bindOwners(env Env, grants []Grant) {
 	}
 }
 
+// Unconfirm prepares a change that lets a caller call a tool, by its qualified name, without a confirmation. The error
+// is config_error if policy.toml requires that confirmation.
+func (p *Policy) Unconfirm(caller, tool, effect string) (Edit, error) {
+	s, edit, err := p.edit()
+	if err != nil {
+		return edit, err
+	}
+	if !isCaller(caller) {
+		return edit, host.Errorf(host.InvalidArgs, "%s cannot be named in %s", quote(caller), GrantsFile)
+	}
+	list := s.rulesFor(caller, confirm, true)
+	if r := list.match(confirm, strings.ToLower(tool), effect); r != nil && list.isIn(s.manual) {
+		return edit, host.Errorf(host.ConfigError, "%s requires confirmation of %s, which takes precedence over %s: change "+
+			"it there", list.pos.String(), r.text, GrantsFile)
+	}
+	doc := map[string]any{}
+	if err := toml.Unmarshal([]byte(edit.Old), &doc); err != nil {
+		return edit, host.Errorf(host.ConfigError, "%s: %v", edit.Path, err)
+	}
+	callers, _ := doc["callers"].(map[string]any)
+	if callers == nil {
+		callers = map[string]any{}
+	}
+	section, _ := callers[caller].(map[string]any)
+	if section == nil {
+		section = map[string]any{}
+	}
+	tools, _ := section[verbs[unconfirmed]].([]any)
+	section[verbs[unconfirmed]] = lists.Add(tools, any(tool))
+	callers[caller], doc["callers"] = section, callers
+	edit.Caller, edit.Added = caller, []string{verbs[unconfirmed] + " " + tool}
+	return edit, edit.encode(doc)
+}
+
 // Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for the
 // same guest folder, origin, tool, variable or secret; of an origin it removes only the given methods.
 func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
-	s, edit, err := p.edit(plugin)
+	s, edit, err := p.editOf(plugin)
 	if err != nil {
 		return edit, err
 	}
@@ -185,14 +224,21 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 // WriteGrants makes a prepared change atomically. If the file has changed since, it writes nothing and returns busy.
 func (p *Policy) WriteGrants(e Edit) error { return OperatorFile{e.Path}.Replace(e.Old, e.New) }
 
+// editOf begins a change of the grants of a plugin.
+func (p *Policy) editOf(plugin string) (*state, Edit, error) {
+	if !isPlugin(plugin) {
+		return nil, Edit{}, host.Errorf(host.InvalidArgs, "%s is not a valid name for a plugin", quote(plugin))
+	}
+	s, edit, err := p.edit()
+	edit.Plugin = plugin
+	return s, edit, err
+}
+
 // edit begins a change with the present content of the files.
-func (p *Policy) edit(plugin string) (*state, Edit, error) {
-	edit := Edit{Plugin: plugin}
+func (p *Policy) edit() (*state, Edit, error) {
+	edit := Edit{}
 	if p.dir == "" {
 		return nil, edit, host.Errorf(host.ConfigError, "there is no configuration folder for %s", GrantsFile)
-	}
-	if !isPlugin(plugin) {
-		return nil, edit, host.Errorf(host.InvalidArgs, "%s is not a valid name for a plugin", quote(plugin))
 	}
 	s, err := p.current()
 	if err != nil {
@@ -282,6 +328,11 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	if len(plugins) == 0 {
 		delete(doc, "plugin")
 	}
+	return e.encode(doc)
+}
+
+// encode makes the new text of a document.
+func (e *Edit) encode(doc map[string]any) error {
 	var b bytes.Buffer
 	b.WriteString(grantsHeader)
 	if len(doc) > 0 {
@@ -299,7 +350,7 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 		if len(problems) > 0 {
 			text = problems[0].text
 		}
-		return host.Errorf(host.InvalidArgs, "the grants of %s cannot be written: %s", plugin, text)
+		return host.Errorf(host.InvalidArgs, "the grants of %s cannot be written: %s", cmp.Or(e.Plugin, e.Caller), text)
 	}
 	return nil
 }

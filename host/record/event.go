@@ -29,7 +29,7 @@ var address = lazy.Pattern(`(?i)\b([a-z][a-z0-9+.-]*://)(?:[^/\s"?#]*@)?([^\s"?#
 // addresses without what follows their path.
 func Named(e host.Event) host.Event {
 	for _, s := range []*string{
-		&e.CallID, &e.Within, &e.Session, &e.Caller, &e.Peer, &e.Token, &e.Tool, &e.Digest, &e.RetryOf, &e.By, &e.Question,
+		&e.CallID, &e.Within, &e.Session, &e.Caller, &e.Peer, &e.Token, &e.Tool, &e.Digest, &e.RetryOf, &e.By, &e.Approval,
 	} {
 		*s = Name(*s)
 	}

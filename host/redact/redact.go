@@ -216,7 +216,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 	if v.empty() {
 		return
 	}
-	e.Message, e.Subject = v.Redact(e.Message), v.Redact(e.Subject)
+	e.Message, e.Subject, e.Approval = v.Redact(e.Message), v.Redact(e.Subject), v.Redact(e.Approval)
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Provided, d.Expected = v.Redact(d.Parameter), v.Redact(d.Provided), v.Redact(d.Expected)
@@ -258,7 +258,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 }
 
 // ownTexts are the fields of an event that the host chooses: ids that it makes, and words of its own.
-var ownTexts = []string{"Op", "CallID", "Within", "RetryOf", "Question", "Mode", "Audit", "By"}
+var ownTexts = []string{"Op", "CallID", "Within", "RetryOf", "Approval", "Mode", "Audit", "By"}
 
 // RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool,
 // and in whichever text they are: names of sessions and clients, too.

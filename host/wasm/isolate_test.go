@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -108,6 +109,38 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSuspendedDeadline checks that the time of a call does not run while a service of the host suspends it, wherever
+// the guest runs, and that it runs afterwards.
+func TestSuspendedDeadline(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	p := testGuest(t, testEngine(t), "echo", "echo")
+	must(t, p.Prepare(t.Context()))
+	for _, isolate := range []string{"", isolateCall, isolateProcess} {
+		for _, suspended := range []bool{true, false} {
+			r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
+			r.Options.Timeout, r.Isolate = timeout, isolate
+			serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+				resume := func() {}
+				if suspended {
+					resume = deadline.Suspend(ctx)
+				}
+				select {
+				case <-time.After(2 * timeout):
+				case <-ctx.Done():
+				}
+				resume()
+				return &host.Result{Data: json.RawMessage(`{}`)}, ctx.Err()
+			}
+			ctx, cancel := deadline.With(t.Context(), timeout)
+			result, err := p.Invoke(ctx, r)
+			cancel()
+			if suspended && err != nil || !suspended && !errors.Is(err, host.Timeout) {
+				t.Errorf("isolated %q, suspended %t: %v %v", isolate, suspended, result, err)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -43,10 +44,16 @@ type remoteCall struct {
 func (a *remoteCall) awaitDeadline(err error) error {
 	const ahead = time.Second
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
-		time.Until(a.control.Deadline) < ahead {
+		untilEnd(a.control.Ctx) < ahead {
 		<-a.control.Ctx.Done()
 	}
 	return err
+}
+
+// untilEnd returns the time until the deadline of a call.
+func untilEnd(ctx context.Context) time.Duration {
+	at, _ := ctx.Deadline()
+	return time.Until(at)
 }
 
 // terms returns what a runner for the job is for.
@@ -64,7 +71,7 @@ func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 // send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome
 // arrives. An error of the connection means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
-	body, err := manifest.Marshal(message(a.Job, terms, time.Until(a.control.Deadline)))
+	body, err := manifest.Marshal(message(a.Job, terms, untilEnd(a.control.Ctx)))
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}

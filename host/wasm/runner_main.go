@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -240,7 +241,7 @@ func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 		return nil, nil, host.Errorf(host.Internal, "the process of %s was started for other code, rights or limits",
 			h.Manifest.Name)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.Left)
+	ctx, cancel := deadline.With(context.Background(), w.Left)
 	defer cancel()
 	j := h.job(&w)
 	c := h.ready
@@ -279,8 +280,10 @@ func (h *hostConn) send(kind wire.Kind, body []byte) {
 	}
 }
 
-// ask serves a function of the host for the guest: it asks the host. The reply is as [serveGuest] returns it.
+// ask serves a function of the host for the guest: it asks the host. The reply is as [serveGuest] returns it. Meanwhile
+// only the clock of the host counts, which knows what a person takes.
 func (h *hostConn) ask(ctx context.Context, function string, request []byte) []byte {
+	defer deadline.Suspend(ctx)()
 	h.send(wire.KindAsk, append([]byte(function+"\n"), request...))
 	select {
 	case body := <-h.replies:

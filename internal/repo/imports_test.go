@@ -78,10 +78,12 @@ var layers = map[string][]string{
 	},
 	"host/call": {
 		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/search",
-		"host/session", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/session", "internal/deadline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
 	},
+	"host/approve":      {"host", "host/protect", "internal/durable", "internal/lists", "manifest"},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
+	"internal/deadline": {},
 	"internal/durable":  {},
 	"internal/lazy":     {},
 	"internal/lists":    {},
@@ -90,7 +92,7 @@ var layers = map[string][]string{
 	"internal/wire":     {"host", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema"},
 	// the rooms of wasm, from the bottom: each knows those above it in this list
 	"host/wasm/internal/instrument": {"manifest"},
-	"host/wasm/internal/world":      {"host", "host/protect", "manifest"},
+	"host/wasm/internal/world":      {"host", "host/protect", "internal/deadline", "manifest"},
 	"host/wasm/internal/module":     {"host", "host/wasm/internal/instrument", "host/wasm/internal/world", "manifest"},
 	"host/wasm/internal/guest": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module",
@@ -103,8 +105,8 @@ var layers = map[string][]string{
 	"host/wasm": {
 		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument",
 		"host/wasm/internal/module", "host/wasm/internal/world", "host/wasm/store", "internal/contain",
-		"internal/durable", "internal/lazy", "internal/lists", "internal/slots", "internal/wire", "manifest",
-		"manifest/jsontext",
+		"internal/deadline", "internal/durable", "internal/lazy", "internal/lists", "internal/slots", "internal/wire",
+		"manifest", "manifest/jsontext",
 	},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/commandline", "host/mcp/envelope", "host/mcp/frame", "host/option",
@@ -212,8 +214,8 @@ var layers = map[string][]string{
 	},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/call", "host/egress", "host/jq", "host/login",
-		"host/mcp", "host/overlay", "host/policy",
+		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/approve", "host/call", "host/egress", "host/jq",
+		"host/login", "host/mcp", "host/overlay", "host/policy",
 		"host/protect", "host/record", "host/redact", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/wire", "manifest", "plugins",
 	},
@@ -244,11 +246,11 @@ var layers = map[string][]string{
 		"manifest/jsontext",
 	},
 	"cmd/parley/internal/admin": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/login", "host/policy", "host/record", "host/session",
-		"host/wasm", "manifest", "manifest/schema",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/approve", "host/login", "host/policy", "host/record",
+		"host/session", "host/wasm", "manifest", "manifest/schema",
 	},
 	"cmd/parley/internal/serve": {
-		"cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",
+		".", "cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",
 		"host/session", "manifest", "manifest/jsontext",
 	},
 	"cmd": {
@@ -308,7 +310,7 @@ var testsMayImport = map[string][]string{
 	},
 	"plugins":    {"internal/reasons"},
 	"host/docs":  {"internal/schemafacts"},
-	"host/mcp":   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
+	"host/mcp":   {".", "host/approve", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
 	"host/admit": {".", "internal/sample", "internal/testhome"},
 	".": {

@@ -75,8 +75,8 @@ func TestLines(t *testing.T) {
 			Subject: "button \"a\nb\" of https://a.example/"},
 			`"op":"call","call":"c5","tool":"page.click","code":"ok","exit_code":0,"ms":0,` +
 				`"subject":"button \"a b\" of https://a.example/"}`},
-		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
-			`"op":"call","dry_run":true,"by":"terminal","question":"q1","code":"ok","exit_code":0,"ms":0}`},
+		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Approval: "a1"},
+			`"op":"call","dry_run":true,"by":"terminal","approval":"a1","code":"ok","exit_code":0,"ms":0}`},
 		{"timeout", failed(host.Errorf(host.Timeout, "text.hash did not end within 1s")),
 			`"op":"call","call":"c2","limit":"timeout: text.hash did not end within 1s","code":"timeout","exit_code":102,"ms":0}`},
 		{"limit", failed(host.Errorf(host.LimitExceeded, "too\nmuch")),

@@ -57,9 +57,9 @@ type Record struct {
 	Count   int      `json:"count,omitempty"`   // calls of a plugin that did the same, if several
 	By      string   `json:"by,omitempty"`      // who allowed or denied it: terminal, mcp or policy
 
-	// Question is the id of the question that a person was asked, or was to be asked. Calls that belong to one question
-	// have the same.
-	Question string `json:"question,omitempty"`
+	// Approval is the id of the approval of a person that it took, or was to take. Calls that belong to one approval have
+	// the same.
+	Approval string `json:"approval,omitempty"`
 
 	*Outcome // of a call
 
@@ -97,7 +97,7 @@ func recordOf(e host.Event) Record {
 	e = record.Named(e)
 	r := Record{
 		Time: e.Time, Op: opCall, Call: e.CallID, Within: e.Within, Caller: e.Caller, Origin: e.Origin, Session: e.Session,
-		Tool: e.Tool, Digest: e.Digest, DryRun: e.DryRun, Count: e.Count, By: e.By, Question: e.Question,
+		Tool: e.Tool, Digest: e.Digest, DryRun: e.DryRun, Count: e.Count, By: e.By, Approval: e.Approval,
 		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Subject: e.Subject,
 		Outcome: &Outcome{Code: string(host.OK), MS: record.Milliseconds(e.Duration)},

@@ -174,7 +174,7 @@ func recordOf(e host.Event, values bool) Record {
 		Manifest: e.Digest, Mode: e.Mode, Tiers: e.Tiers, Params: paramsOf(e.Params, e.Members, values),
 		Code: string(host.OK), MS: record.Milliseconds(e.Duration), Count: e.Count,
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: e.RetryOf, SuggestionUsed: e.SuggestionUsed,
-		Subject: e.Subject, By: e.By, Question: e.Question, Hits: namesOf(e.Hits), Changes: namesOf(e.Changes),
+		Subject: e.Subject, By: e.By, Approval: e.Approval, Hits: namesOf(e.Hits), Changes: namesOf(e.Changes),
 	}
 	if e.Op != opCall {
 		r.Op = e.Op

@@ -30,7 +30,7 @@ func refused() host.Event {
 			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string",
 				Suggestion: host.TextSuggestion("the secret")}}},
 		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
-		By: "policy", Question: "q1", Changes: []string{"renamed", "coerced"},
+		By: "policy", Approval: "a1", Changes: []string{"renamed", "coerced"},
 	}
 }
 
@@ -45,7 +45,7 @@ func TestLines(t *testing.T) {
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","call":"c1","session":"s1","caller":"mcp:claude",` +
 				`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
 				`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
-				`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","question":"q1","changes":["renamed","coerced"]}`},
+				`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","approval":"a1","changes":["renamed","coerced"]}`},
 		{"only a tool", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
 		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b",

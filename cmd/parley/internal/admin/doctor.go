@@ -331,8 +331,8 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 
 // Commands are the commands that this package has.
 var Commands = []command.Maker{
-	sessionCommand, policyCommand, doctorCommand, runnerCommand, secretCommand, loginCommand, logoutCommand,
-	configCommand,
+	sessionCommand, policyCommand, approvalsCommand, doctorCommand, runnerCommand, secretCommand, loginCommand,
+	logoutCommand, configCommand,
 }
 
 var configCommand = &command.Group{Use: "config", Short: "Show settings and their origin", Of: []command.Maker{

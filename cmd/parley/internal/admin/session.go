@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-var sessionCommand = &command.Group{Use: "session", Short: "List and end agents' sessions", Of: []command.Maker{
+var sessionCommand = &command.Group{Use: "session", Short: "List and end sessions", Of: []command.Maker{
 	sessionListCommand,
 	command.Plain("show NAME", "Show what a session was shown, its results and its pages",
 		"parley session show research", runSessionShow, command.CompleteSessions),

@@ -118,7 +118,7 @@ func (a *front) offers(line string) bool {
 		}
 	}
 	isTest := offered.command == "parley plugin test" // which fails by what it finds, and is repeated to see that again
-	return isTest || !offered.equal(*a.refused)
+	return isTest || a.Waits || !offered.equal(*a.refused)
 }
 
 // parseOffer parses a line: a command, or advice in words, which is no command. It returns nil for one that may not be
@@ -184,10 +184,9 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
 	delete(p.options, "json")
 	delete(p.options, "debug")
-	ask := a.ApproveChange
-	a.ApproveChange = nil // a check asks nobody
+	a.AskNobody = true // by a check
 	catalog, err := a.Catalog()
-	a.ApproveChange = ask
+	a.AskNobody = false
 	switch {
 	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
 		return p, false // or only others below it can be run

@@ -32,7 +32,7 @@ func checkedMain() int {
 	if cmd, rest, err := newRoot(a, nil).Find(args); err == nil {
 		_ = cmd.ParseFlags(rest) // the plugins to load
 	}
-	a.Failing = code != 0
+	a.Failing, a.Waits = code != 0, bytes.Contains(errs.Bytes(), []byte("; approval a"))
 	for _, line := range append(nextIn(out.Bytes()), nextIn(errs.Bytes())...) {
 		if !a.Offers(line) {
 			fmt.Fprintf(os.Stderr, "parley %s: may not be offered: %s\n", strings.Join(args, " "), line)
@@ -138,7 +138,7 @@ func TestEveryMistake(t *testing.T) {
 				t.Errorf("%q: next is %s", args, line)
 				continue
 			}
-			if last := words[len(words)-1]; slices.Contains([]string{"mcp", "dev", "tail", "doctor"}, last) ||
+			if last := words[len(words)-1]; slices.Contains([]string{"mcp", "dev", "tail", "follow", "doctor"}, last) ||
 				strings.HasPrefix(line, "parley plugin new") {
 				continue
 			}
@@ -182,7 +182,7 @@ func TestEveryMistake(t *testing.T) {
 			}
 		})
 		for _, child := range cmd.Commands() {
-			if name := child.Name(); name != "tail" && name != "dev" && name != "doctor" && name != "mcp" {
+			if name := child.Name(); name != "tail" && name != "follow" && name != "dev" && name != "doctor" && name != "mcp" {
 				visit(child)
 			}
 		}

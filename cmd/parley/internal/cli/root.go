@@ -97,8 +97,8 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 // commandTable returns the commands below the root, in the order in which help lists them. It is made once, because
 // each line that is checked needs it.
 var commandTable = sync.OnceValue(func() []command.Maker {
-	const order = "search call batch code plan result plugin policy audit trace stats secret login logout session " +
-		"runner config mcp docs learn doctor list help version completion"
+	const order = "search call batch code plan result plugin policy approvals audit trace stats secret login logout " +
+		"session runner config mcp docs learn doctor list help version completion"
 	names := strings.Fields(order)
 	all := slices.Concat(tools.Commands, plugins.Commands, admin.Commands, history.Commands, learning.Commands,
 		serve.Commands, []command.Maker{completionCommand})

@@ -56,12 +56,7 @@ func (a *App) Parley() *parley.Parley {
 			Env: a.Env, Plugins: a.Plugins, Accept: a.Accept, Notice: a.Notice,
 			Admitted: func(report *admit.Report) { admitted(a, report) },
 			Replace:  func(name, owner string) error { return replaceLoaded(a, name, owner) },
-			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
-				if a.Approver == nil {
-					return host.Approval{}, host.NoApproverError("nobody can be asked here")
-				}
-				return a.Approver.Approve(ctx, q)
-			}),
+			Approver: &terminal{},
 		}
 		if a.Debug {
 			cfg.Debug = a.Debugf
@@ -277,18 +272,17 @@ type App struct {
 	Commands []string                   // the names of all commands
 	LeadsTo  func(word string) []string // the commands to suggest for an unknown word
 	Help     string                     // the line that explains the command that runs; "" for a call
+	Words    string                     // its words, such as "policy grant"; "" for a call
 	Failing  bool                       // the command has failed
+	Waits    bool                       // it waits for an approval, and is to be run again
 	HelpErr  error                      // what failed while printing help
 	Signaled *signaledContext
 	// Offers reports whether a line may be offered as next. Nil means that every line may.
 	Offers func(line string) bool
 	// Meant returns the step that a refused command line means in the form of another product, nil if it means none.
 	Meant func() *host.Step
-	// Approver asks a person about a call. It is read at each question. Nil means that there is no approver.
-	Approver host.Approver
-	// ApproveChange asks the operator to approve a change of the operator's files. Nil means that nobody can be asked, so
-	// changes are denied.
-	ApproveChange func(ctx context.Context, c Change) (bool, error)
+	// AskNobody denies changes that a person has to approve.
+	AskNobody bool
 
 	said     said
 	settings *Settings
@@ -338,7 +332,7 @@ type said struct {
 // NewApp returns an App for a command line. It asks people at the controlling terminal.
 func NewApp(streams *Streams, args []string) *App {
 	app := &App{
-		Streams: streams, Args: args, Signaled: newSignaledContext(), Approver: &terminal{}, ApproveChange: approveOnTerminal,
+		Streams: streams, Args: args, Signaled: newSignaledContext(),
 		LeadsTo: func(string) []string { return nil },
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
@@ -493,8 +487,8 @@ func WriteError(err error) error {
 
 // Fail prints an error and returns its exit code.
 func (a *App) Fail(err error) int {
-	a.Failing = true
 	e := host.AsError(err)
+	a.Failing, a.Waits = true, e.Approval != ""
 	const nothingSuch = "no_match" // as tools call it that look for what the words name
 	var f *failure
 	codes := []host.Code{host.InvalidArgs, nothingSuch, host.NotFound}
@@ -557,7 +551,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 // Failed returns the error of a call that has failed.
 func (a *App) Failed(answer *host.Answer) error {
-	a.Failing = true
+	a.Failing, a.Waits = true, answer.Err.Approval != ""
 	return &failure{answer.Err, a.Envelope(answer)}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -55,18 +56,27 @@ type Change struct {
 	What string
 	// ByPolicy says that nobody is asked where the policy allows --yes.
 	ByPolicy bool
+	// Prompt says that an approval is to be answered, which does not wait for another one, and what the person is asked.
+	Prompt string
 }
 
 // Undone says what has not happened to a change that is not approved.
 func (c *Change) Undone() string {
-	return Either(c.Sends, "nothing was sent", "nothing was changed")
+	switch {
+	case c.Prompt != "":
+		return "the approval is still open"
+	case c.Sends:
+		return "nothing was sent"
+	}
+	return "nothing was changed"
 }
 
 // ErrDeclined is the cause of the error of a change that a person was asked about and has not approved.
 var ErrDeclined = errors.New("not confirmed")
 
 // Approve returns an error unless the operator approves a change. With yes there is no question: either the policy
-// allows that, or the change is denied.
+// allows that, or the change is denied. Without a terminal the change waits for an approval, and the same command makes
+// it once a person has allowed it.
 func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 	rules, err := a.Parley().Policy()
 	if err != nil {
@@ -77,15 +87,56 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 		return err
 	case yes:
 		return host.Errorf(host.Denied, "--yes is refused: policy.toml does not set allow_yes = true under [operator]")
-	}
-	if a.ApproveChange == nil {
+	case a.AskNobody:
 		return host.Errorf(host.Denied, "an operator must approve this, and none can be asked here; %s", c.Undone())
 	}
-	approved, err := a.ApproveChange(ctx, c)
-	if err == nil && !approved {
-		err = &host.Error{Code: host.Denied, Message: "not confirmed; " + c.Undone(), Cause: ErrDeclined}
+	asked := c.approval(cmp.Or(a.Words, a.Args[0]))
+	approver := host.Approver(parley.Approvals(a.Parley()))
+	if c.Prompt != "" {
+		approver = &terminal{}
 	}
-	return err
+	reply, err := approver.Approve(ctx, asked)
+	nobody, isNobody := errors.AsType[host.NoApproverError](err)
+	switch {
+	case isNobody:
+		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and %s; %s", c.What, nobody, c.Undone())
+		return e.WithNext("run it at a terminal, or with --yes where the policy sets allow_yes")
+	case err != nil:
+		return err
+	case reply.Answer == "":
+		return c.unanswered(asked, reply)
+	case !reply.Allows():
+		return &host.Error{Code: host.Denied, Cause: ErrDeclined, Approval: asked.ID,
+			Message: "not confirmed" + When(reply.Word != "", " ("+reply.Word+")") + "; " + c.Undone()}
+	}
+	return nil
+}
+
+// approval returns what a person is asked about a change that a command makes.
+func (c *Change) approval(command string) *host.Approval {
+	text := c.Installs + c.Diff
+	prompt := "Write this?"
+	switch {
+	case c.Prompt != "":
+		prompt = c.Prompt
+	case c.Sends:
+		prompt = "Send this?"
+	case c.Installs != "" && c.Diff == "":
+		prompt = "Install it?"
+	case c.Installs != "":
+		prompt = "Install it and write this?"
+	}
+	return &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveChange, Principal: Caller, Tool: command,
+		Reason: text, Exact: []byte(text), Prompt: prompt}
+}
+
+// unanswered is the error of a change that nobody has approved yet.
+func (c *Change) unanswered(asked *host.Approval, reply host.Reply) error {
+	e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and %s; %s; approval %s is open until %s: run "+
+		"the same command again once a person has allowed it", cmp.Or(c.What, "rights and trust"), reply.Nobody, c.Undone(),
+		asked.ID, asked.Expires.Format("2006-01-02 15:04 MST"))
+	e.Approval = asked.ID
+	return e.WithSteps(host.OperatorStep(host.OpApprovalsAllow, asked.ID))
 }
 
 // maxShownParams bounds how much of a call's parameters a question shows, in bytes.
@@ -97,65 +148,52 @@ type terminal struct {
 }
 
 // Approve implements [host.Approver].
-func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval, error) {
+func (t *terminal) Approve(ctx context.Context, a *host.Approval) (host.Reply, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tty, err := OpenTerminal()
 	if err != nil {
-		return host.Approval{}, host.NoApproverError("there is no terminal to ask on")
+		return host.Reply{}, host.NoApproverError("there is no terminal to ask on")
 	}
 	defer tty.Close()
-	return askOn(ctx, tty, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}), q)
+	return askOn(ctx, tty, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}), a)
 }
 
-// askOn shows a question and reads the reply.
-func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Question) (host.Approval, error) {
-	fmt.Fprintf(out, "%s wants to call %s.%s %s", q.Ask.Principal.Name, q.Ask.Plugin, q.Ask.Tool, shownParams(q.Params))
-	PrintIf(out, q.Reason != "", " (%s)", manifest.CleanLine(q.Reason))
-	approval := host.Approval{By: host.ByTerminal}
-	if q.Kind == host.AskRight {
-		fmt.Fprintf(out, ".\n%s needs rights that are not granted:\n", q.Ask.Plugin)
-		for _, right := range q.Rights {
+// askOn shows an approval and reads the reply.
+func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Approval) (host.Reply, error) {
+	reply := host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}
+	prompt := "Allow it?"
+	switch a.Kind {
+	case host.ApproveChange:
+		prompt = a.Prompt
+		fmt.Fprint(out, a.Reason)
+	default:
+		fmt.Fprintf(out, "%s wants to call %s %s", manifest.CleanLine(a.Principal), a.Tool, shownParams(a.Params))
+		PrintIf(out, a.Reason != "", " (%s)", manifest.CleanLine(a.Reason))
+		fmt.Fprint(out, Either(a.Kind == host.ApproveRight, ".\n", ". "))
+	}
+	if a.Kind == host.ApproveRight {
+		plugin, _, _ := strings.Cut(a.Tool, ".")
+		fmt.Fprintf(out, "%s needs rights that are not granted:\n", plugin)
+		for _, right := range a.Rights {
 			why := When(right.Why != "", fmt.Sprintf("  %q", manifest.CleanLine(right.Why)))
 			fmt.Fprintf(out, "  %s%s\n", manifest.CleanLine(right.Right), why)
 		}
-		for _, right := range q.Rights {
-			allowed, err := chooseFolder(ctx, out, lines, right.Right)
-			if err != nil || allowed == "" {
-				return approval, err
+		for _, right := range a.Rights {
+			chosen, err := chooseFolder(ctx, out, lines, right.Right)
+			if err != nil || chosen == "" {
+				return reply, err
 			}
-			approval.Rights = append(approval.Rights, allowed)
+			reply.Rights = append(reply.Rights, chosen)
 		}
-		fmt.Fprint(out, "Allow this for this call only? [y/N] ")
-	} else {
-		fmt.Fprint(out, ". Allow it? [y/N] ")
+		prompt = "Allow this for this call only?"
 	}
-	var err error
-	approval.Yes, err = readYes(ctx, lines)
-	return approval, err
-}
-
-// approveOnTerminal shows a change at the controlling terminal and asks whether to make it.
-func approveOnTerminal(ctx context.Context, c Change) (bool, error) {
-	tty, err := OpenTerminal()
-	if err != nil {
-		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and there is no terminal; %s",
-			cmp.Or(c.What, "rights and trust"), c.Undone())
-		return false, e.WithNext("run it at a terminal, or " + Either(c.What != "",
-			"with --yes where the policy sets allow_yes", "edit the file yourself"))
+	fmt.Fprint(out, prompt+" [y/N] ")
+	yes, err := readYes(ctx, lines)
+	if yes {
+		reply.Answer = host.AnswerOnce
 	}
-	defer tty.Close()
-	question := "Write this?"
-	switch {
-	case c.Sends:
-		question = "Send this?"
-	case c.Installs != "" && c.Diff == "":
-		question = "Install it?"
-	case c.Installs != "":
-		question = "Install it and write this?"
-	}
-	fmt.Fprintf(tty, "%s%s%s [y/N] ", c.Installs, c.Diff, question)
-	return readYes(ctx, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}))
+	return reply, err
 }
 
 // shownParams returns parameters as a question shows them.

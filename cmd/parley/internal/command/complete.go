@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -26,6 +27,8 @@ func (c Completer) of(a *App) cobra.CompletionFunc {
 var (
 	CompleteSessions = FirstWord(sessionNames)
 	CompleteResults  = FirstWord(resultIDs)
+
+	CompleteApprovals = FirstWord(approvalIDs)
 )
 
 // CompleteNames completes first the name of a plugin, then those of its groups and tools.
@@ -292,4 +295,15 @@ func resultIDs(a *App, _ *cobra.Command) []string {
 		return nil
 	}
 	return a.Parley().Sessions().ResultIDs(principal.Session)
+}
+
+// approvalIDs returns the ids of the open approvals.
+func approvalIDs(a *App, _ *cobra.Command) (ids []string) {
+	all, _ := parley.Approvals(a.Parley()).Store.List()
+	for _, approval := range all {
+		if approval.State == host.ApprovalOpen {
+			ids = append(ids, approval.ID)
+		}
+	}
+	return ids
 }

@@ -39,6 +39,7 @@ type Settings struct {
 	Prefer         []string
 	Timeout        time.Duration
 	MaxBytes       int
+	ConfirmWait    time.Duration
 	Agent          bool
 	Browser        string
 	Chrome         string
@@ -105,6 +106,8 @@ func (s *Settings) table() []setting {
 			func(v string) error { s.Prefer = strings.FieldsFunc(v, isSeparator); return nil }},
 		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
 		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
+		{"confirm_wait", "50s", "how long a call over MCP waits for a person's approval", false,
+			parsed(&s.ConfirmWait, time.ParseDuration, func(d time.Duration) bool { return d > 0 }, "a duration above 0")},
 		{"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false, truth(&s.Agent)},
 		{"browser", "default", "name of the browser that calls use", false, text(&s.Browser)},
 		{"chrome", "", "browser to start; empty: the first found", false, text(&s.Chrome)},

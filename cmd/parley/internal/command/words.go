@@ -119,8 +119,8 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 		opts, places = made.Interface().(O), addFlags(cmd, cmd.Flags(), made.Elem(), nil)
 	}
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
-		if app.Help = ""; cmd.HasParent() {
-			app.Help = helpLine(cmd)
+		if app.Help, app.Words = "", ""; cmd.HasParent() {
+			app.Help, app.Words = helpLine(cmd), strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 		}
 		for i, place := range places {
 			switch place := place.(type) {

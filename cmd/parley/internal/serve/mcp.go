@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
@@ -133,7 +134,8 @@ func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer,
 		}
 		settings.DocMode = o.Docs
 	}
-	app.Approver = mcp.Approver{}
+	approver := parley.Approvals(app.Parley())
+	approver.AtHand, approver.Patience = mcp.Approver{}, mcp.Patience(settings.ConfirmWait)
 	if _, err := app.Host(ctx); err != nil {
 		return nil, err
 	}

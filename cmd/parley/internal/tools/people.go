@@ -16,7 +16,7 @@ var chapters = []struct{ title, commands string }{
 	{"Find and run tools", "search list plan learn call batch code result"},
 	{"Connect agents", "mcp session"},
 	{"Add plugins", "plugin docs"},
-	{"Decide what they may do", "policy secret login logout audit"},
+	{"Decide what they may do", "policy approvals secret login logout audit"},
 	{"See what happened", "stats trace runner"},
 	{"Set up", "doctor config completion help version"},
 }

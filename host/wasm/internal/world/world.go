@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -26,7 +27,7 @@ type Control struct {
 
 // Within runs a call within its time. Only the context decides whether it ended in time, never the guest's output.
 func (k *Control) Within(ctx context.Context, run func() (*host.Result, error)) (*host.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.Limits.Timeout)
+	ctx, cancel := deadline.With(ctx, k.Limits.Timeout)
 	defer cancel()
 	k.Begin(ctx)
 	result, err := run()
@@ -73,11 +74,13 @@ func (k *Control) CheckpointAt(now time.Time) {
 	panic(GuestHalt{k.ContextError()})
 }
 
-// Wait waits until done is closed or receives, or the call ends. That time is not counted as running.
+// Wait waits until done is closed or receives, or the call ends. That time is not counted as running. The deadline may
+// have moved by then.
 func (k *Control) Wait(wait func(ended <-chan struct{})) {
 	began := time.Now()
 	wait(k.Ctx.Done())
 	k.stops = k.stops.Add(time.Since(began))
+	k.Deadline, _ = k.Ctx.Deadline()
 }
 
 // ExceedLimit ends the guest because it exceeded a limit.

@@ -1,0 +1,124 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Approval is what a person has to decide before something runs or changes. It outlives the call that asked for it.
+type Approval struct {
+	ID        string          `json:"id"`
+	Kind      ApprovalKind    `json:"kind"`
+	Principal string          `json:"principal"`         // who asks, such as "mcp:claude"
+	Session   string          `json:"session,omitempty"` // as [Session.String]
+	Tool      string          `json:"tool"`              // qualified name; of a change, the command
+	Effect    string          `json:"effect,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"` // without secrets; a long value is a text that is cut
+	// Rights are the missing rights of an ApproveRight, the smallest that suffice, in the grammar of grants. PATH stands
+	// for a folder that the person chooses.
+	Rights []Denial `json:"rights,omitempty"`
+	// Reason is why a person is asked: the rule that requires it; of a change, what is to change. It may have lines.
+	Reason  string        `json:"reason,omitempty"`
+	Digest  string        `json:"digest,omitempty"` // of the plugin
+	Asked   time.Time     `json:"asked"`
+	Expires time.Time     `json:"expires"`
+	State   ApprovalState `json:"state"`
+
+	// Answered is the answer; absent while the approval is open.
+	Answered *Reply `json:"answered,omitempty"`
+
+	// Key is the key of the session, by which sessions of different owners are told apart. Exact are the parameters that
+	// the tool gets, byte for byte, or the text of the change. Both are part of what an answer is valid for.
+	Key   string          `json:"-"`
+	Exact json.RawMessage `json:"-"`
+	// Within is the id of the call in which a plugin makes this one; "" if no plugin does.
+	Within string `json:"-"`
+	// Prompt is what a person at a terminal is asked about a change, such as "Write this?".
+	Prompt string `json:"-"`
+}
+
+// ApprovalKind is what an [Approval] is about.
+type ApprovalKind string
+
+// The kinds of approvals.
+const (
+	ApproveCall   ApprovalKind = "call"   // the policy requires that a person confirms the call
+	ApproveRight  ApprovalKind = "right"  // the call requires rights that are not granted
+	ApproveChange ApprovalKind = "change" // a change of the operator's files, or of what is installed
+)
+
+// ApprovalState is what has become of an [Approval].
+type ApprovalState string
+
+// The states of approvals.
+const (
+	ApprovalOpen    ApprovalState = "open"
+	ApprovalAllowed ApprovalState = "allowed"
+	ApprovalDenied  ApprovalState = "denied"
+	ApprovalExpired ApprovalState = "expired" // nobody answered, or the session has ended
+)
+
+// ApprovalAnswer is how a person answers an [Approval].
+type ApprovalAnswer string
+
+// The answers.
+const (
+	AnswerDeny    ApprovalAnswer = "deny"
+	AnswerOnce    ApprovalAnswer = "once"    // this call, one time
+	AnswerSession ApprovalAnswer = "session" // calls of the tool by the same caller, until its session ends
+	AnswerAlways  ApprovalAnswer = "always"  // the answer was written to grants.toml
+)
+
+// Reply is the answer to an [Approval]. Without Answer nobody has answered yet.
+type Reply struct {
+	Answer ApprovalAnswer `json:"answer"`
+	By     string         `json:"by"`             // ByTerminal, ByMCP or ByPolicy
+	Word   string         `json:"word,omitempty"` // for the caller, with a denial
+	Time   time.Time      `json:"time"`
+	// Rights replaces the rights of the approval, with the folders that the person chose. Nil means the rights as asked,
+	// which is not possible with PATH in them.
+	Rights []string `json:"rights,omitempty"`
+	// Nobody is why nobody at hand could be asked, as the end of a sentence. Only a reply without an answer has it.
+	Nobody string `json:"-"`
+}
+
+// Allows reports whether the reply lets the call run.
+func (r Reply) Allows() bool { return r.Answer != "" && r.Answer != AnswerDeny }
+
+// NewApprovalID returns a random id for an approval.
+func NewApprovalID() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:])
+	return "a" + hex.EncodeToString(b[:])
+}
+
+// Approver asks a person about a call that the policy does not decide alone. call.Host.Call waits for it before
+// anything runs.
+type Approver interface {
+	// Approve puts an approval to a person and returns the reply. The error is [NoApproverError] if there is nobody to
+	// ask. Any other error ends the call as it is. An approver that keeps approvals sets the times of a, and its ID if the
+	// same has been asked before. A reply without an answer ends the call, and the approval stays open.
+	Approve(ctx context.Context, a *Approval) (Reply, error)
+}
+
+// ApproverFunc is a function that implements [Approver].
+type ApproverFunc func(ctx context.Context, a *Approval) (Reply, error)
+
+// Approve calls f.
+func (f ApproverFunc) Approve(ctx context.Context, a *Approval) (Reply, error) { return f(ctx, a) }
+
+// Who decided about a call, as in Event.By.
+const (
+	ByTerminal = "terminal" // a person at the controlling terminal
+	ByMCP      = "mcp"      // a person at an MCP client
+	ByPolicy   = "policy"   // the policy alone
+)
+
+// NoApproverError is the error of an [Approver] that has nobody to ask. It is the reason, as the end of a sentence:
+// "there is no terminal to ask on".
+type NoApproverError string
+
+func (e NoApproverError) Error() string { return string(e) }

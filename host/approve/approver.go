@@ -1,0 +1,166 @@
+package approve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Approver asks all who may answer an approval at once: the person at hand, and whoever sees it in the store. The first
+// answer counts. It implements [host.Approver] and is safe for concurrent use.
+type Approver struct {
+	Store *Store
+	// AtHand asks the person at hand: at the terminal, or at the client of MCP.
+	AtHand host.Approver
+	// Patience returns how long a call waits for an answer; zero, or a nil Patience, means as long as the person at hand
+	// is asked.
+	Patience func(context.Context, *host.Approval) time.Duration
+
+	mu     sync.Mutex
+	asking map[string]*question // by the ids of approvals
+}
+
+// lookEvery is the time between two looks at an open approval.
+const lookEvery = 100 * time.Millisecond
+
+// Approve implements [host.Approver]. An answer that is known decides at once. Otherwise the approval is open, and the
+// reply is that of the first who answers; without one in time it has no answer.
+func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, error) {
+	for {
+		known, err := p.Store.begin(a)
+		if errors.Is(err, host.Unavailable) { // the person at hand can answer all the same
+			reply, asking := p.AtHand.Approve(ctx, a)
+			if _, isNobody := errors.AsType[host.NoApproverError](asking); isNobody {
+				return host.Reply{}, err
+			}
+			return reply, asking
+		}
+		if err != nil || known.Answer != "" {
+			return known, err
+		}
+		reply, err := p.await(ctx, a)
+		if err != nil || reply.Answer == "" || reply.Answer == host.AnswerAlways {
+			return reply, err
+		}
+		// What is allowed once is taken by one of the calls that wait for it; for others the approval is asked for again.
+	}
+}
+
+// await waits until an open approval is answered. Without an answer in time the reply says why.
+func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, error) {
+	var wait time.Duration
+	if p.Patience != nil {
+		wait = p.Patience(ctx, a)
+	}
+	q, leave := p.ask(ctx, a, wait)
+	defer func() { leave() }()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var over <-chan time.Time
+	if wait > 0 {
+		over = time.After(wait)
+	}
+	asked, nobody := q.asked, ""
+	for {
+		var ended error
+		askAgain := false
+		select {
+		case <-asked:
+			asked, ended, askAgain = nil, q.err, q.of != a // that of another call may not be the answer to this one
+		case <-look.C:
+		case <-over:
+			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody has answered within %s", wait))}, nil
+		case <-ctx.Done():
+			return host.Reply{}, context.Cause(ctx)
+		}
+		now := p.Store.readOne(a.ID)
+		reason, isNobody := errors.AsType[host.NoApproverError](ended)
+		switch {
+		case now == nil || now.State == host.ApprovalExpired:
+			return host.Reply{Nobody: "nobody answered in time"}, nil
+		case now.State != host.ApprovalOpen:
+			return *now.Answered, nil
+		case isNobody && wait == 0:
+			return host.Reply{Nobody: reason.Error()}, nil
+		case isNobody:
+			nobody = reason.Error()
+		case askAgain:
+			q, leave = p.ask(ctx, a, wait)
+			asked = q.asked
+		case ended != nil:
+			return host.Reply{}, ended
+		}
+	}
+}
+
+// question is what the person at hand is being asked.
+type question struct {
+	of    *host.Approval // of the call that asks
+	asked chan struct{}  // closed when err is set
+	err   error
+}
+
+// ask asks the person at hand about an open approval and stores the answer. While another call asks about the same
+// approval, its question is returned. The question ends when somebody else has answered; without a time to wait it also
+// ends with leave, which is to be called when the call no longer waits.
+func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (q *question, leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q := p.asking[a.ID]; q != nil {
+		return q, func() {}
+	}
+	if wait > 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	q = &question{of: a, asked: make(chan struct{})}
+	if p.asking == nil {
+		p.asking = map[string]*question{}
+	}
+	p.asking[a.ID] = q
+	of := *a // the call may be over before
+	go p.endWhenAnswered(ctx, cancel, of.ID)
+	go func() {
+		defer cancel()
+		reply, err := p.AtHand.Approve(ctx, &of)
+		if err == nil {
+			_, err = p.Store.Answer(of.ID, reply)
+		}
+		if errors.Is(err, host.AlreadyExists) || ctx.Err() != nil {
+			err = nil // somebody else was first
+		}
+		p.mu.Lock()
+		delete(p.asking, of.ID)
+		p.mu.Unlock()
+		q.err = err
+		close(q.asked)
+	}()
+	return q, func() {
+		if wait == 0 {
+			cancel()
+			<-q.asked
+		}
+	}
+}
+
+// endWhenAnswered cancels a question once its approval is no longer open.
+func (p *Approver) endWhenAnswered(ctx context.Context, cancel func(), id string) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			if now := p.Store.readOne(id); now == nil || now.State != host.ApprovalOpen {
+				cancel()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,358 @@
+// Package approve keeps approvals: what a person has to decide outlives the call that asked for it, in files that
+// processes share, so that whoever may answer can, and the first answer counts.
+package approve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	// openFor is how long an approval waits for an answer.
+	openFor = 24 * time.Hour
+	// countsFor is how long an answer counts for the same call, made again: it decides it one time.
+	countsFor = 15 * time.Minute
+	// keptFor is how long an approval that is no longer open is listed.
+	keptFor = 24 * time.Hour
+
+	// maxOpen bounds the open approvals of one caller, maxAll those of all callers, whose names clients choose.
+	maxOpen = 20
+	maxAll  = 1000
+
+	maxParams = 4 << 10 // bytes of the parameters, before they are cut
+	maxReason = 16 << 10
+	maxWord   = 300
+	maxWhy    = 200
+	maxFile   = 1 << 20
+
+	lockWait = 2 * time.Second
+)
+
+// Store is the approvals of one host, a file for each. It is safe for concurrent use by any number of processes.
+type Store struct {
+	Dir string
+	Now func() time.Time // nil: time.Now
+}
+
+// stored is the file of an approval.
+type stored struct {
+	host.Approval
+	Subject string     `json:"subject"` // digest of what an answer "session" is valid for
+	Request string     `json:"request"` // digest of what any other answer is valid for
+	Served  *time.Time `json:"served,omitempty"`
+}
+
+// List returns all approvals, the one that was asked first coming first.
+func (s *Store) List() ([]host.Approval, error) {
+	all, err := s.read()
+	return lists.Map(all, func(a *stored) host.Approval { return a.Approval }), err
+}
+
+// Find returns the approval with an id, or the only one whose id begins with a text. The error is not_found.
+func (s *Store) Find(id string) (host.Approval, error) {
+	all, err := s.read()
+	if err != nil {
+		return host.Approval{}, err
+	}
+	a, err := find(all, id)
+	if err != nil {
+		return host.Approval{}, err
+	}
+	return a.Approval, nil
+}
+
+func find(all []*stored, id string) (found *stored, err error) {
+	for _, a := range all {
+		switch {
+		case a.ID == id:
+			return a, nil
+		case !strings.HasPrefix(a.ID, id) || id == "":
+		case found != nil:
+			return nil, host.Errorf(host.NotFound, "%s begins the ids of several approvals", host.Printable(id)).
+				WithSteps(host.OperatorStep(host.OpApprovalsList))
+		default:
+			found = a
+		}
+	}
+	if found == nil {
+		return nil, host.Errorf(host.NotFound, "no approval has the id %s", host.Printable(id)).
+			WithSteps(host.OperatorStep(host.OpApprovalsList))
+	}
+	return found, nil
+}
+
+// Answer records the first answer to an open approval, and returns the approval. The error is already_exists if it has
+// been answered, denied if it has expired or the answer does not suit it, or not_found.
+func (s *Store) Answer(id string, r host.Reply) (host.Approval, error) {
+	var answered host.Approval
+	err := s.exclusive(func(all []*stored) error {
+		a, err := find(all, id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case a.State == host.ApprovalExpired:
+			return host.Errorf(host.Denied, "approval %s has expired; the caller has to ask again", a.ID)
+		case a.State != host.ApprovalOpen:
+			return host.Errorf(host.AlreadyExists, "approval %s has been answered: %s, by %s", a.ID, a.Answered.Answer,
+				a.Answered.By)
+		}
+		if err := Suits(&a.Approval, r); err != nil {
+			return err
+		}
+		a.State = host.ApprovalAllowed
+		if r.Answer == host.AnswerDeny {
+			a.State = host.ApprovalDenied
+		}
+		r.Word, r.Time = manifest.Clip(manifest.CleanLine(r.Word), maxWord), s.now()
+		a.Answered = &r
+		answered = a.Approval
+		return s.write(a)
+	})
+	return answered, err
+}
+
+// Suits returns an error that says why an approval cannot be answered so, or nil.
+func Suits(a *host.Approval, r host.Reply) error {
+	refused := func(code host.Code, why string) error {
+		return host.Errorf(code, "approval %s cannot be answered with %s: %s", a.ID, r.Answer, why)
+	}
+	isMCP := r.By == host.ByMCP
+	switch {
+	case !slices.Contains([]host.ApprovalAnswer{host.AnswerDeny, host.AnswerOnce, host.AnswerSession, host.AnswerAlways},
+		r.Answer):
+		return refused(host.InvalidArgs, "expected deny, once, session or always")
+	case r.Answer == host.AnswerDeny:
+	case isMCP && (a.Kind != host.ApproveCall || r.Answer == host.AnswerAlways):
+		return refused(host.Denied, "a client of MCP confirms calls only")
+	case r.Answer == host.AnswerSession && a.Kind == host.ApproveChange:
+		return refused(host.InvalidArgs, "a change is allowed once")
+	case r.Answer == host.AnswerSession && a.Session == "":
+		return refused(host.InvalidArgs, "the call belongs to no session")
+	case a.Kind == host.ApproveRight && slices.ContainsFunc(RightsOf(a, r), lacksFolder):
+		return refused(host.InvalidArgs, "a folder has to be chosen for "+strings.Join(RightsOf(a, r), ", "))
+	}
+	return nil
+}
+
+// RightsOf returns the rights that a reply allows.
+func RightsOf(a *host.Approval, r host.Reply) []string {
+	if r.Rights != nil {
+		return r.Rights
+	}
+	return lists.Map(a.Rights, func(right host.Denial) string { return right.Right })
+}
+
+// lacksFolder reports whether a right still has PATH for a folder that a person chooses.
+func lacksFolder(right string) bool { return strings.Contains(right, ":PATH=") }
+
+// EndSession closes the open approvals of a session, as records name it, and ends what was allowed for its duration.
+func (s *Store) EndSession(session string) error {
+	if _, err := os.Stat(s.Dir); session == "" || err != nil {
+		return nil
+	}
+	return s.exclusive(func(all []*stored) error {
+		for _, a := range all {
+			lasts := a.State == host.ApprovalAllowed && a.Answered.Answer == host.AnswerSession
+			if a.Session != session || a.State != host.ApprovalOpen && !lasts {
+				continue
+			}
+			a.State, a.Expires = host.ApprovalExpired, s.now()
+			if err := s.write(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// begin returns the answer that is known for what an approval is about, and counts it as used. Without one the approval
+// is open afterwards: a gets its times, or the id and times of the same one that is open already. The error is
+// busy if its caller has too many open ones.
+func (s *Store) begin(a *host.Approval) (host.Reply, error) {
+	subject := subjectOf(a)
+	request := digest(subject, string(a.Exact))
+	var known host.Reply
+	err := s.exclusive(func(all []*stored) error {
+		open, ofCaller := 0, 0
+		for _, other := range slices.Backward(all) {
+			if other.State == host.ApprovalOpen {
+				open++
+				if other.Principal == a.Principal {
+					ofCaller++
+				}
+			}
+			if other.Subject != subject {
+				continue
+			}
+			reply, isSame := s.validFor(other, request)
+			if !isSame {
+				continue
+			}
+			a.ID, a.Asked, a.Expires, a.State, known = other.ID, other.Asked, other.Expires, other.State, reply
+			if reply.Answer != "" && reply.Answer != host.AnswerSession {
+				now := s.now()
+				other.Served = &now
+				return s.write(other)
+			}
+			return nil
+		}
+		if ofCaller >= maxOpen || open >= maxAll {
+			return host.Errorf(host.Busy, "%s has %d open approvals already, of %d in all; a person has to answer some first",
+				manifest.CleanLine(a.Principal), ofCaller, open).WithSteps(host.OperatorStep(host.OpApprovalsList))
+		}
+		if slices.ContainsFunc(all, func(other *stored) bool { return other.ID == a.ID }) {
+			a.ID = host.NewApprovalID() // it had that of an approval that another call has used
+		}
+		now := s.now().UTC().Truncate(time.Millisecond)
+		a.Asked, a.Expires, a.State = now, now.Add(openFor), host.ApprovalOpen
+		return s.write(&stored{Approval: bounded(a), Subject: subject, Request: request})
+	})
+	return known, err
+}
+
+// validFor returns the answer of an approval, none while it is open, and whether it is about a request and can still
+// decide it.
+func (s *Store) validFor(a *stored, request string) (reply host.Reply, valid bool) {
+	switch {
+	case a.State == host.ApprovalOpen:
+		return reply, a.Request == request
+	case a.State == host.ApprovalExpired, a.Answered.Answer == host.AnswerAlways: // which the policy knows
+		return reply, false
+	case a.Answered.Answer == host.AnswerSession:
+		return *a.Answered, true
+	}
+	return *a.Answered, a.Request == request && a.Served == nil && s.now().Sub(a.Answered.Time) <= countsFor
+}
+
+// subjectOf identifies what an answer for a session is valid for: the kind, the tool in its present build, the caller
+// and the session, and the rights.
+func subjectOf(a *host.Approval) string {
+	parts := []string{string(a.Kind), a.Principal, a.Key, a.Tool, a.Digest}
+	for _, r := range a.Rights {
+		parts = append(parts, r.Right)
+	}
+	return digest(parts...)
+}
+
+func digest(parts ...string) string {
+	sum := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// bounded returns an approval as it is kept: texts are cleaned and long ones are cut.
+func bounded(a *host.Approval) host.Approval {
+	kept := *a
+	kept.Reason = manifest.Clip(manifest.Clean(a.Reason), maxReason)
+	kept.Rights = lists.Map(a.Rights, func(r host.Denial) host.Denial {
+		return host.Denial{Right: manifest.CleanLine(r.Right), Why: manifest.Clip(manifest.CleanLine(r.Why), maxWhy)}
+	})
+	kept.Params = manifest.EscapeJSON(a.Params)
+	if len(kept.Params) > maxParams {
+		kept.Params, _ = json.Marshal(fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(string(kept.Params), maxParams),
+			len(a.Params)))
+	}
+	return kept
+}
+
+// exclusive calls do with the approvals while no other process changes them. Those that are long over are removed.
+func (s *Store) exclusive(do func([]*stored) error) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	lock := protect.NewLock(filepath.Join(s.Dir, "lock"))
+	if ok, err := lock.TryLockContext(ctx, 2*time.Millisecond); !ok {
+		return failed(err)
+	}
+	defer lock.Unlock()
+	all, err := s.read()
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(a *stored) bool {
+		ended := a.Expires
+		if a.Answered != nil && a.State != host.ApprovalExpired {
+			ended = a.Answered.Time
+		}
+		isOver := a.State != host.ApprovalOpen && s.now().Sub(ended) > keptFor
+		return isOver && os.Remove(s.path(a.ID)) == nil
+	})
+	return do(all)
+}
+
+// read returns all approvals, the oldest first. A damaged file is no approval.
+func (s *Store) read() ([]*stored, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, failed(err)
+	}
+	all := []*stored{}
+	for _, e := range entries {
+		if id, is := strings.CutSuffix(e.Name(), ".json"); is {
+			if a := s.readOne(id); a != nil {
+				all = append(all, a)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *stored) int { return a.Asked.Compare(b.Asked) })
+	return all, nil
+}
+
+// readOne returns the approval with an id as it is now, nil if there is none.
+func (s *Store) readOne(id string) *stored {
+	data, err := protect.Read(s.path(id), maxFile)
+	a := &stored{}
+	if err != nil || json.Unmarshal(data, a) != nil || a.ID != id ||
+		a.State != host.ApprovalOpen && a.State != host.ApprovalExpired && a.Answered == nil {
+		return nil
+	}
+	if a.State == host.ApprovalOpen && s.now().After(a.Expires) {
+		a.State = host.ApprovalExpired
+	}
+	return a
+}
+
+func (s *Store) write(a *stored) error {
+	data, err := manifest.Marshal(a)
+	if err == nil {
+		err = durable.Write(s.path(a.ID), append(data, '\n'))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+func (s *Store) path(id string) string { return filepath.Join(s.Dir, id+".json") }
+
+func (s *Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// failed is the error of a folder of approvals that cannot be used.
+func failed(err error) error {
+	return &host.Error{Code: host.Unavailable, Cause: err,
+		Message: "approvals cannot be kept: " + manifest.CleanLine(err.Error()) + "; nothing was run"}
+}

@@ -1,0 +1,136 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/deadline"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// approve has a person approve the call, and returns the decision of the policy after the answer.
+func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
+	asked := &host.Approval{
+		ID: host.NewApprovalID(), Kind: host.ApproveCall, Principal: ask.Principal.Name,
+		Key: ask.Principal.Session.Key(), Tool: ask.Plugin + "." + ask.Tool, Effect: ask.Effect, Digest: ask.Digest,
+		Params: manifest.MapJSON(a.params.Value, a.host.held.Held()), Exact: bytes.Clone(a.params.Value),
+		Within: a.behalf.parentID,
+	}
+	if of := ask.Principal.Session; of.Name != "" {
+		asked.Session = of.String()
+	}
+	if d.Verdict == host.Confirm {
+		asked.Reason = d.Reason
+	}
+	if len(d.Missing) > 0 {
+		asked.Kind, asked.Rights = host.ApproveRight, d.Missing
+	}
+	resume := deadline.Suspend(ctx) // of the calls that this one is within
+	reply, err := a.host.cfg.Approver.Approve(ctx, asked)
+	resume()
+	a.approval = asked.ID
+	if nobody, is := errors.AsType[host.NoApproverError](err); is {
+		reply, err = host.Reply{Nobody: nobody.Error()}, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	if reply.Answer == "" {
+		a.by = host.ByPolicy
+		return d, a.unanswered(asked, reply, d)
+	}
+	a.by = reply.By
+	if !reply.Allows() {
+		word := ""
+		if reply.Word != "" {
+			word = " (" + reply.Word + ")"
+		}
+		if asked.Kind == host.ApproveRight {
+			e := a.missingError(d)
+			e.Message = fmt.Sprintf("%s needs rights that are not granted and were not allowed%s: %s; nothing was run",
+				ask.Plugin, word, rightNames(d.Missing))
+			return d, e
+		}
+		return d, host.Errorf(host.Denied, "%s was not confirmed%s; nothing was run", a.params.Tool, word)
+	}
+	return a.decideAgain(ctx, asked, reply)
+}
+
+// unanswered is the error of a call that requires an approval which nobody has answered.
+func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d host.Decision) *host.Error {
+	e := a.missingError(d)
+	if asked.Kind == host.ApproveCall {
+		e = host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", a.params.Tool, d.Reason,
+			cmp.Or(reply.Nobody, "nobody has answered yet"))
+		if e.Steps = d.Steps; len(e.Steps) == 0 {
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.params.Tool)}
+		}
+	}
+	if asked.Expires.IsZero() { // the approver does not keep it
+		return e
+	}
+	e.Message += fmt.Sprintf("; approval %s is open until %s: call again once a person has allowed it", asked.ID,
+		asked.Expires.Format("2006-01-02 15:04 MST"))
+	waitFor(e, asked.ID, a.params.Tool, a.call)
+	return e
+}
+
+// waitFor adds an open approval to the error of a call, and what to do next: to answer it, and to make the call again.
+func waitFor(e *host.Error, approval, tool string, c *host.Call) {
+	again := host.CallStep(tool, c.Params)
+	again.Options, e.Approval = c.Given, approval
+	first := 0
+	if len(e.Steps) > 0 && e.Steps[0].Op == host.OpPolicyGrant { // which lasts
+		first = 1
+	}
+	e.Steps = slices.Insert(slices.Clone(e.Steps), first, host.OperatorStep(host.OpApprovalsAllow, approval), again)
+}
+
+// decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
+// the policy may have changed in the meantime.
+func (a *authorization) decideAgain(ctx context.Context, asked *host.Approval, reply host.Reply) (host.Decision,
+	error) {
+	allowed := reply.Rights
+	if asked.Kind == host.ApproveRight && allowed == nil {
+		for _, right := range asked.Rights {
+			allowed = append(allowed, right.Right)
+		}
+	}
+	_, d, err := a.consult(ctx, allowed)
+	switch {
+	case err != nil:
+		return d, err
+	case len(d.Missing) > 0:
+		a.by = host.ByPolicy
+		return d, a.missingError(d)
+	case d.Verdict == host.Confirm && asked.Reason == "":
+		return d, host.Errorf(host.Denied,
+			"the policy has changed and requires confirmation of %s; nothing was run, call again", a.params.Tool)
+	}
+	return d, a.resolveSettings(&d)
+}
+
+// missingError is the error of a call that requires rights which are not granted.
+func (a *authorization) missingError(d host.Decision) *host.Error {
+	plugin, ask := a.params.At.Provider.Info().Name, ""
+	if !a.behalf.forOperator(a.call.Principal) {
+		ask = "; ask the operator to grant them to " + plugin
+	}
+	return &host.Error{Code: host.Denied, Denied: d.Missing, Steps: d.Steps,
+		Message: fmt.Sprintf("%s needs rights that are not granted: %s%s; nothing was run", plugin, rightNames(d.Missing),
+			ask)}
+}
+
+func rightNames(rights []host.Denial) string {
+	names := make([]string, len(rights))
+	for i, d := range rights {
+		names[i] = d.Right
+	}
+	return strings.Join(names, ", ")
+}
