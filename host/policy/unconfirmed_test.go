@@ -34,7 +34,8 @@ func TestUnconfirmed(t *testing.T) {
 		{"a bound name", "[callers.\"mcp-http:a\"]\nallow = [\"*\"]\nconfirm = [\"*\"]\n" + list, "",
 			host.Ask{Tool: "state", Principal: host.Principal{Name: "mcp-http:a", Bound: true}}, host.Allow},
 		{"a name that anybody can give",
-			"[callers.\"mcp-http:*\"]\nallow = [\"*\"]\nconfirm = [\"*\"]\n[callers.\"mcp-http:a\"]\n" + list, "", host.Ask{Tool: "state", Principal: host.Principal{Name: "mcp-http:a"}}, host.Confirm},
+			"[callers.\"mcp-http:*\"]\nallow = [\"*\"]\nconfirm = [\"*\"]\n[callers.\"mcp-http:a\"]\n" + list, "",
+			host.Ask{Tool: "state", Principal: host.Principal{Name: "mcp-http:a"}}, host.Confirm},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.ask.Plugin = "cdp"

@@ -129,8 +129,8 @@ var approvalsAllowCommand = &command.Command[*approvalsAllowOptions]{
 	Use: "allow ID [HOW]", Run: runApprovalsAllow, Words: command.CompleteApprovals,
 	Short: "Allow what an approval asks for: once, for the session, or always",
 	Long: "HOW is once, the default; session, with any parameters until the session of the caller ends; or always, " +
-		"which writes a line to grants.toml that is shown before. always does not overrule policy.toml. A person at a terminal " +
-		"confirms the answer, or the policy does with allow_yes.",
+		"which writes a line to grants.toml that is shown before. always does not overrule policy.toml. A person at a " +
+		"terminal confirms the answer, or the policy does with allow_yes.",
 	Example: "parley approvals allow a1b2\nparley approvals allow a1b2 always\n" +
 		"parley approvals allow a1b2 --right fs:ro:/srv/notes=/data",
 }
