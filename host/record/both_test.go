@@ -69,6 +69,9 @@ type reader struct {
 	read   func(t testing.TB, f record.Filter) []string
 	follow func(ctx context.Context, f record.Filter, from record.Cursor, each func(string, record.Cursor) error) error
 	end    func() (record.Cursor, error)
+	// page and each return ids and the cursor after them.
+	page func(f record.Filter, before string, limit int) ([]string, record.Reading, error)
+	each func(f record.Filter, after string) ([]string, record.Reading, error)
 }
 
 func idOfAudit(r audit.Record) string { return r.Call }
@@ -98,6 +101,22 @@ func readerOf[R any](records record.Records[R], id func(R) string) reader {
 			})
 		},
 		end: records.End,
+		page: func(f record.Filter, before string, limit int) (ids []string, done record.Reading, err error) {
+			p, err := records.Page(f, before, limit)
+			for _, r := range p.Records {
+				ids = append(ids, id(r))
+			}
+			return ids, p.Reading, err
+		},
+		each: func(f record.Filter, after string) (ids []string, done record.Reading, err error) {
+			done, err = records.Each(f, after, func(r R) error {
+				if id(r) != "" {
+					ids = append(ids, id(r))
+				}
+				return nil
+			})
+			return ids, done, err
+		},
 	}
 }
 

@@ -29,6 +29,12 @@ type Keys struct {
 	Session  string
 	Code     string // "" where nothing has ended
 	ExitCode int
+
+	// What a page knows of a record beside whether it matches.
+	Over   time.Time // when the call that began at Time ended, if it was recorded then
+	Begins string    // the call that has begun by this record
+	Ends   string    // the call that has ended
+	Prev   []byte    // hash of the line before, as the record has it
 }
 
 // Matches reports whether a record with these keys is selected.

@@ -142,17 +142,47 @@ func (j *Journal) readLine(from *bufio.Reader) (line Line, err error) {
 // Backward yields the lines in the first size bytes of a file, the last one first.
 func (j *Journal) Backward(f io.ReaderAt, size int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
+		f, lines := &blocks{file: f}, bufio.NewReader(nil)
 		for size > 0 {
 			start, err := WholeLines(f, size-1)
 			var line Line
 			if err == nil {
-				line, err = j.readLine(bufio.NewReader(io.NewSectionReader(f, start, size-start)))
+				lines.Reset(io.NewSectionReader(f, start, size-start))
+				line, err = j.readLine(lines)
+			}
+			if errors.Is(err, io.EOF) { // the file ends within the line
+				err = nil
 			}
 			if size = start; !yield(line, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// blocks reads a file toward its beginning, a block at a time.
+type blocks struct {
+	file  io.ReaderAt
+	block []byte
+	at    int64 // of the block
+}
+
+const blockBytes = 128 << 10
+
+func (b *blocks) ReadAt(p []byte, off int64) (int, error) {
+	end := off + int64(len(p))
+	if len(b.block) > 0 && end > b.at+int64(len(b.block)) || len(p) > blockBytes { // forward
+		return b.file.ReadAt(p, off)
+	}
+	if len(b.block) == 0 || off < b.at {
+		b.at = max(0, end-blockBytes)
+		b.block = append(b.block[:0], make([]byte, end-b.at)...)
+		if _, err := b.file.ReadAt(b.block, b.at); err != nil {
+			b.block = nil
+			return 0, err
+		}
+	}
+	return copy(p, b.block[off-b.at:]), nil
 }
 
 // WholeLines returns how many of the first size bytes of a file are up to the last line break among them.

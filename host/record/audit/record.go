@@ -174,8 +174,16 @@ func decode(line record.Line) (r Record, keys record.Keys, err error) {
 		return r, keys, errors.New("an object whose seq, t, op or prev is missing or invalid")
 	}
 	keys = record.Keys{Time: r.Time, Op: r.Op, Tool: r.Tool, Subject: r.Subject, Caller: r.Caller, Session: r.Session}
+	keys.Prev, _ = hex.DecodeString(strings.TrimPrefix(r.Prev, hashPrefix))
+	ms := 0.0
+	if r.Op == opBegin {
+		keys.Begins = r.Call
+	}
 	if r.Outcome != nil {
-		keys.Code, keys.ExitCode = r.Code, r.ExitCode
+		keys.Code, keys.ExitCode, keys.Ends, ms = r.Code, r.ExitCode, r.Call, r.MS
+	}
+	if r.Within == "" { // calls of a plugin may be recorded when its own call ends
+		keys.Over = r.Time.Add(time.Duration(ms * float64(time.Millisecond)))
 	}
 	return r, keys, nil
 }

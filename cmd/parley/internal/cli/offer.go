@@ -43,6 +43,7 @@ func newFront(streams *command.Streams, args []string) *command.App {
 
 // everyday are words by which people know commands, after the words of each command.
 const everyday = `
+audit export: csv
 audit show: log logs
 call: exec execute invoke
 cdp close: kill

@@ -198,7 +198,7 @@ func TestEveryMistake(t *testing.T) {
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
 	harmless := strings.Fields("all auth authors batch before brief browser caller calls category clean " +
-		"client client-id code client-secret context continue-on-error coverage dataset debug describe " +
+		"client client-id code client-secret context continue-on-error coverage cursor dataset debug describe " +
 		"detail diff docs drain dry-run effect env eval example explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +

@@ -1,11 +1,9 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,20 +20,29 @@ import (
 
 var auditCommand = &command.Group{
 	Use: "audit", Short: "Show and verify who called what",
-	Of: []command.Maker{auditShowCommand, auditVerifyCommand, auditHeadCommand},
+	Of: []command.Maker{auditShowCommand, auditExportCommand, auditVerifyCommand, auditHeadCommand},
 	Long: "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
-		"use, outcome, and what was acted on. No parameters and no results. show prints records, verify checks that none " +
-		"was changed, head prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are " +
-		"kept; the first record of a new file names what was dropped. [operator] audit in policy.toml is \"on\", " +
-		"\"required\" (a call that cannot be recorded does not run) or \"off\".",
+		"use, outcome, and what was acted on. No parameters and no results. show prints the last records, export all, " +
+		"verify checks that none was changed, head prints the hash to store elsewhere. A file is closed at " +
+		"64 MiB, and ten closed files are kept; the first record of a new file names what was dropped. [operator] " +
+		"audit in policy.toml is \"on\", \"required\" (a call that cannot be recorded does not run) or \"off\".",
 }
 
-type auditShowOptions struct {
+// auditOptions say which records are meant.
+type auditOptions struct {
 	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
 	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
 	Code   string `flag:"code" usage:"only this outcome, such as ok or denied"`
 	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
-	Limit  int    `flag:"limit" default:"50" usage:"show at most this many, the latest"`
+}
+
+func (o *auditOptions) filter() Filter {
+	return Filter{Filter: record.Filter{Tool: o.Tool, Caller: o.Caller, Code: o.Code}, Since: o.Since}
+}
+
+type auditShowOptions struct {
+	auditOptions
+	pageOptions
 }
 
 var auditShowCommand = &command.Command[*auditShowOptions]{
@@ -43,35 +50,38 @@ var auditShowCommand = &command.Command[*auditShowOptions]{
 	Short:   "Show the last records",
 	Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
 	Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
-		"was killed\n(audit = \"required\" records the beginning, too).",
+		"was killed\n(audit = \"required\" records the beginning, too). A page that has read 4 MiB ends and says how to " +
+		"go on.\nCursors stay valid when files are rotated.",
 }
 
-// runAuditShow shows the last records. Of a call with a beginning and an end, only the end is shown.
+// runAuditShow shows a page of records. Of a call with a beginning and an end, only the end is shown.
 func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) error {
-	data, err := newList[audit.Record](opts.Limit)
+	page, next, err := auditLog(app).page(opts.filter(), &opts.pageOptions, "parley audit show")
 	if err != nil {
 		return err
 	}
-	begun := map[string]audit.Record{}
-	filter := Filter{record.Filter{Tool: opts.Tool, Caller: opts.Caller, Code: opts.Code}, opts.Since}
-	err = auditLog(app).each(filter, func(r audit.Record) error {
-		if r.Op == "begin" {
-			begun[r.Call] = r
-			return nil
-		}
-		delete(begun, r.Call)
-		data.add(r)
-		return nil
+	next = append(next, "parley audit verify")
+	return app.Print(page, next, func(w io.Writer) {
+		auditText(app, w, page.Records)
+		foot(w, page, next)
 	})
-	if err != nil {
-		return err
-	}
-	all := slices.AppendSeq(data.Records, maps.Values(begun))
-	slices.SortFunc(all, func(x, y audit.Record) int { return cmp.Compare(x.Seq, y.Seq) })
-	data.Records, data.Total = all[max(0, len(all)-opts.Limit):], data.Total+len(begun)
-	return app.Print(data, []string{"parley audit verify"}, func(w io.Writer) {
-		auditText(app, w, data.Records, data.Total)
-	})
+}
+
+type auditExportOptions struct {
+	auditOptions
+	exportOptions
+}
+
+var auditExportCommand = &command.Command[*auditExportOptions]{
+	Use: "export", Run: runAuditExport, Options: filterOptions,
+	Short:   "Print all records as JSON lines or CSV",
+	Example: "parley audit export --since 7d --format csv --out audit.csv",
+	Long: "Beginnings of calls are exported, too. In CSV, lists are JSON, and what a spreadsheet would take for a\n" +
+		"formula begins with an apostrophe.",
+}
+
+func runAuditExport(_ context.Context, app *command.App, opts *auditExportOptions) error {
+	return auditLog(app).export(opts.filter(), &opts.exportOptions)
 }
 
 func auditLog(app *command.App) journal[audit.Record] {
@@ -160,9 +170,8 @@ func runAuditHead(_ context.Context, app *command.App, _ string) error {
 	return app.Print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
 }
 
-func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {
-	if total == 0 {
-		fmt.Fprintln(w, "no records")
+func auditText(a *command.App, w io.Writer, records []audit.Record) {
+	if len(records) == 0 {
 		return
 	}
 	rows := [][5]string{{"TIME (UTC)", "CALLER", "WHAT", "OUTCOME", "MS"}}
@@ -186,7 +195,6 @@ func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {
 			a.Wrap(w, "      ", "    %s", more)
 		}
 	}
-	fmt.Fprintf(w, "%d of %s\nNext: parley audit verify\n", len(records), manifest.Plural(total, "record"))
 }
 
 // auditRow is a record in one line: when, who, what and how it ended.

@@ -2,12 +2,19 @@
 package history
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -21,8 +28,8 @@ var Commands = []command.Maker{auditCommand, traceCommand}
 // Filter says which records of the audit log or of the traces are meant. The zero value means all.
 type Filter struct {
 	record.Filter
-	// Since is a duration before now, such as 24h or 7d, or a time, which is in UTC unless it names a zone.
-	Since string
+	// Since and Until are durations before now, such as 24h or 7d, or times, which are in UTC unless they name a zone.
+	Since, Until string
 }
 
 // ops are the values of Filter.Op.
@@ -31,7 +38,9 @@ var ops = []string{"call", "search", "describe"}
 // compile returns the filter by which records are read.
 func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	filter := f.Filter
-	since, err := parseSince(f.Since, now)
+	since, err := parseTime("since", f.Since, now)
+	until, errUntil := parseTime("until", f.Until, now)
+	err = cmp.Or(err, errUntil)
 	for _, option := range [][2]string{{"tool", f.Tool}, {"caller", f.Caller}} {
 		if _, invalid := path.Match(option[1], ""); err == nil && invalid != nil {
 			err = host.Errorf(host.InvalidArgs,
@@ -42,7 +51,7 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
 		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
 	}
-	filter.Since = since
+	filter.Since, filter.Until = since, until
 	return filter, err
 }
 
@@ -52,25 +61,20 @@ var filterOptions = map[string]command.Completer{
 	"code": command.OneOf(command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })...),
 }
 
-// list is the latest of the records that match, in the order in which they were written.
-type list[R any] struct {
-	Records []R `json:"records"`
-	Total   int `json:"total"` // how many match
-	limit   int
+// pageOptions say which page of records is meant.
+type pageOptions struct {
+	Flags  *pflag.FlagSet
+	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
+	Limit  int    `flag:"limit" default:"50" usage:"show at most this many, the latest"`
+	Cursor string `flag:"cursor" usage:"go on with what is older than the page that printed CURSOR"`
 }
 
-func newList[R any](limit int) (*list[R], error) {
-	if limit < 1 {
-		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", limit)
-	}
-	return &list[R]{Records: []R{}, limit: limit}, nil
-}
-
-func (l *list[R]) add(r R) {
-	l.Total++
-	if l.Records = append(l.Records, r); len(l.Records) > l.limit {
-		l.Records = l.Records[1:]
-	}
+// exportOptions say which records are exported, how and where to.
+type exportOptions struct {
+	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
+	Cursor string `flag:"cursor" usage:"only what was written after the export that printed CURSOR"`
+	Format string `flag:"format" default:"jsonl" usage:"jsonl or csv"`
+	Out    string `flag:"out" usage:"write to FILE"`
 }
 
 // journal is the audit log, or the traces.
@@ -81,25 +85,125 @@ type journal[R any] struct {
 	records func(damaged func(string, int)) record.Records[R]
 }
 
-// each calls do with every record that matches, the oldest first.
-func (j journal[R]) each(f Filter, do func(R) error) error {
+// page returns a page of the records that match, and the commands that may come next, of which the first shows the next
+// page. What it leaves out is noted.
+func (j journal[R]) page(f Filter, opts *pageOptions, line string) (page record.Page[R], next []string, err error) {
+	f.Until = opts.Until
+	filter, err := f.compile(time.Now())
+	if opts.Limit < 1 {
+		err = host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
+	}
+	if err != nil {
+		return page, nil, err
+	}
+	if page, err = j.records(nil).Page(filter, opts.Cursor, opts.Limit); err != nil {
+		return page, nil, j.unreadable(err)
+	}
+	j.note(page.Reading)
+	if page.Cursor != "" {
+		next = []string{again(line, opts.Flags, page.Cursor)}
+	}
+	return page, next, nil
+}
+
+// again returns a command with its options and another cursor.
+func again(line string, flags *pflag.FlagSet, cursor string) string {
+	flags.Visit(func(flag *pflag.Flag) {
+		if flag.Name != "cursor" && flag.Name != "json" {
+			line += " --" + flag.Name + command.When(flag.Value.Type() != "bool", " "+command.QuoteWord(flag.Value.String()))
+		}
+	})
+	return line + " --cursor " + cursor
+}
+
+// foot ends a page for people: how much it has, and how far it has read.
+func foot[R any](w io.Writer, p record.Page[R], next []string) {
+	switch {
+	case len(p.Records) > 0 || p.Cursor != "":
+		fmt.Fprint(w, manifest.Plural(len(p.Records), "record"))
+		command.PrintIf(w, p.Partial > 0, ", %d with values that were redacted or too long", p.Partial)
+		command.PrintIf(w, p.Cursor != "", "; read %s, back to %s, and there are more", manifest.Plural(p.Lines, "line"),
+			Time(p.Since))
+		fmt.Fprintln(w)
+	default:
+		fmt.Fprintln(w, "no records")
+	}
+	command.WriteLines(w, "Next: ", next)
+}
+
+// note says which lines a reading left out.
+func (j journal[R]) note(done record.Reading) {
+	if n := done.Unreadable; n > 0 {
+		j.app.Notice(manifest.Plural(n, "line") + " of " + j.name + " cannot be read" + j.hint)
+	}
+	if n := done.Unchained; n > 0 {
+		j.app.Notice(manifest.Plural(n, "line") + " of " + j.name + " differ from what was chained" + j.hint)
+	}
+}
+
+// each calls do with every record that matches after a cursor, the oldest first, and notes what it leaves out.
+func (j journal[R]) each(f Filter, cursor string, do func(R) error) (record.Reading, error) {
 	filter, err := f.compile(time.Now())
 	if err != nil {
+		return record.Reading{}, err
+	}
+	failed := false
+	done, err := j.records(nil).Each(filter, cursor, func(r R) error {
+		err := do(r)
+		failed = err != nil
 		return err
+	})
+	if err != nil && !failed {
+		return done, j.unreadable(err)
 	}
-	damaged := 0
-	for r, err := range j.records(func(string, int) { damaged++ }).Read(filter) {
+	j.note(done)
+	return done, err
+}
+
+// export writes every record that matches to stdout or a file, and says where the next export begins.
+func (j journal[R]) export(f Filter, opts *exportOptions) (err error) {
+	if opts.Format != "jsonl" && opts.Format != "csv" {
+		return host.Errorf(host.InvalidArgs, "--format: %q is neither jsonl nor csv", manifest.CleanValue(opts.Format))
+	}
+	f.Until = opts.Until
+	to := j.app.Out
+	if opts.Out != "" {
+		file, err := os.OpenFile(opts.Out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return j.unreadable(err)
+			return host.Errorf(host.InvalidArgs, "--out: %v", err)
 		}
-		if err := do(r); err != nil {
-			return err
-		}
+		defer file.Close()
+		to = file
 	}
-	if damaged > 0 {
-		j.app.Notice(manifest.Plural(damaged, "line") + " of " + j.name + " cannot be read" + j.hint)
+	buffered := bufio.NewWriterSize(to, 64<<10)
+	write, n := func(r R) error { return command.WriteJSON(buffered, r, false) }, 0
+	if opts.Format == "csv" {
+		write = csvOf[R](buffered)
 	}
-	return nil
+	done, err := j.each(f, opts.Cursor, func(r R) error {
+		n++
+		return write(r)
+	})
+	if err == nil {
+		err = buffered.Flush()
+	}
+	switch {
+	case err != nil && opts.Out != "" && host.AsError(err).Code == host.Internal:
+		return host.Errorf(host.InvalidArgs, "--out: %v", err)
+	case err != nil:
+		return command.WriteError(err)
+	case opts.Out == "":
+		j.app.ToText()
+		j.app.Notice(manifest.Plural(n, "record") + command.When(done.Cursor != "", "; --cursor "+done.Cursor+
+			" exports what is written from now on"))
+		return nil
+	}
+	data := struct {
+		Out     string `json:"out"`
+		Records int    `json:"records"`
+		record.Reading
+	}{opts.Out, n, done}
+	return j.app.Print(data, nil, command.Text("%s: %s\n", opts.Out, manifest.Plural(n, "record")))
 }
 
 // follow calls do with every record that matches and is written from now on, by any process, until ctx is done.
@@ -129,8 +233,8 @@ func (j journal[R]) unreadable(err error) error {
 // Time returns a time as records are listed with.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
-// parseSince parses a duration before now, or a time, which is in UTC unless it names a zone.
-func parseSince(s string, now time.Time) (time.Time, error) {
+// parseTime parses a duration before now, or a time, which is in UTC unless it names a zone.
+func parseTime(option, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
@@ -147,6 +251,6 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time "+
-		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanValue(s))
+	return time.Time{}, host.Errorf(host.InvalidArgs, "--%s: %q is neither a duration such as 24h or 7d nor a time "+
+		"such as 2026-11-21 or 2026-11-21T08:00:00Z", option, manifest.CleanValue(s))
 }

@@ -1,12 +1,11 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +28,7 @@ var traceCommand = &command.Group{
 // traceOptions say which traces are meant.
 type traceOptions struct {
 	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
+	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
 	Code   string `flag:"code" usage:"only this outcome, such as invalid_args or 81"`
 	Failed bool   `flag:"failed" usage:"only what failed"`
 	Op     string `flag:"op" usage:"only call, search or describe"`
@@ -38,12 +38,14 @@ type traceOptions struct {
 // filter returns the filter of the options. PARLEY_SESSION is the session in which a command works, not one whose
 // records are wanted; --session is.
 func (o *traceOptions) filter(app *command.App) Filter {
-	return Filter{record.Filter{Tool: o.Tool, Code: o.Code, Failed: o.Failed, Op: o.Op, Session: app.SessionName}, o.Since}
+	return Filter{Since: o.Since, Filter: record.Filter{
+		Tool: o.Tool, Caller: o.Caller, Code: o.Code, Failed: o.Failed, Op: o.Op, Session: app.SessionName,
+	}}
 }
 
 type traceListOptions struct {
 	traceOptions
-	Limit int `flag:"limit" default:"50" usage:"list at most this many, the latest"`
+	pageOptions
 }
 
 var traceListCommand = &command.Command[*traceListOptions]{
@@ -54,31 +56,22 @@ var traceListCommand = &command.Command[*traceListOptions]{
 }
 
 func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) error {
-	data, err := newList[trace.Record](opts.Limit)
+	page, next, err := traces(app).page(opts.filter(app), &opts.pageOptions, "parley trace list")
+	if err == nil {
+		err = noteTracesOff(app)
+	}
 	if err != nil {
 		return err
 	}
-	err = ExportTraces(app, opts.filter(app), func(r trace.Record) error {
-		data.add(r)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	var next []string
-	for _, r := range data.Records {
+	for _, r := range slices.Backward(page.Records) {
 		if r.Call != "" {
-			next = []string{"parley trace show " + r.Call} // the latest
+			next = append(next, "parley trace show "+r.Call) // the latest
+			break
 		}
 	}
-	return app.Print(data, next, func(w io.Writer) {
-		if data.Total == 0 {
-			fmt.Fprintln(w, "no records")
-			return
-		}
-		command.WriteLines(w, "", command.Map(data.Records, traceLine))
-		fmt.Fprintf(w, "%d of %s\n", len(data.Records), manifest.Plural(data.Total, "record"))
-		command.WriteLines(w, "Next: ", next)
+	return app.Print(page, next, func(w io.Writer) {
+		command.WriteLines(w, "", command.Map(page.Records, traceLine))
+		foot(w, page, next)
 	})
 }
 
@@ -165,34 +158,20 @@ func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) err
 
 type traceExportOptions struct {
 	traceOptions
-	Out string `flag:"out" usage:"write to FILE"`
+	exportOptions
 }
 
 var traceExportCommand = &command.Command[*traceExportOptions]{
 	Use: "export", Run: runTraceExport, Options: filterOptions,
-	Short:   "Print all records as JSON lines",
+	Short:   "Print all records as JSON lines or CSV",
 	Example: "parley trace export --since 7d --out traces.jsonl",
 }
 
 func runTraceExport(_ context.Context, app *command.App, opts *traceExportOptions) error {
-	n := 0
-	var lines bytes.Buffer
-	to := command.Either[io.Writer](opts.Out != "", &lines, app.Out)
-	err := ExportTraces(app, opts.filter(app), func(r trace.Record) error {
-		n++
-		return command.WriteJSON(to, r, false)
-	})
-	if err != nil || opts.Out == "" {
-		return command.WriteError(err)
+	if err := noteTracesOff(app); err != nil {
+		return err
 	}
-	if err := os.WriteFile(opts.Out, lines.Bytes(), 0o600); err != nil {
-		return host.Errorf(host.InvalidArgs, "--out: %v", err)
-	}
-	data := struct {
-		Out     string `json:"out"`
-		Records int    `json:"records"`
-	}{opts.Out, n}
-	return app.Print(data, nil, command.Text("%s: %s\n", opts.Out, manifest.Plural(n, "record")))
+	return traces(app).export(opts.filter(app), &opts.exportOptions)
 }
 
 type traceClearOptions struct {
@@ -210,9 +189,9 @@ var traceClearCommand = &command.Command[*traceClearOptions]{
 // any time if none is given. Without a filter, it is the beginning of its day in UTC.
 func runTraceClear(_ context.Context, app *command.App, opts *traceClearOptions) error {
 	now := time.Now()
-	until, err := parseSince(opts.Before, now)
+	until, err := parseTime("before", opts.Before, now)
 	if err != nil {
-		return host.Errorf(host.InvalidArgs, "%s", strings.Replace(host.AsError(err).Message, "--since", "--before", 1))
+		return err
 	}
 	given := opts.filter(app)
 	filter, err := given.compile(now)
@@ -239,7 +218,7 @@ func traces(app *command.App) journal[trace.Record] {
 
 // ExportTraces calls each with every record that matches, the oldest first, and notes if nothing is being recorded.
 func ExportTraces(app *command.App, f Filter, each func(trace.Record) error) error {
-	if err := traces(app).each(f, each); err != nil {
+	if _, err := traces(app).each(f, "", each); err != nil {
 		return err
 	}
 	return noteTracesOff(app)
