@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
@@ -128,6 +129,8 @@ type JobEvent struct {
 	Output  []byte          `json:"output,omitempty"`  // output
 	Right   string          `json:"right,omitempty"`   // use: in the form of Event.Uses; denied: in the grammar of grants
 	Why     string          `json:"why,omitempty"`     // denied
+	CPU     time.Duration   `json:"cpu,omitempty"`     // usage: what the process of the guest has used for the call
+	Peak    int64           `json:"peak,omitempty"`    // usage: bytes of the guest's memory when it was largest
 }
 
 // Kinds of a [JobEvent].
@@ -139,6 +142,7 @@ const (
 	EventOutput   = "output"
 	EventUse      = "use"    // of a right
 	EventDenied   = "denied" // a right that the grant does not have
+	EventUsage    = "usage"  // what the guest has used; of several, CPU adds up
 )
 
 func (r *Request) send(e JobEvent) error {
@@ -182,6 +186,11 @@ func (r *Request) Deny(right, why string) *Error {
 // NotGranted returns the error of a right that was not granted.
 func NotGranted(right, why string) *Error {
 	return &Error{Code: Denied, Message: "not granted: " + right, Denied: []Denial{{Right: right, Why: why}}}
+}
+
+// Usage adds what a guest has used to the record of the call.
+func (r *Request) Usage(cpu time.Duration, peak int64) {
+	_ = r.send(JobEvent{Kind: EventUsage, CPU: cpu, Peak: peak})
 }
 
 // Output returns where a result that is too large for memory goes, or nil if it must be returned as Data.

@@ -35,6 +35,8 @@ type Event struct {
 	Query          string // of a search
 	Err            *Error // nil if it succeeded
 	Duration       time.Duration
+	CPU            time.Duration // that the process of the guest used for the call; 0 if that is not known
+	PeakBytes      int64         // of the guest's memory when it was largest; 0 if there was none
 	OutBytes       int
 	DocsTokens     int    // tokens of the documentation that was sent, in the form in which it was
 	RetryOf        string // id of the preceding failed call of the same tool in the session
@@ -94,6 +96,14 @@ type Record struct {
 	// From says which parameters had a value that an earlier result of the session had, as "TOOL/POINTER" with 0 for
 	// each index, by parameter. It is known of calls that one process serves.
 	From map[string]string `json:"from,omitempty"`
+
+	Usage
+}
+
+// Usage is what the guest of a call used. Calls that it made have their own.
+type Usage struct {
+	CPUMS     float64 `json:"cpu_ms,omitempty"`     // of its process; absent for a guest without one
+	PeakBytes int64   `json:"peak_bytes,omitempty"` // of its memory when it was largest; absent if it was killed
 }
 
 // Violation is what was wrong with one parameter, without the value.

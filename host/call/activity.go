@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/redact"
@@ -28,6 +29,8 @@ type activity struct {
 	login   *host.Error   // of a secret for which a person has to log in
 	denied  []host.Denial // for the answer
 	failed  []innerError  // the last calls of the plugin that failed
+	cpu     time.Duration // of the guest
+	peak    int64         // bytes of its memory
 }
 
 // innerError is a call of a plugin that failed.
@@ -140,6 +143,13 @@ func (a *activity) needLogin(err error) {
 	a.login = e
 }
 
+// addUsage adds what a guest has used.
+func (a *activity) addUsage(cpu time.Duration, peak int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cpu, a.peak = a.cpu+cpu, max(a.peak, peak)
+}
+
 // withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings. A call that failed
 // and needed a login ends in the error about that.
 func (a *activity) withDenials(result *host.Result, err error) (*host.Result, error) {
@@ -203,6 +213,7 @@ func (r *repeats) hold(key string, e host.Event) bool {
 	}
 	if first := r.first[outcome]; first != nil {
 		first.Count, first.Duration = max(first.Count, 1)+1, first.Duration+e.Duration
+		first.CPU, first.PeakBytes = first.CPU+e.CPU, max(first.PeakBytes, e.PeakBytes)
 		return true
 	}
 	if r.first[key] == nil && (len(r.events) >= maxRepeats || len(e.Params)+len(e.Result) > maxRepeatBytes) {

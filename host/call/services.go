@@ -44,6 +44,8 @@ func (v *services) receive(e host.JobEvent) error {
 	switch {
 	case e.Kind == host.EventUse:
 		r.activity.recordUse(e.Right)
+	case e.Kind == host.EventUsage:
+		r.activity.addUsage(e.CPU, e.Peak)
 	case e.Kind == host.EventDenied:
 		r.activity.denyUse(e.Right, e.Why)
 	case r.call.Sink.Event != nil:

@@ -441,7 +441,7 @@ func (r *run) event(op string, began time.Time) host.Event {
 		OutBytes: len(a.Data) + int(a.Written), RetryOf: r.retryOf, SuggestionUsed: r.suggestionUsed,
 		Rights: r.auth.rights, Uses: r.activity.uses, UsesDropped: r.activity.dropped, Refused: r.activity.denials,
 		Within: r.behalf.parentID, DryRun: c.Options.DryRun, Audit: r.auth.decision.Audit, By: r.auth.by,
-		Approval: a.Approval,
+		Approval: a.Approval, CPU: r.activity.cpu, PeakBytes: r.activity.peak,
 	}
 	if r.params.Coerced {
 		e.Changes = []string{"coerced"}

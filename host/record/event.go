@@ -39,5 +39,10 @@ func Named(e host.Event) host.Event {
 	return e
 }
 
+// UsageOf returns what the guest of a call used.
+func UsageOf(e host.Event) host.Usage {
+	return host.Usage{CPUMS: Milliseconds(e.CPU), PeakBytes: e.PeakBytes}
+}
+
 // Milliseconds returns a duration to the microsecond.
 func Milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -348,7 +349,7 @@ func FuzzRemoteCall(f *testing.F) {
 	must(f, conn.Send(wire.KindAsk, []byte("call_tool\n{}")))
 	for _, e := range []host.JobEvent{{Kind: host.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
 		{Kind: host.EventUse, Right: "fs:read:/x"}, {Kind: host.EventLog, Level: 1, Message: "m"},
-		{Kind: host.EventProgress, Done: 1}} {
+		{Kind: host.EventProgress, Done: 1}, {Kind: host.EventUsage, CPU: time.Hour, Peak: math.MaxInt64}} {
 		must(f, conn.SendJSON(wire.KindEvent, e))
 	}
 	failed := wire.Failed(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []host.Step{{}}})

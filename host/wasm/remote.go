@@ -31,9 +31,10 @@ type remoteCall struct {
 	control *world.Control
 	conn    *wire.Conn
 
-	begun bool // the guest may have run
-	done  bool // the outcome has arrived
-	acted bool // the guest may have changed something beyond its instance
+	begun bool          // the guest may have run
+	cpu   time.Duration // that the guest has used, by what its process says
+	done  bool          // the outcome has arrived
+	acted bool          // the guest may have changed something beyond its instance
 
 	logged int
 }
@@ -161,6 +162,9 @@ func (a *remoteCall) event(body []byte) error {
 		a.Request.Log(min(max(e.Level, 0), 3), e.Message)
 	case host.EventProgress:
 		a.Request.Progress(e.Done, e.Total, e.Message)
+	case host.EventUsage:
+		a.cpu += max(e.CPU, 0)
+		a.Request.Usage(0, min(max(e.Peak, 0), int64(a.Limits.Pages)*world.PageBytes))
 	}
 	return nil
 }

@@ -141,7 +141,8 @@ type lease struct {
 	child *runnerChild // nil if another process has started the runner
 	pid   int
 	conn  *wire.Conn
-	over  atomic.Bool // it was killed because it used too much CPU time
+	over  atomic.Bool  // it was killed because it used too much CPU time
+	used  atomic.Int64 // nanoseconds of CPU time when it was last looked at
 
 	mu     sync.Mutex // guards what follows against a late kill
 	socket *net.UnixConn
@@ -593,7 +594,15 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
 	stop := context.AfterFunc(a.control.Ctx, l.kill)
 	stopWatch := l.watchCPU(a.Limits.Timeout)
+	before := l.cpuTime()
 	result, err := a.send(terms)
+	used := l.cpuTime() - before // which may include the end of the last call
+	if a.cpu > 0 {
+		used = min(used, a.cpu)
+	}
+	if a.begun {
+		a.Request.Usage(used, 0)
+	}
 	stopWatch()
 	if ended := !stop(); ended || !a.done {
 		l.kill()
@@ -607,14 +616,14 @@ const cpuSlack = time.Second
 // watchCPU kills the runner when the call uses more CPU time than its deadline allows on one processor. The kernel's
 // bound would count all calls of the runner. The caller must call stop when the call has ended.
 func (l *lease) watchCPU(limit time.Duration) (stop func()) {
-	before, _ := cpuTimeOf(l.pid)
+	before := l.cpuTime()
 	every := max(limit/time.Duration(2*runtime.NumCPU()), 100*time.Millisecond)
 	ended := make(chan struct{})
 	timer := time.AfterFunc(every, func() {
 		ticks := time.NewTicker(every)
 		defer ticks.Stop()
 		for {
-			if used, ok := cpuTimeOf(l.pid); ok && used-before > limit+cpuSlack {
+			if l.cpuTime()-before > limit+cpuSlack {
 				l.over.Store(true)
 				l.kill()
 			}
@@ -631,7 +640,15 @@ func (l *lease) watchCPU(limit time.Duration) (stop func()) {
 	}
 }
 
-// cpuTimeOf returns the CPU time that a process has used.
+// cpuTime returns the CPU time that the runner has used. Of one that has ended it is what was last seen.
+func (l *lease) cpuTime() time.Duration {
+	if used, ok := cpuTimeOf(l.pid); ok {
+		l.used.Store(int64(used))
+	}
+	return time.Duration(l.used.Load())
+}
+
+// cpuTimeOf returns the CPU time that a process has used; 0 is this one.
 func cpuTimeOf(pid int) (time.Duration, bool) {
 	const schedClock = 2
 	var t unix.Timespec

@@ -251,7 +251,10 @@ func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 		c = guest.New(h.plugin.code, j)
 	}
 	h.send(wire.KindBegun, nil)
+	before, _ := cpuTimeOf(0)
 	result, err := c.Run(ctx)
+	used, _ := cpuTimeOf(0)
+	j.Request.Usage(used-before, 0)
 	return c, result, err
 }
 

@@ -4,6 +4,7 @@ package wasm
 
 import (
 	"context"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
@@ -21,6 +22,8 @@ func (*runnerPool) run(context.Context, *guest.Job, *Provider, bool) (*host.Resu
 }
 
 func reside(*resident) (func(*runner) int, error) { return nil, errNoRunner }
+
+func cpuTimeOf(int) (time.Duration, bool) { return 0, false }
 
 // Runners returns the runners of a run folder: none on this system.
 func Runners(string) []RunnerInfo { return nil }

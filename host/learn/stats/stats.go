@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,8 @@ type Report struct {
 	Searches  int       `json:"searches"`
 	Describes int       `json:"describes"`
 	Sessions  int       `json:"sessions"`
-	Inner     int       `json:"inner_calls,omitempty"` // calls that tools made, which nothing else here counts
+	Inner     int       `json:"inner_calls,omitempty"` // calls that tools made, which else only CPU counts
+	CPU       []CPU     `json:"cpu,omitempty"`         // by callers, the most first
 
 	All   Tool   `json:"all"`   // of all tools together; Name is ""
 	Tools []Tool `json:"tools"` // most called first
@@ -44,6 +46,12 @@ type Report struct {
 	Unused     []string  `json:"unused_tools"` // of plugins that are in use
 	Deprecated []Count   `json:"deprecated_in_use"`
 	Worst      []Problem `json:"worst"` // what is most worth fixing
+}
+
+// CPU is the CPU time of the guests that a caller, or a plugin, has called.
+type CPU struct {
+	Caller string  `json:"caller"`
+	MS     float64 `json:"ms"`
 }
 
 // Tool are the statistics of a tool.
@@ -249,6 +257,7 @@ type counter struct {
 	together map[[2]string]int // sessions in which a tool succeeded after another one
 	alone    counts            // sessions in which a tool succeeded
 	tiers    counts
+	cpu      map[string]*float64 // milliseconds by caller
 
 	abandoned     int
 	tokens, turns []float64
@@ -353,6 +362,9 @@ type tally struct {
 // add counts a record.
 func (c *counter) add(r *host.Record) {
 	rep := &c.rep
+	if r.CPUMS > 0 && InScope(r.Tool, c.scope) {
+		*at(&c.cpu, r.Caller) += r.CPUMS
+	}
 	if strings.HasPrefix(r.Caller, host.CallerPlugin) {
 		rep.Inner++
 		return
@@ -454,6 +466,12 @@ func (c *counter) report() *Report {
 		r.Tools = append(r.Tools, row)
 	}
 	slices.SortFunc(r.Tools, func(a, b Tool) int { return cmp.Or(b.Calls-a.Calls, cmp.Compare(a.Name, b.Name)) })
+	for caller, ms := range c.cpu {
+		r.CPU = append(r.CPU, CPU{caller, math.Round(*ms)})
+	}
+	slices.SortFunc(r.CPU, func(a, b CPU) int {
+		return cmp.Or(cmp.Compare(b.MS, a.MS), cmp.Compare(a.Caller, b.Caller))
+	})
 	r.Abandoned = ShareOf(c.abandoned, r.Sessions)
 	r.Tokens, r.Turns = QuantileOf(c.tokens, 0.5), QuantileOf(c.turns, 0.5)
 	r.Seconds, r.Depth = QuantileOf(c.seconds, 0.5), QuantileOf(c.depths, 0.5)

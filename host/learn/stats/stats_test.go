@@ -44,6 +44,25 @@ func TestQuantileOf(t *testing.T) {
 	}
 }
 
+// CPU time counts for whoever called, also for plugins, in the scope of the report.
+func TestCPU(t *testing.T) {
+	var s script
+	for caller, ms := range map[string]float64{"cli": 10, "mcp:a": 900, "plugin:p": 50.4} {
+		for _, tool := range []string{"a.x", "b.y"} {
+			s.add(host.Record{Caller: caller, Tool: tool, Usage: host.Usage{CPUMS: ms}})
+		}
+	}
+	for scope, want := range map[string]string{
+		"":  "[{mcp:a 1800} {plugin:p 101} {cli 20}]",
+		"a": "[{mcp:a 900} {plugin:p 50} {cli 10}]",
+		"c": "[]",
+	} {
+		if r := compute(&s, scope); fmt.Sprint(r.CPU) != want {
+			t.Errorf("scope %q: %v", scope, r.CPU)
+		}
+	}
+}
+
 // script makes the records of sessions.
 type script struct{ records []host.Record }
 

@@ -81,6 +81,7 @@ type Outcome struct {
 	Code     string  `json:"code"`
 	ExitCode int     `json:"exit_code"`
 	MS       float64 `json:"ms"`
+	host.Usage
 }
 
 // Dropped says what a rotation removed. It distinguishes a log that was rotated from one that was cut.
@@ -100,7 +101,7 @@ func recordOf(e host.Event) Record {
 		Tool: e.Tool, Digest: e.Digest, DryRun: e.DryRun, Count: e.Count, By: e.By, Approval: e.Approval,
 		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Subject: e.Subject,
-		Outcome: &Outcome{Code: string(host.OK), MS: record.Milliseconds(e.Duration)},
+		Outcome: &Outcome{Code: string(host.OK), MS: record.Milliseconds(e.Duration), Usage: record.UsageOf(e)},
 	}
 	if e.Err == nil {
 		return r

@@ -172,7 +172,7 @@ func recordOf(e host.Event, values bool) Record {
 	r := Record{
 		V: version, Time: e.Time, Call: e.CallID, Session: e.Session, Caller: e.Caller, Origin: e.Origin, Tool: e.Tool,
 		Manifest: e.Digest, Mode: e.Mode, Tiers: e.Tiers, Params: paramsOf(e.Params, e.Members, values),
-		Code: string(host.OK), MS: record.Milliseconds(e.Duration), Count: e.Count,
+		Code: string(host.OK), MS: record.Milliseconds(e.Duration), Usage: record.UsageOf(e), Count: e.Count,
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: e.RetryOf, SuggestionUsed: e.SuggestionUsed,
 		Subject: e.Subject, By: e.By, Approval: e.Approval, Hits: namesOf(e.Hits), Changes: namesOf(e.Changes),
 	}

@@ -212,6 +212,12 @@ func auditRow(r audit.Record) [5]string {
 	return row
 }
 
+// What a call has to use for a line about it.
+const (
+	notableCPU   = 1000 // milliseconds
+	notableBytes = 64 << 20
+)
+
 // auditMore returns the further lines of a record.
 func auditMore(r audit.Record) (lines []string) {
 	list := func(label string, items []string, more int) {
@@ -224,6 +230,9 @@ func auditMore(r audit.Record) (lines []string) {
 	}
 	if r.Tool != "" && r.Subject != "" {
 		list("on", []string{r.Subject}, 0)
+	}
+	if r.Outcome != nil && (r.CPUMS >= notableCPU || r.PeakBytes >= notableBytes) {
+		lines = append(lines, fmt.Sprintf("took %.1f s of CPU time, %d MiB of memory", r.CPUMS/1e3, r.PeakBytes>>20))
 	}
 	list("granted", r.Rights, r.RightsMore)
 	list("used", r.Touched, r.TouchedMore)

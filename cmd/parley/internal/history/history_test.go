@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
 )
@@ -16,6 +17,10 @@ func TestSubjects(t *testing.T) {
 	if row, more := auditRow(called), auditMore(called); row[2] != "page.click" ||
 		!slices.Equal(more, []string{"on " + subject}) {
 		t.Errorf("%q %q", row, more)
+	}
+	called.Usage = host.Usage{CPUMS: 2500, PeakBytes: 5 << 20}
+	if more := auditMore(called); !slices.Contains(more, "took 2.5 s of CPU time, 5 MiB of memory") {
+		t.Errorf("%q", more)
 	}
 	changed := audit.Record{Op: "grant", Subject: "echo"}
 	if row, more := auditRow(changed), auditMore(changed); row[2] != "grant echo" || len(more) != 0 {

@@ -82,6 +82,9 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 	line("or among the first five", r.Search.Five)
 	command.PrintIf(w, r.Turns != nil, "%-34s %s turns, %s s, %s tokens of documentation\n", "to the first success",
 		quantile(r.Turns), quantile(r.Seconds), quantile(r.Tokens))
+	for _, of := range r.CPU[:min(len(r.CPU), 3)] {
+		fmt.Fprintf(w, "%-34s %.1f s\n", command.Fit("CPU time of "+manifest.CleanLine(of.Caller), 34), of.MS/1e3)
+	}
 	if details {
 		for i := range r.Tools {
 			toolStats(a, w, &r.Tools[i])

@@ -136,6 +136,7 @@ func (c *Call) Run(ctx context.Context) (*host.Result, error) {
 			if c.Streams.Stderr != nil {
 				c.Streams.Stderr.Flush()
 			}
+			c.Request.Usage(0, int64(c.memory.Peak))
 		}()
 		switch c.Manifest.Kind {
 		case manifest.KindWASI:

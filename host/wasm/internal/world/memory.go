@@ -16,6 +16,7 @@ type Memory struct {
 	pages   pages // nil until the instance has memory
 	limit   uint64
 	Denied  bool
+	Peak    uint64 // bytes that it had when it was largest
 }
 
 // Allocate is what wazero requires of an allocator. An instance has one memory.
@@ -29,7 +30,7 @@ func (m *Memory) Allocate(_, limit uint64) experimental.LinearMemory {
 
 // Prepare makes the memory before the instance has it, up to a limit, and returns it with a size.
 func (m *Memory) Prepare(limit, size uint64) []byte {
-	m.pages = newPages(limit)
+	m.pages, m.Peak = newPages(limit), size
 	return m.pages.Resize(size)
 }
 
@@ -39,6 +40,7 @@ func (m *Memory) Reallocate(size uint64) []byte {
 		m.Denied = true
 		return nil
 	}
+	m.Peak = max(m.Peak, size)
 	return m.pages.Resize(size)
 }
 
