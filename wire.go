@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/quota"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/redact"
@@ -541,6 +542,7 @@ func (p *Parley) Host() (*call.Host, error) {
 		Prefer:   p.cfg.Prefer,
 		Egress:   egressOf(p),
 		Audit:    log,
+		Quotas:   quota.Open(filepath.Join(p.dirs.State, "quota")),
 		Sessions: sessions,
 		Approver: approver,
 		Debug:    p.cfg.Debug,

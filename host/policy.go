@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -97,7 +98,26 @@ type Decision struct {
 	Files      []string // folders of this machine whose files an MCP client may name in parameters
 	Isolate    string   // as in [Job]
 	Audit      string   // how the call depends on the audit log; "" leaves that to the log
+	Quota      *Quota   // what the caller may use; nil if nothing limits it
 	Steps      []Step   // what the operator can do to allow the call
+}
+
+// Quota is what a caller may use. A limit of 0 is none.
+type Quota struct {
+	Account    string // under which its use is counted
+	Rate       int    // calls in Per
+	Per        time.Duration
+	Concurrent int
+	DailyCalls int               // a day is one in UTC
+	DailyBytes int               // of results
+	In         map[string]string // where each limit is written, by its key: "policy.toml:12"
+}
+
+// Quotas count what callers use.
+type Quotas interface {
+	// Take counts a call. The error is [Busy] if the call would exceed the quota. Otherwise done must be called when the
+	// call has ended, with how many bytes it and the calls within it have returned.
+	Take(q *Quota) (done func(bytes int64), err error)
 }
 
 // RequestedRights returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that

@@ -33,6 +33,7 @@ type Config struct {
 	Audit    host.Auditor
 	Secrets  host.Secrets // nil: no secret has a value
 	Egress   host.Egress  // nil: no network access
+	Quotas   host.Quotas  // nil: quotas are not enforced
 	Sessions *session.Store
 	Own      *protect.Files // what no folder grant reaches
 	Filter   host.Filter    // runs the option jq of calls that bring no filter of their own; nil: there is no such option

@@ -73,8 +73,8 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
 	}
 	inner := host.Call{Name: tool, Params: params, Options: o}
-	of := behalf{innerCalls: r.behalf.innerCalls, redactor: r.redactor, shared: r.behalf.shared, parentID: r.answer.CallID,
-		program: r.behalf.program}
+	of := behalf{innerCalls: r.behalf.innerCalls, returned: r.behalf.returned, redactor: r.redactor,
+		shared: r.behalf.shared, parentID: r.answer.CallID, program: r.behalf.program}
 	if v.grant.Caller && r.address.Provider.Info().Identity() == host.OwnerShipped {
 		if v.programCalls.Add(1) > maxProgramCalls {
 			return nil, host.Errorf(host.LimitExceeded,
@@ -309,6 +309,7 @@ type behalf struct {
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
 	innerCalls *atomic.Int32
+	returned   *atomic.Int64 // bytes that it and all within it have returned
 	redactor   *redact.Redactor
 	shared     *sharedFiles // files that were opened for the outermost call
 	repeats    *repeats     // of the call in which a plugin makes this one on its own behalf; nil in any other case

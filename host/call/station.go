@@ -41,6 +41,7 @@ func stations() []station {
 			(*run).validate, nil},
 		{"decide", "ask the policy, for the caller and for each one on whose behalf it calls",
 			permission((*authorization).decide), (*run).suggest},
+		{"count", "count the call against the caller's quota", countCall, nil},
 		{"confine", "check the URLs and files that the parameters name", permission((*authorization).confineAll),
 			(*run).suggest},
 		{"permit", "have a person approve where the policy says so; complete settings and isolation",
@@ -79,7 +80,7 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	redactor := &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}
 	if of.innerCalls == nil { // the outermost call
-		of.innerCalls, of.shared = new(atomic.Int32), &sharedFiles{}
+		of.innerCalls, of.returned, of.shared = new(atomic.Int32), new(atomic.Int64), &sharedFiles{}
 		defer of.shared.close()
 	}
 	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a, redactor: redactor,
@@ -123,8 +124,9 @@ type run struct {
 
 	// Set by invoke.
 
-	deadline time.Time    // of the tool, and of the filter after it
-	result   *host.Result // as the tool returned it
+	counted  func(bytes int64) // ends what countCall began; nil if there is no quota
+	deadline time.Time         // of the tool, and of the filter after it
+	result   *host.Result      // as the tool returned it
 
 	// For the record.
 
@@ -165,6 +167,15 @@ func (r *run) validate(ctx context.Context) error {
 		r.auth.steps = append(r.auth.steps, r.auth.of(p))
 	}
 	return r.checkFilter(ctx)
+}
+
+// countCall counts a call that its caller makes itself, and that runs something.
+func countCall(r *run, _ context.Context) (err error) {
+	q := r.auth.decision.Quota
+	if q != nil && r.behalf.parentID == "" && !r.call.Options.DryRun && r.host.cfg.Quotas != nil {
+		r.counted, err = r.host.cfg.Quotas.Take(q)
+	}
+	return err
 }
 
 // begin ends a dry run, and writes the beginning of the call to the audit: an error of the audit ends the call before
@@ -337,6 +348,10 @@ func (r *run) record(ctx context.Context) error {
 		e.DocsTokens = host.DocsTokens(ctx, a.Err.Docs, true)
 	default:
 		e.DocsTokens = host.DocsTokens(ctx, a.Docs, false)
+	}
+	returned := r.behalf.returned.Add(int64(e.OutBytes))
+	if r.counted != nil {
+		r.counted(returned)
 	}
 	r.activity.inner.record(r.host)
 	if !r.behalf.repeats.hold(r.repeatKey(), e) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/quota"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -26,6 +27,7 @@ type caller struct {
 	lists   [4]*rules // by verb
 	// files are the folders whose files an MCP client may name in parameters; nil is not in the file.
 	files []string
+	quota host.Quota
 }
 
 // verb is one of the lists of a caller.
@@ -66,7 +68,8 @@ func (f *file) addCaller(all, t table, name string) {
 			return
 		}
 	}
-	t.allowKeys(append(verbs[:], "files")...)
+	t.allowKeys(append(verbs[:], "files", quota.Rate, "concurrent", "daily_calls", "daily_bytes")...)
+	c.addQuota(t)
 	folders, given := t.list("files")
 	if given && !strings.HasPrefix(name, kindMCP) {
 		t.doc.addProblem(t.keyPos("files"), "files is for callers mcp: and mcp-http:; a plugin has fs: grants")

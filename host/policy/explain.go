@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy/secret"
+	"github.com/parley-tools/parley/host/quota"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -209,7 +210,7 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 		ask.Principal.Name = strings.Replace(pattern, "*", "\x00", 1)
 		a := s.accessOf(ask)
 		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[a.verdict]
-		reason := strings.ReplaceAll(a.reason, "\x00", "*")
+		reason := strings.ReplaceAll(a.reason, "\x00", "*") + quota.Explain(s.quotaOf(ask.Principal))
 		x.Callers = append(x.Callers, Access{pattern, verdict, reason})
 	}
 }

@@ -142,7 +142,8 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) +
 			" requested and was granted"}
 	}
-	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit(), Files: s.filesOf(ask)}
+	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit(), Files: s.filesOf(ask),
+		Quota: s.quotaOf(ask.Principal)}
 	if d.Verdict == host.Deny {
 		if d.Steps = a.steps; len(d.Steps) == 0 {
 			d.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool)}

@@ -119,8 +119,8 @@ var layers = map[string][]string{
 	},
 	"host/mcp/frame": {"internal/lazy", "manifest", "manifest/jsontext"},
 	"host/policy": {
-		"host", "host/origin", "host/protect", "internal/durable", "internal/lists", "manifest", "manifest/document",
-		"manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"host", "host/origin", "host/protect", "host/quota", "internal/durable", "internal/lists", "manifest",
+		"manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/login":     {"host", "host/policy", "manifest"},
 	"host/signature": {"host", "internal/durable", "manifest"},
@@ -134,6 +134,7 @@ var layers = map[string][]string{
 		"host", "internal/lazy", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/egress": {"host", "host/origin", "manifest"},
+	"host/quota":  {"host", "host/protect", "internal/slots", "manifest"},
 	"host/docs": {
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
@@ -215,9 +216,8 @@ var layers = map[string][]string{
 	"plugins/text": {"sdk/go"},
 	".": {
 		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/approve", "host/call", "host/egress", "host/jq",
-		"host/login", "host/mcp", "host/overlay", "host/policy",
-		"host/protect", "host/record", "host/redact", "host/session", "host/signature", "host/wasm", "host/wasm/store",
-		"internal/wire", "manifest", "plugins",
+		"host/login", "host/mcp", "host/overlay", "host/policy", "host/protect", "host/quota", "host/record", "host/redact",
+		"host/session", "host/signature", "host/wasm", "host/wasm/store", "internal/wire", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/advice", "host/call", "host/learn", "host/mcp", "host/policy",

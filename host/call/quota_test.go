@@ -1,0 +1,65 @@
+package call_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
+)
+
+// quotas are counts of calls, all of which are allowed up to a number.
+type quotas struct {
+	most  int
+	taken []string
+	ended []int64 // bytes
+}
+
+func (q *quotas) Take(of *host.Quota) (func(int64), error) {
+	if q.taken = append(q.taken, of.Account); len(q.taken) > q.most {
+		return nil, host.Errorf(host.Busy, "enough")
+	}
+	return func(bytes int64) { q.ended = append(q.ended, bytes) }, nil
+}
+
+// TestQuotas checks which calls count against the quota of a caller, and that one which exceeds it is recorded and not
+// run. What inner calls return counts for the outer one.
+func TestQuotas(t *testing.T) {
+	rec, q := &recorder{}, &quotas{most: 2}
+	first := newFake(t, shopNamed("first"), map[string]handler{"echo": callOther("second.echo")})
+	long := `{"a":"` + strings.Repeat("x", 1000) + `"}`
+	second := newFake(t, shopNamed("second"), map[string]handler{
+		"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			return &host.Result{Data: json.RawMessage(long)}, nil
+		}})
+	held := holding(map[string][]string{"first": {"second.echo"}})
+	h := newHost(t, call.Config{Recorder: rec, Quotas: q, Policy: policy(func(a host.Ask) (host.Decision, error) {
+		d, err := held(a)
+		d.Quota = &host.Quota{Account: a.Principal.Name}
+		return d, err
+	})}, first, second)
+	for _, c := range []struct {
+		params string
+		dryRun bool
+		want   host.Code
+	}{{`{}`, false, ""}, {`{}`, true, ""}, {`{"x":`, false, host.InvalidArgs}, {`{}`, false, ""}, {`{}`, false, host.Busy},
+		{`{}`, true, ""}} {
+		_, err := h.Call(t.Context(), host.Call{Name: "first.echo", Params: json.RawMessage(c.params), Principal: cli,
+			Options: host.Options{DryRun: c.dryRun}})
+		if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if strings.Join(q.taken, " ") != "cli cli cli" || len(q.ended) != 2 || q.ended[0] < 1000 || q.ended[0] > 2500 ||
+		q.ended[1] != q.ended[0] {
+		t.Errorf("taken by %q, ended with %d", q.taken, q.ended)
+	}
+	events := rec.all()
+	refused := events[len(events)-2]
+	if refused.Err == nil || refused.Err.Code != host.Busy || refused.By != host.ByPolicy || len(second.requests()) != 2 {
+		t.Errorf("%+v, %d calls were run", refused, len(second.requests()))
+	}
+}
