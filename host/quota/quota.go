@@ -50,7 +50,7 @@ type use struct {
 func (c *Counter) Take(q *host.Quota) (done func(bytes int64), err error) {
 	release := func() {}
 	if q.Concurrent > 0 {
-		release, err = c.slots.Acquire(context.Background(), nameOf(q.Account), q.Concurrent, false)
+		release, err = c.slots.Acquire(context.Background(), nameOf(q.Account), q.Account, q.Concurrent, false)
 		if err != nil {
 			return nil, exceeded(q, "concurrent", "when one has ended", "has %d calls in progress", q.Concurrent)
 		}

@@ -49,7 +49,7 @@ func TestCompileAhead(t *testing.T) {
 		loading = rev.loading
 		rev.mu.Unlock()
 	}
-	if _, err := e.shared.Acquire(t.Context(), aheadSlots, 1, false); !errors.Is(err, slots.ErrBusy) {
+	if _, err := e.shared.Acquire(t.Context(), aheadSlots, "cli", 1, false); !errors.Is(err, slots.ErrBusy) {
 		t.Errorf("%v: another one could be compiled ahead", err)
 	}
 

@@ -229,7 +229,7 @@ func onlyEntry(dir string) (string, error) {
 // *host.Error means that compiled code could not be written.
 func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string) error {
 	name, module := j.manifest.Name, j.module
-	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
+	release, err := e.shared.Acquire(e.background, compileSlots, "", maxConcurrentCompiles, true)
 	if err != nil {
 		return closedError()
 	}

@@ -264,7 +264,7 @@ func TestCompileInterrupted(t *testing.T) {
 			t.Errorf("%v, want interrupted", err)
 		}
 	}
-	if _, err := e.shared.Acquire(t.Context(), compileSlots, maxConcurrentCompiles, false); err == nil {
+	if _, err := e.shared.Acquire(t.Context(), compileSlots, "cli", maxConcurrentCompiles, false); err == nil {
 		t.Error("fewer compilations are running")
 	}
 	must(t, e.Close(t.Context()))

@@ -352,7 +352,7 @@ func TestTooManyCalls(t *testing.T) {
 		{"plugin", limit, func() (func(), error) { return p.acquire(t.Context(), request("cli")) }, p},
 		{"plugin, elsewhere", limit, func() (func(), error) { return p.acquire(t.Context(), request("cli")) }, elsewhere},
 		{"process", maxConcurrent, func() (func(), error) {
-			return e.own.Acquire(t.Context(), callSlots, maxConcurrent, false)
+			return e.own.Acquire(t.Context(), callSlots, "cli", maxConcurrent, false)
 		}, p},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -430,11 +430,11 @@ func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host
 func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
 	wait := !r.Inner()
 	limit := cmp.Or(r.Limits.ConcurrentCalls, world.DefaultConcurrentCalls)
-	releasePlugin, err := p.engine.shared.Acquire(ctx, p.info.Name, limit, wait)
+	releasePlugin, err := p.engine.shared.Acquire(ctx, p.info.Name, r.Caller, limit, wait)
 	if err != nil {
 		return nil, p.busyError(ctx, fmt.Sprintf("%d concurrent calls of %s", limit, p.info.Name))
 	}
-	releaseCall, err := p.engine.own.Acquire(ctx, callSlots, maxConcurrent, wait)
+	releaseCall, err := p.engine.own.Acquire(ctx, callSlots, r.Caller, maxConcurrent, wait)
 	if err != nil {
 		releasePlugin()
 		return nil, p.busyError(ctx, fmt.Sprintf("%d concurrent calls of plugins", maxConcurrent))

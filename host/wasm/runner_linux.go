@@ -191,7 +191,7 @@ func (l *lease) kill() {
 // acquire returns a runner that nobody else uses, one of at most [maxRunners] in use on this machine. Outer calls wait
 // for one. Inner calls do not: the call that made them may hold it.
 func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
-	release, err := p.e.shared.Acquire(ctx, runnerSlots, maxRunners, !inner)
+	release, err := p.e.shared.Acquire(ctx, runnerSlots, spec.Caller, maxRunners, !inner)
 	if err != nil {
 		if inner {
 			return nil, errNotShared

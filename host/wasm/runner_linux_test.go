@@ -590,7 +590,7 @@ func TestInnerCallsDoNotWait(t *testing.T) {
 	var release func()
 	for range maxRunners {
 		var err error
-		release, err = e.shared.Acquire(t.Context(), runnerSlots, maxRunners, false)
+		release, err = e.shared.Acquire(t.Context(), runnerSlots, "cli", maxRunners, false)
 		must(t, err)
 	}
 	r := requestFor(t, p, "echo", `{"value":1}`)
@@ -625,7 +625,7 @@ func TestRunnersForOneCall(t *testing.T) {
 		"by default":            {set: func(e *Engine) { e.cfg.Isolate, e.cfg.RunnerIdle = true, -1 }},
 		"an inner call, all in use": {isolate: isolateProcess, caller: "plugin:other", set: func(e *Engine) {
 			for range maxRunners {
-				_, err := e.shared.Acquire(t.Context(), runnerSlots, maxRunners, false)
+				_, err := e.shared.Acquire(t.Context(), runnerSlots, "cli", maxRunners, false)
 				must(t, err)
 			}
 		}},

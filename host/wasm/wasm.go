@@ -196,7 +196,7 @@ func (e *Engine) CompileAhead(pause time.Duration, plugins []*Provider) {
 			return
 		}
 		for _, p := range plugins {
-			release, err := e.shared.Acquire(e.background, aheadSlots, 1, true)
+			release, err := e.shared.Acquire(e.background, aheadSlots, "", 1, true)
 			if err != nil {
 				return // the engine is closed
 			}
@@ -243,11 +243,11 @@ func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engin
 // wait. The caller must call unlock.
 func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), err error) {
 	name := moduleSlots + key
-	if unlock, err = e.own.Acquire(e.background, name, 1, false); err == nil {
+	if unlock, err = e.own.Acquire(e.background, name, "", 1, false); err == nil {
 		return unlock, nil
 	}
 	compiling.Store(true)
-	if unlock, err = e.own.Acquire(e.background, name, 1, true); err != nil {
+	if unlock, err = e.own.Acquire(e.background, name, "", 1, true); err != nil {
 		return nil, closedError()
 	}
 	return unlock, nil

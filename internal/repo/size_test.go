@@ -48,7 +48,7 @@ var maxLines = map[string]int{
 	"host/advice":              1975, // templates of what has no value; names of peers; estimates; plans of examples
 	"host/providertest":        291,
 	"internal/contain":         282,
-	"internal/slots":           212,
+	"internal/slots":           232,   // turns of callers
 	"internal/wire":            355,   // a command that starts this binary, from host
 	"cdp":                      6156,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new

@@ -1,5 +1,6 @@
 // Package slots bounds how many of something run at a time on this machine, over all processes of a user. A slot is a
-// locked file, so what a killed process held is free at once. Whoever waits is served in the order of arrival.
+// locked file, so what a killed process held is free at once. Callers that wait are served in turn, and so are
+// processes; each in the order of arrival.
 package slots
 
 import (
@@ -38,15 +39,23 @@ type line struct {
 	dir string // "" without files
 
 	mu      sync.Mutex
-	held    map[int]bool    // the slots that this process holds
-	waiting []chan struct{} // in the order of arrival; the first one is next, and woken by a release
+	held    map[int]bool // the slots that this process holds
+	waiting []*waiter    // the first one is next, and woken by a release; then by their rounds
+	round   int          // of the one that is, or was, next
 }
 
-// Acquire takes one of limit slots of a name, such as a plugin's. With wait, it waits until ctx ends if all are taken,
-// or if others wait already. Without wait it takes a free slot even if others wait: a caller within something that
-// holds a slot would otherwise wait for itself. The caller must call release; a second time it has no effect. The error
-// is [ErrBusy].
-func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (release func(), err error) {
+// waiter is one that waits for a slot. In each round each caller has one turn.
+type waiter struct {
+	caller string
+	round  int
+	woken  chan struct{}
+}
+
+// Acquire takes one of limit slots of a name, such as a plugin's, for a caller. With wait, it waits until ctx ends if
+// all are taken, or if others wait already. Without wait it takes a free slot even if others wait: a caller within
+// something that holds a slot would otherwise wait for itself. The caller must call release; a second time it has no
+// effect. The error is [ErrBusy].
+func (p *Pool) Acquire(ctx context.Context, name, caller string, limit int, wait bool) (release func(), err error) {
 	l := p.line(name)
 	l.mu.Lock()
 	if !wait || len(l.waiting) == 0 && !l.othersWait(uptime()) {
@@ -59,21 +68,17 @@ func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (
 		l.mu.Unlock()
 		return nil, ErrBusy
 	}
-	woken := make(chan struct{}, 1)
-	arrival := uptime()
-	l.waiting = append(l.waiting, woken)
-	if len(l.waiting) == 1 {
-		woken <- struct{}{}
-	}
+	w := l.join(caller)
 	l.mu.Unlock()
-	defer l.leave(woken)
+	defer l.leave(w)
 
 	// The first one of this process looks for a slot, and has a ticket for other processes to see.
 	select {
-	case <-woken:
+	case <-w.woken:
 	case <-ctx.Done():
 		return nil, ErrBusy
 	}
+	arrival := uptime() // only now, so that processes take turns, too
 	ticket := l.draw(arrival)
 	defer ticket.discard()
 	poll := time.NewTicker(pollEvery)
@@ -88,7 +93,7 @@ func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (
 			}
 		}
 		select {
-		case <-woken:
+		case <-w.woken:
 		case <-poll.C:
 		case <-ctx.Done():
 			return nil, ErrBusy
@@ -157,18 +162,38 @@ func (l *line) lock(name string) (unlock func(), ok bool) {
 func (l *line) wake() {
 	if len(l.waiting) > 0 {
 		select {
-		case l.waiting[0] <- struct{}{}:
+		case l.waiting[0].woken <- struct{}{}:
 		default:
 		}
 	}
 }
 
+// join adds one that waits, in the first round in which its caller has no turn yet. The line is locked.
+func (l *line) join(caller string) *waiter {
+	w := &waiter{caller: caller, round: l.round, woken: make(chan struct{}, 1)}
+	at := min(len(l.waiting), 1) // the first one is looking for a slot already
+	for i, other := range l.waiting {
+		if other.caller == caller {
+			w.round = other.round + 1
+		}
+		if other.round <= w.round {
+			at = i + 1
+		}
+	}
+	if l.waiting = slices.Insert(l.waiting, at, w); len(l.waiting) == 1 {
+		l.wake()
+	}
+	return w
+}
+
 // leave removes one that waited, and wakes the next one.
-func (l *line) leave(woken chan struct{}) {
+func (l *line) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, woken)
-	l.waiting = slices.Delete(l.waiting, i, i+1)
+	i := slices.Index(l.waiting, w)
+	if l.waiting = slices.Delete(l.waiting, i, i+1); len(l.waiting) > 0 {
+		l.round = l.waiting[0].round
+	}
 	l.wake()
 }
 

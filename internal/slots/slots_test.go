@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SLOTS_TEST_DIR"); dir != "" {
 		fmt.Println("waits")
-		release, err := (&slots.Pool{Dir: dir}).Acquire(context.Background(), "plugin", 1, true)
+		release, err := (&slots.Pool{Dir: dir}).Acquire(context.Background(), "plugin", "cli", 1, true)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -90,7 +90,7 @@ func TestLimit(t *testing.T) {
 		for range 50 {
 			all.Go(func() {
 				for range 20 {
-					release, err := p.Acquire(t.Context(), "plugin", limit, true)
+					release, err := p.Acquire(t.Context(), "plugin", "cli", limit, true)
 					if err != nil {
 						t.Error(err)
 						return
@@ -115,7 +115,7 @@ func TestLimit(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	p := &slots.Pool{Dir: t.TempDir()}
-	release, err := p.Acquire(t.Context(), "plugin", 1, true)
+	release, err := p.Acquire(t.Context(), "plugin", "cli", 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestOrder(t *testing.T) {
 	for i := range 5 {
 		arrived := p.Waiting("plugin")
 		all.Go(func() {
-			release, err := p.Acquire(t.Context(), "plugin", 1, true)
+			release, err := p.Acquire(t.Context(), "plugin", "cli", 1, true)
 			if err != nil {
 				t.Error(err)
 				return
@@ -147,31 +147,31 @@ func TestOrder(t *testing.T) {
 // but may come before those that do.
 func TestBusy(t *testing.T) {
 	p := &slots.Pool{Dir: t.TempDir()}
-	release, err := p.Acquire(t.Context(), "plugin", 1, true)
+	release, err := p.Acquire(t.Context(), "plugin", "cli", 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Acquire(t.Context(), "plugin", 1, false); !errors.Is(err, slots.ErrBusy) {
+	if _, err := p.Acquire(t.Context(), "plugin", "cli", 1, false); !errors.Is(err, slots.ErrBusy) {
 		t.Errorf("without waiting: %v", err)
 	}
-	if free, err := p.Acquire(t.Context(), "other", 1, false); err != nil {
+	if free, err := p.Acquire(t.Context(), "other", "cli", 1, false); err != nil {
 		t.Errorf("another name: %v", err)
 	} else {
 		free()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := p.Acquire(ctx, "plugin", 1, true); !errors.Is(err, slots.ErrBusy) {
+	if _, err := p.Acquire(ctx, "plugin", "cli", 1, true); !errors.Is(err, slots.ErrBusy) {
 		t.Errorf("after the deadline: %v", err)
 	}
-	if second, err := p.Acquire(t.Context(), "plugin", 2, false); err != nil {
+	if second, err := p.Acquire(t.Context(), "plugin", "cli", 2, false); err != nil {
 		t.Errorf("a higher limit: %v", err)
 	} else {
 		second()
 	}
 	release()
 	release() // has no effect
-	if again, err := p.Acquire(t.Context(), "plugin", 1, false); err != nil {
+	if again, err := p.Acquire(t.Context(), "plugin", "cli", 1, false); err != nil {
 		t.Errorf("after the release: %v", err)
 	} else {
 		again()
@@ -184,7 +184,7 @@ func TestProcesses(t *testing.T) {
 	p := &slots.Pool{Dir: dir}
 	holder := start(t, dir)
 	holder.expect(t, "holds")
-	if _, err := p.Acquire(t.Context(), "plugin", 1, false); !errors.Is(err, slots.ErrBusy) {
+	if _, err := p.Acquire(t.Context(), "plugin", "cli", 1, false); !errors.Is(err, slots.ErrBusy) {
 		t.Fatalf("a second holder: %v", err)
 	}
 	first := start(t, dir)
@@ -200,7 +200,7 @@ func TestProcesses(t *testing.T) {
 	_ = first.stdin.Close()
 	last.expect(t, "holds")
 	_ = last.stdin.Close()
-	release, err := p.Acquire(t.Context(), "plugin", 1, true)
+	release, err := p.Acquire(t.Context(), "plugin", "cli", 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,12 +247,12 @@ func TestWithoutFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &slots.Pool{Dir: file}
-	release, err := p.Acquire(t.Context(), "plugin", 1, true)
+	release, err := p.Acquire(t.Context(), "plugin", "cli", 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := p.Acquire(t.Context(), "plugin", 1, false); !errors.Is(err, slots.ErrBusy) {
+	if _, err := p.Acquire(t.Context(), "plugin", "cli", 1, false); !errors.Is(err, slots.ErrBusy) {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func BenchmarkAcquire(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := &slots.Pool{Dir: dir}
 			for b.Loop() {
-				release, err := p.Acquire(b.Context(), "plugin", 32, true)
+				release, err := p.Acquire(b.Context(), "plugin", "cli", 32, true)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -270,4 +270,70 @@ func BenchmarkAcquire(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestTurns checks that callers which wait are served in turn, whatever the number of those that each has, and each in
+// the order of arrival.
+func TestTurns(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		p := &slots.Pool{Dir: dir}
+		release, err := p.Acquire(t.Context(), "plugin", "a", 1, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		var all sync.WaitGroup
+		for _, caller := range strings.Fields("a1 a2 a3 a4 a5 b1 b2 c1") {
+			waiting := p.Waiting("plugin")
+			all.Go(func() {
+				release, err := p.Acquire(t.Context(), "plugin", caller[:1], 1, true)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, caller)
+				release()
+			})
+			for p.Waiting("plugin") == waiting {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		release()
+		all.Wait()
+		if got := strings.Join(order, " "); got != "a1 b1 c1 a2 b2 a3 a4 a5" {
+			t.Errorf("%q: %s", dir, got)
+		}
+	}
+}
+
+// TestTurnsOfProcesses checks that a process with one that waits comes next after one of a process with many.
+func TestTurnsOfProcesses(t *testing.T) {
+	dir := t.TempDir()
+	p := &slots.Pool{Dir: dir}
+	release, err := p.Acquire(t.Context(), "plugin", "a", 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served atomic.Int32
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if release, err := p.Acquire(t.Context(), "plugin", "a", 1, true); err != nil {
+				t.Error(err)
+			} else {
+				served.Add(1)
+				release()
+			}
+		})
+	}
+	await(t, dir, 1)
+	other := start(t, dir)
+	await(t, dir, 2)
+	release()
+	other.expect(t, "holds")
+	if n := served.Load(); n != 1 {
+		t.Errorf("%d came before the other process", n)
+	}
+	_ = other.stdin.Close()
+	all.Wait()
 }
