@@ -597,7 +597,10 @@ func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
 	before := l.cpuTime()
 	result, err := a.send(terms)
 	used := l.cpuTime() - before // which may include the end of the last call
-	if a.cpu > 0 {
+	switch {
+	case used == 0: // the process has ended already
+		used = a.cpu
+	case a.cpu > 0:
 		used = min(used, a.cpu)
 	}
 	if a.begun {

@@ -37,7 +37,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2140,  // secrets in notes; turns of writers; tools of callers; costs; pages by cursors
 	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
-	"host/wasm":                10520, // compilations ahead; imports; the index of tools; plugins without a module
+	"host/wasm":                10523, // compilations ahead; imports; the index of tools; plugins without a module
 	"host/learn":               4443,  // texts that say nothing; other names; time and depth; contrasts; what misleads
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
