@@ -39,7 +39,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-bench lint bench acts components documents soak tokens \
+.PHONY: build demo test test-fast test-cli test-race test-browser test-plain test-service test-bench lint bench acts components documents soak tokens \
 	hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
@@ -51,7 +51,7 @@ demo: setup build ## show the main job against a real browser
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
 	@changed() { git status --porcelain 2>/dev/null | sort; }; before=$$(changed || true); status=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 3 test-cli test-race test-browser test-plain test-bench || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 3 test-cli test-race test-browser test-plain test-service test-bench || status=1; \
 	left=$$(comm -13 <(echo "$$before") <(changed || true)); \
 	if [[ -n $$left ]]; then echo "the tests changed files of the tree:"; echo "$$left"; exit 1; fi; \
 	exit $$status
@@ -78,6 +78,9 @@ test-race:
 	$(GO) test -race $(TESTFLAGS) -run '$(RACE_WASM)' ./host/wasm ./host/wasm/store || status=1; \
 	exit $$status
 
+test-service:
+	@$(GO) -C cmd/parleyd test $(TESTFLAGS) ./...
+
 test-bench:
 	@$(GO) -C bench test $(TESTFLAGS) ./...
 
@@ -85,10 +88,10 @@ lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
 	if [[ -n $$unformatted ]]; then echo "not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) -C bench vet ./...
+	for module in bench cmd/parleyd; do $(GO) -C $$module vet ./...; done
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./sdk/go ./plugins/...
 	$(GO) run $(STATICCHECK) ./...
-	cd bench && $(GO) run $(STATICCHECK) ./...
+	for module in bench cmd/parleyd; do (cd $$module && $(GO) run $(STATICCHECK) ./...); done
 
 bench: build ## medians of whole processes against baselines of the same run
 	$(GO) -C bench run .
@@ -150,7 +153,7 @@ generate: ## regenerate what go generate makes
 	  ./cmd/parley/internal/cli
 
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
-	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
+	for module in . bench cmd/parleyd; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
 
 check-plugins: build programs
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; export PARLEY_HOME=$$work/home; failed=0; $(build_plugin); \
@@ -188,6 +191,7 @@ cross: ## build for each system, and vet for Windows, which differs most
 	@for platform in linux/arm64 darwin/arm64 windows/amd64; do \
 	  export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
 	  echo "== $$platform"; $(GO) build ./...; \
+	  if [[ $$platform == linux/arm64 ]]; then $(GO) -C cmd/parleyd build ./...; fi; \
 	  if [[ $$platform == windows/amd64 ]]; then $(GO) vet ./...; $(GO) -C bench vet ./...; fi; \
 	done
 

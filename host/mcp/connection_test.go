@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/session"
 )
 
@@ -272,8 +273,8 @@ func TestSharedSessions(t *testing.T) {
 	}
 	for _, revision := range revisions {
 		f, p := newPages(t, nil)
-		url := f.listen(t, mcp.HTTPConfig{Current: func() ([]mcp.Token, error) {
-			return []mcp.Token{{Token: token, Session: "research"}, {Token: "another-long-token"}}, nil
+		url := f.listen(t, mcp.HTTPConfig{Verify: func(_ context.Context, text string) (access.Token, error) {
+			return access.Find([]access.Token{{Token: token, Session: "research"}, {Token: "another-long-token"}}, text)
 		}})
 		shared := client{revision: revision, token: token}.http(t, url)
 		of := p.opens(t, shared)

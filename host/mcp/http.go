@@ -5,12 +5,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,13 +17,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -33,10 +32,7 @@ import (
 const Path = "/mcp"
 
 const (
-	defaultClientTimeout = 30 * time.Second
-	idleTimeout          = 2 * time.Minute  // between two requests on a connection
-	sessionTimeout       = 30 * time.Minute // between two requests of a session
-	maxHeader            = 64 << 10
+	sessionTimeout = 30 * time.Minute // between two requests of a session
 	// maxSmall is the size above which a body, or the result that a call may return, counts as large. At most maxLarge
 	// of each are in memory at one time.
 	maxSmall = 1 << 20
@@ -46,9 +42,8 @@ const (
 	maxRequests = 2 * maxCalls
 	// maxUnsentBytes bounds the bytes that wait for clients to read them. Above it, no further large call starts.
 	maxUnsentBytes = 32 << 20
-	maxConnections = 1024
-	// maxClientConnections bounds those from one address.
-	maxClientConnections = maxConnections / 4
+	// maxClientConnections bounds the connections from one address.
+	maxClientConnections = frame.MaxConnections / 4
 	// maxSkimmed is how much is read of a body that is refused, within the time for sending one.
 	maxSkimmed  = 3 * maxMessage
 	maxSessions = 512
@@ -59,9 +54,12 @@ const (
 type HTTPConfig struct {
 	// Tokens are the accepted bearer tokens, one per client. Empty means that no token is required.
 	Tokens []string
-	// Current returns the accepted tokens instead of Tokens. It is called for each request, so that a token can be added
-	// or withdrawn while the server runs. With an error, no request is accepted.
-	Current func() ([]Token, error)
+	// Verify checks the token of a request instead of Tokens, such as [access.File.Verify]. With an error the request is
+	// refused: with 403 if the code is denied, and else with 401.
+	Verify func(ctx context.Context, text string) (access.Token, error)
+	// Metadata is the URL of the metadata by which clients find the authorization server, as RFC 9728 has it. "" means
+	// that there is none.
+	Metadata string
 	// Access takes each request after its response, for an access log. It may be nil.
 	Access func(Access)
 	// Hosts are the names by which clients may call the server, in addition to localhost and IP addresses. Requests with
@@ -72,17 +70,6 @@ type HTTPConfig struct {
 	// ClientTimeout bounds how long a client may take to send a body, and to read a piece of a response. With
 	// [Server.HTTP] it also bounds the headers. Zero means 30 s.
 	ClientTimeout time.Duration
-}
-
-// Token is a bearer token of a client.
-type Token struct {
-	// Name is the client that has the token: its calls are those of "mcp-http:NAME", whatever the client says. "" binds
-	// it to no name.
-	Name  string
-	Token string
-	// Session is the name of the user's session that clients with the token work in. "" means that each connection has a
-	// session of its own.
-	Session string
 }
 
 // Access is one request in an access log. It has no token and no body.
@@ -100,8 +87,8 @@ type Access struct {
 // HealthPath is the path at which [Server.HTTP] reports its health, without a token.
 const HealthPath = "/health"
 
-// Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode. It can be mounted at any
-// path of any mux, beside other routes:
+// Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode, or with the mode "" in each
+// at its path, [Path] and below it. For one mode it can be mounted at any path of any mux, beside other routes:
 //
 //	handler, err := server.Handler(mcp.Progressive, mcp.HTTPConfig{Tokens: tokens})
 //	mux.Handle("/tools", handler)
@@ -112,6 +99,9 @@ const HealthPath = "/health"
 //
 // The error is invalid_args for an unknown mode.
 func (s *Server) Handler(mode string, cfg HTTPConfig) (http.Handler, error) {
+	if mode == "" {
+		return s.guard(cfg, http.HandlerFunc(s.serveModes)), nil
+	}
 	m, err := s.modeServer(mode)
 	if err != nil {
 		return nil, err
@@ -122,19 +112,9 @@ func (s *Server) Handler(mode string, cfg HTTPConfig) (http.Handler, error) {
 // HTTP serves MCP to the clients that connect to a listener, at [Path] and below it, until ctx ends. It then accepts no
 // further requests, ends the calls under way and returns the cause.
 func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig) error {
-	server := &http.Server{
-		Handler:           s.withHealth(cfg, s.guard(cfg, http.HandlerFunc(s.serveModes))),
-		ReadHeaderTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // invalid requests of strangers are not worth a log
-	}
+	server := frame.NewServer(s.withHealth(cfg, s.guard(cfg, http.HandlerFunc(s.serveModes))), cfg.ClientTimeout)
 	ended := make(chan error, 1)
-	bounded := frame.BoundListener(listener, maxConnections, maxClientConnections)
-	if cfg.TLS != nil {
-		bounded = tls.NewListener(bounded, cfg.TLS)
-	}
-	go func() { ended <- server.Serve(bounded) }()
+	go func() { ended <- server.Serve(frame.NewListener(listener, maxClientConnections, cfg.TLS)) }()
 	select {
 	case err := <-ended:
 		return host.Errorf(host.Unavailable, "cannot serve: %v", err)
@@ -243,7 +223,7 @@ func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 type guard struct {
 	server        *Server
 	next          http.Handler
-	current       func() ([]Token, error) // nil: no token is required
+	verify        func(context.Context, string) (access.Token, error) // nil: no token is required
 	hosts         []string
 	clientTimeout time.Duration
 }
@@ -251,34 +231,39 @@ type guard struct {
 // guard wraps a handler with the checks of a configuration.
 func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 	g := &guard{
-		server: s, next: next, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
+		server: s, next: next, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, frame.ClientTimeout),
 	}
-	if g.current = cfg.Current; g.current == nil && len(cfg.Tokens) > 0 {
-		tokens := make([]Token, len(cfg.Tokens))
+	if g.verify = cfg.Verify; g.verify == nil && len(cfg.Tokens) > 0 {
+		tokens := make([]access.Token, len(cfg.Tokens))
 		for i, t := range cfg.Tokens {
 			tokens[i].Token = t
 		}
-		g.current = func() ([]Token, error) { return tokens, nil }
+		g.verify = func(_ context.Context, text string) (access.Token, error) { return access.Find(tokens, text) }
 	}
 	bounded := http.Handler(http.HandlerFunc(g.serveBounded))
-	if g.current != nil {
+	challenge := `Bearer realm="parley"`
+	if cfg.Metadata != "" {
+		challenge += fmt.Sprintf(", resource_metadata=%q", cfg.Metadata)
+	}
+	if g.verify != nil {
 		bounded = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{
 			AllowMissingExpiration: true,
 		})(bounded)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &deadlineWriter{ResponseWriter: raw, clientTimeout: g.clientTimeout, unsentBytes: &s.unsentBytes}
+		w := &frame.Writer{ResponseWriter: raw, ClientTimeout: g.clientTimeout, Unsent: &s.unsentBytes,
+			Challenge: challenge}
 		if cfg.Access != nil {
 			began := time.Now()
 			defer func() {
 				cfg.Access(Access{
-					Time: began, From: r.RemoteAddr, Name: g.nameOf(r), Method: r.Method,
-					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.status, http.StatusOK),
-					Bytes: w.written, Took: time.Since(began),
+					Time: began, From: r.RemoteAddr, Name: w.Name, Method: r.Method,
+					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.Status, http.StatusOK),
+					Bytes: w.Written, Took: time.Since(began),
 				})
 			}()
 		}
-		defer w.extend() // net/http sends what is buffered after the handler returns
+		defer w.Extend() // net/http sends what is buffered after the handler returns
 		body := io.LimitReader(r.Body, maxSkimmed)
 		r.Body = io.NopCloser(body) // net/http closes its own
 		if r.Header.Get("Expect") == "" {
@@ -302,6 +287,9 @@ const maxLoggedPath = 200
 
 // serveBounded bounds the requests under way and their bodies.
 func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
+	if !isAdmitted(w, r) {
+		return
+	}
 	if g.server.closing.Err() != nil {
 		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
 		return
@@ -360,50 +348,43 @@ func hostName(header string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 }
 
-// verifyToken looks a token up in constant time.
-func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-	accepted, err := g.current()
-	if err != nil {
+// verifyToken checks a token, and says who the client is.
+func (g *guard) verifyToken(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
+	of, err := g.verify(ctx, text)
+	info := &auth.TokenInfo{Extra: map[string]any{boundName: of.Name, boundSession: of.Session}}
+	switch {
+	case errors.Is(err, host.Denied):
+		info.Extra[refusal] = host.AsError(err)
+	case err != nil:
 		return nil, auth.ErrInvalidToken
 	}
-	sum, at := sha256.Sum256([]byte(token)), -1
-	for i, t := range accepted {
-		other := sha256.Sum256([]byte(t.Token))
-		if subtle.ConstantTimeCompare(sum[:], other[:]) == 1 {
-			at = i
-		}
-	}
-	if at < 0 {
-		return nil, auth.ErrInvalidToken
-	}
-	info := &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16]), Extra: map[string]any{}}
-	if name := accepted[at].Name; name != "" {
-		info.Extra[boundName] = name
-	}
-	if session := accepted[at].Session; session != "" {
-		info.Extra[boundSession] = session
-	}
+	sum := sha256.Sum256([]byte(cmp.Or(of.User, text)))
+	info.UserID = hex.EncodeToString(sum[:16])
 	return info, nil
 }
 
-// Keys of [auth.TokenInfo].Extra: the client and the session that a token is bound to.
+// Keys of [auth.TokenInfo].Extra: the client and the session that a token is bound to, "" for none, and the error of a
+// valid token that has no access.
 const (
 	boundName    = "name"
 	boundSession = "session"
+	refusal      = "refusal"
 )
 
-// nameOf returns the name that the token of a request is bound to, or "".
-func (g *guard) nameOf(r *http.Request) string {
-	words := strings.Fields(r.Header.Get("Authorization"))
-	if len(words) != 2 || !strings.EqualFold(words[0], "bearer") || g.current == nil {
-		return ""
+// isAdmitted reports whether the client of a request may go on, and otherwise responds.
+func isAdmitted(w http.ResponseWriter, r *http.Request) bool {
+	info := auth.TokenInfoFromContext(r.Context())
+	if info == nil {
+		return true
 	}
-	info, err := g.verifyToken(r.Context(), words[1], r)
-	if err != nil {
-		return ""
+	if to, is := w.(*frame.Writer); is {
+		to.Name, _ = info.Extra[boundName].(string)
 	}
-	name, _ := info.Extra[boundName].(string)
-	return name
+	denied, is := info.Extra[refusal].(*host.Error)
+	if is {
+		writeHTTPError(w, http.StatusForbidden, denied)
+	}
+	return !is
 }
 
 // readBody reads the whole body within the time and the size that are allowed, so that no later code waits for a slow
@@ -456,45 +437,4 @@ func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
 		Next  []nextCall        `json:"next"`
 	}{false, e.Object(), []nextCall{}})
 	frame.WriteBody(w, status, append(raw, '\n'))
-}
-
-// deadlineWriter gives a client clientTimeout to read each piece of a response, and counts the bytes that it has yet to
-// read.
-type deadlineWriter struct {
-	http.ResponseWriter
-	clientTimeout time.Duration
-	unsentBytes   *atomic.Int64
-	status        int   // 0 until the header is written
-	written       int64 // bytes of the body
-}
-
-// WriteHeader adds the expected scheme to the response to a client without a valid token.
-func (w *deadlineWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="parley"`)
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *deadlineWriter) Write(p []byte) (int, error) {
-	w.extend()
-	w.unsentBytes.Add(int64(len(p)))
-	defer w.unsentBytes.Add(-int64(len(p)))
-	w.written += int64(len(p))
-	return w.ResponseWriter.Write(p)
-}
-
-// FlushError is called by [http.ResponseController].
-func (w *deadlineWriter) FlushError() error {
-	w.extend()
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-func (w *deadlineWriter) extend() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 )
 
 const token = "correct-horse-battery"
@@ -615,14 +616,26 @@ func TestIncompleteBodies(t *testing.T) {
 	}
 }
 
-// TestUnreadableTokens checks that no token counts while the tokens cannot be read, not even one that was read before.
-func TestUnreadableTokens(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, trustNetwork)
-	url := f.listen(t, mcp.HTTPConfig{Current: func() ([]mcp.Token, error) {
-		return []mcp.Token{{Token: token}}, errors.New("the file is being written")
-	}})
-	if status, body := post(t, url, initialize, "Authorization", "Bearer "+token); status != http.StatusUnauthorized {
-		t.Errorf("%d %s", status, body)
+// TestRefusedTokens checks the response to tokens that a verifier refuses, whatever it returns beside the error: one
+// that cannot be checked now, and a valid one that gives no access.
+func TestRefusedTokens(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{errors.New("the file is being written"), http.StatusUnauthorized, "invalid token"},
+		{host.Errorf(host.Denied, "no claim matches"), http.StatusForbidden, `"message":"no claim matches"`},
+	} {
+		f := newFixture(t, mcp.Minimal, trustNetwork)
+		url := f.listen(t, mcp.HTTPConfig{
+			Metadata: "https://tools.example/metadata",
+			Verify:   func(context.Context, string) (access.Token, error) { return access.Token{Token: token}, c.err },
+		})
+		status, body := post(t, url, initialize, "Authorization", "Bearer "+token)
+		if status != c.status || !strings.Contains(body, c.body) {
+			t.Errorf("%v: %d %s", c.err, status, body)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 )
 
 // TestBoundTokens serves clients whose tokens are bound to names. The policy gets the name of the token, whatever the
@@ -20,7 +22,7 @@ func TestBoundTokens(t *testing.T) {
 	var mu sync.Mutex
 	var asks []host.Ask
 	var log []mcp.Access
-	tokens := []mcp.Token{{Name: "claude", Token: "token-of-claude-1"}, {Token: "token-of-anybody"}}
+	tokens := []access.Token{{Name: "claude", Token: "token-of-claude-1"}, {Token: "token-of-anybody"}}
 	f := newFixture(t, mcp.Minimal, policy(func(a host.Ask) (host.Decision, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -28,10 +30,10 @@ func TestBoundTokens(t *testing.T) {
 		return host.Decision{Verdict: host.Allow}, nil
 	}))
 	url := f.listen(t, mcp.HTTPConfig{
-		Current: func() ([]mcp.Token, error) {
+		Verify: func(_ context.Context, text string) (access.Token, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return tokens, nil
+			return access.Find(tokens, text)
 		},
 		Access: func(a mcp.Access) {
 			mu.Lock()

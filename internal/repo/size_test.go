@@ -35,10 +35,10 @@ var maxLines = map[string]int{
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
-	"host/record":              2140,  // secrets in notes; turns of writers; tools of callers; costs; pages by cursors
-	"host/mcp":                 4510,  // the package below; prepared list; options; roots; ids; broken bodies; pins
-	"host/wasm":                10523, // compilations ahead; imports; the index of tools; plugins without a module
-	"host/learn":               4443,  // texts that say nothing; other names; time and depth; contrasts; what misleads
+	"host/record":              1892,  // secrets in notes; turns of writers; tools of callers, callers in order; costs
+	"host/mcp":                 4700,  // prepared list; options; roots; ids; broken bodies; pins; files of tokens; drains
+	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
+	"host/learn":               4428,  // texts that say nothing; other names; time and depth; contrasts; what misleads
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
@@ -56,7 +56,8 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd":                      14146, // documents in the binary; modes and forms of clients; logins; help; exports
+	"cmd/parleyd":              1300,  // the service: a module of its own
+	"cmd":                      13925, // documents in the binary; modes and forms of clients; logins; help; AGENTS.md
 	"internal":                 1266,  // plugins and the program for tests; schemas with bounds
 	"host/admit":               1417,  // an older version that a person may confirm; tools in use
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

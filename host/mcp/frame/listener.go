@@ -1,9 +1,47 @@
 package frame
 
 import (
+	"cmp"
+	"crypto/tls"
+	"io"
+	"log"
 	"net"
+	"net/http"
 	"sync"
+	"time"
 )
+
+const (
+	// ClientTimeout bounds, by default, how long a client may take to send headers or a body, and to read a piece of a
+	// response.
+	ClientTimeout = 30 * time.Second
+	// MaxConnections bounds the open connections of a listener.
+	MaxConnections = 1024
+
+	idleTimeout = 2 * time.Minute // between two requests on a connection
+	maxHeader   = 64 << 10
+)
+
+// NewServer returns a server with the bounds of a server of MCP on headers and idle connections.
+func NewServer(handler http.Handler, clientTimeout time.Duration) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: cmp.Or(clientTimeout, ClientTimeout),
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(io.Discard, "", 0), // invalid requests of strangers are not worth a log
+	}
+}
+
+// NewListener returns a listener with the bound of a server of MCP on connections, and at most perClient of one
+// address; 0 means any number. A configuration of TLS encrypts them.
+func NewListener(listener net.Listener, perClient int, encrypt *tls.Config) net.Listener {
+	listener = BoundListener(listener, MaxConnections, cmp.Or(perClient, MaxConnections))
+	if encrypt != nil {
+		listener = tls.NewListener(listener, encrypt)
+	}
+	return listener
+}
 
 // boundedListener accepts no further connections while as many are open as it has slots, and closes those of a client
 // that has perClient already.

@@ -7,11 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -22,8 +20,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/protect"
-	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -81,9 +79,6 @@ func stopped(err error) error {
 	}
 	return err
 }
-
-// minTokenLength is the length, in bytes, from which a token cannot be guessed.
-const minTokenLength = 16
 
 // mcpOptions say how to serve MCP. The zero value serves over stdin and stdout.
 type mcpOptions struct {
@@ -183,14 +178,13 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 	}
 	switch {
 	case o.TokenFile != "":
-		file := &tokenFile{app: app, path: o.TokenFile, notice: app.Notice}
-		if _, err := file.current(ctx); err != nil {
+		file := &access.File{Path: o.TokenFile, Notice: app.Notice, ReadFirst: func() ([]byte, error) {
+			return command.ReadHostFile(ctx, app, command.TokenFileOption, o.TokenFile, protect.MaxConfig)
+		}}
+		if _, err := file.Tokens(); err != nil {
 			return err
 		}
-		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-			app.Notice("other users can read " + o.TokenFile + "; run chmod 600 on it")
-		}
-		s.config.Current = func() ([]mcp.Token, error) { return file.current(ctx) }
+		s.config.Verify = file.Verify
 	case !o.NoToken:
 		s.Token = rand.Text()
 		s.config.Tokens = []string{s.Token}
@@ -235,98 +229,6 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	ip := net.ParseIP(name)
 	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
-
-// tokenFile is a file of accepted tokens, read again when it has changed. It is safe for concurrent use.
-type tokenFile struct {
-	app    *command.App
-	path   string
-	notice func(string)
-
-	mu     sync.Mutex
-	info   os.FileInfo
-	tokens []mcp.Token
-	shared []string // sessions that a notice was about
-}
-
-// current returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
-func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	info, err := os.Stat(f.path)
-	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() &&
-		info.ModTime().Equal(f.info.ModTime()) {
-		return f.tokens, nil
-	}
-	f.info = nil
-	var data []byte
-	if f.tokens == nil {
-		data, err = command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, protect.MaxConfig)
-	} else {
-		data, err = protect.Read(f.path, protect.MaxConfig) // requests wait for it, so it is no pipe any more
-	}
-	if ctx.Err() != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
-			WithNext("write one token per line into it, and make it readable by you alone")
-	}
-	var tokens []mcp.Token
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		token, err := parseToken(line)
-		if err != nil {
-			return nil, host.Errorf(host.ConfigError, "--token-file %s: %s", f.path, err)
-		}
-		tokens = append(tokens, token)
-	}
-	if len(tokens) == 0 {
-		return nil, host.Errorf(host.ConfigError, "--token-file %s has no tokens", f.path).
-			WithNext("write one token per line into it")
-	}
-	f.info, f.tokens = info, tokens
-	for _, t := range tokens {
-		if t.Session != "" && !slices.Contains(f.shared, t.Session) {
-			f.shared = append(f.shared, t.Session)
-			f.notice("clients whose token is bound to your session " + t.Session +
-				" work in it: they share its pages, cookies and logins")
-		}
-	}
-	return tokens, nil
-}
-
-// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space.
-func parseToken(line string) (mcp.Token, error) {
-	fields := strings.Fields(line)
-	token := parseName(fields[0])
-	if len(fields) > 1 {
-		name, is := strings.CutPrefix(fields[1], "session=")
-		if !is || len(fields) > 2 {
-			return mcp.Token{}, errors.New("expected session=NAME after the token")
-		}
-		if err := session.CheckName(name); err != nil {
-			return mcp.Token{}, err
-		}
-		token.Session = name
-	}
-	if len(token.Token) < minTokenLength {
-		return mcp.Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)
-	}
-	return token, nil
-}
-
-// parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
-func parseName(word string) mcp.Token {
-	name, token, bound := strings.Cut(word, "=")
-	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
-		return mcp.Token{Name: name, Token: token}
-	}
-	return mcp.Token{Token: word}
-}
-
-const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
 // maxAccessLog is the size of an access log, in bytes, above which it is renamed and begun again.
 const maxAccessLog = 16 << 20

@@ -1,4 +1,4 @@
-package serve
+package access_test
 
 import (
 	"os"
@@ -6,26 +6,24 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 )
 
 // TestTokenFile reads a file of tokens while it changes.
 func TestTokenFile(t *testing.T) {
 	var notices []string
-	f := &tokenFile{
-		path: filepath.Join(t.TempDir(), "tokens"), notice: func(text string) { notices = append(notices, text) },
-		app: command.NewApp(&command.Streams{Env: func(string) string { return "" }}, nil),
+	f := &access.File{
+		Path: filepath.Join(t.TempDir(), "tokens"), Notice: func(text string) { notices = append(notices, text) },
 	}
 	for _, c := range []struct {
 		text string
-		want []mcp.Token // nil: an error
+		want []access.Token // nil: an error
 	}{
 		{"# mine\nclaude=0123456789abcdef\n\nfedcba9876543210==\n",
-			[]mcp.Token{{Name: "claude", Token: "0123456789abcdef"}, {Token: "fedcba9876543210=="}}},
-		{"claude=0123456789abcdef0\n", []mcp.Token{{Name: "claude", Token: "0123456789abcdef0"}}},
+			[]access.Token{{Name: "claude", Token: "0123456789abcdef"}, {Token: "fedcba9876543210=="}}},
+		{"claude=0123456789abcdef0\n", []access.Token{{Name: "claude", Token: "0123456789abcdef0"}}},
 		{"claude=0123456789abcdef  session=research\n0123456789abcdefgh session=research\n0123456789abcdefghi session=b",
-			[]mcp.Token{{Name: "claude", Token: "0123456789abcdef", Session: "research"},
+			[]access.Token{{Name: "claude", Token: "0123456789abcdef", Session: "research"},
 				{Token: "0123456789abcdefgh", Session: "research"}, {Token: "0123456789abcdefghi", Session: "b"}}},
 		{"claude=0123456789abcdef session=a/b\n", nil},
 		{"claude=0123456789abcdef session=\n", nil},
@@ -35,12 +33,12 @@ func TestTokenFile(t *testing.T) {
 		{"a b=0123456789abcdef\n", nil},
 		{"short\n", nil},
 		{"\n", nil},
-		{"0123456789abcdefg\n", []mcp.Token{{Token: "0123456789abcdefg"}}},
+		{"0123456789abcdefg\n", []access.Token{{Token: "0123456789abcdefg"}}},
 	} {
-		if err := os.WriteFile(f.path, []byte(c.text), 0o600); err != nil {
+		if err := os.WriteFile(f.Path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.current(t.Context())
+		got, err := f.Tokens()
 		if (err == nil) != (c.want != nil) || len(got) != len(c.want) {
 			t.Errorf("%q: %v, %v", c.text, got, err)
 			continue

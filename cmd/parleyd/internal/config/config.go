@@ -1,0 +1,210 @@
+// Package config reads the configuration of the service.
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
+)
+
+// Config is a configuration as its file has it. [Read] returns only valid ones.
+type Config struct {
+	// Listen are the addresses of MCP. Sockets that systemd passes replace them.
+	Listen []string `toml:"listen"`
+	// StatusListen is an address of its own for what monitoring asks. "" serves that at the addresses of MCP.
+	StatusListen string `toml:"status_listen"`
+	// PlainHTTP says why addresses beyond loopback are served without TLS.
+	PlainHTTP string `toml:"plain_http"`
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []string `toml:"trusted_proxies"`
+	// Hosts are the names by which clients call the service.
+	Hosts     []string `toml:"hosts"`
+	TokenFile string   `toml:"token_file"`
+	// Docs is the documentation mode of /mcp.
+	Docs string `toml:"docs"`
+	// Drain is how long calls in flight may go on after SIGTERM.
+	Drain string `toml:"drain"`
+	TLS   TLS    `toml:"tls"`
+	Log   Log    `toml:"log"`
+
+	DrainTime time.Duration  `toml:"-"`
+	Proxies   []netip.Prefix `toml:"-"`
+	Level     slog.Level     `toml:"-"`
+}
+
+// TLS names the files of a certificate, in PEM.
+type TLS struct {
+	Cert string `toml:"cert"`
+	Key  string `toml:"key"`
+}
+
+// Log says how the service logs.
+type Log struct {
+	Format string `toml:"format"`
+	Level  string `toml:"level"`
+}
+
+// Read reads a configuration. The error is config_error; it names each fault by its line, and what is expected.
+func Read(path string) (*Config, error) {
+	data, err := protect.Read(path, protect.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error()))
+	}
+	return parse(path, data)
+}
+
+// parse is [Read] for the text of a file.
+func parse(path string, data []byte) (*Config, error) {
+	c := &Config{Listen: []string{"127.0.0.1:8931"}, Docs: mcp.Progressive, Drain: "30s"}
+	c.Log.Format, c.Log.Level = "text", "info"
+	f := &faults{path: path, position: policy.KeyPositions(data)}
+	decoder := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
+	err := decoder.Decode(c)
+	if unknown, is := errors.AsType[*toml.StrictMissingError](err); is {
+		for _, e := range unknown.Errors {
+			f.unknown(e.Key())
+		}
+	} else if e, is := errors.AsType[*toml.DecodeError](err); is {
+		line, column := e.Position()
+		f.add(fmt.Sprintf(":%d:%d", line, column), strings.Join(e.Key(), "."), strings.TrimPrefix(e.Error(), "toml: "))
+		return nil, f.err()
+	} else if err != nil {
+		f.add("", "", strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	c.check(f)
+	return c, f.err()
+}
+
+// check completes a configuration and reports what is not valid in it.
+func (c *Config) check(f *faults) {
+	var err error
+	if c.DrainTime, err = time.ParseDuration(c.Drain); err != nil || c.DrainTime < 0 {
+		f.expected("drain", c.Drain, "a duration such as 30s")
+	}
+	for _, network := range c.TrustedProxies {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil {
+			f.expected("trusted_proxies", network, "a network such as 10.0.0.0/8")
+		}
+		c.Proxies = append(c.Proxies, prefix)
+	}
+	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		f.expected("log.level", c.Log.Level, "debug, info, warn or error")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		f.expected("log.format", c.Log.Format, "text or json")
+	}
+	if err := mcp.CheckMode(c.Docs); err != nil {
+		f.expected("docs", c.Docs, "one of "+strings.Join(mcp.Modes(), ", "))
+	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		f.expected("tls", cmp.Or(c.TLS.Cert, c.TLS.Key), "both cert and key")
+	}
+	if len(c.Listen) == 0 {
+		f.expected("listen", "[]", "an address such as 127.0.0.1:8931")
+	}
+	for _, address := range c.Listen {
+		f.address("listen", address)
+		if !c.MayServe(address) {
+			f.expected("listen", address, "tls.cert and tls.key, an address on loopback, or plain_http with the reason "+
+				"why nobody can read along, such as plain_http = \"behind a proxy on this machine\"")
+		}
+	}
+	if c.StatusListen != "" {
+		f.address("status_listen", c.StatusListen)
+	}
+	if c.TokenFile == "" {
+		f.expected("token_file", "nothing", "a file with a line NAME=TOKEN for each client")
+	}
+}
+
+// MayServe reports whether MCP may be served at an address: by TLS, on loopback, or as plain_http says.
+func (c *Config) MayServe(address string) bool {
+	name, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(name)
+	return c.TLS.Cert != "" || c.PlainHTTP != "" || name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Changes returns the keys whose values differ, in order.
+func (c *Config) Changes(other *Config) []string {
+	ours, theirs := c.values(), other.values()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(ours)), func(key string) bool { return ours[key] == theirs[key] })
+}
+
+// values returns the values of all keys, as text.
+func (c *Config) values() map[string]string {
+	text, _ := toml.Marshal(c)
+	var tree map[string]any
+	_ = toml.Unmarshal(text, &tree)
+	values := map[string]string{}
+	flatten("", tree, values)
+	return values
+}
+
+func flatten(prefix string, tree map[string]any, into map[string]string) {
+	for key, value := range tree {
+		if table, is := value.(map[string]any); is {
+			flatten(prefix+key+".", table, into)
+			continue
+		}
+		into[prefix+key] = fmt.Sprint(value)
+	}
+}
+
+// faults are what is wrong in a file.
+type faults struct {
+	path     string
+	position func(key []string) string
+	lines    []string
+}
+
+// add adds a fault at a position, ":LINE:COLUMN" or "".
+func (f *faults) add(position, key, text string) {
+	f.lines = append(f.lines, manifest.CleanLine(strings.TrimSuffix(f.path+position+": "+key, ": ")+": "+text))
+}
+
+// expected adds the fault of a value.
+func (f *faults) expected(key, given, expected string) {
+	f.add(f.position(strings.Split(key, ".")), key, fmt.Sprintf("got %q, expected %s", given, expected))
+}
+
+// unknown adds the fault of a key that no configuration has.
+func (f *faults) unknown(key []string) {
+	name, text := strings.Join(key, "."), "unknown key"
+	known := slices.Sorted(maps.Keys((&Config{}).values()))
+	if near := spelling.Nearest(name, known, 1); len(near) > 0 {
+		text += "; did you mean " + near[0].Name + "?"
+	}
+	f.add(f.position(key), name, text+"; known are "+strings.Join(known, ", "))
+}
+
+// address adds a fault unless a value is HOST:PORT.
+func (f *faults) address(key, given string) {
+	if _, port, err := net.SplitHostPort(given); err != nil || port == "" {
+		f.expected(key, given, "an address HOST:PORT, such as 127.0.0.1:8931")
+	}
+}
+
+func (f *faults) err() error {
+	if len(f.lines) == 0 {
+		return nil
+	}
+	return host.Errorf(host.ConfigError, "%s", strings.Join(f.lines, "\n")).WithNext("edit " + f.path)
+}

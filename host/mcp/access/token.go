@@ -1,0 +1,157 @@
+// Package access has the bearer tokens of clients, and the file of those that are accepted.
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Token is a bearer token of a client.
+type Token struct {
+	// Name is the client that has the token: its calls are those of "mcp-http:NAME", whatever the client says. "" binds
+	// it to no name.
+	Name  string
+	Token string
+	// Session is the name of the user's session that clients with the token work in. "" means that each connection has a
+	// session of its own.
+	Session string
+	// User is whose token it is, if the tokens of one user change: a session goes on with another one. "" means that the
+	// token is the user.
+	User string
+}
+
+// minTokenLength is the length, in bytes, from which a token cannot be guessed.
+const minTokenLength = 16
+
+// File is a file of accepted tokens, read again when it has changed. A line is TOKEN, or NAME=TOKEN for the client
+// NAME, and after a space session=SESSION for clients that work in that session of the user. It is safe for concurrent
+// use.
+type File struct {
+	Path   string
+	Notice func(text string)
+	// ReadFirst reads the file for the first time. Nil means as later: by [protect.Read], which waits for nothing.
+	ReadFirst func() ([]byte, error)
+
+	mu     sync.Mutex
+	info   os.FileInfo
+	tokens []Token
+	shared []string // sessions that a notice was about
+}
+
+// Verify returns the token that a client sent, for the HTTPConfig of host/mcp.
+func (f *File) Verify(_ context.Context, token string) (Token, error) {
+	tokens, err := f.Tokens()
+	if err != nil {
+		return Token{}, err
+	}
+	return Find(tokens, token)
+}
+
+// Find looks a token up in constant time.
+func Find(accepted []Token, token string) (Token, error) {
+	sum, at := sha256.Sum256([]byte(token)), -1
+	for i, t := range accepted {
+		other := sha256.Sum256([]byte(t.Token))
+		if subtle.ConstantTimeCompare(sum[:], other[:]) == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return Token{}, host.Errorf(host.NotFound, "the token is not known")
+	}
+	return accepted[at], nil
+}
+
+// Tokens returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
+func (f *File) Tokens() ([]Token, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.Path)
+	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() &&
+		info.ModTime().Equal(f.info.ModTime()) {
+		return f.tokens, nil
+	}
+	f.info = nil
+	read := f.ReadFirst
+	if read == nil || f.tokens != nil { // requests wait for it, so it is no pipe any more
+		read = func() ([]byte, error) { return protect.Read(f.Path, protect.MaxConfig) }
+	}
+	data, err := read()
+	if e, is := errors.AsType[*host.Error](err); is {
+		return nil, e // such as that of a signal
+	}
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "the token file: %s", manifest.CleanLine(err.Error())).
+			WithNext("write one token per line into it, and make it readable by you alone")
+	}
+	var tokens []Token
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		token, err := parseToken(line)
+		if err != nil {
+			return nil, host.Errorf(host.ConfigError, "the token file %s: %s", f.Path, err)
+		}
+		tokens = append(tokens, token)
+	}
+	if len(tokens) == 0 {
+		return nil, host.Errorf(host.ConfigError, "the token file %s has no tokens", f.Path).
+			WithNext("write one token per line into it")
+	}
+	if f.tokens == nil && info != nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		f.Notice("other users can read " + f.Path + "; run chmod 600 on it")
+	}
+	f.info, f.tokens = info, tokens
+	for _, t := range tokens {
+		if t.Session != "" && !slices.Contains(f.shared, t.Session) {
+			f.shared = append(f.shared, t.Session)
+			f.Notice("clients whose token is bound to your session " + t.Session +
+				" work in it: they share its pages, cookies and logins")
+		}
+	}
+	return tokens, nil
+}
+
+// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space.
+func parseToken(line string) (Token, error) {
+	fields := strings.Fields(line)
+	token := parseName(fields[0])
+	if len(fields) > 1 {
+		name, is := strings.CutPrefix(fields[1], "session=")
+		if !is || len(fields) > 2 {
+			return Token{}, errors.New("expected session=NAME after the token")
+		}
+		if err := session.CheckName(name); err != nil {
+			return Token{}, err
+		}
+		token.Session = name
+	}
+	if len(token.Token) < minTokenLength {
+		return Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)
+	}
+	return token, nil
+}
+
+// parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
+func parseName(word string) Token {
+	name, token, bound := strings.Cut(word, "=")
+	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
+		return Token{Name: name, Token: token}
+	}
+	return Token{Token: word}
+}
+
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
