@@ -246,6 +246,9 @@ func (m *modeServer) run(
 func (m *modeServer) begin(
 	ctx context.Context, a *asker, call host.Call, options host.Options,
 ) (*waitingCall, error) {
+	if m.of.draining.Load() {
+		return nil, errDraining
+	}
 	select {
 	case m.of.calls <- struct{}{}:
 	default:

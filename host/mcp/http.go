@@ -282,6 +282,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 	})
 }
 
+// retryAfter is when a client may send a request again that came while the server shuts down, in seconds.
+const retryAfter = "2"
+
 // maxLoggedPath bounds the path in an access log, in bytes.
 const maxLoggedPath = 200
 
@@ -290,7 +293,12 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	if !isAdmitted(w, r) {
 		return
 	}
-	if g.server.closing.Err() != nil {
+	draining := g.server.draining.Load()
+	if draining {
+		w.Header().Set("Connection", "close") // the next request is for the next server
+	}
+	if g.server.closing.Err() != nil || draining && r.Header.Get("Mcp-Session-Id") == "" {
+		w.Header().Set("Retry-After", retryAfter)
 		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
 		return
 	}

@@ -682,6 +682,56 @@ func TestNoCallAfterShutdown(t *testing.T) {
 	}
 }
 
+// TestDrain checks that a server that drains lets a call go on, begins none, and says so to those who ask.
+func TestDrain(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	begun, release := make(chan struct{}), make(chan struct{})
+	f.shop.handlers["order.slow"] = func(context.Context, *host.Request) (*host.Result, error) {
+		close(begun)
+		<-release
+		return jsonData(`"finished"`)
+	}
+	url := f.listen(t, mcp.HTTPConfig{})
+	s := client{revision: revisions[0]}.http(t, url)
+	slow := make(chan string)
+	go func() {
+		_, text := call(t, s, "call_tool", `{"name":"shop.order.slow","arguments":{}}`)
+		slow <- text
+	}()
+	<-begun
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		f.Drain(t.Context())
+	}()
+	var answer *http.Response
+	waitFor(t, "another client is refused", func() bool {
+		var err error
+		if answer, err = http.Post(url, "application/json", strings.NewReader(initialize)); err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusServiceUnavailable
+	})
+	if answer.Header.Get("Retry-After") == "" || !answer.Close {
+		t.Errorf("got %v", answer.Header)
+	}
+	_, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{}}`)
+	if !strings.Contains(text, "nothing was run") {
+		t.Errorf("a call while the server drains: %s", text)
+	}
+	select {
+	case <-drained:
+		t.Error("the server did not wait for the call")
+	default:
+	}
+	close(release)
+	if text := <-slow; !strings.Contains(text, "finished") {
+		t.Errorf("the call in flight: %s", text)
+	}
+	<-drained
+}
+
 // TestShutdown checks that a server that shuts down ends the calls in progress and accepts no more connections.
 func TestShutdown(t *testing.T) {
 	t.Parallel()

@@ -100,6 +100,7 @@ type Server struct {
 
 	unsentBytes atomic.Int64 // bytes of responses that HTTP clients have yet to read
 
+	draining  atomic.Bool     // no new call begins
 	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
 
@@ -398,6 +399,24 @@ func clientName(info *sdk.Implementation) string {
 	}
 	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-._"), "unknown")
 }
+
+// Drain lets no new call begin, and waits until none is under way, or ctx ends. Clients in a session get busy for a new
+// call, and those that want logs are told; other requests get status 503. [Server.Shutdown] should follow.
+func (s *Server) Drain(ctx context.Context) {
+	s.draining.Store(true)
+	s.mu.Lock()
+	for _, m := range s.modes {
+		for session := range m.server.Sessions() {
+			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
+			go session.Log(ctx, &sdk.LoggingMessageParams{Level: "notice", Logger: "parley", Data: errDraining.Error()})
+		}
+	}
+	s.mu.Unlock()
+	awaitAll(ctx, s.calls)
+}
+
+// errDraining ends a call that is made while the server drains.
+var errDraining = host.Errorf(host.Busy, "the server is shutting down; nothing was run, connect and call again")
 
 // Shutdown ends the calls under way with a cause and accepts no further ones. It waits until their results are sent, or
 // ctx ends; then it closes the sessions and tells the host that their connections have ended.

@@ -262,8 +262,8 @@ var layers = map[string][]string{
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parleyd": { // a module of its own
-		".", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy", "host/protect", "manifest",
-		"manifest/spelling",
+		".", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy", "host/protect", "host/signature",
+		"manifest", "manifest/spelling",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},

@@ -135,6 +135,11 @@ func (c *Config) check(f *faults) {
 	}
 }
 
+// Files returns the files that the configuration names.
+func (c *Config) Files() []string {
+	return slices.DeleteFunc([]string{c.TokenFile, c.TLS.Cert, c.TLS.Key}, func(path string) bool { return path == "" })
+}
+
 // MayServe reports whether MCP may be served at an address: by TLS, on loopback, or as plain_http says.
 func (c *Config) MayServe(address string) bool {
 	name, _, _ := net.SplitHostPort(address)

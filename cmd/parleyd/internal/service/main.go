@@ -43,7 +43,7 @@ func Main(args []string, out, errs io.Writer) int {
 	case name == "serve":
 		err = serve(*path, errs)
 	case name == "check":
-		if err = check(*path, errs); err == nil {
+		if err = checkConfig(*path, errs); err == nil {
 			fmt.Fprintf(out, "%s is valid\n", *path)
 		}
 	case name == "version":
@@ -71,8 +71,8 @@ func serve(path string, log io.Writer) error {
 	return s.Serve(signals)
 }
 
-// check reads a configuration and the files that it names.
-func check(path string, errs io.Writer) error {
+// checkConfig reads a configuration and the files that it names.
+func checkConfig(path string, errs io.Writer) error {
 	cfg, err := config.Read(path)
 	if err != nil {
 		return err

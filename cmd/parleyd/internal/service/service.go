@@ -2,52 +2,45 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
-	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Service is a host that is served.
 type Service struct {
-	path   string // of the configuration
-	level  slog.LevelVar
-	log    *slog.Logger
-	parley *parley.Parley
-	mcp    *mcp.Server
-	loaded atomic.Pointer[loaded]
-	ended  chan error // of listeners
+	path     string // of the configuration
+	manager  systemd.Manager
+	level    slog.LevelVar
+	log      *slog.Logger
+	parley   *parley.Parley
+	mcp      *mcp.Server
+	loaded   atomic.Pointer[loaded]
+	prober   prober
+	draining atomic.Bool
+	failed   chan error // of listeners
 
-	listeners []net.Listener
-	servers   []*http.Server
-}
-
-// loaded is a configuration with the files that it names. A reload replaces it as a whole.
-type loaded struct {
-	*config.Config
-	tokens *access.File
-	routes http.Handler
-}
-
-// load reads the files of a configuration.
-func load(cfg *config.Config, notice func(string)) (*loaded, error) {
-	l := &loaded{Config: cfg, tokens: &access.File{Path: cfg.TokenFile, Notice: notice}}
-	_, err := l.tokens.Tokens()
-	return l, err
+	sockets, status []net.Listener
+	passed          bool // by systemd, which keeps them for the next process
+	servers         []*http.Server
 }
 
 // open opens the host and listens. The service answers once [Service.Serve] runs.
@@ -56,9 +49,13 @@ func open(path string, log io.Writer) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{path: path, ended: make(chan error, 8)}
+	s := &Service{path: path, manager: systemd.Find(), failed: make(chan error, 1)}
 	s.level.Set(cfg.Level)
-	s.log = newLogger(log, cfg.Log.Format, &s.level)
+	options := &slog.HandlerOptions{Level: &s.level}
+	s.log = slog.New(slog.NewTextHandler(log, options))
+	if cfg.Log.Format == "json" {
+		s.log = slog.New(slog.NewJSONHandler(log, options))
+	}
 	first, err := load(cfg, s.notice)
 	if err != nil {
 		return nil, err
@@ -67,42 +64,58 @@ func open(path string, log io.Writer) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.remember(cfg); err != nil {
+		return nil, err
+	}
 	if s.mcp, err = s.parley.MCP(mcp.Config{Mode: cfg.Docs}); err != nil {
 		return nil, err
 	}
+	first.stamps = s.stamps(cfg)
 	if err := s.use(first); err != nil {
 		return nil, err
 	}
-	return s, s.listen()
-}
-
-func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return s, s.listen(cfg)
 }
 
 // notice logs what a host has to say.
 func (s *Service) notice(text string) { s.log.Info(manifest.CleanLine(text)) }
 
+// remember keeps the files of a configuration out of the reach of plugins, in all processes.
+func (s *Service) remember(cfg *config.Config) error {
+	for _, path := range append(cfg.Files(), s.path) {
+		if err := s.parley.ProtectedFiles().Remember(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // use makes a configuration the one that requests are served by.
 func (s *Service) use(l *loaded) error {
-	handler, err := s.mcp.Handler("", mcp.HTTPConfig{Verify: l.tokens.Verify, Hosts: l.Hosts, Access: s.access})
+	handler, err := s.mcp.Handler("", mcp.HTTPConfig{Verify: l.verify, Hosts: l.Hosts, Access: s.access})
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", handler)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = clientAddress(r, l.Proxies)
+		handler.ServeHTTP(w, r)
+	})
+	if l.StatusListen == "" {
+		s.statusRoutes(mux)
+	}
 	l.routes = mux
+	s.level.Set(l.Level)
 	s.loaded.Store(l)
+	s.warn()
 	return nil
 }
 
-// ServeHTTP serves a request by the configuration of now.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.loaded.Load().routes.ServeHTTP(w, r)
+// warn logs what an operator should do soon.
+func (s *Service) warn() {
+	if warning := s.loaded.Load().certificate.warning(s.log); warning != "" {
+		s.log.Warn(warning)
+	}
 }
 
 // access logs a request.
@@ -111,57 +124,167 @@ func (s *Service) access(a mcp.Access) {
 		"bytes", a.Bytes, "took", a.Took)
 }
 
-// listen opens the addresses of the configuration.
-func (s *Service) listen() error {
-	l := s.loaded.Load()
-	for _, address := range l.Listen {
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			return host.Errorf(host.Unavailable, "cannot listen: %s", manifest.CleanLine(err.Error()))
+// statusSocket is the name of a socket of systemd for what monitoring asks. All others are for MCP.
+const statusSocket = "status"
+
+// listen takes the sockets of systemd, or opens the addresses of a configuration.
+func (s *Service) listen(cfg *config.Config) error {
+	sockets, err := s.manager.Sockets()
+	if err != nil {
+		return host.Errorf(host.ConfigError, "%v", err)
+	}
+	for name, listeners := range sockets {
+		for _, listener := range listeners {
+			if address := listener.Addr().String(); name != statusSocket && !cfg.MayServe(address) {
+				return host.Errorf(host.ConfigError, "the socket %s of systemd: expected tls.cert and tls.key, an address on "+
+					"loopback, or plain_http with the reason why nobody can read along", address)
+			}
 		}
-		s.listeners = append(s.listeners, listener)
+		if name == statusSocket {
+			s.status = listeners
+		} else {
+			s.sockets, s.passed = append(s.sockets, listeners...), true
+		}
+	}
+	listen := func(to *[]net.Listener, addresses ...string) {
+		for _, address := range addresses {
+			listener, failed := net.Listen("tcp", address)
+			if err = cmp.Or(err, failed); failed == nil {
+				*to = append(*to, listener)
+			}
+		}
+	}
+	if !s.passed {
+		listen(&s.sockets, cfg.Listen...)
+	}
+	if cfg.StatusListen != "" && len(s.status) == 0 {
+		listen(&s.status, cfg.StatusListen)
+	}
+	if err != nil {
+		return host.Errorf(host.Unavailable, "cannot listen: %s", manifest.CleanLine(err.Error()))
 	}
 	return nil
 }
 
 // Serve serves until a signal ends the service, or a listener fails.
 func (s *Service) Serve(signals <-chan os.Signal) error {
-	for _, listener := range s.listeners {
-		s.serve(listener, s, nil)
-		s.log.Info("serving MCP", "address", listener.Addr().String())
+	cfg := s.loaded.Load()
+	var encrypt *tls.Config
+	if cfg.certificate != nil {
+		encrypt = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.loaded.Load().certificate.current(s.log), nil
+		}}
 	}
-	var err error
-	select {
-	case err = <-s.ended:
-	case <-signals:
+	perClient := frame.MaxConnections / 4
+	if len(cfg.Proxies) > 0 {
+		perClient = 0 // all connections may come from one proxy
 	}
-	return errors.Join(err, s.close())
+	routes := func(w http.ResponseWriter, r *http.Request) { s.loaded.Load().routes.ServeHTTP(w, r) }
+	for _, listener := range s.sockets {
+		s.serve(frame.NewListener(listener, perClient, encrypt), http.HandlerFunc(routes))
+		s.log.Info("serving MCP", "address", listener.Addr().String(), "tls", encrypt != nil)
+	}
+	status := http.NewServeMux()
+	s.statusRoutes(status)
+	for _, listener := range s.status {
+		s.serve(frame.NewListener(listener, 0, nil), status)
+		s.log.Info("serving status", "address", listener.Addr().String())
+	}
+	s.manager.Notify("READY=1", "STATUS=serving MCP")
+	return s.answer(signals)
 }
 
 // serve serves a handler at a listener.
-func (s *Service) serve(listener net.Listener, handler http.Handler, encrypt *tls.Config) {
+func (s *Service) serve(listener net.Listener, handler http.Handler) {
 	server := frame.NewServer(handler, 0)
 	s.servers = append(s.servers, server)
 	go func() {
-		err := server.Serve(frame.NewListener(listener, 0, encrypt))
-		if !errors.Is(err, http.ErrServerClosed) {
-			s.ended <- host.Errorf(host.Unavailable, "cannot serve: %v", err)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && !s.draining.Load() {
+			s.failed <- host.Errorf(host.Unavailable, "cannot serve: %v", err)
 		}
 	}()
 }
+
+// warnEvery is how often an operator is told again what to do soon.
+const warnEvery = 24 * time.Hour
+
+// answer answers signals until one ends the service.
+func (s *Service) answer(signals <-chan os.Signal) error {
+	alive := make(<-chan time.Time)
+	if s.manager.Watchdog > 0 {
+		alive = time.Tick(s.manager.Watchdog / 2)
+	}
+	warn := time.Tick(warnEvery)
+	for {
+		select {
+		case <-alive:
+			s.manager.Notify("WATCHDOG=1")
+		case <-warn:
+			s.warn()
+		case err := <-s.failed:
+			return errors.Join(err, s.close(context.Background()))
+		case signal := <-signals:
+			if signal != syscall.SIGHUP {
+				return s.drain(signals)
+			}
+			s.manager.Reloading()
+			s.reload()
+			s.manager.Notify("READY=1")
+		}
+	}
+}
+
+// drain lets the calls in flight end, within the time for that, and then ends the service. A second signal ends it at
+// once.
+func (s *Service) drain(signals <-chan os.Signal) error {
+	s.draining.Store(true)
+	limit := s.loaded.Load().DrainTime
+	s.log.Info("draining", "limit", limit)
+	s.manager.Notify("STOPPING=1", "STATUS=draining",
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (limit+2*closeTime).Microseconds()))
+	if s.passed {
+		for _, listener := range s.sockets {
+			_ = listener.Close() // further connections wait for the next process
+		}
+	}
+	hurry, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for signal := range signals {
+			if signal != syscall.SIGHUP {
+				cancel()
+			}
+		}
+	}()
+	ctx, stop := context.WithTimeout(hurry, limit)
+	defer stop()
+	linger := time.After(lingerTime)
+	s.mcp.Drain(ctx)
+	select {
+	case <-linger:
+	case <-ctx.Done():
+	}
+	return s.close(hurry)
+}
+
+// lingerTime is how long a service answers at least before it closes connections. A client that keeps one is told by
+// the next answer that it ends, instead of finding it closed while it sends a request.
+const lingerTime = time.Second
 
 // closeTime bounds how long the end of the service may take after its calls have ended.
 const closeTime = 5 * time.Second
 
 // close ends the calls under way and the host.
-func (s *Service) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+func (s *Service) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
+	s.draining.Store(true)
 	s.mcp.Shutdown(ctx, host.Errorf(host.Terminated, "the service ends"))
 	for _, server := range s.servers {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
 		}
 	}
+	s.log.Info("ended")
 	return s.parley.Close()
 }

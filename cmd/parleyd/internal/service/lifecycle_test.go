@@ -1,0 +1,379 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/internal/testhome"
+)
+
+// TestReload changes the files of a service. A fault changes nothing, and is logged with its line.
+func TestReload(t *testing.T) {
+	f := start(t, "")
+	const other = "fedcba9876543210"
+	for _, c := range []struct {
+		name           string
+		tokens, config string // "": as they are
+		want           string // in the log
+		alice, bob     bool   // who is accepted afterwards
+		host           int    // status of a request to tools.example
+	}{
+		{"a token more", "alice=" + token + "\nbob=" + other + "\n", "", "/tokens]", true, true, 403},
+		{"a key that is unknown", "", "hots = [\"tools.example\"]",
+			"parleyd.toml:3:1: hots: unknown key; did you mean hosts?", true, true, 403},
+		{"a host more", "", "hosts = [\"tools.example\"]\nlog.level = \"debug\"", "keys=\"[hosts log.level]\"",
+			true, true, 401},
+		{"a file of tokens that is wrong", "short\n", "", "nothing was reloaded", true, true, 401},
+		{"a token less", "bob=" + other + "\n", "", "/tokens]", false, true, 401},
+		{"another address", "", "listen = [\"127.0.0.1:1\"]", "a change counts from the next start on\" key=listen",
+			false, true, 403},
+		{"TLS", "", "[tls]\ncert = \"/c\"\nkey = \"/k\"", "TLS begins and ends with a start", false, true, 403},
+	} {
+		before := len(f.log.String())
+		if c.tokens != "" {
+			f.write(t, "tokens", c.tokens)
+		}
+		if c.config != "" {
+			f.write(t, "parleyd.toml", f.config(c.config))
+		}
+		f.signals <- syscall.SIGHUP
+		f.log.await(t, "reloaded") // at least once
+		waitFor(t, c.name, func() bool { return strings.Contains(f.log.String()[before:], c.want) })
+		for text, accepted := range map[string]bool{token: c.alice, other: c.bob} {
+			s, err := connect(f.url+"/mcp", client{token: text})
+			if (err == nil) != accepted {
+				t.Errorf("%s: %s is accepted: %v, want %v", c.name, text, err == nil, accepted)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+		if status, _ := get(t, f.url+"/mcp", "tools.example"); status != c.host {
+			t.Errorf("%s: status %d, want %d", c.name, status, c.host)
+		}
+	}
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: it did not happen", what)
+		}
+	}
+}
+
+// TestDrain ends a service with a call in flight, which answers. Meanwhile it is not ready and begins no call.
+func TestDrain(t *testing.T) {
+	f := start(t, "status_listen = \"127.0.0.1:0\"")
+	answers := f.slowCall(t)
+	f.signals <- syscall.SIGTERM
+	status := "http://" + f.status[0].Addr().String()
+	waitFor(t, "draining", f.draining.Load)
+	if code, body := get(t, status+"/readyz", ""); code != 503 || !strings.Contains(body, `"not draining","ok":false`) {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	if code, _ := get(t, status+"/livez", ""); code != 200 {
+		t.Errorf("/livez: %d", code)
+	}
+	waitFor(t, "a new call is refused", func() bool {
+		answer, err := post(f.url, "text.hash", `{"text":"a"}`, `{}`)
+		return err == nil && answer.StatusCode == 503 && answer.Header.Get("Retry-After") != ""
+	})
+	if answer := <-answers; !strings.Contains(answer, "timeout") {
+		t.Errorf("the call in flight: %s", answer)
+	}
+}
+
+// TestDrainEnds ends the calls that outlast the drain, and all calls at a second signal.
+func TestDrainEnds(t *testing.T) {
+	for _, config := range []string{"drain = \"100ms\"", "drain = \"1h\""} {
+		f := start(t, config)
+		answers := f.slowCall(t)
+		began := time.Now()
+		f.signals <- syscall.SIGTERM
+		waitFor(t, "draining", f.draining.Load)
+		if strings.Contains(config, "1h") {
+			f.signals <- syscall.SIGTERM
+		}
+		answer := <-answers
+		if took := time.Since(began); took > slowTime*3/4 || strings.Contains(answer, "timeout") {
+			t.Errorf("%s: after %s: %s", config, took, answer)
+		}
+	}
+}
+
+// slowTime is how long a call of slowCall takes, until it ends in timeout.
+const slowTime = 4 * time.Second
+
+// slowCall makes a call in the background, waits until it runs, and returns where its answer comes.
+func (f *fixture) slowCall(t *testing.T) <-chan string {
+	t.Helper()
+	if _, err := f.parley.Install(t.Context(), "../../../../testdata/wasm/echo.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := post(f.url, "echo.echo", `{}`, `{}`); err != nil { // which compiles it
+		t.Fatal(err)
+	}
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := post(f.url, "echo.sleep", `{}`, fmt.Sprintf(`{"timeout":"%s"}`, slowTime))
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		answers <- fmt.Sprint(string(body), err)
+	}()
+	time.Sleep(slowTime / 8) // until it runs, which nothing tells
+	return answers
+}
+
+// post makes a call in one request, without a session.
+func post(url, tool, arguments, options string) (*http.Response, error) {
+	const about = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool",%s,`+
+		`"arguments":{"name":%q,"arguments":%s,"options":%s}}}`, about, tool, arguments, options)
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Mcp-Name": "call_tool",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call",
+	} {
+		r.Header.Set(name, value)
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// process is the service in a process of its own, with a socket as systemd passes it.
+type process struct {
+	*exec.Cmd
+	states chan string // that it tells systemd
+}
+
+func launch(t *testing.T, config string, socket net.Listener) *process {
+	t.Helper()
+	passed, err := socket.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer passed.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"}
+	notify, err := net.ListenUnixgram("unixgram", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, self), make(chan string, 100)}
+	p.Env = append(os.Environ(), configVariable+"="+config, "LISTEN_FDS=1", "LISTEN_FDNAMES=mcp",
+		"NOTIFY_SOCKET="+address.Name, "WATCHDOG_USEC=200000")
+	p.ExtraFiles, p.Stderr = []*os.File{passed}, os.Stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buffer := make([]byte, 1024)
+		for {
+			n, err := notify.Read(buffer)
+			if err != nil {
+				close(p.states)
+				return
+			}
+			p.states <- string(buffer[:n])
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		_ = notify.Close()
+	})
+	return p
+}
+
+// await waits for a state that begins so.
+func (p *process) await(t *testing.T, prefix string) string {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case state := <-p.states:
+			if strings.HasPrefix(state, prefix) {
+				return state
+			}
+		case <-limit:
+			t.Fatalf("systemd was not told %s", prefix)
+		}
+	}
+}
+
+// TestSystemd follows the states of a service through its life.
+func TestSystemd(t *testing.T) {
+	t.Setenv("PARLEY_HOME", testhome.New(t))
+	config, socket := socketConfig(t)
+	p := launch(t, config, socket)
+	p.await(t, "READY=1\nSTATUS=")
+	p.await(t, "WATCHDOG=1")
+	_ = p.Process.Signal(syscall.SIGHUP)
+	if state := p.await(t, "RELOADING=1"); !strings.Contains(state, "\nMONOTONIC_USEC=") {
+		t.Errorf("got %q", state)
+	}
+	p.await(t, "READY=1")
+	if answer, err := post("http://"+socket.Addr().String(), "text.hash", `{"text":"a"}`, `{}`); err != nil {
+		t.Error(err)
+	} else if answer.Body.Close(); answer.StatusCode != 200 {
+		t.Errorf("status %d", answer.StatusCode)
+	}
+	_ = p.Process.Signal(syscall.SIGTERM)
+	if state := p.await(t, "STOPPING=1"); !strings.Contains(state, "\nEXTEND_TIMEOUT_USEC=40000000") {
+		t.Errorf("got %q", state)
+	}
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// socketConfig makes a configuration, and a socket that stays while services come and go.
+func socketConfig(t *testing.T) (string, net.Listener) {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "parleyd.toml")
+	for path, text := range map[string]string{
+		config: "token_file = \"" + dir + "/tokens\"\n", filepath.Join(dir, "tokens"): "alice=" + token + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	return config, socket
+}
+
+// TestUpgrade replaces the process of a service while clients call it. Each call has its answer: from the old process,
+// from the new one, or from the new one after the old one refused it.
+func TestUpgrade(t *testing.T) {
+	t.Setenv("PARLEY_HOME", testhome.New(t))
+	config, socket := socketConfig(t)
+	url := "http://" + socket.Addr().String()
+	installed, err := parley.Open(t.Context(), parley.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := installed.Install(t.Context(), "../../../../testdata/wasm/echo.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	_ = installed.Close()
+	old := launch(t, config, socket)
+	old.await(t, "READY=1")
+	var answered, refused atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				tool, arguments, options := "text.hash", `{"text":"a"}`, `{}`
+				if i == 0 {
+					tool, arguments, options = "echo.sleep", `{}`, `{"timeout":"1s"}`
+				}
+				answer, err := post(url, tool, arguments, options)
+				if err != nil {
+					t.Errorf("an answer is lost: %v", err)
+					return
+				}
+				body, err := io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				switch {
+				case err == nil && answer.StatusCode == 503 && answer.Header.Get("Retry-After") != "":
+					refused.Add(1)
+				case err != nil || answer.StatusCode != 200 || i == 0 && !strings.Contains(string(body), "timeout"):
+					t.Errorf("%s: %d %s %v", tool, answer.StatusCode, body, err)
+				default:
+					answered.Add(1)
+				}
+			}
+		})
+	}
+	waitFor(t, "calls", func() bool { return answered.Load() > 50 })
+	_ = old.Process.Signal(syscall.SIGTERM)
+	if err := old.Wait(); err != nil {
+		t.Error(err)
+	}
+	before := answered.Load()
+	launch(t, config, socket).await(t, "READY=1")
+	waitFor(t, "calls of the new process", func() bool { return answered.Load() > before+50 })
+	stop()
+	clients.Wait()
+	t.Logf("figures: %d calls answered, %d refused with the time to wait", answered.Load(), refused.Load())
+}
+
+// TestSlowClients opens many connections that send nothing or half a request. Others are still answered, at the address
+// for monitoring in any case.
+func TestSlowClients(t *testing.T) {
+	f := start(t, "status_listen = \"127.0.0.1:0\"")
+	const connections = 10_000
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur < connections*5/4 {
+		t.Skipf("only %d files may be open", limit.Cur)
+	}
+	address := f.sockets[0].Addr().String()
+	open, closed := make(chan net.Conn, connections), atomic.Int64{}
+	var dialers sync.WaitGroup
+	const addresses = 80
+	for i := range addresses {
+		dialers.Go(func() {
+			dialer := net.Dialer{Timeout: 200 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i+1))}}
+			for j := range connections / addresses {
+				conn, err := dialer.Dial("tcp", address)
+				if err != nil {
+					closed.Add(1)
+					continue
+				}
+				_, _ = io.WriteString(conn, []string{"", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n"}[j%2])
+				open <- conn
+			}
+		})
+	}
+	dialers.Wait()
+	close(open)
+	status := "http://" + f.status[0].Addr().String()
+	if code, body := get(t, status+"/readyz", ""); code != 200 {
+		t.Errorf("/readyz under attack: %d %s", code, body)
+	}
+	for conn := range open {
+		_ = conn.Close()
+	}
+	waitFor(t, "a client is answered", func() bool {
+		answer, err := post(f.url, "text.hash", `{"text":"a"}`, `{}`)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		_, err = bufio.NewReader(answer.Body).Peek(1)
+		return err == nil && answer.StatusCode == 200
+	})
+	t.Logf("figures: %d of %d connections were not accepted", closed.Load(), connections)
+}

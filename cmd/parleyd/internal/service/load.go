@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"slices"
+
+	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/access"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/signature"
+)
+
+// loaded is a configuration with what its files held. A reload replaces it as a whole.
+type loaded struct {
+	*config.Config
+	tokens      []access.Token
+	certificate *certificate // nil without TLS
+	routes      http.Handler
+	stamps      map[string]protect.Stamp // of all files that a reload reads again
+}
+
+// load reads the files of a configuration.
+func load(cfg *config.Config, notice func(string)) (*loaded, error) {
+	l := &loaded{Config: cfg}
+	var err error
+	if l.tokens, err = (&access.File{Path: cfg.TokenFile, Notice: notice}).Tokens(); err != nil {
+		return nil, err
+	}
+	if cfg.TLS.Cert != "" {
+		l.certificate, err = readCertificate(cfg.TLS)
+	}
+	return l, err
+}
+
+// verify finds a token.
+func (l *loaded) verify(_ context.Context, text string) (access.Token, error) {
+	return access.Find(l.tokens, text)
+}
+
+// stamps returns the stamps of what a reload reads: the files of a configuration and those of the policy.
+func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
+	stamps := map[string]protect.Stamp{}
+	for _, path := range cfg.Files() {
+		stamps[path] = protect.StampOf(path)
+	}
+	for _, name := range []string{policy.PolicyFile, policy.GrantsFile, signature.TrustFile} {
+		path := filepath.Join(s.parley.Dirs().Config, name)
+		stamps[path] = protect.StampOf(path)
+	}
+	return stamps
+}
+
+// atStart are the keys that count at a start only.
+var atStart = []string{"listen", "log.format", "status_listen"}
+
+// reload reads the configuration and its files again, and logs what has changed. With a fault nothing changes. The
+// policy is read by each call, so a fault in it, which no call passes, is only logged.
+func (s *Service) reload() {
+	old := s.loaded.Load()
+	cfg, err := config.Read(s.path)
+	if err == nil && (cfg.TLS.Cert == "") != (old.TLS.Cert == "") {
+		err = host.Errorf(host.ConfigError, "%s: TLS begins and ends with a start of the service", s.path)
+	}
+	var next *loaded
+	if err == nil {
+		next, err = load(cfg, s.notice)
+	}
+	if err == nil {
+		err = s.remember(cfg)
+	}
+	if err == nil {
+		next.stamps = s.stamps(cfg)
+		err = s.use(next)
+	}
+	if err != nil {
+		s.log.Error("nothing was reloaded", "error", err)
+		return
+	}
+	keys := next.Changes(old.Config)
+	var files []string
+	for path, stamp := range next.stamps {
+		if !stamp.Same(old.stamps[path]) {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	s.log.Info("reloaded", "keys", keys, "files", files)
+	for _, key := range keys {
+		if slices.Contains(atStart, key) {
+			s.log.Warn("a change counts from the next start on", "key", key)
+		}
+	}
+	if err := s.checkPolicy(); err != nil {
+		s.log.Error("the policy cannot be read, so no call runs", "error", err)
+	}
+}

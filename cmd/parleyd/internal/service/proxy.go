@@ -1,0 +1,40 @@
+package service
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// clientAddress returns the address of the client of a request: that of the connection, or where that is a trusted
+// proxy, the last one in X-Forwarded-For that is none.
+func clientAddress(r *http.Request, proxies []netip.Prefix) string {
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !isAmong(connection.Addr(), proxies) {
+		return r.RemoteAddr
+	}
+	client := r.RemoteAddr
+	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(forwarded) {
+		text = strings.TrimSpace(text)
+		if name, _, err := net.SplitHostPort(text); err == nil {
+			text = name
+		}
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			break // what comes before it was not written by a proxy that is trusted
+		}
+		client = address.String()
+		if !isAmong(address, proxies) {
+			break
+		}
+	}
+	return client
+}
+
+func isAmong(address netip.Addr, networks []netip.Prefix) bool {
+	address = address.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
+}
