@@ -347,6 +347,7 @@ var dependencies = map[string][]string{
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
 		"cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
+	"github.com/coreos/go-oidc/v3":         {"cmd/..."}, // of cmd/parleyd alone
 	"github.com/gofrs/flock":               {"host/protect", "host/record", "internal/testhome"},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
 	"github.com/blevesearch/snowballstem":  {"host", "bench/internal/ranked"},

@@ -148,10 +148,13 @@ func parseToken(line string) (Token, error) {
 // parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
 func parseName(word string) Token {
 	name, token, bound := strings.Cut(word, "=")
-	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
+	if bound && len(token) >= minTokenLength && IsName(name) {
 		return Token{Name: name, Token: token}
 	}
 	return Token{Token: word}
 }
+
+// IsName reports whether a client can have a name.
+func IsName(name string) bool { return name != "" && strings.Trim(name, nameCharacters) == "" }
 
 const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."

@@ -10,14 +10,17 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
@@ -43,6 +46,8 @@ type Config struct {
 	Drain string `toml:"drain"`
 	TLS   TLS    `toml:"tls"`
 	Log   Log    `toml:"log"`
+	// OAuth says whose tokens count besides those of TokenFile. Without an issuer none do.
+	OAuth oauth.Config `toml:"oauth"`
 
 	DrainTime time.Duration  `toml:"-"`
 	Proxies   []netip.Prefix `toml:"-"`
@@ -130,9 +135,50 @@ func (c *Config) check(f *faults) {
 	if c.StatusListen != "" {
 		f.address("status_listen", c.StatusListen)
 	}
-	if c.TokenFile == "" {
-		f.expected("token_file", "nothing", "a file with a line NAME=TOKEN for each client")
+	if c.TokenFile == "" && c.OAuth.Issuer == "" {
+		f.expected("token_file", "nothing", "a file with a line NAME=TOKEN for each client, or oauth.issuer")
 	}
+	c.checkOAuth(f)
+}
+
+func (c *Config) checkOAuth(f *faults) {
+	o := &c.OAuth
+	if o.Issuer == "" {
+		if o.Audience+o.Resource+o.JWKS != "" || len(o.Callers) > 0 {
+			f.expected("oauth.issuer", "nothing", "the URL of the authorization server")
+		}
+		return
+	}
+	f.url("oauth.issuer", o.Issuer)
+	if o.JWKS != "" {
+		f.url("oauth.jwks", o.JWKS)
+	}
+	if o.Audience == "" {
+		f.expected("oauth.audience", "nothing", "what the tokens for this service have in aud, such as its URL")
+	} else if o.Resource != "" {
+		f.url("oauth.resource", o.Resource)
+	} else if _, ok := webURL(o.Audience); !ok {
+		f.expected("oauth.resource", "nothing", "the URL of MCP as clients have it, since the audience is none")
+	}
+	for _, caller := range o.Callers {
+		if caller.Claim == "" || caller.Value == "" || !access.IsName(caller.Caller) {
+			f.expected("oauth.callers", fmt.Sprintf("%+v", caller),
+				"claim, value and caller, a name of letters, digits, -, _ and .")
+		}
+	}
+	if len(o.Callers) == 0 {
+		f.expected("oauth.callers", "none", "a table [[oauth.callers]] with claim, value and caller")
+	}
+}
+
+// webURL parses a URL that is encrypted, or on loopback.
+func webURL(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u, u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // Files returns the files that the configuration names.
@@ -204,6 +250,13 @@ func (f *faults) unknown(key []string) {
 func (f *faults) address(key, given string) {
 	if _, port, err := net.SplitHostPort(given); err != nil || port == "" {
 		f.expected(key, given, "an address HOST:PORT, such as 127.0.0.1:8931")
+	}
+}
+
+// url adds a fault unless a value is a URL that [webURL] accepts.
+func (f *faults) url(key, given string) {
+	if _, ok := webURL(given); !ok {
+		f.expected(key, given, "a URL https://HOST")
 	}
 }
 

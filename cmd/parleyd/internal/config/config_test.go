@@ -9,6 +9,8 @@ import (
 // TestParse reads files with faults. Each fault names its line, and what is expected there.
 func TestParse(t *testing.T) {
 	const tokens = "token_file = \"/t\"\n"
+	const oauth = "[oauth]\nissuer = \"https://login.example\"\n"
+	const callers = "\n[[oauth.callers]]\nclaim = \"groups\"\nvalue = \"ops\"\ncaller = \"ops\""
 	for _, c := range []struct {
 		text string
 		want []string // parts of the error; none: the file is valid
@@ -18,6 +20,14 @@ func TestParse(t *testing.T) {
 			nil},
 		{tokens + "listen = [\"0.0.0.0:1\"]\nplain_http = \"behind a proxy\"\ntrusted_proxies = [\"10.0.0.0/8\"]", nil},
 		{tokens + "listen = [\"0.0.0.0:1\"]\n[tls]\ncert = \"c\"\nkey = \"k\"", nil},
+		{oauth + "audience = \"https://t.example/mcp\"" + callers, nil},
+		{oauth + "audience = \"tools\"\nresource = \"https://t.example/mcp\"" + callers, nil},
+		{oauth + "audience = \"tools\"" + callers, []string{"oauth.resource: got \"nothing\""}},
+		{oauth, []string{"oauth.audience: got", "oauth.callers: got \"none\""}},
+		{oauth + "audience = \"https://t.example\"" + strings.ReplaceAll(callers, "ops", "o p"),
+			[]string{"a name of letters"}},
+		{tokens + "[oauth]\naudience = \"a\"", []string{"oauth.issuer: got"}},
+		{strings.ReplaceAll(oauth, "https", "http"), []string{"p.toml:2:1: oauth.issuer: got \"http://login.example\""}},
 		{"", []string{`p.toml: token_file: got "nothing", expected a file`}},
 		{tokens + "listen = [\"0.0.0.0:1\"]", []string{`p.toml:2:1: listen: got "0.0.0.0:1", expected tls.cert and`}},
 		{tokens + "listen = [\":1\"]", []string{`p.toml:2:1: listen: got ":1", expected tls.cert`}},

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/policy"
@@ -18,17 +20,25 @@ import (
 type loaded struct {
 	*config.Config
 	tokens      []access.Token
-	certificate *certificate // nil without TLS
+	oauth       *oauth.Verifier // nil without OAuth
+	certificate *certificate    // nil without TLS
 	routes      http.Handler
 	stamps      map[string]protect.Stamp // of all files that a reload reads again
 }
 
-// load reads the files of a configuration.
-func load(cfg *config.Config, notice func(string)) (*loaded, error) {
+// load reads the files of a configuration. What is known of the issuer stays if old has the same one; it may be nil.
+func load(cfg *config.Config, old *loaded, notice func(string)) (*loaded, error) {
 	l := &loaded{Config: cfg}
 	var err error
-	if l.tokens, err = (&access.File{Path: cfg.TokenFile, Notice: notice}).Tokens(); err != nil {
-		return nil, err
+	if cfg.TokenFile != "" {
+		if l.tokens, err = (&access.File{Path: cfg.TokenFile, Notice: notice}).Tokens(); err != nil {
+			return nil, err
+		}
+	}
+	if old != nil && reflect.DeepEqual(old.OAuth, cfg.OAuth) {
+		l.oauth = old.oauth
+	} else if cfg.OAuth.Issuer != "" {
+		l.oauth = oauth.New(cfg.OAuth)
 	}
 	if cfg.TLS.Cert != "" {
 		l.certificate, err = readCertificate(cfg.TLS)
@@ -36,9 +46,13 @@ func load(cfg *config.Config, notice func(string)) (*loaded, error) {
 	return l, err
 }
 
-// verify finds a token.
-func (l *loaded) verify(_ context.Context, text string) (access.Token, error) {
-	return access.Find(l.tokens, text)
+// verify finds a token in the file, or else verifies it by OAuth.
+func (l *loaded) verify(ctx context.Context, text string) (access.Token, error) {
+	token, err := access.Find(l.tokens, text)
+	if err != nil && l.oauth != nil {
+		return l.oauth.Verify(ctx, text)
+	}
+	return token, err
 }
 
 // stamps returns the stamps of what a reload reads: the files of a configuration and those of the policy.
@@ -67,7 +81,7 @@ func (s *Service) reload() {
 	}
 	var next *loaded
 	if err == nil {
-		next, err = load(cfg, s.notice)
+		next, err = load(cfg, old, s.notice)
 	}
 	if err == nil {
 		err = s.remember(cfg)

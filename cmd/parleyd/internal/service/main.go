@@ -77,6 +77,6 @@ func checkConfig(path string, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = load(cfg, func(text string) { fmt.Fprintln(errs, "note: "+text) })
+	_, err = load(cfg, nil, func(text string) { fmt.Fprintln(errs, "note: "+text) })
 	return err
 }

@@ -18,9 +18,11 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -56,7 +58,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if cfg.Log.Format == "json" {
 		s.log = slog.New(slog.NewJSONHandler(log, options))
 	}
-	first, err := load(cfg, s.notice)
+	first, err := load(cfg, nil, s.notice)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +94,25 @@ func (s *Service) remember(cfg *config.Config) error {
 
 // use makes a configuration the one that requests are served by.
 func (s *Service) use(l *loaded) error {
-	handler, err := s.mcp.Handler("", mcp.HTTPConfig{Verify: l.verify, Hosts: l.Hosts, Access: s.access})
+	mux := http.NewServeMux()
+	served := mcp.HTTPConfig{Hosts: l.Hosts, Access: s.access}
+	served.Verify = func(ctx context.Context, text string) (access.Token, error) {
+		token, err := l.verify(ctx, text)
+		if err != nil {
+			s.log.Debug("a token is refused", "error", err)
+		}
+		return token, err
+	}
+	if l.oauth != nil {
+		url, metadata := l.OAuth.Metadata()
+		served.Metadata = url
+		mux.Handle(oauth.MetadataPath, metadata)
+		mux.Handle(oauth.MetadataPath+mcp.Path, metadata)
+	}
+	handler, err := s.mcp.Handler("", served)
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = clientAddress(r, l.Proxies)
 		handler.ServeHTTP(w, r)
