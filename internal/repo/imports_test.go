@@ -330,7 +330,7 @@ var testsMayImport = map[string][]string{
 		"manifest/peers",
 	},
 	"cmd/parley/internal/serve":     {"."},
-	"cmd/parleyd":                   {"internal/testhome"},
+	"cmd/parleyd":                   {"internal/foreign", "internal/testhome"},
 	"internal/repo":                 {"internal/testhome"},
 	"bench":                         {"internal/testhome"},
 	"bench/documents":               {"internal/sample"},
