@@ -693,6 +693,20 @@ func TestDrain(t *testing.T) {
 	}
 	url := f.listen(t, mcp.HTTPConfig{})
 	s := client{revision: revisions[0]}.http(t, url)
+	told := make(chan string, 1)
+	listener, err := sdk.NewClient(&sdk.Implementation{Name: "listener", Version: "1"}, &sdk.ClientOptions{
+		//lint:ignore SA1019 as below
+		LoggingMessageHandler: func(_ context.Context, r *sdk.LoggingMessageRequest) { told <- fmt.Sprint(r.Params.Data) },
+	}).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1},
+		&sdk.ClientSessionOptions{ProtocolVersion: revisions[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
+	if err := listener.SetLoggingLevel(t.Context(), &sdk.SetLoggingLevelParams{Level: "info"}); err != nil {
+		t.Fatal(err)
+	}
 	slow := make(chan string)
 	go func() {
 		_, text := call(t, s, "call_tool", `{"name":"shop.order.slow","arguments":{}}`)
@@ -724,6 +738,14 @@ func TestDrain(t *testing.T) {
 	case <-drained:
 		t.Error("the server did not wait for the call")
 	default:
+	}
+	select {
+	case text := <-told:
+		if !strings.Contains(text, "shutting down") {
+			t.Errorf("a session is told %q", text)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a session is not told that the server drains")
 	}
 	close(release)
 	if text := <-slow; !strings.Contains(text, "finished") {
