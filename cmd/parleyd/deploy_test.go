@@ -142,33 +142,39 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestImage runs the service in the content of the image: as nobody, with a root that is read-only and has no shell.
+// TestImage makes the content of the image by the steps of the Dockerfile, and runs the service in it: as nobody, with
+// a root that is read-only and has no shell.
 func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root of a process")
 	}
-	unshare, image := program(t, "unshare"), t.TempDir()
-	for _, line := range []string{"FROM scratch\n", "COPY --from=build /image /\n", "USER 65534:65534\n"} {
-		if !strings.Contains(read(t, "Dockerfile"), line) {
+	unshare, image, states := program(t, "unshare"), t.TempDir(), t.TempDir()
+	dockerfile := read(t, "Dockerfile")
+	for _, line := range []string{"FROM scratch\n", "COPY --from=build /image /\n", "USER 65534:65534\n",
+		"COPY --from=build --chown=65534:65534 /state/ /var/lib/\n"} {
+		if !strings.Contains(dockerfile, line) {
 			t.Fatalf("the Dockerfile has no line %q, which this test is about", line)
 		}
 	}
-	data, err := os.ReadFile(built(t))
-	if err != nil {
-		t.Fatal(err)
+	for _, step := range regexp.MustCompile(`(?m)^RUN (.*)$`).FindAllStringSubmatch(dockerfile, -1) {
+		cmd := exec.Command("sh", "-ec", strings.NewReplacer("/image", image, " /state", " "+states).Replace(step[1]))
+		cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", step[1], err, out)
+		}
 	}
-	write(t, filepath.Join(image, "usr/local/bin/parleyd"), string(data))
-	_ = os.Chmod(filepath.Join(image, "usr/local/bin/parleyd"), 0o755)
-	port := freePort(t)
+	port, state := freePort(t), filepath.Join(states, "parley")
 	write(t, filepath.Join(image, "etc/parley/tokens"), "alice="+token+"\n")
 	write(t, filepath.Join(image, "etc/parley/parleyd.toml"), fmt.Sprintf(
 		"listen = [\"127.0.0.1:%s\"]\ntoken_file = \"/etc/parley/tokens\"\n", port))
-	state := testhome.New(t)
 	write(t, filepath.Join(image, "dev/null"), "") // which all engines of containers provide
-	for _, dir := range []string{"proc", "tmp", "var/lib/parley"} {
+	for _, dir := range []string{"proc", "var/lib/parley"} {
 		if err := os.MkdirAll(filepath.Join(image, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := testhome.Fill(state); err != nil {
+		t.Fatal(err)
 	}
 	if out, err := exec.Command("chown", "-R", "65534:65534", state).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
