@@ -37,6 +37,9 @@ func Find() Manager {
 	return m
 }
 
+// notifyTime is how long the service waits for a manager that does not read.
+const notifyTime = time.Second
+
 // Notify tells the manager a state, such as "READY=1".
 func (m Manager) Notify(state ...string) {
 	if m.address == nil {
@@ -47,6 +50,7 @@ func (m Manager) Notify(state ...string) {
 		return
 	}
 	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(notifyTime))
 	_, _ = conn.Write([]byte(strings.Join(state, "\n")))
 }
 
