@@ -83,6 +83,8 @@ type Config struct {
 	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
 	// Approver asks.
 	ConfirmWait time.Duration
+	// Tracer observes calls, searches, descriptions and requests to the network. It may be nil.
+	Tracer host.Tracer
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug receives debug lines. It may be nil.

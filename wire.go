@@ -85,9 +85,8 @@ func Logins(p *Parley) *login.Client { return &login.Client{Store: p.Secrets(), 
 
 // egressOf returns what makes all requests of a host, within the operator's rules.
 func egressOf(p *Parley) host.Egress {
-	return egress.New(egress.Config{UserAgent: "parley/" + Version, Rules: func() (host.EgressRules, error) {
-		return byPolicy(p, (*policy.Policy).Egress)
-	}})
+	return egress.New(egress.Config{UserAgent: "parley/" + Version, Tracer: p.cfg.Tracer,
+		Rules: func() (host.EgressRules, error) { return byPolicy(p, (*policy.Policy).Egress) }})
 }
 
 // Trust returns the operator's list of trusted keys.
@@ -545,6 +544,7 @@ func (p *Parley) Host() (*call.Host, error) {
 		Quotas:   quota.Open(filepath.Join(p.dirs.State, "quota")),
 		Sessions: sessions,
 		Approver: approver,
+		Tracer:   p.cfg.Tracer,
 		Debug:    p.cfg.Debug,
 	})
 	if err != nil {

@@ -47,8 +47,10 @@ type Config struct {
 	Approver host.Approver
 	// Costs returns what calls of tools took before. Nil means that nothing is known.
 	Costs func(tools []string) map[string]host.Cost
-	Debug func(format string, args ...any)
-	Mode  string // documentation mode, for traces; see [WithMode]
+	// Tracer observes all operations. Nil means that nobody does.
+	Tracer host.Tracer
+	Debug  func(format string, args ...any)
+	Mode   string // documentation mode, for traces; see [WithMode]
 }
 
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
@@ -172,8 +174,9 @@ func (h *Host) notify(e host.Event) {
 func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier int) (*host.Docs, error) {
 	began := time.Now()
 	h.Refresh()
-	a, err := h.Catalog().Find(name)
 	e := h.event(ctx, "describe", p, began)
+	ctx, end := h.begin(ctx, "describe", e.CallID, p)
+	a, err := h.Catalog().Find(name)
 	e.Tool = a.Name()
 	if a.Provider != nil {
 		e.Digest = a.Provider.Info().Build()
@@ -209,7 +212,25 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	}
 	e.Duration = time.Since(began)
 	h.record(e)
+	end(a, err)
 	return d, err
+}
+
+// begin begins an operation for the tracer. End takes the tool that it was about, if it was about one.
+func (h *Host) begin(ctx context.Context, op, callID string, p host.Principal) (
+	within context.Context, end func(host.Address, error)) {
+	if h.cfg.Tracer == nil {
+		return ctx, func(host.Address, error) {}
+	}
+	o := host.Operation{Op: op, CallID: callID, Caller: p.Name, Origin: p.Origin}
+	within, ended := h.cfg.Tracer.Begin(ctx, o)
+	return within, func(a host.Address, err error) {
+		// The option send_anyway also passes on what the catalog does not have.
+		if known, err := h.Catalog().Find(a.Name()); err == nil && (known.Tool != nil || known.Entry != nil) {
+			o.Tool = known.Name()
+		}
+		ended(o.Ended(err))
+	}
 }
 
 // newCallID returns a name that no other call has. It is not a secret, so it needs neither a system call nor what
@@ -254,11 +275,11 @@ func (h *Host) sessionEnders() (all []host.SessionEnder) {
 func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery) (
 	data *host.SearchData, weak bool, err error,
 ) {
-	began := time.Now()
+	e := h.event(ctx, "search", p, time.Now())
+	_, end := h.begin(ctx, "search", e.CallID, p)
 	h.Refresh()
 	data, weak, err = h.Rank(q)
-	e := h.event(ctx, "search", p, began)
-	e.Query, e.Duration = q.Text, time.Since(began)
+	e.Query, e.Duration = q.Text, time.Since(e.Time)
 	if err != nil {
 		e.Err = host.AsError(err)
 	} else {
@@ -267,6 +288,7 @@ func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery)
 		}
 	}
 	h.record(e)
+	end(host.Address{}, err)
 	return data, weak, err
 }
 

@@ -78,6 +78,7 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 		h.Refresh()
 	}
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
+	ctx, end := h.begin(ctx, "call", a.CallID, c.Principal)
 	redactor := &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}
 	if of.innerCalls == nil { // the outermost call
 		of.innerCalls, of.returned, of.shared = new(atomic.Int32), new(atomic.Int64), &sharedFiles{}
@@ -96,10 +97,12 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 			run.err = err
 		}
 	}
+	var err error // which a nil a.Err is not
 	if a.Err != nil {
-		return a, a.Err
+		err = a.Err
 	}
-	return a, nil
+	end(run.address, err)
+	return a, err
 }
 
 // run is the state of one call.

@@ -34,6 +34,8 @@ type Config struct {
 
 	// RootCAs verify the certificates of servers; nil means the system's.
 	RootCAs *x509.CertPool
+	// Tracer observes each hop that a grant allows. Nil means that nobody does.
+	Tracer host.Tracer
 	// Resolve returns the addresses of a name; nil means the system's resolver.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Local returns the addresses of this machine with the length of their networks; nil means those of its interfaces.

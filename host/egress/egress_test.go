@@ -437,6 +437,44 @@ func TestRecordsUse(t *testing.T) {
 	}
 }
 
+// tracer writes down how requests end.
+type tracer struct{ ended []string }
+
+func (t *tracer) Begin(ctx context.Context, o host.Operation) (context.Context, func(host.Operation)) {
+	return ctx, func(o host.Operation) {
+		t.ended = append(t.ended, fmt.Sprintf("%s %s %s %d %s", o.Op, o.Method, o.Server, o.Status, o.Code))
+	}
+}
+
+// TestTracer checks that each hop within the grants is an operation, with nothing of its URL but what the grant says.
+func TestTracer(t *testing.T) {
+	last := serve(t, "127.0.0.2", hello)
+	first := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, map[string]string{"/on": last.URL, "/out": "http://10.0.0.1/"}[r.URL.Path], http.StatusFound)
+	})
+	for _, tt := range []struct {
+		url, grant string
+		want       []string
+	}{
+		{first.URL + "/on?q=canary", "GET " + first.URL,
+			[]string{"request GET " + first.URL + " 302 ok", "request GET " + last.URL + " 200 ok"}},
+		{first.URL + "/out", "GET " + first.URL, []string{"request GET " + first.URL + " 302 ok"}},
+		{"http://127.0.0.1:1/canary", "GET http://127.0.0.1:1", []string{"request GET http://127.0.0.1:1 0 unavailable"}},
+		{"http://canary.a.test:" + portOf(last), "GET http://*.a.test:" + portOf(last),
+			[]string{"request GET http://*.a.test:" + portOf(last) + " 200 ok"}},
+		{"http://canary.b.test", "GET http://*.a.test", nil},
+	} {
+		seen := &tracer{}
+		w := newTestClient(t, Config{Tracer: seen})
+		w.names["canary.a.test"] = []string{"127.0.0.2"}
+		w.networks("127.0.0.0/8")
+		_, _ = w.send(host.HTTPRequest{URL: tt.url}, tt.grant, "GET "+last.URL)
+		if !slices.Equal(seen.ended, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.url, seen.ended, tt.want)
+		}
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	s := serve(t, "127.0.0.1", hello)
 	w := newTestClient(t, Config{})

@@ -33,6 +33,8 @@ type exchange struct {
 	body           []byte
 	url            *url.URL
 	target         origin.Origin       // of url
+	granted        origin.Origin       // of the grant that covers target
+	status         int                 // of the response of the hop; 0 if there is none yet
 	redirectedFrom string              // origin of the previous hop; "" at the first
 	sentSecrets    map[string][]string // values by name, in the forms that were sent
 }
@@ -76,6 +78,20 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	if err := x.checkGrants(); err != nil {
 		return nil, err
 	}
+	if x.client.cfg.Tracer == nil {
+		return x.sendHop(ctx)
+	}
+	o := host.Operation{Op: "request", Method: x.method, Server: x.granted.String()}
+	ctx, end := x.client.cfg.Tracer.Begin(ctx, o)
+	response, err := x.sendHop(ctx)
+	o.Status = x.status
+	end(o.Ended(err))
+	return response, err
+}
+
+// sendHop is hop within the grants.
+func (x *exchange) sendHop(ctx context.Context) (*host.HTTPResponse, error) {
+	x.status = 0
 	header, query, err := x.headers(ctx)
 	if err != nil {
 		return nil, hostError(ctx, x.target, err)
@@ -103,6 +119,7 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 		return nil, hostError(ctx, x.target, err)
 	}
 	defer response.Body.Close()
+	x.status = response.StatusCode
 	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {
 		return nil, x.follow(response.StatusCode, location)
 	}
@@ -122,6 +139,7 @@ func (x *exchange) checkGrants() error {
 			continue
 		}
 		if slices.Contains(g.Methods, x.method) {
+			x.granted = granted
 			return nil
 		}
 		methods = append(methods, g.Methods...)

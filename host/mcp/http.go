@@ -82,6 +82,7 @@ type Access struct {
 	Status int           `json:"status"`
 	Bytes  int64         `json:"bytes"` // of the response
 	Took   time.Duration `json:"took_ns"`
+	Parent string        `json:"-"` // as in [host.TraceContext]
 }
 
 // HealthPath is the path at which [Server.HTTP] reports its health, without a token.
@@ -257,9 +258,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 			began := time.Now()
 			defer func() {
 				cfg.Access(Access{
-					Time: began, From: r.RemoteAddr, Name: w.Name, Method: r.Method,
-					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.Status, http.StatusOK),
-					Bytes: w.Written, Took: time.Since(began),
+					Time: began, From: r.RemoteAddr, Name: g.nameOf(r), Method: r.Method,
+					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.status, http.StatusOK),
+					Bytes: w.written, Took: time.Since(began), Parent: r.Header.Get("Traceparent"),
 				})
 			}()
 		}

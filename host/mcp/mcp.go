@@ -223,11 +223,12 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			m.of.refresh()
 		}
 		m.of.connections.follow(req)
-		ctx = hostcall.WithMode(ctx, m.mode)
-		ctx = host.WithDocsSize(ctx, docsSizeInCall)
+		ctx = host.WithDocsSize(hostcall.WithMode(ctx, m.mode), docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
+			parent, state := frame.TraceContext(r)
+			ctx = host.WithTraceContext(ctx, host.TraceContext{Parent: parent, State: state})
 			m.of.sent.count(callerOf(m.of, r).Session)
 			var err error
 			if ctx, err = m.route(ctx, r); err != nil {
@@ -364,10 +365,7 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, liste
 }
 
 // How requests come, as [host.Origin] has it.
-const (
-	transportStdio = "stdio"
-	transportHTTP  = "http"
-)
+const transportStdio, transportHTTP = "stdio", "http"
 
 // originOf returns how a request came.
 func originOf(extra *sdk.RequestExtra) host.Origin {

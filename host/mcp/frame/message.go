@@ -411,6 +411,20 @@ func IsStateless(req sdk.Request) bool {
 	return !HasSessions(v)
 }
 
+// TraceContext returns the trace that a call belongs to, the values of traceparent and tracestate: those of its _meta,
+// or else those of its HTTP headers. Both are "" without one.
+func TraceContext(r *sdk.CallToolRequest) (parent, state string) {
+	meta := r.Params.GetMeta()
+	if parent, _ = meta["traceparent"].(string); parent != "" {
+		state, _ = meta["tracestate"].(string)
+		return parent, state
+	}
+	if r.Extra == nil {
+		return "", ""
+	}
+	return r.Extra.Header.Get("Traceparent"), r.Extra.Header.Get("Tracestate")
+}
+
 // HasSessions reports whether a revision has sessions; "" is one that has.
 func HasSessions(revision string) bool { return revision < firstStateless }
 

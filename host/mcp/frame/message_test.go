@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -299,6 +300,27 @@ func TestNegotiated(t *testing.T) {
 	for _, params := range []string{``, `{}`, `{"protocolVersion":7}`} {
 		if got := negotiated(json.RawMessage(params)); got != newest {
 			t.Errorf("%s: %s, expected %s", params, got, newest)
+		}
+	}
+}
+
+func TestTraceContext(t *testing.T) {
+	header := &sdk.RequestExtra{Header: http.Header{"Traceparent": {"00-1"}, "Tracestate": {"a=1"}}}
+	for _, tt := range []struct {
+		meta          sdk.Meta
+		extra         *sdk.RequestExtra
+		parent, state string
+	}{
+		{nil, nil, "", ""},
+		{sdk.Meta{"traceparent": "00-2", "tracestate": "b=2"}, nil, "00-2", "b=2"},
+		{nil, header, "00-1", "a=1"},
+		{sdk.Meta{"traceparent": "00-2"}, header, "00-2", ""},
+		{sdk.Meta{"traceparent": 2, "tracestate": "b=2"}, header, "00-1", "a=1"},
+		{sdk.Meta{"tracestate": "b=2"}, &sdk.RequestExtra{}, "", ""},
+	} {
+		r := &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Meta: tt.meta}, Extra: tt.extra}
+		if parent, state := TraceContext(r); parent != tt.parent || state != tt.state {
+			t.Errorf("%v, %v: %q %q", tt.meta, tt.extra, parent, state)
 		}
 	}
 }

@@ -1,0 +1,62 @@
+package host
+
+import "context"
+
+// Tracer observes operations: calls, searches, descriptions, and the requests that go to the network. It must not
+// block, and is used by many operations at once.
+type Tracer interface {
+	// Begin is called before an operation. An operation that begins with the returned context is a child of this one.
+	// End is called once, with the operation as it ended.
+	Begin(ctx context.Context, o Operation) (within context.Context, end func(Operation))
+}
+
+// Operation is what a [Tracer] learns. It has nothing that a caller or a plugin made up: no parameter, result, query,
+// path, message, or name that the catalog does not have.
+type Operation struct {
+	Op     string // as [Event].Op, or "request"
+	CallID string
+	Caller string
+	Origin // of the caller
+	// Tool is the qualified name of the tool. It is "" before the end, and if there is no such tool.
+	Tool   string
+	Method string // of a request
+	// Server is where a request goes, as "https://api.github.com": the origin of the grant, "*" for a part of its host
+	// that the grant leaves open.
+	Server string
+	Status int  // of the response to a request; 0 if there was none
+	Code   Code // one of [Outcomes], "" before the end; that of a plugin is [ToolFailed]
+}
+
+// Ended returns the operation as it ended with an error, which may be nil.
+func (o Operation) Ended(err error) Operation {
+	if o.Code = OK; err == nil {
+		return o
+	}
+	o.Code = ToolFailed
+	for _, known := range outcomes {
+		if known.Code == AsError(err).Code {
+			o.Code = known.Code
+		}
+	}
+	return o
+}
+
+// TraceContext is the trace that a request belongs to: the values of traceparent and tracestate, as W3C defines them.
+// They are not checked.
+type TraceContext struct{ Parent, State string }
+
+type traceContextKey struct{}
+
+// WithTraceContext returns a context for the operations of a request that came with a trace, or with the zero value.
+func WithTraceContext(ctx context.Context, c TraceContext) context.Context {
+	if c.Parent == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, traceContextKey{}, c)
+}
+
+// TraceContextOf returns the trace that the request of a context came with, or the zero value.
+func TraceContextOf(ctx context.Context) TraceContext {
+	c, _ := ctx.Value(traceContextKey{}).(TraceContext)
+	return c
+}
