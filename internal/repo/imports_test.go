@@ -261,9 +261,8 @@ var layers = map[string][]string{
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"cmd/parleyd": { // a module of its own
-		".", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy", "host/protect", "host/signature",
-		"manifest", "manifest/spelling",
+	"cmd/parleyd/internal/telemetry": {
+		"host", "host/mcp",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
@@ -329,6 +328,9 @@ var testsMayImport = map[string][]string{
 		"internal/sample", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint",
 		"manifest/peers",
 	},
+	"cmd/parleyd/internal/telemetry": {
+		".", "host/wasm", "internal/testhome",
+	},
 	"cmd/parley/internal/serve":     {"."},
 	"cmd/parleyd":                   {"internal/foreign", "internal/testhome"},
 	"internal/repo":                 {"internal/testhome"},
@@ -372,6 +374,11 @@ var dependencies = map[string][]string{
 		"internal/contain", "internal/slots", "internal/wire",
 	},
 	"golang.org/x/term": {"cmd/..."},
+	// of the service, which is a module of its own
+	"github.com/prometheus":      {"cmd/parleyd/internal/telemetry"},
+	"go.opentelemetry.io":        {"cmd/parleyd/internal/telemetry"},
+	"google.golang.org/protobuf": {"cmd/parleyd/internal/telemetry"}, // tests
+
 	"github.com/modelcontextprotocol/go-sdk": {
 		"bench", "bench/scenarios", "cmd/...", "host/login", "host/mcp", "host/mcp/frame", // cmd: tests
 	},

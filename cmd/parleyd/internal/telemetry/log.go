@@ -1,0 +1,67 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// NewLogger returns a logger in a format, "text" or "json", whose lines name the trace and the span of their context.
+// The error is config_error for another format.
+func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: level}
+	switch format {
+	case "text":
+		return slog.New(traced{slog.NewTextHandler(w, options)}), nil
+	case "json":
+		return slog.New(traced{slog.NewJSONHandler(w, options)}), nil
+	}
+	return nil, host.Errorf(host.ConfigError, "log.format: %q is not text or json", format)
+}
+
+// traced adds the trace and the span of a context to a line.
+type traced struct{ slog.Handler }
+
+// Handle implements [slog.Handler].
+func (h traced) Handle(ctx context.Context, r slog.Record) error {
+	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", c.TraceID().String()), slog.String("span_id", c.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h traced) WithAttrs(a []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(a)} }
+
+// WithGroup implements [slog.Handler].
+func (h traced) WithGroup(name string) slog.Handler { return traced{h.Handler.WithGroup(name)} }
+
+// logOperation logs an operation that has ended.
+func (t *Telemetry) logOperation(ctx context.Context, o host.Operation, took time.Duration) {
+	level := slog.LevelInfo
+	switch {
+	case o.Code == host.Internal:
+		level = slog.LevelError
+	case o.Op != "call" || strings.HasPrefix(o.Caller, host.CallerPlugin):
+		level = slog.LevelDebug
+	}
+	t.cfg.Log.LogAttrs(ctx, level, o.Op, slog.String("tool", o.Tool), slog.String("caller", o.Caller),
+		slog.String("peer", o.Peer), slog.String("code", string(o.Code)), slog.Duration("took", took),
+		slog.String("call", o.CallID))
+}
+
+// Access logs a request to the service. It has the path without its query.
+func (t *Telemetry) Access(a mcp.Access) {
+	ctx := withRemote(context.Background(), host.TraceContext{Parent: a.Parent})
+	t.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", a.Method), slog.String("path", a.Path),
+		slog.Int("status", a.Status), slog.Int64("bytes", a.Bytes), slog.Duration("took", a.Took),
+		slog.String("caller", a.Name), slog.String("peer", a.From))
+}

@@ -1,0 +1,159 @@
+package telemetry
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Gauges are what metrics read elsewhere. A nil one has no metric.
+type Gauges struct {
+	Sessions       func() int // of MCP that are open
+	Approvals      func() int // that wait for an answer
+	Runners        func() int // processes of guests
+	RunnerRestarts func() int // runners that started in the place of one that had failed
+}
+
+const (
+	// maxTools and maxCallers bound the tools and callers that metrics name, maxSeries the combinations of them with
+	// codes. Further ones count as other.
+	maxTools   = 300
+	maxCallers = 100
+	maxSeries  = 10_000
+	other      = "other"
+	// maxScrapes bounds the readers of metrics at one time.
+	maxScrapes = 4
+)
+
+// metrics are the metrics of a service, on a registry of their own.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	lookups  *prometheus.CounterVec
+	requests *prometheus.CounterVec
+	dropped  *prometheus.CounterVec
+	exported prometheus.Counter
+
+	tools   bounded[string]
+	callers bounded[string]
+	series  bounded[series]
+}
+
+type series struct{ tool, caller, code string }
+
+func newMetrics(cfg *Config) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), tools: bounded[string]{most: maxTools},
+		callers: bounded[string]{most: maxCallers}, series: bounded[series]{most: maxSeries}}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m.calls = counter("parley_calls_total", "Calls of tools that have ended.", "tool", "caller", "code")
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "parley_call_duration_seconds", Help: "How long calls of tools took.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"tool"})
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_calls_in_flight",
+		Help: "Calls of tools that have begun and not ended."})
+	m.lookups = counter("parley_lookups_total", "Searches and descriptions of tools.", "operation", "code")
+	m.requests = counter("parley_network_requests_total",
+		"Requests that tools sent to the network, by class of the status.", "status", "code")
+	m.dropped = counter("parley_spans_dropped_total", "Spans that did not reach the collector.", "reason")
+	m.exported = prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_spans_exported_total",
+		Help: "Spans that the collector took."})
+	for _, reason := range []string{droppedQueue, droppedExport} {
+		m.dropped.WithLabelValues(reason) // zero is a value, too
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "parley_build_info",
+		Help: "Always 1, with the version of the service and of Go."}, []string{"version", "goversion"})
+	build.WithLabelValues(cfg.Version, runtime.Version()).Set(1)
+	m.registry.MustRegister(m.calls, m.duration, m.inFlight, m.lookups, m.requests, m.dropped, m.exported, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gauge := func(name, help string, read func() int) {
+		if read != nil {
+			m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+				func() float64 { return float64(read()) }))
+		}
+	}
+	gauge("parley_sessions", "Sessions of MCP that are open.", cfg.Gauges.Sessions)
+	gauge("parley_approvals_open", "Approvals that wait for an answer.", cfg.Gauges.Approvals)
+	gauge("parley_runners", "Processes that run guests or wait for them.", cfg.Gauges.Runners)
+	if restarts := cfg.Gauges.RunnerRestarts; restarts != nil {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
+			Help: "Runners that started in the place of one that had failed."},
+			func() float64 { return float64(restarts()) }))
+	}
+	return m
+}
+
+// Metrics serves the metrics in the format of Prometheus.
+func (t *Telemetry) Metrics() http.Handler {
+	return promhttp.HandlerFor(t.metrics.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
+}
+
+func (m *metrics) begin(o host.Operation) {
+	if o.Op == "call" {
+		m.inFlight.Inc()
+	}
+}
+
+func (m *metrics) end(o host.Operation, took time.Duration) {
+	switch o.Op {
+	case opRequest:
+		status := "none"
+		if o.Status > 0 {
+			status = strconv.Itoa(o.Status/100) + "xx"
+		}
+		m.requests.WithLabelValues(status, string(o.Code)).Inc()
+	case "call":
+		m.inFlight.Dec()
+		s := series{m.tools.known(o.Tool, other), m.callers.known(o.Caller, other), string(o.Code)}
+		s = m.series.known(s, series{other, other, s.code})
+		m.calls.WithLabelValues(s.tool, s.caller, s.code).Inc()
+		m.duration.WithLabelValues(s.tool).Observe(took.Seconds())
+	default:
+		m.lookups.WithLabelValues(o.Op, string(o.Code)).Inc()
+	}
+}
+
+// bounded is a set that takes the first values that it meets.
+type bounded[T comparable] struct {
+	most   int
+	mu     sync.RWMutex
+	values map[T]bool
+}
+
+// known returns the value if the set has it or takes it, and else what stands for all others. The zero value is never
+// taken.
+func (b *bounded[T]) known(value, others T) T {
+	var zero T
+	b.mu.RLock()
+	has, full := b.values[value], len(b.values) >= b.most
+	b.mu.RUnlock()
+	switch {
+	case has:
+		return value
+	case full || value == zero:
+		return others
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.values) >= b.most && !b.values[value] {
+		return others
+	}
+	if b.values == nil {
+		b.values = map[T]bool{}
+	}
+	b.values[value] = true
+	return value
+}
