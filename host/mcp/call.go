@@ -130,8 +130,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	}
 	options, c := m.of.cfg.Options(options), callerOf(m.of, r)
 	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
-		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: c, Place: options.Place,
-		Estimate: true})
+		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: c, Place: options.Place, Estimate: true})
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +205,8 @@ func invalidParams(message string, data any) error {
 }
 
 // run makes a call for the client of a request. It fills in the options, and for whom the call is.
-func (m *modeServer) run(
-	ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options,
-) (*sdk.CallToolResult, error) {
+func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options) (
+	*sdk.CallToolResult, error) {
 	if m.of.closing.Err() != nil {
 		return nil, context.Cause(m.of.closing)
 	}
@@ -243,12 +241,8 @@ func (m *modeServer) run(
 }
 
 // begin admits and starts a call.
-func (m *modeServer) begin(
-	ctx context.Context, a *asker, call host.Call, options host.Options,
-) (*waitingCall, error) {
-	if m.of.draining.Load() {
-		return nil, errDraining
-	}
+func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, options host.Options) (
+	*waitingCall, error) {
 	select {
 	case m.of.calls <- struct{}{}:
 	default:

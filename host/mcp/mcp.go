@@ -180,11 +180,9 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		return nil, err
 	}
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
-		Instructions:      s.instructions(mode),
-		PageSize:          pageSize,
-		CompletionHandler: m.complete,
-		SetCacheable:      cacheable,
-		Logger:            slog.New(slog.DiscardHandler),
+		Instructions: s.instructions(mode), PageSize: pageSize, CompletionHandler: m.complete,
+		SetCacheable: cacheable,
+		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &sdk.ServerCapabilities{
 			Tools:     &sdk.ToolCapabilities{ListChanged: true},
 			Resources: &sdk.ResourceCapabilities{ListChanged: true},
@@ -309,6 +307,16 @@ func (s *Server) plugins() []string {
 		names = append(names, p.Info().Name)
 	}
 	return names
+}
+
+// SessionCount returns how many sessions are open.
+func (s *Server) SessionCount() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.modes {
+		n += len(slices.Collect(m.server.Sessions()))
+	}
+	return n
 }
 
 // SessionKey is the key in _meta of a request under which a client of a stateless revision names its session.

@@ -69,8 +69,7 @@ func metaTools() []metaTool {
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
 				`"arguments":{"type":"object","x-aliases":["params"]},` +
 				`"options":{"type":"object","description":"browser, target"}},` +
-				`"required":["name"],"additionalProperties":false}`, true,
-			taking((*modeServer).planCall)},
+				`"required":["name"],"additionalProperties":false}`, true, taking((*modeServer).planCall)},
 		{searchTools, "Find tools for a task", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +

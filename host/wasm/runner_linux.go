@@ -536,6 +536,9 @@ func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alon
 			a := &remoteCall{Job: j, control: k, conn: l.conn}
 			result, err := a.runOn(l, spec.Terms)
 			if isGone(err) {
+				if k.Ctx.Err() == nil { // else it was killed because the time is over
+					p.e.lostRunners.Add(1)
+				}
 				err = l.crashError(a)
 				// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
 				// it is so again.

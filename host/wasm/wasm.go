@@ -112,6 +112,8 @@ type Engine struct {
 
 	poolOnce sync.Once
 	pool     *runnerPool // see runners
+
+	lostRunners atomic.Int64
 }
 
 // Names of slots that no plugin has: plugins' names begin with a letter.
@@ -181,6 +183,9 @@ type compiledPlugin struct {
 	code *guest.Code
 	slot slot // where its compiled code is cached; without a folder if it is not
 }
+
+// LostRunners returns how many runners ended while a call used them. Others have taken their places.
+func (e *Engine) LostRunners() int { return int(e.lostRunners.Load()) }
 
 // CompileAhead compiles plugins that are not compiled yet, before a call needs them: in the background, after a pause,
 // one at a time over all processes, and with low priority. A call of one that is being compiled joins in. It ends with

@@ -262,7 +262,7 @@ var layers = map[string][]string{
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parleyd/internal/telemetry": {
-		"host", "host/mcp",
+		".", "host", "host/mcp", "host/wasm",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
@@ -329,7 +329,7 @@ var testsMayImport = map[string][]string{
 		"manifest/peers",
 	},
 	"cmd/parleyd/internal/telemetry": {
-		".", "host/wasm", "internal/testhome",
+		"internal/testhome",
 	},
 	"cmd/parley/internal/serve":     {"."},
 	"cmd/parleyd":                   {"internal/foreign", "internal/testhome"},

@@ -35,8 +35,8 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              1892,  // secrets in notes; turns of writers; tools of callers, callers in order; costs
-	"host/mcp":                 4523,  // the package below; prepared list; options; roots; broken bodies; pins; traces
-	"host/wasm":                10493, // compilations ahead; imports; the index of tools; plugins without a module
+	"host/mcp":                 4530,  // the package below; prepared list; options; roots; broken bodies; pins; traces
+	"host/wasm":                10498, // lost runners; imports; the index of tools; plugins without a module
 	"host/learn":               4428,  // texts that say nothing; other names; time and depth; contrasts; what misleads
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages

@@ -11,16 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/wasm"
 )
-
-// Gauges are what metrics read elsewhere. A nil one has no metric.
-type Gauges struct {
-	Sessions       func() int // of MCP that are open
-	Approvals      func() int // that wait for an answer
-	Runners        func() int // processes of guests
-	RunnerRestarts func() int // runners that started in the place of one that had failed
-}
 
 const (
 	// maxTools and maxCallers bound the tools and callers that metrics name, maxSeries the combinations of them with
@@ -51,7 +46,7 @@ type metrics struct {
 
 type series struct{ tool, caller, code string }
 
-func newMetrics(cfg *Config) *metrics {
+func newMetrics(version string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), tools: bounded[string]{most: maxTools},
 		callers: bounded[string]{most: maxCallers}, series: bounded[series]{most: maxSeries}}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -75,23 +70,9 @@ func newMetrics(cfg *Config) *metrics {
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "parley_build_info",
 		Help: "Always 1, with the version of the service and of Go."}, []string{"version", "goversion"})
-	build.WithLabelValues(cfg.Version, runtime.Version()).Set(1)
+	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(m.calls, m.duration, m.inFlight, m.lookups, m.requests, m.dropped, m.exported, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	gauge := func(name, help string, read func() int) {
-		if read != nil {
-			m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-				func() float64 { return float64(read()) }))
-		}
-	}
-	gauge("parley_sessions", "Sessions of MCP that are open.", cfg.Gauges.Sessions)
-	gauge("parley_approvals_open", "Approvals that wait for an answer.", cfg.Gauges.Approvals)
-	gauge("parley_runners", "Processes that run guests or wait for them.", cfg.Gauges.Runners)
-	if restarts := cfg.Gauges.RunnerRestarts; restarts != nil {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
-			Help: "Runners that started in the place of one that had failed."},
-			func() float64 { return float64(restarts()) }))
-	}
 	return m
 }
 
@@ -99,6 +80,23 @@ func newMetrics(cfg *Config) *metrics {
 func (t *Telemetry) Metrics() http.Handler {
 	return promhttp.HandlerFor(t.metrics.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
+}
+
+// Observe adds the metrics of a host and its server, which are opened after telemetry was started, and of the approvals
+// that are open. It is called once.
+func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server, approvals func() int) {
+	gauge := func(name, help string, read func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(read()) })
+	}
+	t.metrics.registry.MustRegister(
+		gauge("parley_sessions", "Sessions of MCP that are open.", s.SessionCount),
+		gauge("parley_approvals_open", "Approvals that wait for an answer.", approvals),
+		gauge("parley_runners", "Processes that run guests or wait for them.",
+			func() int { return len(wasm.Runners(p.Dirs().Run)) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
+			Help: "Runners that ended while a call used them, and were replaced."},
+			func() float64 { return float64(p.Engine().LostRunners()) }))
 }
 
 func (m *metrics) begin(o host.Operation) {

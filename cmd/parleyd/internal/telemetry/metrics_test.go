@@ -34,10 +34,7 @@ func parsed(t *testing.T, text string) map[string]*dto.MetricFamily {
 
 // TestMetrics checks the metrics of each kind of operation, by the linter and the parser of Prometheus.
 func TestMetrics(t *testing.T) {
-	s := &service{telemetry: start(t, Config{Gauges: Gauges{
-		Sessions: func() int { return 3 }, Approvals: func() int { return 2 }, Runners: func() int { return 4 },
-		RunnerRestarts: func() int { return 5 },
-	}})}
+	s := &service{telemetry: start(t, Config{})}
 	for _, o := range []host.Operation{
 		{Op: "call", Tool: "text.hash", Caller: "mcp-http:ada", Code: host.OK},
 		{Op: "call", Tool: "text.hash", Caller: "mcp-http:ada", Code: host.OK},
@@ -63,7 +60,6 @@ func TestMetrics(t *testing.T) {
 		`parley_network_requests_total{code="ok",status="2xx"} 1`,
 		`parley_network_requests_total{code="unavailable",status="none"} 1`,
 		`parley_spans_dropped_total{reason="queue_full"} 0`,
-		`parley_sessions 3`, `parley_approvals_open 2`, `parley_runners 4`, `parley_runner_restarts_total 5`,
 		`version="1.2.3"} 1`, `go_goroutines `, `process_start_time_seconds `,
 	} {
 		if !strings.Contains(text, want) {

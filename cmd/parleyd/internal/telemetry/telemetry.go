@@ -42,8 +42,6 @@ type Config struct {
 	Queue int
 	// Log takes a line for each call, and says once a minute at most that exports fail. Nil logs nothing.
 	Log *slog.Logger
-	// Gauges are read when metrics are.
-	Gauges Gauges
 }
 
 const (
@@ -103,7 +101,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	t := &Telemetry{cfg: cfg, metrics: newMetrics(&cfg)}
+	t := &Telemetry{cfg: cfg, metrics: newMetrics(cfg.Version)}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "parleyd"), attribute.String("service.version", cfg.Version),
 		attribute.String("service.instance.id", cfg.Instance)))

@@ -41,6 +41,7 @@ type service struct {
 	log       *lockedBuffer
 	site      *httptest.Server
 	runners   string // their folder
+	meanwhile func() // is called by the server that the plugin calls
 }
 
 type lockedBuffer struct {
@@ -68,6 +69,9 @@ func newService(t *testing.T, cfg Config) *service {
 		isBusy := func(r wasm.RunnerInfo) bool { return r.Busy }
 		if runtime.GOOS == "linux" && !slices.ContainsFunc(wasm.Runners(s.runners), isBusy) {
 			t.Errorf("the guest runs in the process of the service: %+v", wasm.Runners(s.runners))
+		}
+		if s.meanwhile != nil {
+			s.meanwhile()
 		}
 		if r.URL.Path == "/gone" {
 			w.WriteHeader(http.StatusNotFound)
@@ -113,6 +117,7 @@ func newService(t *testing.T, cfg Config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.telemetry.Observe(p, server, func() int { return 7 })
 	handler, err := server.Handler(mcp.Progressive, mcp.HTTPConfig{Access: s.telemetry.Access})
 	if err != nil {
 		t.Fatal(err)
@@ -353,5 +358,38 @@ func TestTraceContext(t *testing.T) {
 				t.Errorf("no line of the call has the trace %s:\n%s", id, s.log)
 			}
 		})
+	}
+}
+
+// TestRunners checks the metrics of the parts of a host, while a call runs and after its runner was killed.
+func TestRunners(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("runners need Linux")
+	}
+	s := newService(t, Config{})
+	s.meanwhile = func() {
+		families := parsed(t, s.metrics(t))
+		for _, name := range []string{"parley_runners", "parley_calls_in_flight", "parley_approvals_open"} {
+			if value := families[name].Metric[0].Gauge.GetValue(); value < 1 {
+				t.Errorf("%s is %v", name, value)
+			}
+		}
+		for _, r := range wasm.Runners(s.runners) {
+			if process, err := os.FindProcess(r.PID); r.Busy && (err != nil || process.Kill() != nil) {
+				t.Errorf("%+v has ended already", r)
+			}
+		}
+	}
+	request := map[string]any{"method": "POST", "url": s.site.URL, "body": canary}
+	if response := s.tool(t, "echo__http-request", request, nil); !strings.Contains(response, "trapped") {
+		t.Error(response)
+	}
+	text := s.metrics(t)
+	for _, want := range []string{"\nparley_runner_restarts_total 1\n", "\nparley_calls_in_flight 0\n",
+		"\nparley_sessions 0\n",
+		`parley_calls_total{caller="mcp-http:tester",code="trapped",tool="echo.http-request"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
 	}
 }
