@@ -153,8 +153,10 @@ func TestCollectorsThatFail(t *testing.T) {
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}),
-		"redirecting": serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }),
-		"gone":        "http://" + gone.Addr().String(),
+		"redirecting": serve(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}),
+		"gone": "http://" + gone.Addr().String(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{telemetry: start(t, Config{Endpoint: endpoint, Queue: size, Timeout: timeout})}
