@@ -18,6 +18,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/telemetry"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/access"
@@ -48,6 +49,8 @@ type Config struct {
 	Log   Log    `toml:"log"`
 	// OAuth says whose tokens count besides those of TokenFile. Without an issuer none do.
 	OAuth oauth.Config `toml:"oauth"`
+	// Telemetry says where spans go.
+	Telemetry telemetry.Config `toml:"telemetry"`
 
 	DrainTime time.Duration  `toml:"-"`
 	Proxies   []netip.Prefix `toml:"-"`
@@ -139,6 +142,7 @@ func (c *Config) check(f *faults) {
 		f.expected("token_file", "nothing", "a file with a line NAME=TOKEN for each client, or oauth.issuer")
 	}
 	c.checkOAuth(f)
+	c.Telemetry.Check(f.expected)
 }
 
 func (c *Config) checkOAuth(f *faults) {
@@ -183,7 +187,8 @@ func webURL(text string) (*url.URL, bool) {
 
 // Files returns the files that the configuration names.
 func (c *Config) Files() []string {
-	return slices.DeleteFunc([]string{c.TokenFile, c.TLS.Cert, c.TLS.Key}, func(path string) bool { return path == "" })
+	return slices.DeleteFunc([]string{c.TokenFile, c.TLS.Cert, c.TLS.Key, c.Telemetry.HeadersFile},
+		func(path string) bool { return path == "" })
 }
 
 // MayServe reports whether MCP may be served at an address: by TLS, on loopback, or as plain_http says.

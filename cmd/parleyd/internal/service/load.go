@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
@@ -68,7 +69,7 @@ func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 	return stamps
 }
 
-// atStart are the keys that count at a start only.
+// atStart are the keys that count at a start only, besides those of telemetry.
 var atStart = []string{"listen", "log.format", "status_listen"}
 
 // reload reads the configuration and its files again, and logs what has changed. With a fault nothing changes. The
@@ -104,7 +105,7 @@ func (s *Service) reload() {
 	slices.Sort(files)
 	s.log.Info("reloaded", "keys", keys, "files", files)
 	for _, key := range keys {
-		if slices.Contains(atStart, key) {
+		if slices.Contains(atStart, key) || strings.HasPrefix(key, "telemetry.") {
 			s.log.Warn("a change counts from the next start on", "key", key)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/telemetry"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/access"
@@ -29,10 +30,13 @@ import (
 
 // Service is a host that is served.
 type Service struct {
-	path     string // of the configuration
-	manager  systemd.Manager
-	level    slog.LevelVar
-	log      *slog.Logger
+	path    string // of the configuration
+	manager systemd.Manager
+	level   slog.LevelVar
+	log     *slog.Logger
+
+	telemetry *telemetry.Telemetry
+
 	parley   *parley.Parley
 	mcp      *mcp.Server
 	loaded   atomic.Pointer[loaded]
@@ -62,7 +66,13 @@ func open(path string, log io.Writer) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.parley, err = parley.Open(context.Background(), parley.Config{Notice: s.notice, Mode: cfg.Docs})
+	observe := cfg.Telemetry
+	observe.Version, observe.Log = parley.Version, s.log
+	if s.telemetry, err = telemetry.Start(context.Background(), observe); err != nil {
+		return nil, err
+	}
+	s.parley, err = parley.Open(context.Background(), parley.Config{Notice: s.notice, Mode: cfg.Docs,
+		Tracer: s.telemetry.Tracer()})
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +82,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.mcp, err = s.parley.MCP(mcp.Config{Mode: cfg.Docs}); err != nil {
 		return nil, err
 	}
+	s.telemetry.Observe(s.parley, s.mcp, nil)
 	first.stamps = s.stamps(cfg)
 	if err := s.use(first); err != nil {
 		return nil, err
@@ -95,7 +106,7 @@ func (s *Service) remember(cfg *config.Config) error {
 // use makes a configuration the one that requests are served by.
 func (s *Service) use(l *loaded) error {
 	mux := http.NewServeMux()
-	served := mcp.HTTPConfig{Hosts: l.Hosts, Access: s.access}
+	served := mcp.HTTPConfig{Hosts: l.Hosts, Access: s.telemetry.Access}
 	served.Verify = func(ctx context.Context, text string) (access.Token, error) {
 		token, err := l.verify(ctx, text)
 		if err != nil {
@@ -113,10 +124,12 @@ func (s *Service) use(l *loaded) error {
 	if err != nil {
 		return err
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		r.RemoteAddr = clientAddress(r, l.Proxies)
-		handler.ServeHTTP(w, r)
-	})
+	for _, route := range []string{mcp.Path, mcp.Path + "/{mode}", "/"} { // the names of spans
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = clientAddress(r, l.Proxies)
+			handler.ServeHTTP(w, r)
+		})
+	}
 	if l.StatusListen == "" {
 		s.statusRoutes(mux)
 	}
@@ -132,12 +145,6 @@ func (s *Service) warn() {
 	if warning := s.loaded.Load().certificate.warning(s.log); warning != "" {
 		s.log.Warn(warning)
 	}
-}
-
-// access logs a request.
-func (s *Service) access(a mcp.Access) {
-	s.log.Info("request", "from", a.From, "name", a.Name, "method", a.Method, "path", a.Path, "status", a.Status,
-		"bytes", a.Bytes, "took", a.Took)
 }
 
 // statusSocket is the name of a socket of systemd for what monitoring asks. All others are for MCP.
@@ -197,11 +204,12 @@ func (s *Service) Serve(signals <-chan os.Signal) error {
 	}
 	routes := func(w http.ResponseWriter, r *http.Request) { s.loaded.Load().routes.ServeHTTP(w, r) }
 	for _, listener := range s.sockets {
-		s.serve(frame.NewListener(listener, perClient, encrypt), http.HandlerFunc(routes))
+		s.serve(frame.NewListener(listener, perClient, encrypt), s.telemetry.Handler(http.HandlerFunc(routes)))
 		s.log.Info("serving MCP", "address", listener.Addr().String(), "tls", encrypt != nil)
 	}
 	status := http.NewServeMux()
 	s.statusRoutes(status)
+	status.Handle("/metrics", s.telemetry.Metrics())
 	for _, listener := range s.status {
 		s.serve(frame.NewListener(listener, 0, nil), status)
 		s.log.Info("serving status", "address", listener.Addr().String())
@@ -300,6 +308,9 @@ func (s *Service) close(ctx context.Context) error {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
 		}
+	}
+	if s.telemetry.Shutdown(ctx) != nil {
+		s.log.Warn("some spans were not exported")
 	}
 	s.log.Info("ended")
 	return s.parley.Close()

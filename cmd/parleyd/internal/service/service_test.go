@@ -175,7 +175,8 @@ func TestServe(t *testing.T) {
 		}
 		_ = s.Close()
 	}
-	f.log.await(t, "name=alice method=POST path=/mcp/minimal status=200")
+	f.log.await(t, "method=POST path=/mcp/minimal status=200")
+	f.log.await(t, "caller=alice peer=127.0.0.1")
 	for path, token := range map[string]string{"/mcp": "another-token-123", "/mcp/nothing": token, "/other": token} {
 		if s, err := connect(f.url+path, client{token: token}); err == nil {
 			_ = s.Close()
@@ -312,7 +313,7 @@ func TestTrustedProxy(t *testing.T) {
 		t.Error(err)
 	}
 	_ = s.Close()
-	f.log.await(t, "from=203.0.113.7 name=alice method=POST")
+	f.log.await(t, "caller=alice peer=203.0.113.7")
 	records, err := os.ReadFile(f.parley.AuditLog().Path())
 	if err != nil || !bytes.Contains(records, []byte(`"peer":"203.0.113.7"`)) {
 		t.Errorf("the records: %s %v", records, err)

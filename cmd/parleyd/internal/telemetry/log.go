@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -12,19 +11,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 )
-
-// NewLogger returns a logger in a format, "text" or "json", whose lines name the trace and the span of their context.
-// The error is config_error for another format.
-func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: level}
-	switch format {
-	case "text":
-		return slog.New(traced{slog.NewTextHandler(w, options)}), nil
-	case "json":
-		return slog.New(traced{slog.NewJSONHandler(w, options)}), nil
-	}
-	return nil, host.Errorf(host.ConfigError, "log.format: %q is not text or json", format)
-}
 
 // traced adds the trace and the span of a context to a line.
 type traced struct{ slog.Handler }

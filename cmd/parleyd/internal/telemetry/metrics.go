@@ -83,7 +83,7 @@ func (t *Telemetry) Metrics() http.Handler {
 }
 
 // Observe adds the metrics of a host and its server, which are opened after telemetry was started, and of the approvals
-// that are open. It is called once.
+// that are open, unless nothing counts those. It is called once.
 func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server, approvals func() int) {
 	gauge := func(name, help string, read func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -91,12 +91,15 @@ func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server, approvals func() in
 	}
 	t.metrics.registry.MustRegister(
 		gauge("parley_sessions", "Sessions of MCP that are open.", s.SessionCount),
-		gauge("parley_approvals_open", "Approvals that wait for an answer.", approvals),
 		gauge("parley_runners", "Processes that run guests or wait for them.",
 			func() int { return len(wasm.Runners(p.Dirs().Run)) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
 			Help: "Runners that ended while a call used them, and were replaced."},
 			func() float64 { return float64(p.Engine().LostRunners()) }))
+	if approvals != nil {
+		t.metrics.registry.MustRegister(
+			gauge("parley_approvals_open", "Approvals that wait for an answer.", approvals))
+	}
 }
 
 func (m *metrics) begin(o host.Operation) {

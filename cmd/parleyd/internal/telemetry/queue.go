@@ -97,7 +97,7 @@ func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	if len(batch) == 0 {
 		return batch
 	}
-	ctx, cancel := context.WithTimeout(q.ctx, q.telemetry.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(q.ctx, q.telemetry.timeout)
 	defer cancel()
 	err := q.ctx.Err()
 	if err == nil {

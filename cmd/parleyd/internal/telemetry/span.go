@@ -155,15 +155,15 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 		ctx := withRemote(r.Context(), host.TraceContext{Parent: r.Header.Get("Traceparent"),
 			State: r.Header.Get("Tracestate")})
 		ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(attribute.String("http.request.method", r.Method)),
-			trace.WithAttributes(clientAttributes(r.RemoteAddr)...))
+			trace.WithAttributes(attribute.String("http.request.method", r.Method)))
 		defer span.End()
 		r = r.Clone(r.Context()) // without the span, which not every call gets by its context
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
 		w := &statusWriter{ResponseWriter: raw, status: http.StatusOK}
 		next.ServeHTTP(w, r)
 		span.SetAttributes(attribute.Int("http.response.status_code", w.status))
-		if r.Pattern != "" { // "/mcp" or "POST /mcp": of the route, without values
+		span.SetAttributes(clientAttributes(r.RemoteAddr)...) // which next may take from a proxy
+		if r.Pattern != "" {                                  // "/mcp" or "POST /mcp": of the route, without values
 			route := r.Pattern[strings.Index(r.Pattern, " ")+1:]
 			span.SetName(r.Method + " " + route)
 			span.SetAttributes(attribute.String("http.route", route))

@@ -24,24 +24,24 @@ import (
 // Config configures telemetry. The zero value exports no spans, and has metrics and trace ids.
 type Config struct {
 	// Version is the version of the service.
-	Version string
+	Version string `toml:"-"`
+	// Log takes a line for each call, with its trace, and says once a minute at most that exports fail. Nil logs nothing.
+	Log *slog.Logger `toml:"-"`
 	// Instance distinguishes services that report to the same collector. "" means a random text.
-	Instance string
+	Instance string `toml:"instance"`
 	// Endpoint is the URL of a collector that receives traces by OTLP over HTTP, such as "http://localhost:4318". Without
 	// a path it is that of the protocol, /v1/traces. "" exports nothing.
-	Endpoint string
+	Endpoint string `toml:"endpoint"`
 	// HeadersFile is a file with a line "NAME: VALUE" for each header that the collector requires. It is read for each
 	// export, so that a token can be replaced. "" means none.
-	HeadersFile string
-	// Timeout bounds one export with its retries, and [Telemetry.Shutdown]. Zero means 10 s.
-	Timeout time.Duration
+	HeadersFile string `toml:"headers_file"`
+	// Timeout bounds one export with its retries, and [Telemetry.Shutdown]. "" means "10s".
+	Timeout string `toml:"timeout"`
 	// Sample is the share of traces that is exported, above 0 and at most 1, of those that begin here; a client decides
 	// about its own. Zero means 1.
-	Sample float64
+	Sample float64 `toml:"sample"`
 	// Queue is how many spans wait for the collector. Further ones are dropped and counted. Zero means 2048.
-	Queue int
-	// Log takes a line for each call, and says once a minute at most that exports fail. Nil logs nothing.
-	Log *slog.Logger
+	Queue int `toml:"queue"`
 }
 
 const (
@@ -52,45 +52,39 @@ const (
 	maxAttribute = 256
 )
 
-// check completes a configuration. Its errors name the keys of the service's own configuration.
-func (c *Config) check() error {
-	c.Instance, c.Timeout = cmp.Or(c.Instance, rand.Text()), cmp.Or(c.Timeout, defaultTimeout)
-	c.Sample, c.Queue = cmp.Or(c.Sample, 1), cmp.Or(c.Queue, defaultQueue)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+// Check reports what is not valid, by the key that it has in the file of the service.
+func (c *Config) Check(fault func(key, given, expected string)) {
+	if d, err := time.ParseDuration(c.Timeout); c.Timeout != "" && (err != nil || d <= 0) {
+		fault("telemetry.timeout", c.Timeout, "a duration such as 10s")
 	}
-	invalid := func(key string, given any, expected string) error {
-		return host.Errorf(host.ConfigError, "telemetry.%s: %v is not %s", key, given, expected)
+	if c.Sample < 0 || c.Sample > 1 {
+		fault("telemetry.sample", fmt.Sprint(c.Sample), "a share above 0 and up to 1, such as 0.1")
 	}
-	switch {
-	case c.Timeout < 0:
-		return invalid("timeout", c.Timeout, "a time above 0, such as 10s")
-	case c.Sample < 0 || c.Sample > 1:
-		return invalid("sample", c.Sample, "a share above 0 and up to 1, such as 0.1")
-	case c.Queue < 0 || c.Queue > maxQueue:
-		return invalid("queue", c.Queue, fmt.Sprintf("a number of spans from 1 to %d", maxQueue))
-	case c.Endpoint == "":
-		return nil
+	if c.Queue < 0 || c.Queue > maxQueue {
+		fault("telemetry.queue", fmt.Sprint(c.Queue), fmt.Sprintf("a number of spans from 1 to %d", maxQueue))
 	}
-	const form = "a URL such as http://localhost:4318, without user, query and fragment"
+	if _, ok := c.url(); c.Endpoint != "" && !ok { // it may have a password
+		fault("telemetry.endpoint", "another text", "a URL such as http://localhost:4318, without user, query and fragment")
+	}
+}
+
+// url returns where traces go. It reports whether the endpoint is valid.
+func (c *Config) url() (text string, ok bool) {
 	u, err := url.Parse(c.Endpoint)
-	if err != nil { // whose text has the URL, which may have a password
-		return host.Errorf(host.ConfigError, "telemetry.endpoint is not %s", form)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
-		u.Fragment != "" {
-		return invalid("endpoint", u.Redacted(), form)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return "", false
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
 	}
-	c.Endpoint = u.String()
-	return nil
+	return u.String(), true
 }
 
 // Telemetry observes the operations of a host. It is safe for concurrent use.
 type Telemetry struct {
 	cfg      Config
+	timeout  time.Duration
 	metrics  *metrics
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -98,10 +92,18 @@ type Telemetry struct {
 
 // Start starts telemetry. It connects to nothing: a collector may start later. The error is config_error.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
-	if err := cfg.check(); err != nil {
+	var err error
+	cfg.Check(func(key, given, expected string) {
+		err = host.Errorf(host.ConfigError, "%s: got %q, expected %s", key, given, expected)
+	})
+	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{cfg: cfg, metrics: newMetrics(cfg.Version)}
+	cfg.Instance, cfg.Sample, cfg.Queue = cmp.Or(cfg.Instance, rand.Text()), cmp.Or(cfg.Sample, 1),
+		cmp.Or(cfg.Queue, defaultQueue)
+	cfg.Log = slog.New(traced{cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Handler()})
+	timeout, _ := time.ParseDuration(cfg.Timeout)
+	t := &Telemetry{cfg: cfg, timeout: cmp.Or(timeout, defaultTimeout), metrics: newMetrics(cfg.Version)}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "parleyd"), attribute.String("service.version", cfg.Version),
 		attribute.String("service.instance.id", cfg.Instance)))
@@ -135,11 +137,12 @@ func (t *Telemetry) newQueue(ctx context.Context) (*queue, error) {
 		// A redirect would take the headers to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.cfg.Endpoint),
-		otlptracehttp.WithHTTPClient(client), otlptracehttp.WithTimeout(t.cfg.Timeout),
+	endpoint, _ := t.cfg.url()
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint),
+		otlptracehttp.WithHTTPClient(client), otlptracehttp.WithTimeout(t.timeout),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second,
-			MaxInterval: t.cfg.Timeout, MaxElapsedTime: t.cfg.Timeout}))
+			MaxInterval: t.timeout, MaxElapsedTime: t.timeout}))
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "telemetry: %v", err)
 	}
@@ -151,7 +154,7 @@ func (t *Telemetry) Tracer() host.Tracer { return t }
 
 // Shutdown exports the spans that wait, as long as ctx and the timeout allow.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }

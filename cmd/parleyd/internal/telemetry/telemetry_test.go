@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -84,12 +85,10 @@ func newService(t *testing.T, cfg Config) *service {
 		t.Cleanup(func() { _ = os.RemoveAll(home) })
 		err = testhome.Fill(home)
 	}
-	if err == nil {
-		cfg.Log, err = NewLogger(s.log, "json", nil)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Log = slog.New(slog.NewJSONHandler(s.log, nil))
 	s.telemetry = start(t, cfg)
 
 	hostConfig := parley.Config{Home: home, Plugins: []string{echoFor(t, s.site.URL)}}
