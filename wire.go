@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/quota"
@@ -94,7 +95,7 @@ func (p *Parley) Trust() *signature.Trust { return p.trust }
 
 func newTrust(d Dirs) *signature.Trust {
 	path := filepath.Join(d.Config, signature.TrustFile)
-	return &signature.Trust{Path: path, File: policy.OperatorFile{Path: path}}
+	return &signature.Trust{Path: path, File: operator.File{Path: path}}
 }
 
 // Admission returns what admits, installs and removes plugins.

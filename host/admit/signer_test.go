@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm/store"
 )
@@ -16,7 +17,7 @@ import (
 func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
 	trust := &signature.Trust{Path: filepath.Join(home, "config", signature.TrustFile)}
-	trust.File = policy.OperatorFile{Path: trust.Path}
+	trust.File = operator.File{Path: trust.Path}
 	who := New(Config{Store: store.Open(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
 		Shipped: func(string) (string, error) { return "", nil }})
 	path := filepath.Join(t.TempDir(), "smallest.wasm")

@@ -308,15 +308,20 @@ func TestWaiting(t *testing.T) {
 		}()
 	}
 	first := <-asked
-	answer := func(id string, answer host.ApprovalAnswer) {
+	if other := <-asked; other != first {
+		t.Errorf("the same call is about %s and %s", first, other)
+	}
+	answer := func(id string, answer host.ApprovalAnswer, questions int) {
 		if _, err := p.Store.Answer(id, host.Reply{Answer: answer, By: host.ByTerminal}); err != nil {
 			t.Error(err)
 		}
-		if got := <-left; got != id {
-			t.Errorf("the question of %s was closed, expected %s", got, id)
+		for range questions {
+			if got := <-left; got != id {
+				t.Errorf("the question of %s was closed, expected %s", got, id)
+			}
 		}
 	}
-	answer(first, host.AnswerOnce)
+	answer(first, host.AnswerOnce, 2)
 	if reply := <-replies; reply.Answer != host.AnswerOnce {
 		t.Errorf("got %+v", reply)
 	}
@@ -324,7 +329,7 @@ func TestWaiting(t *testing.T) {
 	if second == first {
 		t.Error("an answer was used twice")
 	}
-	answer(second, host.AnswerDeny)
+	answer(second, host.AnswerDeny, 1)
 	if reply := <-replies; reply.Answer != host.AnswerDeny {
 		t.Errorf("got %+v", reply)
 	}
@@ -334,7 +339,7 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("got %+v", reply)
 	}
 	third := <-asked
-	answer(third, host.AnswerOnce) // the question outlives the call
+	answer(third, host.AnswerOnce, 1) // the question outlives the call
 	if reply := ask(t, p, call()); reply.Answer != host.AnswerOnce {
 		t.Errorf("the call made again got %+v", reply)
 	}

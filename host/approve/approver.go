@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -20,9 +19,6 @@ type Approver struct {
 	// Patience returns how long a call waits for an answer; zero, or a nil Patience, means as long as the person at hand
 	// is asked.
 	Patience func(context.Context, *host.Approval) time.Duration
-
-	mu     sync.Mutex
-	asking map[string]*question // by the ids of approvals
 }
 
 // lookEvery is the time between two looks at an open approval.
@@ -54,24 +50,23 @@ func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, e
 // await waits until an open approval is answered. Without an answer in time the reply says why.
 func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, error) {
 	var wait time.Duration
+	var over <-chan time.Time
 	if p.Patience != nil {
 		wait = p.Patience(ctx, a)
 	}
-	q, leave := p.ask(ctx, a, wait)
-	defer func() { leave() }()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	var over <-chan time.Time
 	if wait > 0 {
 		over = time.After(wait)
 	}
-	asked, nobody := q.asked, ""
+	asked, leave := p.ask(ctx, a, wait)
+	defer leave()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	nobody := ""
 	for {
 		var ended error
-		askAgain := false
 		select {
-		case <-asked:
-			asked, ended, askAgain = nil, q.err, q.of != a // that of another call may not be the answer to this one
+		case ended = <-asked:
+			asked = nil
 		case <-look.C:
 		case <-over:
 			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody has answered within %s", wait))}, nil
@@ -89,43 +84,24 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 			return host.Reply{Nobody: reason.Error()}, nil
 		case isNobody:
 			nobody = reason.Error()
-		case askAgain:
-			q, leave = p.ask(ctx, a, wait)
-			asked = q.asked
 		case ended != nil:
 			return host.Reply{}, ended
 		}
 	}
 }
 
-// question is what the person at hand is being asked.
-type question struct {
-	of    *host.Approval // of the call that asks
-	asked chan struct{}  // closed when err is set
-	err   error
-}
-
-// ask asks the person at hand about an open approval and stores the answer. While another call asks about the same
-// approval, its question is returned. The question ends when somebody else has answered; without a time to wait it also
-// ends with leave, which is to be called when the call no longer waits.
-func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (q *question, leave func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if q := p.asking[a.ID]; q != nil {
-		return q, func() {}
-	}
+// ask asks the person at hand about an open approval and stores the answer; the channel receives how that ended. The
+// question ends when somebody else has answered. Without a time to wait it also ends with leave, which is to be called
+// when the call no longer waits; otherwise the person may answer after the call is over.
+func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (asked <-chan error, leave func()) {
 	if wait > 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	q = &question{of: a, asked: make(chan struct{})}
-	if p.asking == nil {
-		p.asking = map[string]*question{}
-	}
-	p.asking[a.ID] = q
-	of := *a // the call may be over before
+	of, ended, stopped := *a, make(chan error, 1), make(chan struct{})
 	go p.endWhenAnswered(ctx, cancel, of.ID)
 	go func() {
+		defer close(stopped)
 		defer cancel()
 		reply, err := p.AtHand.Approve(ctx, &of)
 		if err == nil {
@@ -134,16 +110,12 @@ func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration
 		if errors.Is(err, host.AlreadyExists) || ctx.Err() != nil {
 			err = nil // somebody else was first
 		}
-		p.mu.Lock()
-		delete(p.asking, of.ID)
-		p.mu.Unlock()
-		q.err = err
-		close(q.asked)
+		ended <- err
 	}()
-	return q, func() {
+	return ended, func() {
 		if wait == 0 {
 			cancel()
-			<-q.asked
+			<-stopped
 		}
 	}
 }

@@ -62,6 +62,12 @@ func (s *Store) List() ([]host.Approval, error) {
 	return lists.Map(all, func(a *stored) host.Approval { return a.Approval }), err
 }
 
+// CountOpen returns how many approvals are open.
+func (s *Store) CountOpen() int {
+	all, _ := s.read()
+	return len(lists.Filter(all, func(a *stored) bool { return a.State == host.ApprovalOpen }))
+}
+
 // Find returns the approval with an id, or the only one whose id begins with a text. The error is not_found.
 func (s *Store) Find(id string) (host.Approval, error) {
 	all, err := s.read()

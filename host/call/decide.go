@@ -1,7 +1,6 @@
 package call
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
-	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -105,7 +104,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 		if err != nil {
 			return ask, host.Decision{}, err
 		}
-		ask.Capabilities = rightsOf(m, a.params.At.Tool)
+		ask.Capabilities = rights.Of(m, a.params.At.Tool)
 	}
 	a.asked = ask
 	d, err := a.host.cfg.Policy.Decide(ctx, ask)
@@ -143,40 +142,6 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	}
 	err = a.decideSteps(ctx, &d)
 	return ask, d, err
-}
-
-// rightsOf returns the rights that a call of a tool requests. A tool that is one request needs its method at its
-// server; the other rights of the plugin are optional then, so that a grant of GET is enough for what only reads.
-func rightsOf(m *manifest.Manifest, tool *manifest.Tool) manifest.Capabilities {
-	rights := m.Capabilities
-	if tool.HTTP == nil {
-		return rights
-	}
-	server, err := origin.Of(cmp.Or(tool.HTTP.Base, m.HTTP.Base))
-	needed := func(url string) bool {
-		at, invalid := origin.Parse(url)
-		return err != nil || invalid != nil || at.Covers(server)
-	}
-	rights.HTTP, rights.Secrets = nil, slices.Clone(rights.Secrets)
-	for _, c := range m.Capabilities.HTTP {
-		if len(c.Methods) == 0 {
-			c.Methods = []string{"GET"}
-		}
-		others := c
-		others.Optional = true
-		if i := slices.Index(c.Methods, tool.HTTP.Method); i >= 0 && needed(c.URL) {
-			c.Methods = []string{tool.HTTP.Method}
-			others.Methods = slices.Delete(slices.Clone(others.Methods), i, i+1)
-			rights.HTTP = append(rights.HTTP, c)
-		}
-		if len(others.Methods) > 0 {
-			rights.HTTP = append(rights.HTTP, others)
-		}
-	}
-	for i, c := range rights.Secrets {
-		rights.Secrets[i].Optional = c.Optional || !needed(c.URL)
-	}
-	return rights
 }
 
 // checkIncluded refuses a call that does a part of what another tool does if a rule denies that tool by its name to one
@@ -270,52 +235,12 @@ func (a *authorization) settings(d *host.Decision) error {
 	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, a.params.At.Plugin))
 }
 
-// severity returns the rank of an effect, from harmless to destructive. An unknown effect may be anything.
-func severity(effect string) int {
-	switch effect {
-	case manifest.EffectRead:
-		return 0
-	case manifest.EffectWrite:
-		return 1
-	}
-	return 2
-}
-
-// readMethods are the methods of HTTP that a tool with the effect read may send.
-var readMethods = []string{"GET", "HEAD"}
-
-// restrictTo returns the part of the rights that a tool with an effect has: one that only reads gets folders read-only
-// and may only send GET and HEAD.
-func restrictTo(g host.Grant, effect string) host.Grant {
-	if effect != manifest.EffectRead {
-		return g
-	}
-	g.FS = slices.Clone(g.FS)
-	for i := range g.FS {
-		g.FS[i].Mode = "ro"
-	}
-	var http []host.HTTPGrant
-	for _, h := range g.HTTP {
-		if len(h.Methods) > 0 { // none stands for GET
-			h.Methods = slices.DeleteFunc(slices.Clone(h.Methods), func(m string) bool {
-				return !slices.Contains(readMethods, m)
-			})
-			if len(h.Methods) == 0 {
-				continue
-			}
-		}
-		http = append(http, h)
-	}
-	g.HTTP = http
-	return g
-}
-
 // effect returns the effect of the call: that of its tool, unless the provider knows that this call has less.
 func (a *authorization) effect() string {
 	own := a.params.At.Tool.Effect
 	if of := a.params.At.Provider.Features().Effect; of != nil && a.params.Value != nil {
 		less := of(a.job())
-		if severity(less) < severity(own) {
+		if rights.Severity(less) < rights.Severity(own) {
 			return less
 		}
 	}
@@ -331,7 +256,7 @@ func (a *authorization) job() *host.Job {
 // tools that read, and one that writes calls no destructive ones.
 func (a *authorization) checkEffect() error {
 	own, callee := a.behalf.callerEffect, a.effect()
-	if len(a.behalf.callers) == 0 || severity(callee) <= severity(own) {
+	if len(a.behalf.callers) == 0 || rights.Severity(callee) <= rights.Severity(own) {
 		return nil
 	}
 	right := "tool:" + a.params.Tool
@@ -350,7 +275,7 @@ func (a *authorization) decideSteps(ctx context.Context, d *host.Decision) error
 		if err == nil {
 			_, own, err = step.consult(ctx, nil)
 		}
-		if err == nil && severity(step.effect()) > severity(a.effect()) {
+		if err == nil && rights.Severity(step.effect()) > rights.Severity(a.effect()) {
 			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.params.Tool,
 				step.effect(), a.params.Tool, a.effect())
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -194,7 +195,8 @@ func (v *services) checkMethod(q *host.HTTPRequest) error {
 	if of := v.run.address.Tool.HTTP; of != nil && of.Method == q.Method {
 		return nil
 	}
-	if v.run.address.Tool.Effect != manifest.EffectRead || q.Method == "" || slices.Contains(readMethods, q.Method) {
+	if v.run.address.Tool.Effect != manifest.EffectRead || q.Method == "" ||
+		slices.Contains(rights.ReadMethods, q.Method) {
 		return nil
 	}
 	right := manifest.CleanLine(manifest.Clip("http:"+q.Method+":"+q.URL, 200))

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -189,17 +190,17 @@ func (r *run) begin(context.Context) error {
 		r.answer.Warnings = append(r.answer.Warnings, text)
 	}
 	r.auth.granted = d.Grant.Names()
-	d.Grant = restrictTo(d.Grant, r.auth.effect())
-	rights := d.Grant.Names()
+	d.Grant = rights.RestrictTo(d.Grant, r.auth.effect())
+	granted := d.Grant.Names()
 	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Principal.Name, r.answer.Tool, info.Version,
-		info.Kind, cmp.Or(strings.Join(rights, ", "), "nothing"))
+		info.Kind, cmp.Or(strings.Join(granted, ", "), "nothing"))
 	if r.call.Options.DryRun {
 		r.ended = true
-		r.answer.Data, _ = manifest.Marshal(dryRun{true, r.answer.Tool, r.params.Value, rights,
+		r.answer.Data, _ = manifest.Marshal(dryRun{true, r.answer.Tool, r.params.Value, granted,
 			d.Verdict == host.Confirm})
 		return nil
 	}
-	r.auth.rights = rights
+	r.auth.rights = granted
 	r.redactor.Grants = d.Grant.Secrets
 	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
 		return nil

@@ -243,6 +243,9 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Cal
 // begin admits and starts a call.
 func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, options host.Options) (
 	*waitingCall, error) {
+	if m.of.draining.Load() {
+		return nil, errDraining
+	}
 	select {
 	case m.of.calls <- struct{}{}:
 	default:

@@ -90,6 +90,11 @@ func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error
 		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
 	defer context.AfterFunc(hungUp, cancel)()
+	if _, isAsked := a.server.asked.LoadOrStore(q.ID, true); isAsked { // by the same call, made again
+		<-ctx.Done()
+		return host.Reply{}, context.Cause(ctx)
+	}
+	defer a.server.asked.Delete(q.ID)
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:

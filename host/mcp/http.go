@@ -258,9 +258,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 			began := time.Now()
 			defer func() {
 				cfg.Access(Access{
-					Time: began, From: r.RemoteAddr, Name: g.nameOf(r), Method: r.Method,
-					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.status, http.StatusOK),
-					Bytes: w.written, Took: time.Since(began), Parent: r.Header.Get("Traceparent"),
+					Time: began, From: r.RemoteAddr, Name: w.Name, Method: r.Method,
+					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.Status, http.StatusOK),
+					Bytes: w.Written, Took: time.Since(began), Parent: r.Header.Get("Traceparent"),
 				})
 			}()
 		}

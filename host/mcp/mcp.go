@@ -89,6 +89,7 @@ type Config struct {
 type Server struct {
 	cfg         Config
 	parking     parking
+	asked       sync.Map // the ids of the approvals that clients are asked about
 	connections connections
 	sent        sentDocs
 

@@ -3,9 +3,7 @@ package policy
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,8 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/protect"
-	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/internal/lists"
 )
 
@@ -222,7 +219,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 }
 
 // WriteGrants makes a prepared change atomically. If the file has changed since, it writes nothing and returns busy.
-func (p *Policy) WriteGrants(e Edit) error { return OperatorFile{e.Path}.Replace(e.Old, e.New) }
+func (p *Policy) WriteGrants(e Edit) error { return operator.File{Path: e.Path}.Replace(e.Old, e.New) }
 
 // editOf begins a change of the grants of a plugin.
 func (p *Policy) editOf(plugin string) (*state, Edit, error) {
@@ -245,7 +242,7 @@ func (p *Policy) edit() (*state, Edit, error) {
 		return nil, edit, err
 	}
 	edit.Path = filepath.Join(p.dir, GrantsFile)
-	old, _, err := OperatorFile{edit.Path}.Read()
+	old, _, err := operator.File{Path: edit.Path}.Read()
 	if err != nil {
 		return nil, edit, err
 	}
@@ -345,86 +342,12 @@ func (e *Edit) encode(doc map[string]any) error {
 	}
 	e.New = b.String()
 	// A text that cannot be read back must never be written: it would stop everything.
-	if _, problems := parseFile(e.Path, b.Bytes()); len(problems) > 0 || b.Len() > maxFile {
-		text := fmt.Sprintf("larger than %d bytes", maxFile)
+	if _, problems := parseFile(e.Path, b.Bytes()); len(problems) > 0 || b.Len() > operator.MaxFile {
+		text := fmt.Sprintf("larger than %d bytes", operator.MaxFile)
 		if len(problems) > 0 {
 			text = problems[0].text
 		}
 		return host.Errorf(host.InvalidArgs, "the grants of %s cannot be written: %s", cmp.Or(e.Plugin, e.Caller), text)
-	}
-	return nil
-}
-
-// OperatorFile is a file in the configuration folder by which the operator says what is allowed: the two files of the
-// policy, and those that other packages keep beside them. All are read and replaced with the same checks. The zero
-// value names no file.
-type OperatorFile struct{ Path string }
-
-// Read returns the whole file; exists is false only if nothing has the name. The error is a *host.Error of code
-// config_error if the file cannot be opened, others may write to it, or it is larger than 1 MiB.
-func (f OperatorFile) Read() (data []byte, exists bool, err error) {
-	refuse := func(format string, args ...any) ([]byte, bool, error) {
-		return nil, false, host.Errorf(host.ConfigError, "%s: %s", f.Path, fmt.Sprintf(format,
-			args...)).WithSteps(host.OperatorStep(host.OpPolicyCheck))
-	}
-	// Whoever may write to the folder can remove a policy or add one.
-	dir := filepath.Dir(f.Path)
-	folder, err := os.Stat(dir)
-	switch {
-	case err != nil: // the file is missing or unreadable, too
-	case protect.WritableByAll(folder):
-		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
-			dir)
-	case protect.OwnedByOther(folder):
-		return refuse("its folder %s belongs to another user, so it is not trusted: check it, then chown the folder", dir)
-	}
-	// With Lstat, because a dangling link is a policy that cannot be read.
-	if _, err := os.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	opened, info, err := protect.Open(f.Path, maxFile)
-	if err == nil {
-		defer opened.Close()
-		if protect.WritableByAll(info) {
-			return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
-		}
-		data, err = protect.ReadAll(opened, info, maxFile)
-	}
-	refused, isRefused := errors.AsType[*protect.FileError](err)
-	switch {
-	case isRefused:
-		return refuse("%s", refused.Reason)
-	case err != nil:
-		return refuse("cannot be read: %v", host.WithoutPath(err))
-	}
-	return data, true, nil
-}
-
-// Replace writes a new text atomically, with mode 0600. If the file no longer holds the old text ("" if there was no
-// file), it writes nothing and returns busy.
-func (f OperatorFile) Replace(old, text string) error {
-	fail := func(err error) error {
-		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", f.Path,
-			host.WithoutPath(err)), Cause: err}
-	}
-	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
-		return fail(err)
-	}
-	lock := protect.NewLock(f.Path + ".lock")
-	if err := lock.Lock(); err != nil {
-		return fail(err)
-	}
-	defer lock.Unlock()
-	current, _, err := f.Read()
-	if err != nil {
-		return err
-	}
-	if string(current) != old {
-		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written. "+
-			"Look at it and try again", f.Path)
-	}
-	if err := durable.Write(f.Path, []byte(text)); err != nil { // a crash must not bring back a grant that was revoked
-		return fail(err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -30,9 +31,6 @@ const (
 	AuditRequired = "required"
 	AuditOff      = "off"
 )
-
-// maxFile is the size limit of a policy file, in bytes.
-const maxFile = 1 << 20
 
 // Env is the environment of a policy. The zero value is that of the process.
 type Env struct {
@@ -281,7 +279,7 @@ func readState(dir string) (*state, error) {
 		into **file
 	}{{PolicyFile, &s.manual}, {GrantsFile, &s.generated}} {
 		path := filepath.Join(dir, f.name)
-		data, exists, err := OperatorFile{path}.Read()
+		data, exists, err := operator.File{Path: path}.Read()
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -755,7 +756,7 @@ func TestFailsClosed(t *testing.T) {
 			must(t, os.Remove(path))
 			must(t, os.Symlink(filepath.Join(dir, "gone"), path))
 		}, "cannot be read"},
-		{"too large", func(t *testing.T, dir, path string) { must(t, os.Truncate(path, maxFile+1)) }, "larger than"},
+		{"too large", func(t *testing.T, dir, path string) { must(t, os.Truncate(path, operator.MaxFile+1)) }, "larger than"},
 	}
 	for _, name := range []string{PolicyFile, GrantsFile} {
 		for _, tt := range tests {

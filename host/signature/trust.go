@@ -32,7 +32,7 @@ type TrustedKey struct {
 // String returns the key's line in the list.
 func (t TrustedKey) String() string { return strings.TrimSpace(string(t.Key) + " " + t.Name) }
 
-// File reads and replaces the file of the list, with the checks that an operator's file needs; see policy.OperatorFile.
+// File reads and replaces the file of the list, with the checks that an operator's file needs; see operator.File.
 // Read returns exists false only if nothing has the name. Replace writes nothing and returns busy if the file no longer
 // holds the old text.
 type File interface {

@@ -3,6 +3,7 @@
 package deadline
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -29,6 +30,11 @@ type key struct{}
 // otherwise like [context.WithTimeout].
 func With(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	c := &limited{parent: parent, done: make(chan struct{}), at: time.Now().Add(limit)}
+	if err := parent.Err(); err != nil || limit <= 0 { // it ends at once, as that of package context does
+		c.timer, c.unhook = time.NewTimer(0), func() bool { return true }
+		c.end(cmp.Or(err, context.DeadlineExceeded))
+		return c, func() {}
+	}
 	c.mu.Lock() // either may end it at once
 	defer c.mu.Unlock()
 	c.timer = time.AfterFunc(limit, func() { c.end(context.DeadlineExceeded) })

@@ -39,6 +39,13 @@ func TestWith(t *testing.T) {
 			if ended.Err() != context.Canceled || context.Cause(ended) != cause {
 				t.Errorf("%s: with its parent it ended with %v, %v", name, ended.Err(), context.Cause(ended))
 			}
+			late, cancel := with(parent, time.Minute)
+			defer cancel()
+			over, cancel := with(t.Context(), 0)
+			defer cancel()
+			if late.Err() != context.Canceled || context.Cause(late) != cause || over.Err() != context.DeadlineExceeded {
+				t.Errorf("%s: of an ended one it has %v, without time %v", name, late.Err(), over.Err())
+			}
 			cancelled, cancel := with(context.WithoutCancel(parent), time.Minute)
 			cancel()
 			cancel()

@@ -76,8 +76,9 @@ var layers = map[string][]string{
 		"host", "host/option", "host/origin", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema",
 		"manifest/spelling",
 	},
+	"host/rights": {"host", "host/origin", "manifest"},
 	"host/call": {
-		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/search",
+		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/rights", "host/search",
 		"host/session", "internal/deadline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/approve":      {"host", "host/protect", "internal/durable", "internal/lists", "manifest"},
@@ -219,6 +220,7 @@ var layers = map[string][]string{
 	".": {
 		"cdp", "cdp/page", "host", "host/admit", "host/api", "host/approve", "host/call", "host/egress", "host/jq",
 		"host/login", "host/mcp", "host/overlay", "host/policy", "host/protect", "host/quota", "host/record", "host/redact",
+
 		"host/session", "host/signature", "host/wasm", "host/wasm/store", "internal/wire", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
@@ -261,8 +263,10 @@ var layers = map[string][]string{
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call",
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"cmd/parleyd/internal/telemetry": {
-		".", "host", "host/mcp", "host/wasm",
+	"cmd/parleyd/internal/telemetry": {".", "host", "host/mcp", "host/wasm"},
+	"cmd/parleyd": { // a module of its own
+		".", "cmd/parleyd/internal/telemetry", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
+		"host/protect", "host/signature", "manifest", "manifest/spelling",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
@@ -328,17 +332,15 @@ var testsMayImport = map[string][]string{
 		"internal/sample", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint",
 		"manifest/peers",
 	},
-	"cmd/parleyd/internal/telemetry": {
-		"internal/testhome",
-	},
-	"cmd/parley/internal/serve":     {"."},
-	"cmd/parleyd":                   {"internal/foreign", "internal/testhome"},
-	"internal/repo":                 {"internal/testhome"},
-	"bench":                         {"internal/testhome"},
-	"bench/documents":               {"internal/sample"},
-	"bench/scenarios":               {"internal/sample", "internal/testhome"},
-	"host/call":                     {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
-	"host/wasm/internal/instrument": {"internal/foreign"},
+	"cmd/parleyd/internal/telemetry": {"internal/testhome"},
+	"cmd/parley/internal/serve":      {"."},
+	"cmd/parleyd":                    {"internal/foreign", "internal/testhome"},
+	"internal/repo":                  {"internal/testhome"},
+	"bench":                          {"internal/testhome"},
+	"bench/documents":                {"internal/sample"},
+	"bench/scenarios":                {"internal/sample", "internal/testhome"},
+	"host/call":                      {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
+	"host/wasm/internal/instrument":  {"internal/foreign"},
 }
 
 // dependencies says which layers may import a third-party module; "cmd/..." are all below cmd. The other

@@ -45,16 +45,19 @@ type Config struct {
 	Docs string `toml:"docs"`
 	// Drain is how long calls in flight may go on after SIGTERM.
 	Drain string `toml:"drain"`
-	TLS   TLS    `toml:"tls"`
-	Log   Log    `toml:"log"`
+	// ConfirmWait is how long a call waits for a person's approval.
+	ConfirmWait string `toml:"confirm_wait"`
+	TLS         TLS    `toml:"tls"`
+	Log         Log    `toml:"log"`
 	// OAuth says whose tokens count besides those of TokenFile. Without an issuer none do.
 	OAuth oauth.Config `toml:"oauth"`
 	// Telemetry says where spans go.
 	Telemetry telemetry.Config `toml:"telemetry"`
 
-	DrainTime time.Duration  `toml:"-"`
-	Proxies   []netip.Prefix `toml:"-"`
-	Level     slog.Level     `toml:"-"`
+	DrainTime   time.Duration  `toml:"-"`
+	ConfirmTime time.Duration  `toml:"-"`
+	Proxies     []netip.Prefix `toml:"-"`
+	Level       slog.Level     `toml:"-"`
 }
 
 // TLS names the files of a certificate, in PEM.
@@ -80,7 +83,8 @@ func Read(path string) (*Config, error) {
 
 // parse is [Read] for the text of a file.
 func parse(path string, data []byte) (*Config, error) {
-	c := &Config{Listen: []string{"127.0.0.1:8931"}, Docs: mcp.Progressive, Drain: "30s"}
+	c := &Config{Listen: []string{"127.0.0.1:8931"}, Docs: mcp.Progressive, Drain: "30s",
+		ConfirmWait: "50s"}
 	c.Log.Format, c.Log.Level = "text", "info"
 	f := &faults{path: path, position: policy.KeyPositions(data)}
 	decoder := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
@@ -105,6 +109,9 @@ func (c *Config) check(f *faults) {
 	var err error
 	if c.DrainTime, err = time.ParseDuration(c.Drain); err != nil || c.DrainTime < 0 {
 		f.expected("drain", c.Drain, "a duration such as 30s")
+	}
+	if c.ConfirmTime, err = time.ParseDuration(c.ConfirmWait); err != nil || c.ConfirmTime <= 0 {
+		f.expected("confirm_wait", c.ConfirmWait, "a duration above 0, such as 50s")
 	}
 	for _, network := range c.TrustedProxies {
 		prefix, err := netip.ParsePrefix(network)

@@ -70,7 +70,7 @@ func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 }
 
 // atStart are the keys that count at a start only, besides those of telemetry.
-var atStart = []string{"listen", "log.format", "status_listen"}
+var atStart = []string{"confirm_wait", "listen", "log.format", "status_listen"}
 
 // reload reads the configuration and its files again, and logs what has changed. With a fault nothing changes. The
 // policy is read by each call, so a fault in it, which no call passes, is only logged.

@@ -72,7 +72,7 @@ func open(path string, log io.Writer) (*Service, error) {
 		return nil, err
 	}
 	s.parley, err = parley.Open(context.Background(), parley.Config{Notice: s.notice, Mode: cfg.Docs,
-		Tracer: s.telemetry.Tracer()})
+		ConfirmWait: cfg.ConfirmTime, Tracer: s.telemetry.Tracer()})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.mcp, err = s.parley.MCP(mcp.Config{Mode: cfg.Docs}); err != nil {
 		return nil, err
 	}
-	s.telemetry.Observe(s.parley, s.mcp, nil)
+	s.telemetry.Observe(s.parley, s.mcp, parley.Approvals(s.parley).Store.CountOpen)
 	first.stamps = s.stamps(cfg)
 	if err := s.use(first); err != nil {
 		return nil, err

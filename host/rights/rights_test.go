@@ -1,4 +1,4 @@
-package call
+package rights
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestRightsOfRequests checks which rights a tool needs that is one request: its method at its server.
-func TestRightsOfRequests(t *testing.T) {
+// TestRequests checks which rights a tool needs that is one request: its method at its server.
+func TestRequests(t *testing.T) {
 	m := &manifest.Manifest{HTTP: &manifest.HTTP{Base: "https://api.test/v1"}, Capabilities: manifest.Capabilities{
 		HTTP: []manifest.HTTPCapability{
 			{URL: "https://api.test", Methods: []string{"DELETE", "GET", "POST"}},
@@ -29,7 +29,7 @@ func TestRightsOfRequests(t *testing.T) {
 		{"GET", "https://a.files.test", []string{"http:GET:https://*.files.test", "secret:ANYWHERE"}},
 		{"PUT", "", []string{"secret:TOKEN", "secret:ANYWHERE"}}, // refused when it is sent
 	} {
-		got := rightsOf(m, &manifest.Tool{HTTP: &manifest.Binding{Method: test.method, Base: test.base}})
+		got := Of(m, &manifest.Tool{HTTP: &manifest.Binding{Method: test.method, Base: test.base}})
 		var needed, all []string
 		for _, c := range got.HTTP {
 			for _, method := range c.Methods {
@@ -51,7 +51,7 @@ func TestRightsOfRequests(t *testing.T) {
 			t.Errorf("%s %s can get %q", test.method, test.base, all)
 		}
 	}
-	if got := rightsOf(m, &manifest.Tool{}); len(got.HTTP) != 3 || got.HTTP[0].Optional {
+	if got := Of(m, &manifest.Tool{}); len(got.HTTP) != 3 || got.HTTP[0].Optional {
 		t.Errorf("a tool of another kind needs %+v", got.HTTP)
 	}
 }
