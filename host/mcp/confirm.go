@@ -85,7 +85,7 @@ func (a *asker) asksByRetry() bool {
 
 // elicit asks with a request to the client, as revisions with sessions do.
 func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error) {
-	hungUp := hungUp(ctx)
+	hungUp, stored := hungUp(ctx), ctx // which ends when the reply is stored
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
 		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
@@ -94,7 +94,7 @@ func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error
 		<-ctx.Done()
 		return host.Reply{}, context.Cause(ctx)
 	}
-	defer a.server.asked.Delete(q.ID)
+	context.AfterFunc(stored, func() { a.server.asked.Delete(q.ID) })
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
