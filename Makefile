@@ -23,7 +23,7 @@ build_plugin = build_plugin() { \
 	else bin/parley plugin build plugins/$$1 --out $$2 --manifest $$3; fi; }
 # Packages of concurrent code; tested with the race detector, the others without. Of ./host/wasm, whose tests mostly compile modules, only
 # the concurrent tests run with it. The slowest packages come first.
-RACE := ./cdp/internal/keeper/... ./host ./host/call ./host/record ./host/record/audit ./host/record/trace
+RACE := ./cdp/internal/keeper/... ./host ./host/approve ./host/call ./host/record ./host/record/audit ./host/record/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
 # Three runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor

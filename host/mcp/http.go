@@ -323,6 +323,19 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
+// Guard serves a handler beside MCP: what a page of another site asks for, or by another name than the server's, is
+// refused as it is for MCP. No token is required.
+func (c HTTPConfig) Guard(next http.Handler) http.Handler {
+	g := &guard{hosts: c.Hosts}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.checkOrigin(r); err != nil {
+			writeHTTPError(w, http.StatusForbidden, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // checkOrigin refuses requests that a browser sends for a page of another origin, and Host headers that are not names
 // of this server.
 func (g *guard) checkOrigin(r *http.Request) *host.Error {

@@ -54,7 +54,8 @@ func TestKitsThatCannotAsk(t *testing.T) {
 	for _, kit := range []string{"ai-sdk", "openai-agents", "langchain"} {
 		for _, allows := range []bool{true, false} {
 			var out bytes.Buffer
-			cmd := exec.CommandContext(t.Context(), node, filepath.Join(modules, "../kits.mjs"), kit, parley, "store.empty", "{}")
+			script := filepath.Join(modules, "../kits.mjs")
+			cmd := exec.CommandContext(t.Context(), node, script, kit, parley, "store.empty", "{}")
 			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
 			cmd.Stdout, cmd.Stderr = &out, &out
 			if err := cmd.Start(); err != nil {

@@ -82,7 +82,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.mcp, err = s.parley.MCP(mcp.Config{Mode: cfg.Docs}); err != nil {
 		return nil, err
 	}
-	s.telemetry.Observe(s.parley, s.mcp, parley.Approvals(s.parley).Store.CountOpen)
+	s.telemetry.Observe(s.parley, s.mcp)
 	first.stamps = s.stamps(cfg)
 	if err := s.use(first); err != nil {
 		return nil, err
@@ -132,6 +132,7 @@ func (s *Service) use(l *loaded) error {
 	}
 	if l.StatusListen == "" {
 		s.statusRoutes(mux)
+		mux.Handle("GET /metrics", served.Guard(s.telemetry.Metrics()))
 	}
 	l.routes = mux
 	s.level.Set(l.Level)

@@ -9,8 +9,31 @@ import (
 	"testing"
 )
 
+// TestMetricsBesideMCP checks who may read the metrics without an address of their own: whoever calls the service by
+// one of its names.
+func TestMetricsBesideMCP(t *testing.T) {
+	f := start(t, "")
+	defer f.stop(t)
+	for name, want := range map[string]int{"": 200, "evil.test": 403} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = name
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != want || strings.Contains(string(text), "parley_build_info") != (want == 200) {
+			t.Errorf("%q: %d %.200s", name, answer.StatusCode, text)
+		}
+	}
+}
+
 // TestTelemetry checks that calls are in the metrics, in the traces that a collector gets, and in the log, and that
-// clients of MCP cannot read the metrics.
+// clients of MCP cannot read the metrics where these have an address of their own.
 func TestTelemetry(t *testing.T) {
 	var exports atomic.Int32
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -82,9 +82,8 @@ func (t *Telemetry) Metrics() http.Handler {
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
 }
 
-// Observe adds the metrics of a host and its server, which are opened after telemetry was started, and of the approvals
-// that are open, unless nothing counts those. It is called once.
-func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server, approvals func() int) {
+// Observe adds the metrics of a host and its server, which are opened after telemetry was started. It is called once.
+func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server) {
 	gauge := func(name, help string, read func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(read()) })
@@ -95,11 +94,8 @@ func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server, approvals func() in
 			func() int { return len(wasm.Runners(p.Dirs().Run)) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
 			Help: "Runners that ended while a call used them, and were replaced."},
-			func() float64 { return float64(p.Engine().LostRunners()) }))
-	if approvals != nil {
-		t.metrics.registry.MustRegister(
-			gauge("parley_approvals_open", "Approvals that wait for an answer.", approvals))
-	}
+			func() float64 { return float64(p.Engine().LostRunners()) }),
+		gauge("parley_approvals_open", "Approvals that wait for an answer.", parley.Approvals(p).Store.CountOpen))
 }
 
 func (m *metrics) begin(o host.Operation) {

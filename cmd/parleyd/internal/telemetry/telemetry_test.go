@@ -116,7 +116,11 @@ func newService(t *testing.T, cfg Config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.telemetry.Observe(p, server, func() int { return 7 })
+	s.telemetry.Observe(p, server)
+	open := &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveCall, Principal: "cli", Tool: "text.hash"}
+	if reply, err := parley.Approvals(p).Approve(t.Context(), open); err != nil || reply.Answer != "" {
+		t.Fatal(reply, err)
+	}
 	handler, err := server.Handler(mcp.Progressive, mcp.HTTPConfig{Access: s.telemetry.Access})
 	if err != nil {
 		t.Fatal(err)
