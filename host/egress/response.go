@@ -95,7 +95,7 @@ func hostError(ctx context.Context, target origin.Origin, err error) error {
 	if cause, ok := errors.AsType[*host.Error](context.Cause(ctx)); ok {
 		return cause
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return host.Errorf(host.Timeout, "%s did not respond within the time limit of the call", target)
 	}
 	return host.Errorf(host.Interrupted, "the request to %s was interrupted", target)

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
 )
@@ -337,7 +338,7 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 	if l.compiling.Load() {
 		what = name + " is still being compiled"
 	}
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !deadline.Exceeded(ctx) {
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted; " + what}
 	}
 	return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: what +
@@ -446,7 +447,7 @@ func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
 	switch {
 	case ctx.Err() == nil:
 		return host.Errorf(host.Busy, "the limit of %s is reached; nothing was run; try again when one has ended", limit)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case deadline.Exceeded(ctx):
 		return world.Failed(host.Busy, ctx.Err(), "the limit of %s was reached until the deadline of this call; nothing "+
 			"was run", limit)
 	}

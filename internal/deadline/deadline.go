@@ -3,20 +3,19 @@
 package deadline
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// limited is a context with a deadline that can be suspended. It ends with its parent, too.
+// limited is a context with a deadline that can be suspended.
 type limited struct {
-	parent context.Context
-	done   chan struct{}
-	unhook func() bool // from the parent
+	context.Context // ends with its parent, and with DeadlineExceeded as its cause
+	parent          context.Context
+	end             context.CancelCauseFunc
 
 	mu        sync.Mutex
-	err       error
 	at        time.Time     // the deadline while it is not suspended
 	left      time.Duration // until the deadline while it is suspended
 	suspended int           // how many have suspended it
@@ -27,19 +26,28 @@ type limited struct {
 type key struct{}
 
 // With returns a context that ends after a time, in which only the time counts during which it is not suspended. It is
-// otherwise like [context.WithTimeout].
+// otherwise like [context.WithTimeout], except that Err of other contexts below it is Canceled when the time is over;
+// their cause is DeadlineExceeded, see [Exceeded].
 func With(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	c := &limited{parent: parent, done: make(chan struct{}), at: time.Now().Add(limit)}
-	if err := parent.Err(); err != nil || limit <= 0 { // it ends at once, as that of package context does
-		c.timer, c.unhook = time.NewTimer(0), func() bool { return true }
-		c.end(cmp.Or(err, context.DeadlineExceeded))
-		return c, func() {}
+	c := &limited{parent: parent, at: time.Now().Add(limit)}
+	c.Context, c.end = context.WithCancelCause(parent)
+	if limit <= 0 {
+		c.end(context.DeadlineExceeded)
 	}
-	c.mu.Lock() // either may end it at once
+	c.mu.Lock() // the timer may fire at once
 	defer c.mu.Unlock()
-	c.timer = time.AfterFunc(limit, func() { c.end(context.DeadlineExceeded) })
-	c.unhook = context.AfterFunc(parent, func() { c.end(parent.Err()) })
-	return c, func() { c.end(context.Canceled) }
+	c.timer = time.AfterFunc(limit, c.expire)
+	return c, func() {
+		c.end(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.timer.Stop()
+	}
+}
+
+// Exceeded reports whether the time of a context is over.
+func Exceeded(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // Suspend suspends the deadlines of ctx that [With] has set, until resume is called.
@@ -68,22 +76,19 @@ func (c *limited) suspend() {
 func (c *limited) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.suspended--; c.suspended == 0 && c.err == nil {
+	if c.suspended--; c.suspended == 0 && c.Context.Err() == nil {
 		c.at = time.Now().Add(c.left)
 		c.timer.Reset(c.left)
 	}
 }
 
-func (c *limited) end(err error) {
+// expire ends the context, unless the timer fired while it was being suspended.
+func (c *limited) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || err == context.DeadlineExceeded && c.suspended > 0 && c.parent.Err() == nil {
-		return // the timer fired while it was being suspended
+	if c.suspended == 0 {
+		c.end(context.DeadlineExceeded)
 	}
-	c.err = err
-	c.timer.Stop()
-	c.unhook()
-	close(c.done)
 }
 
 // Deadline implements [context.Context]. While the deadline is suspended it is as if that ended now.
@@ -100,14 +105,13 @@ func (c *limited) Deadline() (time.Time, bool) {
 	return at, true
 }
 
-// Done implements [context.Context].
-func (c *limited) Done() <-chan struct{} { return c.done }
-
 // Err implements [context.Context].
 func (c *limited) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	err := c.Context.Err()
+	if err != nil && errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // Value implements [context.Context].
@@ -115,5 +119,5 @@ func (c *limited) Value(k any) any {
 	if k == (key{}) {
 		return c
 	}
-	return c.parent.Value(k)
+	return c.Context.Value(k)
 }

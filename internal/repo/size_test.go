@@ -60,7 +60,7 @@ var maxLines = map[string]int{
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd/parleyd":              1300,  // the service: a module of its own
 	"cmd":                      14367, // documents in the binary; clients; logins; help; AGENTS.md; approvals; exports
-	"internal":                 1361,  // plugins and the program for tests; schemas with bounds; deadlines
+	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
 	"host/admit":               1417,  // an older version that a person may confirm; tools in use
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            18,    // patterns and sets of words on first use, which five rooms had

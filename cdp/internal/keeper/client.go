@@ -379,7 +379,7 @@ func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, n
 		return a, nil
 	case <-c.done:
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			select {
 			case a := <-responses:
 				return a, nil

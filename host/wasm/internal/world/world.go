@@ -5,7 +5,6 @@ package world
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -111,7 +110,7 @@ func (k *Control) CountHostCall() *host.Error {
 // ContextError returns the error of a call whose context has ended.
 func (k *Control) ContextError() *host.Error {
 	cause := k.Ctx.Err()
-	if errors.Is(cause, context.DeadlineExceeded) {
+	if deadline.Exceeded(k.Ctx) {
 		return Failed(host.Timeout, cause, "%s did not end within %s and was stopped", k.Tool, k.Limits.Timeout)
 	}
 	return &host.Error{Code: host.Interrupted, Cause: cause, Message: k.Tool + " was interrupted"}
