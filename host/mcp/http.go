@@ -328,8 +328,8 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 func (c HTTPConfig) Guard(next http.Handler) http.Handler {
 	g := &guard{hosts: c.Hosts}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.checkOrigin(r); err != nil {
-			writeHTTPError(w, http.StatusForbidden, err)
+		if refused := g.checkOrigin(r); refused != nil {
+			writeHTTPError(w, http.StatusForbidden, refused)
 			return
 		}
 		next.ServeHTTP(w, r)
