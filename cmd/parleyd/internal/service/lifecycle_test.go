@@ -276,20 +276,26 @@ func socketConfig(t *testing.T) (string, net.Listener) {
 	return config, socket
 }
 
-// TestUpgrade replaces the process of a service while clients call it. Each call has its answer: from the old process,
-// from the new one, or from the new one after the old one refused it.
-func TestUpgrade(t *testing.T) {
+// installEcho sets PARLEY_HOME to a new folder, in which the plugin echo is installed.
+func installEcho(t *testing.T) {
+	t.Helper()
 	t.Setenv("PARLEY_HOME", testhome.New(t))
-	config, socket := socketConfig(t)
-	url := "http://" + socket.Addr().String()
-	installed, err := parley.Open(t.Context(), parley.Config{})
+	p, err := parley.Open(t.Context(), parley.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := installed.Install(t.Context(), "../../../../testdata/wasm/echo.wasm"); err != nil {
+	defer p.Close()
+	if _, err := p.Install(t.Context(), "../../../../testdata/wasm/echo.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	_ = installed.Close()
+}
+
+// TestUpgrade replaces the process of a service while clients call it. Each call has its answer: from the old process,
+// from the new one, or from the new one after the old one refused it.
+func TestUpgrade(t *testing.T) {
+	installEcho(t)
+	config, socket := socketConfig(t)
+	url := "http://" + socket.Addr().String()
 	old := launch(t, config, socket)
 	old.await(t, "READY=1")
 	var answered, refused atomic.Int64

@@ -15,9 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/parley-tools/parley"
-	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // soakCalls are the calls of a soak: tool, arguments, options, and what the answer has.
@@ -39,17 +36,9 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		length = 30 * time.Minute
 	}
-	t.Setenv("PARLEY_HOME", testhome.New(t))
+	installEcho(t)
 	config, socket := socketConfig(t)
 	url := "http://" + socket.Addr().String()
-	home, err := parley.Open(t.Context(), parley.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := home.Install(t.Context(), "../../../../testdata/wasm/echo.wasm"); err != nil {
-		t.Fatal(err)
-	}
-	_ = home.Close()
 	service := launch(t, config, socket)
 	service.await(t, "READY=1")
 
