@@ -102,7 +102,7 @@ type Decision struct {
 	Steps      []Step   // what the operator can do to allow the call
 }
 
-// Quota is what a caller may use. A limit of 0 is none.
+// Quota is what a caller may use. A limit of 0 means no limit.
 type Quota struct {
 	Account    string // under which its use is counted
 	Rate       int    // calls in Per

@@ -137,7 +137,7 @@ func TestAnswer(t *testing.T) {
 		{"with a folder", right("fs:ro:PATH=/data"), host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal,
 			Rights: []string{"fs:ro:/srv=/data"}}, host.OK},
 		{"denied without a folder", right("fs:ro:PATH=/data"), host.Reply{Answer: host.AnswerDeny}, host.OK},
-		{"a session that is none", noSession, host.Reply{Answer: host.AnswerSession}, host.InvalidArgs},
+		{"without a session", noSession, host.Reply{Answer: host.AnswerSession}, host.InvalidArgs},
 		{"a change for a session", change, host.Reply{Answer: host.AnswerSession}, host.InvalidArgs},
 		{"no answer", call(), host.Reply{}, host.InvalidArgs},
 		{"another word", call(), host.Reply{Answer: "maybe"}, host.InvalidArgs},

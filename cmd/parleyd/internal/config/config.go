@@ -169,7 +169,7 @@ func (c *Config) checkOAuth(f *faults) {
 	} else if o.Resource != "" {
 		f.url("oauth.resource", o.Resource)
 	} else if _, ok := webURL(o.Audience); !ok {
-		f.expected("oauth.resource", "nothing", "the URL of MCP as clients have it, since the audience is none")
+		f.expected("oauth.resource", "nothing", "the URL of MCP as clients have it, since the audience is not a URL")
 	}
 	for _, caller := range o.Callers {
 		if caller.Claim == "" || caller.Value == "" || !access.IsName(caller.Caller) {

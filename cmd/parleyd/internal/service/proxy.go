@@ -9,7 +9,7 @@ import (
 )
 
 // clientAddress returns the address of the client of a request: that of the connection, or where that is a trusted
-// proxy, the last one in X-Forwarded-For that is none.
+// proxy, the last one in X-Forwarded-For that is not a trusted proxy.
 func clientAddress(r *http.Request, proxies []netip.Prefix) string {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !isAmong(connection.Addr(), proxies) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Manager is the service manager. The zero value is none.
+// Manager is the service manager. The zero value stands for no service manager.
 type Manager struct {
 	address *net.UnixAddr
 	// Watchdog is how often the manager wants to hear of the service. Zero means never.

@@ -122,7 +122,7 @@ func failed(span trace.Span, kind string) {
 	span.SetStatus(codes.Error, "")
 }
 
-// method returns a method of HTTP, and "_OTHER" for what is none.
+// method returns a method of HTTP, and "_OTHER" for any other text.
 func method(name string) string {
 	switch name {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
