@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        844,   // redaction; PARLEY_HOME; logins; kind http; tracers; approvals; quotas
 	"manifest":                 11960, // lone surrogates; cases and maps; keys; kind http; unions; texts; briefs
-	"host/call":                3062,  // credentials for the operator; rights of requests; peers; plans; tracers
+	"host/call":                3000,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
 	"host/overlay":             552,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              222,   // long queries; the order of plugins; whole names
 	"host/redact":              593,   // every text of an event; secrets without a login
@@ -40,7 +40,7 @@ var maxLines = map[string]int{
 	"host/record":              2140,  // secrets in notes; turns of writers; tools of callers; costs; pages by cursors
 	"host/mcp":                 4668,  // prepared list; options; roots; ids; bodies; pins; files of tokens; drains; traces
 	"host/wasm":                10537, // compilations ahead; imports; the index of tools; CPU time, lost runners
-	"host/learn":               4443,  // texts that say nothing; other names; time and depth; contrasts; what misleads
+	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               420,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
