@@ -266,7 +266,7 @@ var layers = map[string][]string{
 	"cmd/parleyd/internal/telemetry": {".", "host", "host/mcp", "host/wasm"},
 	"cmd/parleyd": { // a module of its own
 		".", "cmd/parleyd/internal/telemetry", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
-		"host/protect", "host/signature", "manifest", "manifest/spelling",
+		"host/protect", "host/signature", "internal/durable", "manifest", "manifest/spelling",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
@@ -377,6 +377,7 @@ var dependencies = map[string][]string{
 	},
 	"golang.org/x/term": {"cmd/..."},
 	// of the service, which is a module of its own
+	"github.com/nats-io":         {"cmd/..."},
 	"github.com/prometheus":      {"cmd/parleyd/internal/telemetry"},
 	"go.opentelemetry.io":        {"cmd/parleyd/internal/telemetry"},
 	"google.golang.org/protobuf": {"cmd/parleyd/internal/telemetry"}, // tests

@@ -73,7 +73,9 @@ var maxLines = map[string]int{
 	"host/option":              220, // contexts; all options that may stand among parameters
 	"host/reference":           156, // what a plan does not find
 
-	"cmd/parleyd/internal/telemetry": 605, // spans, metrics and logs of the service
+	"cmd/parleyd/internal/telemetry":       605,  // spans, metrics and logs of the service
+	"cmd/parleyd/internal/fleet":           2500, // fronts and workers on many machines
+	"cmd/parleyd/internal/fleet/fleettest": 350,  // a server of NATS for tests, and a network that fails
 }
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
