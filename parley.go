@@ -37,6 +37,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -83,14 +84,14 @@ type Config struct {
 	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
 	// Approver asks.
 	ConfirmWait time.Duration
+	// Away finds places on other machines for the calls of plugins that the policy sends there. It may be nil.
+	Away wasm.Away
 	// Tracer observes calls, searches, descriptions and requests to the network. It may be nil.
 	Tracer host.Tracer
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug receives debug lines. It may be nil.
 	Debug func(format string, args ...any)
-
-	debugging bool // Debug was given
 }
 
 // Traces says what is recorded of each call. The zero value records shapes of parameters, not their values.
@@ -104,6 +105,7 @@ type Traces struct {
 // Parley is a host and its parts. It is safe for concurrent use.
 type Parley struct {
 	cfg       Config
+	debugLine func(string) // nil without Debug
 	dirs      Dirs
 	trust     *signature.Trust
 	admission *admit.Installer
@@ -128,10 +130,11 @@ func New(cfg Config) *Parley {
 	if cfg.Notice == nil {
 		cfg.Notice = func(string) {}
 	}
-	if cfg.Debug == nil {
-		cfg.Debug = func(string, ...any) {}
+	var debugLine func(string)
+	if debug := cfg.Debug; debug != nil {
+		debugLine = func(line string) { debug("%s", line) }
 	} else {
-		cfg.debugging = true
+		cfg.Debug = func(string, ...any) {}
 	}
 	if cfg.Approver == nil {
 		cfg.Approver = mcp.Approver{}
@@ -139,7 +142,7 @@ func New(cfg Config) *Parley {
 	if cfg.Caller == "" {
 		cfg.Caller = "cli"
 	}
-	p := &Parley{cfg: cfg, dirs: FindDirs(cfg.Home, cfg.Env)}
+	p := &Parley{cfg: cfg, debugLine: debugLine, dirs: FindDirs(cfg.Home, cfg.Env)}
 	p.trust = newTrust(p.dirs)
 	p.admission = p.newInstaller()
 	return p
@@ -232,11 +235,4 @@ func (p *Parley) TryExample(ctx context.Context, tool string, params json.RawMes
 	}
 	_, name, _ := strings.Cut(at.Name(), ".")
 	return p.admission.TryExample(ctx, at.Provider, name, params)
-}
-
-func (c *Config) debugLine() func(string) {
-	if !c.debugging {
-		return nil
-	}
-	return func(line string) { c.Debug("%s", line) }
 }

@@ -68,7 +68,7 @@ func (p *Parley) Dirs() Dirs { return p.dirs }
 
 // Store returns the installed plugins.
 func (p *Parley) Store() *store.Store {
-	return store.Open(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+	return store.Open(filepath.Join(p.dirs.Data, "plugins"), p.debugLine)
 }
 
 // Overlays returns the operator's edits of the documentation of plugins.
@@ -150,8 +150,8 @@ func (p *Parley) engineConfig() wasm.Config {
 		SlotDir: filepath.Join(p.dirs.State, "slots"),
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
-		HostVersion: Version, Child: wire.Self, Isolate: true,
-		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Redact: p.redactor, Annotate: p.admission.Annotate,
+		HostVersion: Version, Child: wire.Self, Isolate: true, Away: p.cfg.Away,
+		Notice: p.cfg.Notice, Debug: p.debugLine, Redact: p.redactor, Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine, Requests: api.Run,
 		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
 			return byPolicy(p, func(rules *policy.Policy) (host.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
@@ -161,7 +161,7 @@ func (p *Parley) engineConfig() wasm.Config {
 
 // scriptEngine returns the plugin that runs plugins of kind script: an installed or a shipped one. A loaded file is not
 // an engine, because loading one may need an engine.
-func (p *Parley) scriptEngine(name string) (*wasm.Provider, error) {
+func (p *Parley) scriptEngine(name, _ string) (*wasm.Provider, error) {
 	engine := p.Engine()
 	of, err := p.scriptEngineOf(engine, name)
 	if of == nil || err != nil {

@@ -115,6 +115,8 @@ type Error struct {
 	Subject string // as [Result].Subject
 	// Approval is the id of the approval that the call waits for.
 	Approval string
+	// Place is the place in the line in which a call waited for a slot until its deadline, from 1 on.
+	Place int
 	// Trace is where a guest crashed. Only calls with [Call].Trace have it.
 	Trace *Trace
 	Docs  *Docs
@@ -258,6 +260,7 @@ type ErrorObject struct {
 	Earlier    []string           `json:"earlier,omitempty"`
 	Effects    []string           `json:"effects,omitempty"`
 	Approval   string             `json:"approval,omitempty"`
+	Place      int                `json:"place,omitempty"`
 	Docs       *manifest.ToolDocs `json:"docs,omitempty"`
 	Tool       *ToolError         `json:"tool,omitempty"`
 	CDP        *ProtocolError     `json:"cdp,omitempty"`
@@ -278,6 +281,6 @@ func (e *Error) object() *ErrorObject {
 	return &ErrorObject{
 		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
 		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Earlier: e.Earlier, Effects: e.Effects, Approval: e.Approval, Tool: e.Tool, CDP: e.Protocol,
+		Earlier: e.Earlier, Effects: e.Effects, Approval: e.Approval, Place: e.Place, Tool: e.Tool, CDP: e.Protocol,
 	}
 }

@@ -32,6 +32,8 @@ type Job struct {
 	// Isolate says where a guest runs: "process", in one that the kernel confines and that may serve several calls;
 	// "call", in one for this call alone; "none", in this process. "" leaves it to the provider.
 	Isolate string
+	// Pool names the workers on other machines that run the guest, where the host has some. "" runs it on this machine.
+	Pool string
 	// Wants says which optional events the caller reads.
 	Wants Wants
 	// Drain reads the byte stream that the result refers to, to its end, and sends it as output.
@@ -66,6 +68,8 @@ type Request struct {
 	// JSON. Errors are [*Error]. The host checks the rights of the call and records what it denied. Nil means that the
 	// host serves nothing.
 	Ask func(ctx context.Context, function string, argument json.RawMessage) (*Result, error)
+	// Acted reports whether what the call has done so far may have changed something. Nil means that nobody knows.
+	Acted func() bool
 	// Events receives what happens during the call. An error means that nobody reads records or output any more. It may
 	// be called from several goroutines. Nil drops all.
 	Events func(JobEvent) error

@@ -97,6 +97,7 @@ type Decision struct {
 	SettingsIn string
 	Files      []string // folders of this machine whose files an MCP client may name in parameters
 	Isolate    string   // as in [Job]
+	Pool       string   // as in [Job]
 	Audit      string   // how the call depends on the audit log; "" leaves that to the log
 	Quota      *Quota   // what the caller may use; nil if nothing limits it
 	Steps      []Step   // what the operator can do to allow the call

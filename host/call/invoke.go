@@ -98,9 +98,10 @@ func (r *run) request(d host.Decision) *host.Request {
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Principal.Name, Session: r.call.Principal.Session,
 			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant,
 			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
-			Isolate: d.Isolate, Drain: r.call.Sink.Drain, Wants: r.call.Sink.Wants,
+			Isolate: d.Isolate, Pool: d.Pool, Drain: r.call.Sink.Drain, Wants: r.call.Sink.Wants,
 		},
 		Def: r.address.Tool, Ask: functions.Ask, Events: v.receive,
+		Acted: func() bool { return len(r.activity.effects(r.host.Catalog())) > 0 },
 	}
 	req.Wants.Until = r.call.Sink.Last != nil
 	if len(d.Grant.FS)+len(r.behalf.callerGrant.FS) > 0 {
@@ -169,14 +170,11 @@ func (r *run) timeout(d host.Decision) time.Duration {
 	if m, err := r.address.Provider.Manifest(); err == nil && m.Limits.TimeoutMS > 0 {
 		timeout = time.Duration(m.Limits.TimeoutMS) * time.Millisecond
 	}
+	if requested := r.call.Options.Timeout; requested > 0 {
+		timeout = requested
+	}
 	if d.Limits.Timeout > 0 {
 		timeout = min(timeout, d.Limits.Timeout)
-	}
-	if requested := r.call.Options.Timeout; requested > 0 {
-		if d.Limits.Timeout > 0 {
-			requested = min(requested, d.Limits.Timeout)
-		}
-		timeout = requested
 	}
 	return timeout
 }

@@ -15,7 +15,7 @@ import (
 
 // aboutPlugin has a value for every key of a plugin in a policy; those of limits come after a dot.
 var aboutPlugin = map[string]string{
-	"digest": `"` + digestA + `"`, "signer": `"RWkey"`, "grants": `["tool:text.*", "clock"]`, "isolate": `"call"`,
+	"digest": `"` + digestA + `"`, "signer": `"RWkey"`, "grants": `["tool:text.*", "clock"]`, "isolate": `"call"`, "run": `"fleet:p"`,
 	"owners": `{text = "shipped"}`, "settings": `{a = 1}`, "limits.timeout": `"7s"`, "limits.compile_time": `"7s"`,
 	"limits.memory_mib": "7", "limits.output_bytes": "7", "limits.log_bytes": "7", "limits.host_calls": "7",
 	"limits.open_files": "7", "limits.files_created": "7", "limits.bytes_written": "7", "limits.concurrent_calls": "7",

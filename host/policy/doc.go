@@ -18,6 +18,7 @@
 //	grants = ["fs:ro:/srv/data=/data", "http:GET,POST:https://api.github.com", "tool:cdp.Page.*",
 //	          "env:LANG", "secret:GITHUB_TOKEN", "browser:session", "clock", "random"]
 //	isolate = "process"
+//	run = "fleet:POOL"             # on the workers of a pool, where a service serves with a fleet
 //	[plugin.github.limits]
 //	memory_mib = 128               # 1 to 4096
 //	timeout = "10s"                # instead of the one in [defaults]
@@ -59,7 +60,8 @@
 // # Rights
 //
 // A plugin has the rights that its manifest requests and the policy grants, never more. Grants and settings apply to
-// the digest or signer beside them and to no other plugin of the same name; limits and isolate apply to every version.
+// the digest or signer beside them and to no other plugin of the same name; limits, isolate
+// and run apply to every version.
 // To plugins that are built in, only limits.timeout and the rules of callers apply.
 //
 // A plugin that policy.toml binds to another digest or signer does not run at all. Neither does, under require_signer,

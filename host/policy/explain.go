@@ -27,6 +27,7 @@ type Explanation struct {
 	Signer   string   `json:"signer,omitempty"` // public key of a valid signature
 	Files    []string `json:"files"`            // that were read; none: the defaults apply
 	Isolate  string   `json:"isolate"`          // that applies: none, process or call
+	Pool     string   `json:"pool,omitempty"`   // of the fleet that runs the plugin, where a service serves with one
 	Limits   []string `json:"limits"`           // set by the policy, such as "timeout 30s"
 	Settings string   `json:"settings,omitempty"`
 	Rights   []Right  `json:"rights"`
@@ -217,9 +218,9 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 
 // explainIsolation says how calls of the plugin are isolated on this system. Its rights are explained already.
 func (x *Explanation) explainIsolation(s *state, env Env) {
-	x.Isolate = s.isolate(x.Plugin)
+	x.Isolate, x.Pool = s.isolate(x.Plugin), s.entry(x.Plugin).pool()
 	if x.Digest == "" { // built in
-		x.Isolate = isolateNone
+		x.Isolate, x.Pool = isolateNone, ""
 	}
 	folders := slices.ContainsFunc(x.Rights, func(r Right) bool {
 		return strings.HasPrefix(r.Right, "fs:") && len(r.Grants) > 0
@@ -253,8 +254,8 @@ func (x Explanation) String() string {
 	if x.isolatedByDefault {
 		isolate += " (default)"
 	}
-	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", isolate}, {"limits",
-		strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
+	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", isolate}, {"pool", x.Pool},
+		{"limits", strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "  %-9s %s\n", line[0], line[1])
 		}
@@ -467,7 +468,7 @@ func (m *matches) addPlugin(p *plugin) {
 	}
 	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, p.name) })
 	own := m.plugins[max(i, 0) : i+1]
-	if i < 0 || len(p.grants) == 0 || p.isolate != "" || p.limits != (limits{}) {
+	if i < 0 || len(p.grants) == 0 || p.isolate+p.pool != "" || p.limits != (limits{}) {
 		m.add(p.pos, "[plugin."+p.name+"]", own, p.name)
 	}
 	m.addSettings(p, own)

@@ -49,6 +49,7 @@ type plugin struct {
 	grants      []locatedGrant
 	owners      map[string]string // the identity that tool: grants are bound to, by the name of their plugin in lower case
 	isolate     string
+	pool        string // of the fleet that runs the plugin
 	limits      limits
 	settings    json.RawMessage
 	settingsPos position
@@ -204,7 +205,7 @@ func (f *file) addPlugin(all, t table, name string) {
 		return
 	}
 	f.plugins[strings.ToLower(name)] = p
-	t.allowKeys("digest", "signer", "grants", "owners", "isolate", "limits", "settings")
+	t.allowKeys("digest", "signer", "grants", "owners", "isolate", "run", "limits", "settings")
 	for _, key := range t.names() {
 		if key != "limits" {
 			p.guestKeys = append(p.guestKeys, element{key, t.keyPos(key)})
@@ -226,6 +227,11 @@ func (f *file) addPlugin(all, t table, name string) {
 		}
 	}
 	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess, isolateCall)
+	if run, ok := t.text("run"); ok {
+		if p.pool, ok = strings.CutPrefix(run, "fleet:"); !ok || !isPlugin(p.pool) {
+			t.addProblem("run", "run must be \"fleet:POOL\" with the name of a pool, not %s", quote(run))
+		}
+	}
 	f.addGrants(t, p)
 	f.addOwners(t, p)
 	if l, ok := t.subtable("limits"); ok {

@@ -158,7 +158,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	}
 	d.Settings = e.settings(ask.Digest, p.env)
 	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
-	d.Isolate = s.isolate(ask.Plugin)
+	d.Isolate, d.Pool = s.isolate(ask.Plugin), e.pool()
 	allowed, err := parseAllowed(ask.Allowed, ask.Plugin)
 	if err != nil {
 		return d, err
@@ -334,6 +334,11 @@ func (s *state) timeout() time.Duration {
 func (s *state) isolate(name string) string {
 	return cmp.Or(first(s.entry(name).parts(), func(p *plugin) (string, bool) { return p.isolate, p.isolate != "" }),
 		first(s.files(), func(f *file) (string, bool) { return f.isolate, f.isolate != "" }))
+}
+
+// pool returns the pool of the fleet that runs a plugin, "" if none does.
+func (e entry) pool() string {
+	return first(e.parts(), func(p *plugin) (string, bool) { return p.pool, p.pool != "" })
 }
 
 // secret returns the source that the files have for a secret.

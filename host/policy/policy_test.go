@@ -496,13 +496,20 @@ func TestTwoFiles(t *testing.T) {
 			}
 		})
 	}
-	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"",
+	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"\nrun = \"fleet:main\"",
 		"[operator]\nallow_yes = true\n[defaults]\ntimeout = \"5s\"\nisolate = \"none\"\n[plugin.q]\nisolate = \"process\"")
 	for name, want := range map[string]string{"p": "process", "Q": "none"} {
 		ask := call("cli", name+".t", "read", false)
 		ask.Digest = digestA
 		if got, none := decide(t, p, ask).Isolate, decide(t, Default(), ask).Isolate; got != want || none != "" {
 			t.Errorf("isolate of %s is %q, and without files %q", name, got, none)
+		}
+	}
+	for name, want := range map[string]string{"p": "", "Q": "main"} {
+		ask := call("cli", name+".t", "read", false)
+		ask.Digest = digestA
+		if got := decide(t, p, ask).Pool; got != want {
+			t.Errorf("the pool of %s is %q", name, got)
 		}
 	}
 	if yes, err := p.AllowYes(); !yes || err != nil {
@@ -633,6 +640,8 @@ func TestMalformed(t *testing.T) {
 		{"negative time", "[defaults]\ntimeout = \"-1s\"", "2:11", "must be a time"},
 		{"endless time", "[defaults]\ntimeout = \"9000h\"", "2:11", "must be a time"},
 		{"isolation", "[defaults]\nisolate = \"vm\"", "2:11", "isolate must be"},
+		{"pool", "[plugin.p]\nrun = \"here\"", "2:7", "run must be \"fleet:POOL\""},
+		{"no pool", "[plugin.p]\nrun = \"fleet:a.b\"", "2:7", "run must be \"fleet:POOL\""},
 		{"memory as text", "[plugin.p.limits]\nmemory_mib = \"64\"", "2:14", "must be a whole number"},
 		{"memory as fraction", "[plugin.p.limits]\nmemory_mib = 64.0", "2:14", "not a fraction"},
 		{"no memory", "[plugin.p.limits]\nmemory_mib = 0", "2:14", "between 1 and 4096"},

@@ -23,6 +23,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -172,11 +173,11 @@ func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage,
 	if err := compileInto(dir, stub, nil); err != nil {
 		return nil, err
 	}
-	code, err := onlyEntry(full)
+	code, err := cache.OnlyEntry(full)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := onlyEntry(dir)
+	entry, err := cache.OnlyEntry(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -210,19 +211,6 @@ func engineConfig() wazero.RuntimeConfig {
 
 func compilerContext() context.Context {
 	return experimental.WithCompilationWorkers(context.Background(), min(runtime.NumCPU(), 4))
-}
-
-// onlyEntry returns the one file that wazero has left in a cache folder, by its path from there.
-func onlyEntry(dir string) (string, error) {
-	found, err := fs.Glob(os.DirFS(dir), "wazero-*/*")
-	if err != nil {
-		return "", err
-	}
-	if len(found) != 1 {
-		return "", &fs.PathError{Op: "compile", Path: dir, Err: fmt.Errorf("expected one file of compiled code, found %d",
-			len(found))}
-	}
-	return found[0], nil
 }
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. An error that is not a

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -379,21 +381,21 @@ func TestDamagedCache(t *testing.T) {
 	}
 
 	tests := map[string]func(){
-		"stub":                overwrite(in(stubName)),
+		"stub":                overwrite(in(cache.StubName)),
 		"code":                overwrite(code[0]),
 		"code bit":            func() { b := []byte(content(t, code[0])); b[30] ^= 1; put(t, code[0], b) },
-		"checksums":           overwrite(in(checksumsName)),
-		"checksums truncated": func() { put(t, in(checksumsName), []byte(content(t, in(checksumsName))[:100])) },
+		"checksums":           overwrite(in(cache.ChecksumsName)),
+		"checksums truncated": func() { put(t, in(cache.ChecksumsName), []byte(content(t, in(cache.ChecksumsName))[:100])) },
 		"code truncated":      func() { put(t, code[0], nil) },
 		"code missing":        func() { os.Remove(code[0]) },
-		"stub missing":        func() { os.Remove(in(stubName)) },
-		"checksums missing":   func() { os.Remove(in(checksumsName)) },
+		"stub missing":        func() { os.Remove(in(cache.StubName)) },
+		"checksums missing":   func() { os.Remove(in(cache.ChecksumsName)) },
 		"path outside": func() {
-			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), `"name":"wazero-`,
+			put(t, in(cache.ChecksumsName), []byte(strings.Replace(content(t, in(cache.ChecksumsName)), `"name":"wazero-`,
 				`"name":"../wazero-`, 1)))
 		},
 		"another slot": func() {
-			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), only[0], "another", 1)))
+			put(t, in(cache.ChecksumsName), []byte(strings.Replace(content(t, in(cache.ChecksumsName)), only[0], "another", 1)))
 		},
 	}
 	if runtime.GOOS != "windows" {
@@ -429,12 +431,12 @@ func TestStubRequiresCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := slotNames(t, dir)[0]
-	s := slot{filepath.Join(dir, key), key}
-	sums, err := s.read()
+	s := cache.Slot{Dir: filepath.Join(dir, key), Key: key}
+	sums, err := s.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := filepath.Join(s.dir, sums.Code.Name)
+	code := filepath.Join(s.Dir, sums.Code.Name)
 	if err := os.Link(code, code+".link"); err != nil { // a harmless change
 		t.Fatal(err)
 	}
@@ -443,7 +445,7 @@ func TestStubRequiresCode(t *testing.T) {
 		t.Fatal("linked: ", err)
 	}
 	_ = u.code.Close(context.Background())
-	if sums, err = s.read(); err != nil {
+	if sums, err = s.Read(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(code); err != nil {
@@ -462,21 +464,21 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := slotNames(t, dir)[0]
-	s := slot{filepath.Join(dir, key), key}
-	sums, err := s.read()
+	s := cache.Slot{Dir: filepath.Join(dir, key), Key: key}
+	sums, err := s.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Pretend that the files were hashed long after they were written. Then their metadata suffices.
 	sums.Checked = time.Now().Add(time.Hour)
-	if err := s.write(checksumsName, sums); err != nil {
+	if err := s.Write(cache.ChecksumsName, sums); err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.read()
+	again, err := s.Read()
 	if err != nil || !again.Checked.Equal(sums.Checked) {
 		t.Errorf("%v %v, want no check after %v", again, err, sums.Checked)
 	}
-	code := filepath.Join(s.dir, sums.Code.Name)
+	code := filepath.Join(s.Dir, sums.Code.Name)
 	before, err := os.Stat(code)
 	if err != nil {
 		t.Fatal(err)
@@ -490,7 +492,7 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // on systems where resetting the time hides a change
 	}
-	if _, err := s.read(); err == nil || !strings.Contains(err.Error(), "is damaged") {
+	if _, err := s.Read(); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("%v: a change in place was not detected", err)
 	}
 }
@@ -541,7 +543,7 @@ func TestEviction(t *testing.T) {
 	}
 	use(dir, 0, "smallest", "smallest", "call", "{}") // marks it as used
 	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
-	use(dir, dirSize(dir)-2500+dirSize(measure), "rev", "rev", "word", `{"text":"a"}`)
+	use(dir, sizeOf(t, dir)-2500+sizeOf(t, measure), "rev", "rev", "word", `{"text":"a"}`)
 	remaining := strings.Join(slotNames(t, dir), " ")
 	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") ||
 		strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
@@ -618,4 +620,18 @@ func TestStub(t *testing.T) {
 	if again := instrument.Stub(stub); !bytes.Equal(again, stub) || len(stub) >= len(whole.Wasm) {
 		t.Errorf("the stub has %d bytes, the module %d", len(stub), len(whole.Wasm))
 	}
+}
+
+// sizeOf returns the bytes of the files in a folder.
+func sizeOf(t *testing.T, dir string) (total int64) {
+	t.Helper()
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			info, err := d.Info()
+			total += info.Size()
+			return err
+		}
+		return err
+	}))
+	return total
 }

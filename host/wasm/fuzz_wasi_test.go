@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
@@ -235,13 +236,13 @@ func FuzzChecksums(f *testing.F) {
 		[]byte("stub"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, sums, stub []byte) {
-		for name, data := range map[string][]byte{checksumsName: sums, stubName: stub, "code": []byte("code")} {
+		for name, data := range map[string][]byte{cache.ChecksumsName: sums, cache.StubName: stub, "code": []byte("code")} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s := slot{dir, "k"}
-		got, err := s.read()
+		s := cache.Slot{Dir: dir, Key: "k"}
+		got, err := s.Read()
 		if err == nil && (got.Key != "k" || string(got.Module.Wasm) != string(stub)) {
 			t.Errorf("%+v", got)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -64,14 +65,14 @@ func TestUnchangedFileIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, reads := t.TempDir(), 0
+	kept, reads := t.TempDir(), 0
 	call := func(want int) error {
 		t.Helper()
 		reads = 0
 		source := s.Source(entry)
 		read := source.Wasm
 		source.Wasm = func() ([]byte, error) { reads++; return read() }
-		e := New(Config{HostVersion: "0.1.0", CacheDir: cache})
+		e := New(Config{HostVersion: "0.1.0", CacheDir: kept})
 		defer e.Close(context.Background())
 		_, failed := invoke(t, e.Provider(source), "run", `{}`)
 		if reads != want {
@@ -84,9 +85,9 @@ func TestUnchangedFileIsNotRead(t *testing.T) {
 	}
 	path := s.Source(entry).File
 	setChecked := func(after time.Duration) { // as if the file had been read this long after its last change
-		records, _ := filepath.Glob(filepath.Join(cache, "*", installedName))
+		records, _ := filepath.Glob(filepath.Join(kept, "*", cache.InstalledName))
 		for _, record := range records {
-			var f installed
+			var f cache.Installed
 			if err := json.Unmarshal(readFile(t, record), &f); err != nil || f.Name != path {
 				t.Fatalf("%+v, %v", f, err)
 			}
@@ -97,7 +98,8 @@ func TestUnchangedFileIsNotRead(t *testing.T) {
 	for _, c := range []struct {
 		reads   int
 		checked time.Duration
-	}{{1, 0}, {1, settleTime / 2}, {1, 2 * settleTime}, {0, 2 * settleTime}, {0, settleTime}, {1, 2 * settleTime}} {
+	}{{1, 0}, {1, cache.SettleTime / 2}, {1, 2 * cache.SettleTime}, {0, 2 * cache.SettleTime}, {0, cache.SettleTime},
+		{1, 2 * cache.SettleTime}} {
 		if err := call(c.reads); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +118,7 @@ func TestUnchangedFileIsNotRead(t *testing.T) {
 	}
 	for range 2 {
 		wantError(t, "changed", call(1), host.Integrity, "does not match")
-		setChecked(2 * settleTime)
+		setChecked(2 * cache.SettleTime)
 	}
 	put(t, path, whole)
 	if err := call(1); err != nil {

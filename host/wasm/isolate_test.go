@@ -44,8 +44,8 @@ func skipWithoutRunners(t testing.TB) {
 	}
 }
 
-// TestIsolatedCallsMatchLocalCalls makes each call in this process, in a process for it alone and in a runner, and
-// compares the outcomes.
+// TestIsolatedCallsMatchLocalCalls makes each call in this process, in a process for it alone, in a runner and on
+// another machine, and compares the outcomes.
 func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 	skipWithRace(t)
 	e := runnerEngine(t)
@@ -94,7 +94,9 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
 				}
 				var err *host.Error
-				r.Isolate = isolate
+				if r.Isolate = isolate; isolate == "away" {
+					r.Isolate, r.Pool = "", "pool"
+				}
 				out.Result, err = invokeRequest(t, tt.p, r)
 				if err != nil {
 					out.Err, out.Denied = wire.ErrorOf(err), err.Denied
@@ -104,7 +106,8 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				return out
 			}
 			local := guest.Marshal(end(""))
-			for _, isolate := range []string{isolateCall, isolateProcess} {
+			goAway(t, tt.p)
+			for _, isolate := range []string{isolateCall, isolateProcess, "away"} {
 				if got := guest.Marshal(end(isolate)); !bytes.Equal(got, local) {
 					t.Errorf("local %.1000s\n%s %.1000s", local, isolate, got)
 				}
@@ -280,7 +283,10 @@ func testCorpus(t *testing.T, e *Engine, isolate string) {
 			}
 			r := a.request(t, p, wait)
 			changes := a.mounts(t, r)
-			r.Isolate = isolate
+			if r.Isolate = isolate; isolate == "away" {
+				r.Isolate, r.Pool = "", "pool"
+				goAway(t, p)
+			}
 			result, err := invokeRequest(t, p, r)
 			a.checkOutcome(t, result, err)
 			if changed := changes(); changed != "" {

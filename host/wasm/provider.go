@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -192,6 +193,9 @@ func (p *Provider) Prepare(ctx context.Context) error {
 // prepareFor is Prepare for a call, which gets progress. If that runs in a runner, the compiled code is not opened
 // here.
 func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
+	if goes, _ := p.goesAway(r); goes {
+		return nil
+	}
 	level, err := p.engine.isolation(p.info.Name, r)
 	if err != nil {
 		return err
@@ -223,7 +227,7 @@ func (p *Provider) ensureCompiled(ctx context.Context, w waiter) error {
 // where no other process can open it.
 func (p *Provider) loadKept(ctx context.Context, w waiter) error {
 	plugin, err := p.load(ctx, w)
-	if err == nil && (p.engine.cfg.Child == nil || plugin.slot.dir == "") {
+	if err == nil && (p.engine.cfg.Child == nil || plugin.slot.Dir == "") {
 		return errNoRunner
 	}
 	return err
@@ -380,6 +384,23 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
+	goes, why := p.goesAway(r)
+	if goes {
+		var result *host.Result
+		if result, goes, why, err = p.runAway(ctx, j); goes {
+			return result, err
+		}
+	}
+	result, err := p.runHere(ctx, j)
+	if err == nil && why != "" {
+		result.Warnings = append(result.Warnings, "ran outside pool "+r.Pool+": "+why)
+	}
+	return result, err
+}
+
+// runHere runs a job on this machine.
+func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*host.Result, error) {
+	r := j.Request
 	level, err := p.engine.isolation(p.info.Name, r)
 	if err != nil {
 		return nil, err
@@ -458,19 +479,19 @@ func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
 // The digest covers the manifest too, which says what an image of the module may hold.
 func moduleKey(s *store.Source, dir string) (key string, wasm []byte, err error) {
 	if s.Info.Digest != "" { // of what is in memory, or of what the file has to be
-		key = cacheKey("digest", []byte(s.Info.Digest))
+		key = cache.Key("digest", []byte(s.Info.Digest))
 		if s.File != "" {
 			wasm, err = readChanged(s, dir, key)
 		}
 		return key, wasm, err
 	}
 	if len(s.Packed) > 0 {
-		return cacheKey("packed", s.Packed), nil, nil
+		return cache.Key("packed", s.Packed), nil, nil
 	}
 	if wasm, err = s.Wasm(); err != nil {
 		return "", nil, err
 	}
-	return cacheKey("wasm", wasm), wasm, nil
+	return cache.Key("wasm", wasm), wasm, nil
 }
 
 // readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was
@@ -479,13 +500,13 @@ func readChanged(s *store.Source, dir, key string) (wasm []byte, err error) {
 	if dir == "" {
 		return s.Wasm()
 	}
-	of := slot{filepath.Join(dir, key), key}
-	if of.isInstalled(s.File) {
+	of := cache.Slot{Dir: filepath.Join(dir, key), Key: key}
+	if of.IsInstalled(s.File) {
 		return nil, nil
 	}
 	info, statErr := os.Lstat(s.File)
 	if wasm, err = s.Wasm(); err == nil && statErr == nil {
-		of.setInstalled(s.File, info)
+		of.SetInstalled(s.File, info)
 	}
 	return wasm, err
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
@@ -20,9 +20,6 @@ const maxRefused = 1000
 
 // refusedSuffix ends the name of a file in the cache folder that says that a module cannot be compiled.
 const refusedSuffix = ".refused"
-
-// staleRefusal is the age of such a file that is removed, so that the cache does not keep what nobody asks for.
-const staleRefusal = 30 * 24 * time.Hour
 
 // errOverBudget is the cause of a refusal that a compiler with the same bounds would repeat on any day. Only this
 // process remembers others: the kernel may have killed the compiler, for instance.
@@ -69,7 +66,7 @@ func (e *Engine) knownRefusal(dir, key string, l host.ModuleLimits) error {
 	if dir == "" {
 		return nil
 	}
-	data, err := protect.ReadProject(filepath.Join(dir, key+refusedSuffix), maxChecksums)
+	data, err := protect.ReadProject(filepath.Join(dir, key+refusedSuffix), cache.MaxChecksums)
 	var r refusal
 	if err != nil || json.Unmarshal(data, &r) != nil || r.Host != e.cfg.HostVersion || r.Bounds != e.bounds(l) {
 		return nil

@@ -24,6 +24,56 @@ import (
 // frameOverhead is what a frame may hold in addition to a result or a request: an error with details, JSON escapes.
 const frameOverhead = 1 << 20
 
+// place is where one call can run: a runner, or a slot on another machine.
+type place interface {
+	// run runs a call. The error is that of a connection if the place is gone; see isGone.
+	run(a *remoteCall) (*host.Result, error)
+	// lost returns why the place is gone. Other errors than trapped end a call that has begun.
+	lost(a *remoteCall) error
+	// again reports whether another place may run a call that was lost here. begun counts the places that have begun it.
+	again(a *remoteCall, begun int) bool
+	// release gives the place back. It may serve other calls if it is reusable.
+	release(reusable bool)
+}
+
+// runAtPlace runs a job at the places that find returns: at the next one if a place is lost and the call can run again.
+// try counts from 0.
+func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
+) (*host.Result, error) {
+	var busy error // which says more than that the time is over
+	k := j.Control()
+	result, err := k.Within(ctx, func() (*host.Result, error) {
+		for try, begun := 0, 0; ; try++ {
+			at, err := find(k.Ctx, try)
+			if err != nil {
+				if errors.Is(err, host.Busy) {
+					busy = err
+				}
+				return nil, err
+			}
+			a := &remoteCall{Job: j, control: k}
+			result, err := at.run(a)
+			if isGone(err) {
+				err = at.lost(a)
+				if a.begun {
+					begun++
+				}
+				if (!a.begun || errors.Is(err, host.Trapped)) && at.again(a, begun) && k.Ctx.Err() == nil {
+					at.release(false)
+					k.HostCalls = 0
+					continue
+				}
+			}
+			at.release(a.done && !endsRunner(err) && k.Ctx.Err() == nil)
+			return result, a.awaitDeadline(err)
+		}
+	})
+	if busy != nil {
+		return nil, busy
+	}
+	return result, err
+}
+
 // remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything
 // that it sends is bounded and cleaned here.
 type remoteCall struct {
@@ -34,7 +84,7 @@ type remoteCall struct {
 	begun bool          // the guest may have run
 	cpu   time.Duration // that the guest has used, by what its process says
 	done  bool          // the outcome has arrived
-	acted bool          // the guest may have changed something beyond its instance
+	acted bool          // the guest may have changed something beyond its instance, as far as this side sees it
 
 	logged int
 }
@@ -94,8 +144,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 		}
 	}
 	for {
-		// A byte of guest text may take six bytes in JSON.
-		kind, body, err := a.conn.Receive(max(6*a.Limits.Output, world.MaxHostRequest) + frameOverhead)
+		kind, body, err := a.conn.Receive(maxFrame(a.Job))
 		switch {
 		case isGone(err):
 			return nil, err
@@ -110,6 +159,9 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 		}
 	}
 }
+
+// maxFrame bounds a frame that the process of a call sends. A byte of guest text may take six bytes in JSON.
+func maxFrame(j *guest.Job) int { return max(6*j.Limits.Output, world.MaxHostRequest) + frameOverhead }
 
 // isGone reports whether an error of a connection means that the other side has ended.
 func isGone(err error) bool {
@@ -174,7 +226,11 @@ func (a *remoteCall) event(body []byte) error {
 // its caller are not narrowed to its effect.
 func (a *remoteCall) repeatable() bool {
 	def := a.Request.Def
-	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.Request.Grant.Caller)
+	acted := a.acted
+	if a.Request.Acted != nil {
+		acted = a.Request.Acted()
+	}
+	return !acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.Request.Grant.Caller)
 }
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {

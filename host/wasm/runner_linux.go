@@ -115,12 +115,11 @@ type runnerSpec struct {
 
 // programID identifies the running binary.
 var programID = sync.OnceValue(func() string {
-	info, err := os.Stat("/proc/self/exe")
-	if err != nil {
+	var s unix.Stat_t
+	if unix.Stat("/proc/self/exe", &s) != nil {
 		return ""
 	}
-	inode, changed := stamp(info)
-	return fmt.Sprint(inode, changed.UnixNano(), info.Size())
+	return fmt.Sprint(s.Ino, s.Ctim.Nano(), s.Size)
 })
 
 // id names the runners of a spec. Plugin and Host identify the manifest and the text.
@@ -134,6 +133,8 @@ func (s runnerSpec) id() string {
 // lease is the use of a runner by one call at a time.
 type lease struct {
 	pool   *runnerPool
+	id     string // of its spec
+	terms  wire.Terms
 	name   string // "" of a runner for this call alone, which has no files
 	lock   *os.File
 	endUse func() // releases the slot of the call
@@ -188,15 +189,15 @@ func (l *lease) kill() {
 	}
 }
 
-// acquire returns a runner that nobody else uses, one of at most [maxRunners] in use on this machine. Outer calls wait
-// for one. Inner calls do not: the call that made them may hold it.
+// acquire returns a runner that nobody else uses, one of at most [Config].Runners in use on this machine. Outer calls
+// wait for one. Inner calls do not: the call that made them may hold it.
 func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
-	release, err := p.e.shared.Acquire(ctx, runnerSlots, spec.Caller, maxRunners, !inner)
+	release, err := p.e.shared.Acquire(ctx, runnerSlots, spec.Caller, p.e.cfg.Runners, !inner)
 	if err != nil {
 		if inner {
 			return nil, errNotShared
 		}
-		return nil, spec.code.busyError(ctx, fmt.Sprintf("%d runners in use", maxRunners))
+		return nil, spec.code.busyError(ctx, fmt.Sprintf("%d runners in use", p.e.cfg.Runners))
 	}
 	l, err := p.find(ctx, id, spec)
 	if err != nil {
@@ -208,7 +209,7 @@ func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, i
 }
 
 // release gives a runner back. It is kept for the next call unless it is for one call, or the call ended it.
-func (l *lease) release(id string, reusable bool) {
+func (l *lease) release(reusable bool) {
 	p := l.pool
 	if l.name == "" {
 		l.kill()
@@ -233,7 +234,7 @@ func (l *lease) release(id string, reusable bool) {
 		l.drop()
 		return
 	}
-	p.idle[id] = append(p.idle[id], l)
+	p.idle[l.id] = append(p.idle[l.id], l)
 }
 
 func (p *runnerPool) path(name, suffix string) string { return filepath.Join(p.dir, name+suffix) }
@@ -462,11 +463,11 @@ func (e *Engine) startRunner(args ...string) (*net.UnixConn, *runnerChild, error
 }
 
 // sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use, so
-// that there are less than [maxRunners]. Less than that many are in use, since whoever uses one has a slot; where all
-// seem to be, another sweep holds some of them for a moment, and sweep looks again.
+// that there are less than [Config].Runners. Less than that many are in use, since whoever uses one has a slot; where
+// all seem to be, another sweep holds some of them for a moment, and sweep looks again.
 func (p *runnerPool) sweep(except string) {
 	for range sweepTries {
-		if p.sweepOnce(except) < maxRunners {
+		if p.sweepOnce(except) < p.e.cfg.Runners {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -494,7 +495,7 @@ func (p *runnerPool) sweepOnce(except string) int {
 		}
 	}
 	for _, l := range unused { // the least recently used first
-		if running >= maxRunners {
+		if running >= p.e.cfg.Runners {
 			l.kill()
 			l.removeFiles()
 			running--
@@ -521,42 +522,15 @@ func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alon
 	if err != nil {
 		return nil, err
 	}
-	id, k := spec.id(), j.Control()
-	var busy error // which says more than that the time is over
-	result, err := k.Within(ctx, func() (*host.Result, error) {
-		repeated := false
-		for try := 0; ; try++ {
-			l, err := p.lease(k.Ctx, id, spec, alone || try == runnerTries, j.Request.Inner())
-			if err != nil {
-				if errors.Is(err, host.Busy) {
-					busy = err
-				}
-				return nil, err
-			}
-			a := &remoteCall{Job: j, control: k, conn: l.conn}
-			result, err := a.runOn(l, spec.Terms)
-			if isGone(err) {
-				if k.Ctx.Err() == nil { // else it was killed because the time is over
-					p.e.lostRunners.Add(1)
-				}
-				err = l.crashError(a)
-				// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
-				// it is so again.
-				again := !a.begun || !repeated && a.repeatable() && errors.Is(err, host.Trapped)
-				if again && l.name != "" && k.Ctx.Err() == nil {
-					l.release(id, false)
-					repeated, k.HostCalls = repeated || a.begun, 0
-					continue
-				}
-			}
-			l.release(id, a.done && !endsRunner(err) && k.Ctx.Err() == nil)
-			return result, a.awaitDeadline(err)
+	id := spec.id()
+	return runAtPlace(ctx, j, func(ctx context.Context, try int) (place, error) {
+		l, err := p.lease(ctx, id, spec, alone || try == runnerTries, j.Request.Inner())
+		if err != nil {
+			return nil, err
 		}
+		l.id, l.terms = id, spec.Terms
+		return l, nil
 	})
-	if busy != nil {
-		return nil, busy
-	}
-	return result, err
 }
 
 // runnerSpec returns what a runner of a job is for.
@@ -593,12 +567,13 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 	return l, nil
 }
 
-// runOn runs the call on a runner. The runner is killed if it does anything but send an outcome in time.
-func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
+// run runs a call on the runner, which is killed if it does anything but send an outcome in time.
+func (l *lease) run(a *remoteCall) (*host.Result, error) {
+	a.conn = l.conn
 	stop := context.AfterFunc(a.control.Ctx, l.kill)
 	stopWatch := l.watchCPU(a.Limits.Timeout)
 	before := l.cpuTime()
-	result, err := a.send(terms)
+	result, err := a.send(l.terms)
 	used := l.cpuTime() - before // which may include the end of the last call
 	switch {
 	case used == 0: // the process has ended already
@@ -664,8 +639,17 @@ func cpuTimeOf(pid int) (time.Duration, bool) {
 	return time.Duration(t.Nano()), true
 }
 
-// crashError returns the reason why a runner ended during a call.
-func (l *lease) crashError(a *remoteCall) error {
+// again reports whether a call may run again. Once it has begun, it may once: somebody may have killed the runner. If
+// it was the guest, it is so again.
+func (l *lease) again(a *remoteCall, begun int) bool {
+	return l.name != "" && (!a.begun || begun == 1 && a.repeatable())
+}
+
+// lost returns the reason why a runner ended during a call.
+func (l *lease) lost(a *remoteCall) error {
+	if a.control.Ctx.Err() == nil { // else it was killed because the time is over
+		l.pool.e.lostRunners.Add(1)
+	}
 	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.ToolName(), a.Limits.Timeout)
 	switch {
 	case l.over.Load():

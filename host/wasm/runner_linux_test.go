@@ -555,6 +555,16 @@ func TestRunnerCorpus(t *testing.T) {
 	testCorpus(t, e, isolateProcess)
 }
 
+// TestAwayCorpus runs attacks on another machine. The outcomes are those of local calls. PARLEY_HAMMER=1 runs all
+// instead of a sample.
+func TestAwayCorpus(t *testing.T) {
+	skipWithRace(t)
+	skipWithoutRunners(t)
+	e := runnerEngine(t)
+	e.cfg.Debug = func(string) {}
+	testCorpus(t, e, "away")
+}
+
 // TestRunnerFallsBack checks that a call runs in a process of its own where no runner can be had.
 func TestRunnerFallsBack(t *testing.T) {
 	e := runnerEngine(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/deadline"
@@ -142,8 +143,8 @@ type receivedCall struct {
 func newRunner(s *start) (*runner, error) {
 	r := &runner{start: *s, calls: make(chan receivedCall)}
 	r.limits = world.LimitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
-	code := slot{s.Slot, s.Code}
-	sums, err := code.read()
+	code := cache.Slot{Dir: s.Slot, Key: s.Code}
+	sums, err := code.Read()
 	if err == nil {
 		r.plugin, err = openSlot(code, sums)
 	}
@@ -165,17 +166,22 @@ func newRunner(s *start) (*runner, error) {
 // and the previous call's while the system takes its memory back.
 const residentInstances = 3
 
-// hostConn is a connection to the host. It serves host functions by asking it.
+// hostConn is a connection to the host.
 type hostConn struct {
 	*runner
-	conn    *wire.Conn
-	close   func() // nil: the process ends with the connection
-	replies chan []byte
+	asker
+	close   func()      // nil: the process ends with the connection
 	calling atomic.Bool // the call in progress is of this connection
 }
 
 func (r *runner) connection(conn *wire.Conn) *hostConn {
-	return &hostConn{runner: r, conn: conn, replies: make(chan []byte)}
+	h := &hostConn{runner: r}
+	h.asker = asker{conn: conn, replies: make(chan []byte), gone: func() {
+		if h.calling.Load() {
+			os.Exit(runnerOrphan)
+		}
+	}}
+	return h
 }
 
 // read forwards calls and replies until the connection ends. If its call is in progress, nobody waits for that: the
@@ -205,15 +211,9 @@ func (h *hostConn) read() {
 // run runs one call and sends its outcome. It reports whether the process can run another.
 func (h *hostConn) run(body []byte) (again bool) {
 	c, result, err := h.runCall(body)
-	o := wire.Outcome{}
-	if err != nil {
-		o = wire.Failed(host.AsError(err))
-	} else {
-		o.Data, o.Content, o.Warnings = result.Data, result.Content, result.Warnings
-	}
 	h.calling.Store(false)
 	h.busy.Store(false)
-	h.send(wire.KindDone, guest.Marshal(o))
+	h.send(wire.KindDone, guest.Marshal(outcome(result, err)))
 	if c != nil {
 		c.Close() // after the answer
 	}
@@ -260,36 +260,57 @@ func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 
 // job returns the job of a call. Its questions and events go back over the connection.
 func (h *hostConn) job(w *wire.Call) *guest.Job {
-	r := &host.Request{
-		Job: host.Job{
-			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: h.Grant, Limits: h.Limits,
-			Options: w.Options, Settings: w.Settings, Wants: w.Wants,
-		},
-		Def: h.Manifest.Tool(w.Tool), Guard: h.Guard, Events: h.event,
-	}
+	r := h.request(w, h.Manifest, h.Grant)
+	r.Guard = h.Guard
 	return &guest.Job{Request: r, Manifest: h.Manifest, Text: h.Text, Session: w.Session, Host: h.Host,
 		Limits: world.LimitsOf(h.Defaults, h.Manifest, r), Serve: h.ask}
 }
 
-// event sends an event of a call; it is what [host.Request].Events requires.
-func (h *hostConn) event(e host.JobEvent) error {
-	h.send(wire.KindEvent, guest.Marshal(e))
-	return nil
+// outcome returns how a call has ended, as the wire has it.
+func outcome(result *host.Result, err error) wire.Outcome {
+	if err != nil {
+		return wire.Failed(host.AsError(err))
+	}
+	return wire.Outcome{Data: result.Data, Content: result.Content, Warnings: result.Warnings}
 }
 
-func (h *hostConn) send(kind wire.Kind, body []byte) {
-	if h.conn.Send(kind, body) != nil && h.calling.Load() {
-		os.Exit(runnerOrphan)
+// asker serves functions of the host for a guest by asking the host over a connection.
+type asker struct {
+	conn    *wire.Conn
+	replies chan []byte
+	gone    func() // is called when the connection has ended
+}
+
+// request returns the request of a call, whose events go back over the connection.
+func (s *asker) request(w *wire.Call, m *manifest.Manifest, grant host.Grant) *host.Request {
+	return &host.Request{
+		Job: host.Job{
+			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: grant, Limits: w.Limits,
+			Options: w.Options, Settings: w.Settings, Wants: w.Wants,
+		},
+		Def: m.Tool(w.Tool), Events: s.event,
 	}
 }
 
-// ask serves a function of the host for the guest: it asks the host. The reply is as [serveGuest] returns it. Meanwhile
-// only the clock of the host counts, which knows what a person takes.
-func (h *hostConn) ask(ctx context.Context, function string, request []byte) []byte {
+// event sends an event of a call; it is what [host.Request].Events requires.
+func (s *asker) event(e host.JobEvent) error {
+	s.send(wire.KindEvent, guest.Marshal(e))
+	return nil
+}
+
+func (s *asker) send(kind wire.Kind, body []byte) {
+	if s.conn.Send(kind, body) != nil {
+		s.gone()
+	}
+}
+
+// ask serves a function of the host for the guest. The reply is as [guest.ServeGuest] returns it. Meanwhile only the
+// clock of the host counts, which knows what a person takes.
+func (s *asker) ask(ctx context.Context, function string, request []byte) []byte {
 	defer deadline.Suspend(ctx)()
-	h.send(wire.KindAsk, append([]byte(function+"\n"), request...))
+	s.send(wire.KindAsk, append([]byte(function+"\n"), request...))
 	select {
-	case body := <-h.replies:
+	case body := <-s.replies:
 		return body
 	case <-ctx.Done():
 		return nil // the guest is stopped before it could read this
@@ -380,7 +401,7 @@ type RunnerInfo struct {
 // identity returns what tells one build of the plugin from all others.
 func (p *Provider) identity(m *manifest.Manifest) string {
 	if p.info.Digest == "" {
-		return cacheKey("manifest", guest.Marshal(m))
+		return cache.Key("manifest", guest.Marshal(m))
 	}
 	return p.info.Name + " " + p.info.Digest
 }

@@ -33,7 +33,7 @@ func (p *Provider) runsOn() (*Provider, error) {
 	}
 	var engine *Provider
 	if find := p.engine.cfg.ScriptEngine; find != nil {
-		if engine, err = find(m.Engine.Name); err != nil {
+		if engine, err = find(m.Engine.Name, p.loadParts().src.Engine); err != nil {
 			return nil, err
 		}
 	}

@@ -24,7 +24,7 @@ const tideText = `export const greet = ({ name }, { caller }) => name + caller;`
 func scriptProvider(t *testing.T, e *Engine, text, pin string) *Provider {
 	t.Helper()
 	engine := shipped(t, e, "js")
-	e.cfg.ScriptEngine = func(name string) (*Provider, error) {
+	e.cfg.ScriptEngine = func(name, _ string) (*Provider, error) {
 		if name != "js" {
 			return nil, nil
 		}

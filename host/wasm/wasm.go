@@ -16,6 +16,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
@@ -76,9 +79,14 @@ type Config struct {
 	// tables of 262,144 entries, 10 s of CPU time and 1 s for each MiB of code, and 2 GiB of memory.
 	ModuleLimits func(plugin string) (host.ModuleLimits, error)
 	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
-	ScriptEngine func(name string) (*Provider, error)
+	// digest is that of the build to which a script is bound, or "".
+	ScriptEngine func(name, digest string) (*Provider, error)
 	// Requests runs calls of plugins of kind http, which have no code; nil refuses them. The manifest may have no tools.
 	Requests func(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error)
+	// Away, if not nil, finds places on other machines for calls with a pool; see [host.Job].
+	Away Away
+	// Runners bounds the shared runners on this machine. Zero means 8.
+	Runners int
 	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
 	Annotate func(digest string, m *manifest.Manifest)
 	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.
@@ -142,6 +150,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
 		budget: compileBudget, report: time.Second, missing: MissingIsolation}
 	e.shared.Dir = cfg.SlotDir
+	e.cfg.Runners = cmp.Or(cfg.Runners, maxRunners)
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -181,7 +190,7 @@ func (e *Engine) Close(ctx context.Context) error {
 // compiledPlugin is one compiled plugin.
 type compiledPlugin struct {
 	code *guest.Code
-	slot slot // where its compiled code is cached; without a folder if it is not
+	slot cache.Slot // where its compiled code is cached; without a folder if it is not
 }
 
 // LostRunners returns how many runners ended while a call used them. Others have taken their places.
@@ -258,6 +267,18 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 	return unlock, nil
 }
 
+// cacheDir returns the cache folder, or "" if there is none that only this user can write to.
+func (e *Engine) cacheDir() string {
+	if e.cfg.CacheDir == "" {
+		return ""
+	}
+	if err := protect.Dir(e.cfg.CacheDir); err != nil {
+		e.cfg.Debug("no compile cache: " + err.Error())
+		return ""
+	}
+	return e.cfg.CacheDir
+}
+
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
 func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loading) (*compiledPlugin, error) {
@@ -266,7 +287,7 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loadin
 	if err != nil {
 		return nil, err
 	}
-	s := slot{filepath.Join(dir, key), key}
+	s := cache.Slot{Dir: filepath.Join(dir, key), Key: key}
 	if dir != "" {
 		unlock, err := e.lockModule(key, &l.compiling)
 		if err != nil {
@@ -312,8 +333,8 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loadin
 }
 
 // openCached opens a slot. fs.ErrNotExist means that there is no slot, or that it was damaged and has been removed.
-func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, error) {
-	sums, err := s.read()
+func (e *Engine) openCached(s cache.Slot, m *manifest.Manifest) (*compiledPlugin, error) {
+	sums, err := s.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -328,7 +349,7 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 	}
 	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is discarded and compiled again: %s", m.Name,
 		world.Line(err.Error(), 300)))
-	if err := s.remove(); err != nil {
+	if err := s.Remove(); err != nil {
 		e.cfg.Debug(err.Error())
 	}
 	return nil, fs.ErrNotExist
@@ -345,20 +366,20 @@ type compileJob struct {
 
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
 // cannot be written, a temporary folder is used and removed.
-func (e *Engine) compile(j *compileJob, s slot, dir string) (*compiledPlugin, error) {
+func (e *Engine) compile(j *compileJob, s cache.Slot, dir string) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+store.TempSuffix)
 		if err == nil {
 			var p *compiledPlugin
-			p, err = e.compileIn(j, slot{temp, s.key})
-			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
+			p, err = e.compileIn(j, cache.Slot{Dir: temp, Key: s.Key})
+			if err == nil && parent != "" && os.Rename(temp, s.Dir) == nil {
 				p.slot = s
-				e.evict(dir, s.key)
+				cache.Evict(dir, s.Key, refusedSuffix, e.cfg.CacheSize, e.cfg.Debug)
 				return p, nil
 			}
 			if p != nil {
-				p.slot = slot{}
+				p.slot = cache.Slot{}
 			}
 			if err := os.RemoveAll(temp); err != nil {
 				e.cfg.Debug(err.Error())
@@ -376,9 +397,9 @@ func (e *Engine) compile(j *compileJob, s slot, dir string) (*compiledPlugin, er
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
 // folder.
-func (e *Engine) compileIn(j *compileJob, s slot) (*compiledPlugin, error) {
+func (e *Engine) compileIn(j *compileJob, s cache.Slot) (*compiledPlugin, error) {
 	if j.assets != nil {
-		if err := os.WriteFile(filepath.Join(s.dir, world.AssetsName), j.assets, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, world.AssetsName), j.assets, 0o600); err != nil {
 			return nil, err
 		}
 	}
@@ -386,10 +407,10 @@ func (e *Engine) compileIn(j *compileJob, s slot) (*compiledPlugin, error) {
 	if e.cfg.Fresh {
 		order = nil
 	}
-	if err := e.runCompiler(j, order, s.dir); err != nil {
+	if err := e.runCompiler(j, order, s.Dir); err != nil {
 		return nil, err
 	}
-	sums, err := s.writeChecksums(j.module, j.assets != nil)
+	sums, err := s.WriteChecksums(j.module, j.assets != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -397,20 +418,20 @@ func (e *Engine) compileIn(j *compileJob, s slot) (*compiledPlugin, error) {
 }
 
 // openSlot gives the stub module of a slot to wazero, which finds the native code in the slot.
-func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
+func openSlot(s cache.Slot, sums *cache.Checksums) (_ *compiledPlugin, err error) {
 	ctx := compilerContext()
 	p := &compiledPlugin{code: &guest.Code{Module: &sums.Module, Image: sums.Image}, slot: s}
 	if sums.Assets.Name != "" {
-		if p.code.Assets, err = world.ReadAssets(s.dir); err != nil {
+		if p.code.Assets, err = world.ReadAssets(s.Dir); err != nil {
 			return nil, err
 		}
 	}
 	if p.code.Image != nil {
-		if err = p.code.Image.Open(s.dir); err != nil {
+		if err = p.code.Image.Open(s.Dir); err != nil {
 			return nil, err
 		}
 	}
-	if p.code.Cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
+	if p.code.Cache, err = wazero.NewCompilationCacheWithDir(s.Dir); err != nil {
 		return nil, err
 	}
 	p.code.Runtime = wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(p.code.Cache))
@@ -423,7 +444,7 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 		return nil, err
 	}
 	sums.Module.Wasm = nil
-	if !s.isUnchanged(sums) {
+	if !s.IsUnchanged(sums) {
 		return nil, errors.New("it changed while it was opened")
 	}
 	if err = p.code.Link(ctx, nil); err != nil {

@@ -99,12 +99,16 @@ var layers = map[string][]string{
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module",
 		"host/wasm/internal/world", "internal/lazy", "internal/lists", "manifest",
 	},
+	"host/wasm/internal/cache": {
+		"host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/world",
+		"host/wasm/store", "internal/durable", "internal/lazy", "manifest/jsontext",
+	},
 	"host/wasm/store": {
 		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
 		"internal/durable", "internal/lists", "manifest", "manifest/jsontext", "manifest/spelling",
 	},
 	"host/wasm": {
-		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument",
+		"host", "host/protect", "host/wasm/internal/cache", "host/wasm/internal/guest", "host/wasm/internal/instrument",
 		"host/wasm/internal/module", "host/wasm/internal/world", "host/wasm/store", "internal/contain",
 		"internal/deadline", "internal/durable", "internal/lazy", "internal/lists", "internal/slots", "internal/wire",
 		"manifest", "manifest/jsontext",
@@ -265,8 +269,13 @@ var layers = map[string][]string{
 	},
 	"cmd/parleyd/internal/telemetry": {".", "host", "host/mcp", "host/wasm"},
 	"cmd/parleyd": { // a module of its own
-		".", "cmd/parleyd/internal/telemetry", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
-		"host/protect", "host/signature", "internal/durable", "manifest", "manifest/spelling",
+		".", "cmd/parleyd/internal/telemetry", "cmd/parleyd/internal/fleet", "host", "host/mcp", "host/mcp/access",
+		"host/mcp/frame", "host/policy", "host/protect", "host/signature", "host/wasm", "internal/durable", "manifest",
+		"manifest/spelling",
+	},
+	"cmd/parleyd/internal/fleet": {
+		".", "host", "host/admit", "host/mcp/access", "host/protect", "host/signature", "host/wasm", "host/wasm/store",
+		"internal/deadline", "internal/slots", "internal/wire", "manifest", "plugins",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
@@ -333,6 +342,7 @@ var testsMayImport = map[string][]string{
 		"manifest/peers",
 	},
 	"cmd/parleyd/internal/telemetry": {"internal/testhome"},
+	"cmd/parleyd/internal/fleet":     {"internal/testhome"},
 	"cmd/parley/internal/serve":      {"."},
 	"cmd/parleyd":                    {"internal/foreign", "internal/testhome"},
 	"internal/repo":                  {"internal/testhome"},
@@ -372,7 +382,7 @@ var dependencies = map[string][]string{
 	"golang.org/x/image":              {"cdp/internal/keeper/page/look"},
 	"golang.org/x/sys": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",
-		"host/wasm", "host/wasm/internal/world", "host/wasm/store",
+		"host/wasm", "host/wasm/internal/cache", "host/wasm/internal/world", "host/wasm/store",
 		"internal/contain", "internal/slots", "internal/wire",
 	},
 	"golang.org/x/term": {"cmd/..."},

@@ -28,18 +28,18 @@ var maxLines = map[string]int{
 	"host/search":              222,   // long queries; the order of plugins; whole names
 	"host/redact":              593,   // every text of an event; secrets without a login
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     2080,  // inner errors; roots; violations; templates; costs; tracers; approvals; quotas
+	"host":                     2085,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
 	"host/quota":               201,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call
 	"host/approve":             447,   // what waits for a person, in files; all who may answer are asked
-	"host/policy":              3349,  // settings, secrets, programs, logins; quotas; what needs no confirmation
+	"host/policy":              3359,  // settings, secrets, programs, logins; quotas; what needs no confirmation; pools
 	"host/egress":              860,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2140,  // secrets in notes; turns of writers; tools of callers; costs; pages by cursors
 	"host/mcp":                 4668,  // prepared list; options; roots; ids; bodies; pins; files of tokens; drains; traces
-	"host/wasm":                10537, // compilations ahead; imports; the index of tools; CPU time, lost runners
+	"host/wasm":                10772, // compilations ahead; imports; the index of tools; CPU time; other machines
 	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
@@ -50,15 +50,15 @@ var maxLines = map[string]int{
 	"host/advice":              1975, // templates of what has no value; names of peers; estimates; plans of examples
 	"host/providertest":        291,
 	"internal/contain":         282,
-	"internal/slots":           232,   // turns of callers
-	"internal/wire":            355,   // a command that starts this binary, from host
+	"internal/slots":           241,   // turns of callers, also of those who wait for other machines
+	"internal/wire":            391,   // a command that starts this binary, from host; grants by their names
 	"cdp":                      6156,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9568,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd/parleyd":              1300,  // the service: a module of its own
+	"cmd/parleyd":              1480,  // the service: a module of its own; the commands of a fleet
 	"cmd":                      14367, // documents in the binary; clients; logins; help; AGENTS.md; approvals; exports
 	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
 	"host/admit":               1417,  // an older version that a person may confirm; tools in use
@@ -80,7 +80,7 @@ var maxLines = map[string]int{
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
 // with a reason.
-const maxHostDoc = 1701 // logins; inner errors; costs; manifests without their tools; tracers; approvals; quotas
+const maxHostDoc = 1709 // logins; inner errors; costs; manifests without their tools; tracers; approvals; quotas; pools
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
 // Take an entry out when it is no longer needed, and never add one.
@@ -139,7 +139,7 @@ var usedByTests = []string{
 var manyFields = map[string]int{
 	"cdp/internal/keeper/api.Status": 25,
 	"host/record/audit.Record":       29,
-	"host.Error":                     21, // its object; the approval
+	"host.Error":                     22, // its object; the approval; the place in a line
 	"host.Event":                     35,
 	"host.Record":                    29,
 	"manifest.Manifest":              23, // its API, the document it is derived from

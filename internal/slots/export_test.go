@@ -7,7 +7,7 @@ func (p *Pool) Waiting(name string) int {
 	l := p.line(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting)
+	return len(l.queue.waiting)
 }
 
 // Draws draws a ticket, and reports whether it got one. It discards it.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,17 +37,9 @@ type Pool struct {
 type line struct {
 	dir string // "" without files
 
-	mu      sync.Mutex
-	held    map[int]bool // the slots that this process holds
-	waiting []*waiter    // the first one is next, and woken by a release; then by their rounds
-	round   int          // of the one that is, or was, next
-}
-
-// waiter is one that waits for a slot. In each round each caller has one turn.
-type waiter struct {
-	caller string
-	round  int
-	woken  chan struct{}
+	mu    sync.Mutex
+	held  map[int]bool // the slots that this process holds
+	queue Queue        // the first one is woken by a release
 }
 
 // Acquire takes one of limit slots of a name, such as a plugin's, for a caller. With wait, it waits until ctx ends if
@@ -58,7 +49,7 @@ type waiter struct {
 func (p *Pool) Acquire(ctx context.Context, name, caller string, limit int, wait bool) (release func(), err error) {
 	l := p.line(name)
 	l.mu.Lock()
-	if !wait || len(l.waiting) == 0 && !l.othersWait(uptime()) {
+	if !wait || l.queue.Len() == 0 && !l.othersWait(uptime()) {
 		if release, ok := l.take(limit); ok {
 			l.mu.Unlock()
 			return release, nil
@@ -68,13 +59,13 @@ func (p *Pool) Acquire(ctx context.Context, name, caller string, limit int, wait
 		l.mu.Unlock()
 		return nil, ErrBusy
 	}
-	w := l.join(caller)
+	w := l.queue.Join(caller)
 	l.mu.Unlock()
 	defer l.leave(w)
 
 	// The first one of this process looks for a slot, and has a ticket for other processes to see.
 	select {
-	case <-w.woken:
+	case <-w.Woken:
 	case <-ctx.Done():
 		return nil, ErrBusy
 	}
@@ -93,7 +84,7 @@ func (p *Pool) Acquire(ctx context.Context, name, caller string, limit int, wait
 			}
 		}
 		select {
-		case <-w.woken:
+		case <-w.Woken:
 		case <-poll.C:
 		case <-ctx.Done():
 			return nil, ErrBusy
@@ -137,7 +128,7 @@ func (l *line) take(limit int) (release func(), ok bool) {
 			defer l.mu.Unlock()
 			unlock()
 			delete(l.held, i)
-			l.wake()
+			l.queue.Wake()
 		}), true
 	}
 	return nil, false
@@ -158,43 +149,11 @@ func (l *line) lock(name string) (unlock func(), ok bool) {
 	return func() {}, err != nil
 }
 
-// wake wakes the first one that waits. The line is locked.
-func (l *line) wake() {
-	if len(l.waiting) > 0 {
-		select {
-		case l.waiting[0].woken <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// join adds one that waits, in the first round in which its caller has no turn yet. The line is locked.
-func (l *line) join(caller string) *waiter {
-	w := &waiter{caller: caller, round: l.round, woken: make(chan struct{}, 1)}
-	at := min(len(l.waiting), 1) // the first one is looking for a slot already
-	for i, other := range l.waiting {
-		if other.caller == caller {
-			w.round = other.round + 1
-		}
-		if other.round <= w.round {
-			at = i + 1
-		}
-	}
-	if l.waiting = slices.Insert(l.waiting, at, w); len(l.waiting) == 1 {
-		l.wake()
-	}
-	return w
-}
-
-// leave removes one that waited, and wakes the next one.
-func (l *line) leave(w *waiter) {
+// leave removes one that waited.
+func (l *line) leave(t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, w)
-	if l.waiting = slices.Delete(l.waiting, i, i+1); len(l.waiting) > 0 {
-		l.round = l.waiting[0].round
-	}
-	l.wake()
+	l.queue.Leave(t)
 }
 
 // Prefixes of the names of tickets. One that is still being drawn is locked before it gets its name.

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -31,6 +33,43 @@ func RightsOf(g host.Grant) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Grant returns the grant of the rights: what the guest may ask its host, and, without paths or values, the folders and
+// variables of the machine of that.
+func (t *Terms) Grant() (g host.Grant, err error) {
+	for _, name := range t.Rights {
+		kind, rest, _ := strings.Cut(name, ":")
+		first, second, both := strings.Cut(rest, ":")
+		switch {
+		case kind == "http" && both:
+			g.HTTP = append(g.HTTP, host.HTTPGrant{URL: second, Methods: strings.Split(first, ",")})
+		case kind == "fs" && both:
+			g.FS = append(g.FS, host.FSGrant{Mode: first, Path: second})
+		case kind == "secret" && first == "read" && both:
+			g.Secrets = append(g.Secrets, host.SecretGrant{Name: second, Read: true})
+		case kind == "secret":
+			g.Secrets = append(g.Secrets, host.SecretGrant{Name: rest})
+		case kind == "tool":
+			g.Tools = append(g.Tools, rest)
+		case kind == "env":
+			if g.Env == nil {
+				g.Env = map[string]string{}
+			}
+			g.Env[rest] = ""
+		case name == "browser:session":
+			g.Browser = true
+		case name == "clock":
+			g.Clock = true
+		case name == "random":
+			g.Random = true
+		case name == "caller":
+			g.Caller = true
+		default:
+			return g, fmt.Errorf("unknown right %q", manifest.CleanLine(name))
+		}
+	}
+	return g, nil
 }
 
 // Call is one call. It is plain data.

@@ -173,6 +173,15 @@ func TestRights(t *testing.T) {
 	if got := RightsOf(host.Grant{}); got == nil {
 		t.Error("no rights are null in JSON")
 	}
+	all := []string{"browser:session", "caller", "clock", "env:LANG", "fs:rw:/data", "http:GET,POST:https://a.test:8443",
+		"random", "secret:A", "secret:read:B", "tool:cdp.Page.*"}
+	g, err := (&Terms{Rights: all}).Grant()
+	if back := RightsOf(g); err != nil || !reflect.DeepEqual(back, all) {
+		t.Errorf("%q, %v", back, err)
+	}
+	if _, err := (&Terms{Rights: []string{"root"}}).Grant(); err == nil {
+		t.Error("an unknown right is none")
+	}
 }
 
 func TestPeer(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/telemetry"
 	"github.com/parley-tools/parley/host"
@@ -53,6 +55,10 @@ type Config struct {
 	OAuth oauth.Config `toml:"oauth"`
 	// Telemetry says where spans go.
 	Telemetry telemetry.Config `toml:"telemetry"`
+	// Fleet says how to reach the fleet that the process is part of.
+	Fleet fleet.Config `toml:"fleet"`
+	// Worker says what a worker of the fleet runs.
+	Worker fleet.WorkerConfig `toml:"worker"`
 
 	DrainTime   time.Duration  `toml:"-"`
 	ConfirmTime time.Duration  `toml:"-"`
@@ -72,20 +78,39 @@ type Log struct {
 	Level  string `toml:"level"`
 }
 
-// Read reads a configuration. The error is config_error; it names each fault by its line, and what is expected.
-func Read(path string) (*Config, error) {
+// Read reads the configuration of a service. The error is config_error; it names each fault by its line, and what is
+// expected.
+func Read(path string) (*Config, error) { return read(path, (*Config).check) }
+
+// ReadFleet reads the configuration of a worker, or of a person who operates a fleet. The tables of a service may be
+// missing. change, if not nil, changes it before it is checked. Errors are those of [Read].
+func ReadFleet(path string, change func(*Config)) (*Config, error) {
+	return read(path, func(c *Config, f *faults) {
+		if change != nil {
+			change(c)
+		}
+		c.checkCommon(f)
+		if c.Fleet.URL == "" {
+			f.expected("fleet.url", "nothing", "the address of the fleet's server, such as tls://nats.internal:4222")
+		}
+		c.Worker.Check(f.expected)
+	})
+}
+
+func read(path string, check func(*Config, *faults)) (*Config, error) {
 	data, err := protect.Read(path, protect.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error()))
 	}
-	return parse(path, data)
+	return parse(path, data, check)
 }
 
-// parse is [Read] for the text of a file.
-func parse(path string, data []byte) (*Config, error) {
+// parse is [read] for the text of a file.
+func parse(path string, data []byte, check func(*Config, *faults)) (*Config, error) {
 	c := &Config{Listen: []string{"127.0.0.1:8931"}, Docs: mcp.Progressive, Drain: "30s",
 		ConfirmWait: "50s"}
 	c.Log.Format, c.Log.Level = "text", "info"
+	c.Worker.Pool, c.Worker.Slots = "main", runtime.NumCPU()
 	f := &faults{path: path, position: policy.KeyPositions(data)}
 	decoder := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
 	err := decoder.Decode(c)
@@ -100,16 +125,29 @@ func parse(path string, data []byte) (*Config, error) {
 	} else if err != nil {
 		f.add("", "", strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	c.check(f)
+	check(c, f)
 	return c, f.err()
 }
 
-// check completes a configuration and reports what is not valid in it.
-func (c *Config) check(f *faults) {
+// checkCommon is check for what services and workers have in common.
+func (c *Config) checkCommon(f *faults) {
 	var err error
 	if c.DrainTime, err = time.ParseDuration(c.Drain); err != nil || c.DrainTime < 0 {
 		f.expected("drain", c.Drain, "a duration such as 30s")
 	}
+	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		f.expected("log.level", c.Log.Level, "debug, info, warn or error")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		f.expected("log.format", c.Log.Format, "text or json")
+	}
+	c.Fleet.Check(f.expected)
+}
+
+// check completes a configuration and reports what is not valid in it.
+func (c *Config) check(f *faults) {
+	c.checkCommon(f)
+	var err error
 	if c.ConfirmTime, err = time.ParseDuration(c.ConfirmWait); err != nil || c.ConfirmTime <= 0 {
 		f.expected("confirm_wait", c.ConfirmWait, "a duration above 0, such as 50s")
 	}
@@ -119,12 +157,6 @@ func (c *Config) check(f *faults) {
 			f.expected("trusted_proxies", network, "a network such as 10.0.0.0/8")
 		}
 		c.Proxies = append(c.Proxies, prefix)
-	}
-	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
-		f.expected("log.level", c.Log.Level, "debug, info, warn or error")
-	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		f.expected("log.format", c.Log.Format, "text or json")
 	}
 	if err := mcp.CheckMode(c.Docs); err != nil {
 		f.expected("docs", c.Docs, "one of "+strings.Join(mcp.Modes(), ", "))
@@ -194,8 +226,8 @@ func webURL(text string) (*url.URL, bool) {
 
 // Files returns the files that the configuration names.
 func (c *Config) Files() []string {
-	return slices.DeleteFunc([]string{c.TokenFile, c.TLS.Cert, c.TLS.Key, c.Telemetry.HeadersFile},
-		func(path string) bool { return path == "" })
+	files := []string{c.TokenFile, c.TLS.Cert, c.TLS.Key, c.Telemetry.HeadersFile, c.Fleet.Key, c.Fleet.CA}
+	return slices.DeleteFunc(files, func(path string) bool { return path == "" })
 }
 
 // MayServe reports whether MCP may be served at an address: by TLS, on loopback, or as plain_http says.

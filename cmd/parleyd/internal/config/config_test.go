@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 		{tokens + "drain = ", []string{"p.toml:2:"}},
 		{tokens + "[log]\nlevel = \"loud\"\nformat = \"xml\"", []string{`p.toml:3:1: log.level: got "loud"`, `"xml"`}},
 	} {
-		_, err := parse("p.toml", []byte(c.text))
+		_, err := parse("p.toml", []byte(c.text), (*Config).check)
 		if (err == nil) != (c.want == nil) {
 			t.Errorf("%q: %v", c.text, err)
 			continue
@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 // TestChanges names the keys that differ.
 func TestChanges(t *testing.T) {
 	read := func(text string) *Config {
-		c, err := parse("p.toml", []byte("token_file = \"/t\"\n"+text))
+		c, err := parse("p.toml", []byte("token_file = \"/t\"\n"+text), (*Config).check)
 		if err != nil {
 			t.Fatal(err)
 		}

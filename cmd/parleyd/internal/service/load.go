@@ -69,7 +69,7 @@ func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 	return stamps
 }
 
-// atStart are the keys that count at a start only, besides those of telemetry.
+// atStart are the keys that count at a start only, besides those of telemetry and fleet.
 var atStart = []string{"confirm_wait", "listen", "log.format", "status_listen"}
 
 // reload reads the configuration and its files again, and logs what has changed. With a fault nothing changes. The
@@ -105,7 +105,8 @@ func (s *Service) reload() {
 	slices.Sort(files)
 	s.log.Info("reloaded", "keys", keys, "files", files)
 	for _, key := range keys {
-		if slices.Contains(atStart, key) || strings.HasPrefix(key, "telemetry.") {
+		table, _, _ := strings.Cut(key, ".")
+		if slices.Contains(atStart, key) || table == "telemetry" || table == "fleet" {
 			s.log.Warn("a change counts from the next start on", "key", key)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/parley-tools/parley"
@@ -20,6 +21,8 @@ const usage = `parleyd serves the tools of Parley over MCP.
 
   parleyd serve [--config FILE]   serve until SIGTERM; SIGHUP reads the files again
   parleyd check [--config FILE]   say what is wrong in the configuration
+  parleyd worker [--config FILE]  run calls of the fleet's fronts until SIGTERM [--pool P] [--slots N]
+  parleyd fleet COMMAND           operate a fleet: init, publish, status, explain, drain
   parleyd version
 
 FILE is ` + defaultConfig + ` by default.
@@ -31,33 +34,73 @@ func Main(args []string, out, errs io.Writer) int {
 	if len(args) > 0 {
 		name, args = args[0], args[1:]
 	}
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	path := flags.String("config", defaultConfig, "")
-	err := flags.Parse(args)
-	switch {
-	case err != nil:
-		err = host.Errorf(host.InvalidArgs, "parleyd %s: %v; expected --config FILE", name, err)
-	case flags.NArg() > 0:
-		err = host.Errorf(host.InvalidArgs, "parleyd %s: got %q, expected --config FILE", name, flags.Arg(0))
-	case name == "serve":
-		err = serve(*path, errs)
-	case name == "check":
-		if err = checkConfig(*path, errs); err == nil {
-			fmt.Fprintf(out, "%s is valid\n", *path)
-		}
-	case name == "version":
+	var err error
+	switch name {
+	case "serve", "check", "worker":
+		err = runConfigured(name, args, out, errs)
+	case "fleet":
+		err = runFleet(args, out)
+	case "version":
 		fmt.Fprintln(out, parley.Version)
-	case name == "help", name == "-h", name == "--help":
+	case "help", "-h", "--help":
 		fmt.Fprint(out, usage)
 	default:
-		err = host.Errorf(host.InvalidArgs, "unknown command %q; expected serve, check or version", name)
+		err = host.Errorf(host.InvalidArgs, "unknown command %q; expected serve, check, worker, fleet or version", name)
 	}
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintf(errs, "Error: %v\n", err)
 	return host.AsError(err).ExitCode()
+}
+
+// runConfigured runs a command whose only argument is the configuration file.
+func runConfigured(name string, args []string, out, errs io.Writer) error {
+	flags := newFlags(name)
+	path := flags.String("config", defaultConfig, "")
+	var pool *string
+	var slots *int
+	if name == "worker" {
+		pool, slots = flags.String("pool", "", ""), flags.Int("slots", 0, "")
+	}
+	if _, err := parseFlags(flags, args, 0); err != nil {
+		return err
+	}
+	switch name {
+	case "serve":
+		return serve(*path, errs)
+	case "worker":
+		return work(*path, *pool, *slots, errs)
+	}
+	err := checkConfig(*path, errs)
+	if err == nil {
+		fmt.Fprintf(out, "%s is valid\n", *path)
+	}
+	return err
+}
+
+func newFlags(name string) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	return flags
+}
+
+// parseFlags parses options, which may stand before, between and after arguments, and returns the arguments, of which
+// there may be most.
+func parseFlags(flags *flag.FlagSet, args []string, most int) (rest []string, err error) {
+	for err = flags.Parse(args); err == nil && flags.NArg() > 0; err = flags.Parse(flags.Args()[1:]) {
+		rest = append(rest, flags.Arg(0))
+	}
+	var known []string
+	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
+	expected := strings.Join(known, ", ")
+	switch {
+	case err != nil:
+		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: %v; expected %s", flags.Name(), err, expected)
+	case len(rest) > most:
+		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: got %q, expected %s", flags.Name(), rest[most], expected)
+	}
+	return rest, nil
 }
 
 // serve serves what a configuration says until a signal ends it.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/telemetry"
@@ -36,6 +37,7 @@ type Service struct {
 	log     *slog.Logger
 
 	telemetry *telemetry.Telemetry
+	front     *fleet.Front // nil without a fleet
 
 	parley   *parley.Parley
 	mcp      *mcp.Server
@@ -71,9 +73,14 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.telemetry, err = telemetry.Start(context.Background(), observe); err != nil {
 		return nil, err
 	}
-	s.parley, err = parley.Open(context.Background(), parley.Config{Notice: s.notice, Mode: cfg.Docs,
-		ConfirmWait: cfg.ConfirmTime, Tracer: s.telemetry.Tracer()})
-	if err != nil {
+	opened := parley.Config{Notice: s.notice, Mode: cfg.Docs, ConfirmWait: cfg.ConfirmTime, Tracer: s.telemetry.Tracer()}
+	if cfg.Fleet.URL != "" {
+		if s.front, err = cfg.Fleet.Front(s.log); err != nil {
+			return nil, err
+		}
+		opened.Away = s.front
+	}
+	if s.parley, err = parley.Open(context.Background(), opened); err != nil {
 		return nil, err
 	}
 	if err := s.remember(cfg); err != nil {
@@ -312,6 +319,9 @@ func (s *Service) close(ctx context.Context) error {
 	}
 	if s.telemetry.Shutdown(ctx) != nil {
 		s.log.Warn("some spans were not exported")
+	}
+	if s.front != nil {
+		s.front.Close()
 	}
 	s.log.Info("ended")
 	return s.parley.Close()

@@ -104,7 +104,6 @@ func (s *Server) Restart() {
 	s.Stop()
 	s.cmd = exec.Command(s.path, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = s.log, s.log, s.dir
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also when the test ends by its timeout
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package wasm
+package cache
 
 import (
 	"io/fs"

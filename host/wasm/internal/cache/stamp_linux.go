@@ -1,4 +1,4 @@
-package wasm
+package cache
 
 import (
 	"io/fs"
@@ -10,7 +10,7 @@ import (
 // change, which no system call can set back.
 func stamp(info fs.FileInfo) (inode uint64, changed time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Ino, time.Unix(st.Ctimespec.Unix())
+		return st.Ino, time.Unix(st.Ctim.Unix())
 	}
 	return 0, info.ModTime()
 }

@@ -1,4 +1,5 @@
-package wasm
+// Package cache keeps compiled modules in a folder between processes, and notices when they were damaged.
+package cache
 
 import (
 	"cmp"
@@ -32,41 +33,42 @@ import (
 
 // Names of the files in a slot of the cache.
 const (
-	checksumsName = "checksums.json"
-	installedName = "installed.json"
-	stubName      = "stub.wasm"
+	ChecksumsName = "checksums.json"
+	InstalledName = "installed.json"
+	StubName      = "stub.wasm"
 )
 
 const (
-	defaultCacheSize = 1 << 30
-	maxChecksums     = 1 << 20
-	markUsedEvery    = time.Hour   // a slot that is used is marked at most this often
-	staleTemp        = time.Hour   // an unfinished folder of this age was abandoned
-	settleTime       = time.Second // a file that changed this shortly before it was hashed may have changed again unseen
+	defaultSize   = 1 << 30
+	MaxChecksums  = 1 << 20
+	markUsedEvery = time.Hour // a slot that is used is marked at most this often
+	staleTemp     = time.Hour // an unfinished folder of this age was abandoned
+	staleAside    = 30 * 24 * time.Hour
+	SettleTime    = time.Second // a file that changed this shortly before it was hashed may have changed again unseen
 )
 
-// slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, the stub
+// Slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, the stub
 // module that it belongs to, the assets of its plugin, an image, and a file with the checksums of all. A slot is
 // filled under a temporary name and renamed when it is complete. Trust in a slot rests on file permissions (0700,
 // owned by this user; the system checks the folders above). The checksums only detect damage, so a file that has not
 // changed since it was hashed is not hashed again.
-type slot struct{ dir, key string }
+type Slot struct{ Dir, Key string }
 
-// checksums describes a slot. It is written last.
-type checksums struct {
+// Checksums describes a slot. It is written last.
+type Checksums struct {
 	Key     string            `json:"key"` // the slot's own key; a file copied from another slot is not used
 	Module  instrument.Module `json:"module"`
-	Stub    hashedFile        `json:"stub"`
-	Code    hashedFile        `json:"code"`
-	Assets  hashedFile        `json:"assets,omitzero"` // without a name if the plugin has none
+	Stub    File              `json:"stub"`
+	Code    File              `json:"code"`
+	Assets  File              `json:"assets,omitzero"` // without a name if the plugin has none
 	Image   *guest.Image      `json:"image,omitempty"` // nil if there is none
-	Memory  hashedFile        `json:"memory,omitzero"` // of the image
+	Memory  File              `json:"memory,omitzero"` // of the image
 	Checked time.Time         `json:"checked"`         // when the files were last hashed
 }
 
 // files returns the files of the slot.
-func (c *checksums) files() []*hashedFile {
-	all := []*hashedFile{&c.Stub, &c.Code}
+func (c *Checksums) files() []*File {
+	all := []*File{&c.Stub, &c.Code}
 	if c.Assets.Name != "" {
 		all = append(all, &c.Assets)
 	}
@@ -76,8 +78,8 @@ func (c *checksums) files() []*hashedFile {
 	return all
 }
 
-// hashedFile describes a file as it was when it was hashed.
-type hashedFile struct {
+// File describes a file as it was when it was hashed.
+type File struct {
 	Name    string    `json:"name"`
 	SHA256  string    `json:"sha256,omitempty"`
 	Size    int64     `json:"size"`
@@ -85,7 +87,7 @@ type hashedFile struct {
 	Inode   uint64    `json:"inode,omitempty"`
 }
 
-func (f hashedFile) matches(info fs.FileInfo) bool {
+func (f File) matches(info fs.FileInfo) bool {
 	inode, changed := stamp(info)
 	return info.Mode().IsRegular() && info.Size() == f.Size && inode == f.Inode && changed.Equal(f.Changed)
 }
@@ -98,9 +100,9 @@ func isUnfinished(name string) bool {
 	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
 }
 
-// cacheKey returns the slot name of a module: it covers the module's bytes and all else that native code depends
+// Key returns the slot name of a module: it covers the module's bytes and all else that native code depends
 // on.
-func cacheKey(form string, data []byte) string {
+func Key(form string, data []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", form, len(data))
 	h.Write(data)
@@ -122,32 +124,20 @@ var machineID = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:4])
 })
 
-// cacheDir returns the cache folder, or "" if there is none that only this user can write to.
-func (e *Engine) cacheDir() string {
-	if e.cfg.CacheDir == "" {
-		return ""
-	}
-	if err := protect.Dir(e.cfg.CacheDir); err != nil {
-		e.cfg.Debug("no compile cache: " + err.Error())
-		return ""
-	}
-	return e.cfg.CacheDir
-}
-
-// writeChecksums describes a slot that has just been filled. The result has the stub as the module's wasm.
-func (s slot) writeChecksums(built *instrument.Module, assets bool) (*checksums, error) {
-	stub, image := instrument.Stub(built.Wasm), guest.ReadImage(s.dir)
+// WriteChecksums describes a slot that has just been filled. The result has the stub as the module's wasm.
+func (s Slot) WriteChecksums(built *instrument.Module, assets bool) (*Checksums, error) {
+	stub, image := instrument.Stub(built.Wasm), guest.ReadImage(s.Dir)
 	if image != nil {
 		stub = instrument.Imaged(stub, image.Globals, image.Pages)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, stubName), stub, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, StubName), stub, 0o600); err != nil {
 		return nil, err
 	}
-	code, err := onlyEntry(s.dir)
+	code, err := OnlyEntry(s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	sums := &checksums{Key: s.key, Module: *built, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code},
+	sums := &Checksums{Key: s.Key, Module: *built, Stub: File{Name: StubName}, Code: File{Name: code},
 		Image: image}
 	if image != nil {
 		sums.Memory.Name = guest.ImageName
@@ -159,14 +149,14 @@ func (s slot) writeChecksums(built *instrument.Module, assets bool) (*checksums,
 	if err := s.verify(sums); err != nil {
 		return nil, err
 	}
-	return sums, s.write(checksumsName, sums)
+	return sums, s.Write(ChecksumsName, sums)
 }
 
 // verify hashes the files of a slot, compares them with sums and updates sums.
-func (s slot) verify(sums *checksums) error {
+func (s Slot) verify(sums *Checksums) error {
 	sums.Checked = time.Now()
 	for _, f := range sums.files() {
-		file, err := os.Open(filepath.Join(s.dir, f.Name))
+		file, err := os.Open(filepath.Join(s.Dir, f.Name))
 		if err != nil {
 			return err
 		}
@@ -189,45 +179,45 @@ func (s slot) verify(sums *checksums) error {
 	return nil
 }
 
-// write writes a value as JSON, atomically.
-func (s slot) write(name string, value any) error {
+// Write writes a value as JSON, atomically.
+func (s Slot) Write(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	if len(data) > maxChecksums {
+	if len(data) > MaxChecksums {
 		return fmt.Errorf("%s would have %d bytes", name, len(data))
 	}
-	return durable.Write(filepath.Join(s.dir, name), data)
+	return durable.Write(filepath.Join(s.Dir, name), data)
 }
 
-// read checks a slot and returns its checksums with the stub as the module's wasm. fs.ErrNotExist means that there
+// Read checks a slot and returns its checksums with the stub as the module's wasm. fs.ErrNotExist means that there
 // is no such slot, any other error that it must not be used.
-func (s slot) read() (*checksums, error) {
-	info, err := os.Lstat(s.dir)
+func (s Slot) Read() (*Checksums, error) {
+	info, err := os.Lstat(s.Dir)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.IsDir(), !protect.TrustedFile(info):
 		return nil, errors.New("other users may write to it")
 	}
-	data, err := protect.ReadProject(filepath.Join(s.dir, checksumsName), maxChecksums)
+	data, err := protect.ReadProject(filepath.Join(s.Dir, ChecksumsName), MaxChecksums)
 	if err != nil {
 		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
-	var sums checksums
+	var sums Checksums
 	if err := json.Unmarshal(data, &sums); err != nil {
 		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
-	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) ||
+	if sums.Key != s.Key || sums.Stub.Name != StubName || !filepath.IsLocal(sums.Code.Name) ||
 		sums.Assets.Name != "" && sums.Assets.Name != world.AssetsName ||
 		sums.Image != nil && sums.Memory.Name != guest.ImageName ||
-		slices.ContainsFunc(sums.files(), func(f *hashedFile) bool { return f.SHA256 == "" }) {
+		slices.ContainsFunc(sums.files(), func(f *File) bool { return f.SHA256 == "" }) {
 		return nil, errors.New("its checksum file belongs to another slot")
 	}
 	fresh := true
 	for _, f := range sums.files() {
-		info, err := os.Lstat(filepath.Join(s.dir, f.Name))
+		info, err := os.Lstat(filepath.Join(s.Dir, f.Name))
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%v", err)
@@ -236,67 +226,68 @@ func (s slot) read() (*checksums, error) {
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)
 		}
-		fresh = fresh && f.matches(info) && sums.Checked.Sub(f.Changed) > settleTime
+		fresh = fresh && f.matches(info) && sums.Checked.Sub(f.Changed) > SettleTime
 	}
 	if !fresh {
 		if err := s.verify(&sums); err != nil {
 			return nil, err
 		}
-		_ = s.write(checksumsName, &sums) // failing to save it only means hashing again
+		_ = s.Write(ChecksumsName, &sums) // failing to save it only means hashing again
 	}
-	if sums.Module.Wasm, err = os.ReadFile(filepath.Join(s.dir, stubName)); err != nil {
+	if sums.Module.Wasm, err = os.ReadFile(filepath.Join(s.Dir, StubName)); err != nil {
 		return nil, fmt.Errorf("%v", err)
 	}
 	if now := time.Now(); now.Sub(info.ModTime()) > markUsedEvery {
-		_ = os.Chtimes(s.dir, now, now)
+		_ = os.Chtimes(s.Dir, now, now)
 	}
 	return &sums, nil
 }
 
-// installed says which file had the digest of the slot's plugin when it was last read. It is not read again, and its
+// Installed says which file had the digest of the slot's plugin when it was last read. It is not read again, and its
 // digest not computed, while nothing has changed it.
-type installed struct {
-	hashedFile
+type Installed struct {
+	File
 	Checked time.Time `json:"checked"`
 }
 
-func (s slot) isInstalled(file string) bool {
-	data, err := protect.ReadProject(filepath.Join(s.dir, installedName), maxChecksums)
-	var f installed
-	if err != nil || jsontext.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= settleTime {
+func (s Slot) IsInstalled(file string) bool {
+	data, err := protect.ReadProject(filepath.Join(s.Dir, InstalledName), MaxChecksums)
+	var f Installed
+	if err != nil || jsontext.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= SettleTime {
 		return false
 	}
 	info, err := os.Lstat(file)
 	return err == nil && f.Inode != 0 && f.matches(info)
 }
 
-// setInstalled records a file that had the digest; info is of the time before it was read.
-func (s slot) setInstalled(file string, info fs.FileInfo) {
-	f := installed{hashedFile{Name: file, Size: info.Size()}, time.Now()}
+// SetInstalled records a file that had the digest; info is of the time before it was read.
+func (s Slot) SetInstalled(file string, info fs.FileInfo) {
+	f := Installed{File{Name: file, Size: info.Size()}, time.Now()}
 	f.Inode, f.Changed = stamp(info)
-	_ = s.write(installedName, f) // failing to write it only means reading the file again
+	_ = s.Write(InstalledName, f) // failing to write it only means reading the file again
 }
 
-// isUnchanged reports whether the native code is still what was checked; a file whose metadata alone changed is
+// IsUnchanged reports whether the native code is still what was checked; a file whose metadata alone changed is
 // hashed again. Had the code been missing when wazero looked for it, wazero would have compiled the stub in its
 // stead.
-func (s slot) isUnchanged(sums *checksums) bool {
-	info, err := os.Lstat(filepath.Join(s.dir, sums.Code.Name))
+func (s Slot) IsUnchanged(sums *Checksums) bool {
+	info, err := os.Lstat(filepath.Join(s.Dir, sums.Code.Name))
 	return err == nil && (sums.Code.matches(info) || s.verify(sums) == nil)
 }
 
-// remove removes a slot. The rename comes first, so that nobody opens a slot that is half removed.
-func (s slot) remove() error {
-	discarded := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(),
+// Remove removes a slot. The rename comes first, so that nobody opens a slot that is half removed.
+func (s Slot) Remove() error {
+	discarded := filepath.Join(filepath.Dir(s.Dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(),
 		store.TempSuffix))
-	if err := os.Rename(s.dir, discarded); err != nil {
+	if err := os.Rename(s.Dir, discarded); err != nil {
 		return err
 	}
 	return os.RemoveAll(discarded)
 }
 
-// evict removes the least recently used slots until the cache is within its size. It spares the slot named except.
-func (e *Engine) evict(dir, except string) {
+// Evict removes the least recently used slots of a cache folder until it is within limit bytes, 1 GiB if that is 0. It
+// spares the slot named except. Files beside slots whose names end in aside are removed when they are 30 days old.
+func Evict(dir, except, aside string, limit int64, debug func(string)) {
 	type candidate struct {
 		name string
 		size int64
@@ -306,7 +297,7 @@ func (e *Engine) evict(dir, except string) {
 	total := int64(0)
 	for _, d := range store.ReadDir(dir) {
 		info, err := d.Info()
-		if err == nil && strings.HasSuffix(d.Name(), refusedSuffix) && time.Since(info.ModTime()) > staleRefusal {
+		if err == nil && strings.HasSuffix(d.Name(), aside) && time.Since(info.ModTime()) > staleAside {
 			_ = os.Remove(filepath.Join(dir, d.Name()))
 		}
 		if err != nil || !d.IsDir() {
@@ -324,14 +315,14 @@ func (e *Engine) evict(dir, except string) {
 			all = append(all, c)
 		}
 	}
-	limit := cmp.Or(max(e.cfg.CacheSize, 0), defaultCacheSize)
+	limit = cmp.Or(max(limit, 0), defaultSize)
 	slices.SortFunc(all, func(a, b candidate) int { return a.used.Compare(b.used) })
 	for _, c := range all {
 		if total <= limit {
 			return
 		}
-		if err := (slot{dir: filepath.Join(dir, c.name)}).remove(); err == nil {
-			e.cfg.Debug(fmt.Sprintf("the compile cache is full: removed %s, last used %s", c.name,
+		if err := (Slot{Dir: filepath.Join(dir, c.name)}).Remove(); err == nil {
+			debug(fmt.Sprintf("the compile cache is full: removed %s, last used %s", c.name,
 				c.used.Format(time.DateTime)))
 			total -= c.size
 		}
@@ -348,4 +339,17 @@ func dirSize(dir string) (total int64) {
 		return nil
 	})
 	return total
+}
+
+// OnlyEntry returns the one file that wazero has left in a cache folder, by its path from there.
+func OnlyEntry(dir string) (string, error) {
+	found, err := fs.Glob(os.DirFS(dir), "wazero-*/*")
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
+		return "", &fs.PathError{Op: "compile", Path: dir, Err: fmt.Errorf("expected one file of compiled code, found %d",
+			len(found))}
+	}
+	return found[0], nil
 }

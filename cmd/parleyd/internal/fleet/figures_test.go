@@ -1,0 +1,226 @@
+package fleet
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
+)
+
+// hammer skips a test that takes minutes, unless make hammer runs it.
+func hammer(t *testing.T) {
+	if os.Getenv("PARLEY_HAMMER") == "" {
+		t.Skip("make hammer runs it")
+	}
+}
+
+// times are how long calls took.
+type times struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (ts *times) add(d time.Duration) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.all = append(ts.all, d)
+}
+
+// at returns a percentile.
+func (ts *times) at(percent int) time.Duration {
+	slices.Sort(ts.all)
+	return ts.all[len(ts.all)*percent/100].Round(10 * time.Microsecond)
+}
+
+// load has callers call a tool until a time is over, each its next call after its last one.
+func (w *world) load(callers int, length time.Duration, tool, params string) *times {
+	ts := &times{}
+	var group sync.WaitGroup
+	for i := range callers {
+		group.Go(func() {
+			time.Sleep(time.Duration(i) * 5 * time.Millisecond)
+			for end := time.Now().Add(length); time.Now().Before(end); {
+				o := w.call(w.t.Context(), tool, params, 60*time.Second)
+				if o.err != nil {
+					w.t.Error(o.err)
+				}
+				ts.add(o.took)
+			}
+		})
+	}
+	group.Wait()
+	return ts
+}
+
+// TestThroughput measures calls that sleep half a second, at full load and at four times that.
+func TestThroughput(t *testing.T) {
+	hammer(t)
+	const slots, length = 8, 20 * time.Second
+	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "[plugin.work.limits]\nconcurrent_calls = 1000\n")
+	for n := 1; n <= 3; n++ {
+		w.start(fmt.Sprint("w", n), slots)
+		w.load(n*slots, time.Second, "work.rest", `{"ms":500}`)
+		ts := w.load(n*slots, length, "work.rest", `{"ms":500}`)
+		t.Logf("figures: %d workers with %d slots: %.1f calls/s; p50 %s, p99 %s", n, slots,
+			float64(len(ts.all))/length.Seconds(), ts.at(50), ts.at(99))
+	}
+	ts := w.load(4*3*slots, 2*length, "work.rest", `{"ms":500}`)
+	t.Logf("figures: at four times the load: p50 %s, p99 %s; an ideal line takes 2 s", ts.at(50), ts.at(99))
+}
+
+// TestOverhead compares calls that do nothing, through a worker and in a runner of this machine, one after the other.
+func TestOverhead(t *testing.T) {
+	hammer(t)
+	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
+	w.start("w1", 1)
+	here := newWorld(t, w.url, "")
+	here.writePolicy("")
+	var away, local times
+	for i := range 2100 {
+		for _, of := range []struct {
+			*world
+			*times
+		}{{w, &away}, {here, &local}} {
+			o := of.call(t.Context(), "work.nothing", `{}`, 0)
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			if i >= 100 {
+				of.add(o.took)
+			}
+		}
+	}
+	t.Logf("figures: a worker p50 %s, p99 %s; a runner here p50 %s, p99 %s; difference of p50 %s", away.at(50),
+		away.at(99), local.at(50), local.at(99), away.at(50)-local.at(50))
+}
+
+// TestKills kills workers, the server and the connection of the front at random. Every call ends, no effect happens
+// twice, no read is lost, and nothing is left.
+func TestKills(t *testing.T) {
+	hammer(t)
+	kills := 100
+	if n, err := strconv.Atoi(os.Getenv("PARLEYD_KILLS")); err == nil {
+		kills = n
+	}
+	server := fleettest.Start(t, fleettest.Options{})
+	w := newWorld(t, server.URL, "[plugin.work.limits]\nconcurrent_calls = 1000\n")
+	for i := range 3 {
+		w.start(fmt.Sprint("w", i), 8)
+	}
+	var stopping atomic.Bool
+	var group sync.WaitGroup
+	var reads, writes, lost atomic.Int64
+	for i := range 24 {
+		group.Go(func() {
+			for n := 0; !stopping.Load(); n++ {
+				if i%2 == 0 {
+					if o := w.call(t.Context(), "work.act", w.act("read", "GET", 300), 60*time.Second); o.err != nil {
+						t.Errorf("a read is lost: %v", o.err)
+					}
+					reads.Add(1)
+					continue
+				}
+				path := fmt.Sprintf("effect-%d-%d", i, n)
+				o := w.call(t.Context(), "work.act", w.act(path, "POST", 300), 60*time.Second)
+				happened := w.count("POST /" + path)
+				switch {
+				case o.err == nil && happened == 1:
+				case o.err != nil && o.err.Code == host.Trapped && len(o.err.Effects) > 0 && happened == 1:
+					lost.Add(1)
+				default:
+					t.Errorf("%s happened %d times: %v", path, happened, o.err)
+				}
+				writes.Add(1)
+			}
+		})
+	}
+	for n := range kills {
+		time.Sleep(time.Duration(200+rand.IntN(600)) * time.Millisecond)
+		switch n % 10 {
+		case 8:
+			server.Kill()
+			server.Restart()
+		case 9:
+			w.front.loseAll()
+		default:
+			i := rand.IntN(3)
+			w.workers[i].signal(syscall.SIGKILL)
+			<-w.workers[i].gone
+			name := w.workers[i].name
+			w.workers = slices.Delete(w.workers, i, i+1)
+			w.launch(name, 8)
+		}
+	}
+	stopping.Store(true)
+	group.Wait()
+	t.Logf("figures: %d kills: %d reads, all answered; %d effects, none twice, %d of their calls lost, with effects",
+		kills, reads.Load(), writes.Load(), lost.Load())
+	w.await("all slots", func() bool { return w.free() == 24 })
+	w.front.mu.Lock()
+	defer w.front.mu.Unlock()
+	if len(w.front.calls) > 0 || w.front.pool("main").queue.Len() > 0 {
+		t.Errorf("%d calls and %d in the line are left", len(w.front.calls), w.front.pool("main").queue.Len())
+	}
+}
+
+// TestThousandWorkers has a thousand workers, each with a connection of its own, that only sleep.
+func TestThousandWorkers(t *testing.T) {
+	hammer(t)
+	server := fleettest.Start(t, fleettest.Options{})
+	w := newWorld(t, server.URL, "[plugin.work.limits]\nconcurrent_calls = 1000\n")
+	const own = 500 * time.Millisecond
+	for i := range 1000 {
+		simulate(t, w.url, fmt.Sprint("w", i), own)
+	}
+	w.await("a thousand workers", func() bool {
+		w.front.mu.Lock()
+		defer w.front.mu.Unlock()
+		return len(w.front.pool("main").workers) == 1000
+	})
+	ts := w.load(200, 20*time.Second, "work.nothing", `{}`)
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", server.Pid()))
+	pages := 0
+	_, _ = fmt.Sscan(string(text), new(int), &pages)
+	t.Logf("figures: 1000 workers: %d calls; p50 %s over their own time, p99 %s; the server has %d MiB", len(ts.all),
+		ts.at(50)-own, ts.at(99)-own, pages*os.Getpagesize()>>20)
+}
+
+// simulate is a worker with one slot that sleeps instead of running a guest.
+func simulate(t *testing.T, url, name string, own time.Duration) {
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	w := &Worker{conn: conn, calls: map[string]*job{}, drained: make(chan struct{}), status: Status{Worker: name,
+		Instance: "x", Pool: "main", Slots: 1, Free: 1, Wire: wireVersion}}
+	w.serve = func(j *job) error {
+		c := wire.NewConn(bufio.NewReader(j), j)
+		hello, err := c.ReceiveHello()
+		if err == nil {
+			err = c.SendHello(hello)
+		}
+		if err == nil {
+			time.Sleep(own)
+			err = c.Send(wire.KindDone, []byte(`{"data":{}}`))
+		}
+		return err
+	}
+	if err := w.subscribe(); err != nil {
+		t.Fatal(err)
+	}
+	w.announce()
+}

@@ -1,0 +1,154 @@
+// Package fleet runs calls of plugins on other machines, over NATS.
+//
+// A front ([Front]) keeps policy, secrets, requests and records. A worker ([Worker]) runs guests. For a call the front
+// offers what the worker must know: the plugin's digest, the pool, the time that is left. The worker reserves a slot
+// and accepts, or is busy. The call then goes to that worker alone, as the frames of package wire in counted messages;
+// what the guest asks comes back the same way. A call without a slot stands in its front's line until a worker
+// announces that it has one.
+//
+// A front asks each worker that runs its calls for a sign of life, a worker ends the calls of a front that does not ask
+// any more, and whoever loses the connection to the server ends all that went over it.
+package fleet
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/access"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Config says how a process of a fleet reaches the server.
+type Config struct {
+	// URL is the address of the server, such as tls://nats.internal:4222; several are separated by commas. Without one
+	// there is no fleet.
+	URL string `toml:"url"`
+	// Name is the name of the front or worker, one word. Empty means the name of the machine.
+	Name string `toml:"name"`
+	// Key is the file of the seed of its key.
+	Key string `toml:"key"`
+	// CA is the file of the certificates that sign the server's, in PEM. Empty means those of the system.
+	CA string `toml:"ca"`
+}
+
+// Check completes a configuration and reports the faults of its values.
+func (c *Config) Check(expected func(key, given, expected string)) {
+	if c.URL == "" {
+		return
+	}
+	for url := range strings.SplitSeq(c.URL, ",") {
+		if !strings.HasPrefix(url, "tls://") && !strings.HasPrefix(url, "nats://") {
+			expected("fleet.url", url, "tls://HOST:PORT, or nats://HOST:PORT where nobody can read along")
+		}
+	}
+	if c.Name == "" {
+		name, _ := os.Hostname()
+		c.Name, _, _ = strings.Cut(name, ".")
+	}
+	if !isWord(c.Name) {
+		expected("fleet.name", c.Name, "a name of letters, digits, - and _")
+	}
+}
+
+// isWord reports whether a name can be a part of a subject.
+func isWord(name string) bool {
+	return len(name) <= 64 && access.IsName(name) && !strings.Contains(name, ".")
+}
+
+// subjects of a fleet. The first word after the prefix is the version of what is said under them.
+const (
+	prefix         = "parley.v1."
+	offerSubject   = prefix + "offer."  // and a pool: offers, to one worker of the queue group
+	poolSubject    = prefix + "pool."   // and a pool: what workers announce
+	workersSubject = prefix + "workers" // who is there: workers announce themselves, or reply
+	workerSubject  = prefix + "worker." // and the address of a worker
+	frontSubject   = prefix + "front."  // and the name of a front
+
+	workerGroup = "workers"
+)
+
+// How long what takes.
+const (
+	offerPatience = 500 * time.Millisecond  // of a front, for the reply to an offer
+	reservation   = time.Second             // of a slot, for the call
+	beginPatience = 2 * time.Second         // of a front, for the first message of a call
+	pingEvery     = 250 * time.Millisecond  // of a front, to each worker that runs its calls
+	pingPatience  = 2500 * time.Millisecond // of a front, for a sign of life
+	frontPatience = 3 * time.Second         // of a worker, for the next ping
+	suspicion     = 5 * time.Second         // after which a front offers again to a worker that was silent
+)
+
+// connect connects to the server, now or as soon as it is there. who is a part of the subjects of replies. lost is
+// called when the connection is lost, found when it is there again, and closed when the server refuses the key for
+// good.
+func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func()) (*nats.Conn, error) {
+	options := []nats.Option{
+		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectBufSize(-1), // what was not sent is not sent later either
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // else this process has closed it
+				log.Warn("the connection to the fleet is lost", "error", err)
+			}
+			lost()
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { found() }),
+		nats.ConnectHandler(func(*nats.Conn) { found() }),
+		nats.ClosedHandler(func(conn *nats.Conn) {
+			if err := conn.LastError(); err != nil {
+				log.Error("the fleet refuses this process", "error", err)
+			}
+			closed()
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("fleet", "error", err) }),
+	}
+	if c.Key != "" {
+		key, err := readKey(c.Key)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, key)
+	}
+	if c.CA != "" {
+		text, err := protect.Read(c.CA, protect.MaxConfig)
+		roots := x509.NewCertPool()
+		if err == nil && !roots.AppendCertsFromPEM(text) {
+			err = fmt.Errorf("%s has no certificate in PEM", c.CA)
+		}
+		if err != nil {
+			return nil, host.Errorf(host.ConfigError, "cannot read fleet.ca: %s", manifest.CleanLine(err.Error()))
+		}
+		options = append(options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
+	}
+	conn, err := nats.Connect(c.URL, options...)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "cannot connect to %s: %v", manifest.CleanLine(c.URL), err)
+	}
+	return conn, nil
+}
+
+func readKey(path string) (nats.Option, error) {
+	text, err := protect.Read(path, protect.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "cannot read fleet.key: %s", manifest.CleanLine(err.Error()))
+	}
+	key, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "fleet.key: %s has no seed of a key; parleyd fleet init writes one", path)
+	}
+	public, err := key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	return nats.Nkey(public, key.Sign), nil
+}

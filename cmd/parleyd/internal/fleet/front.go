@@ -1,0 +1,423 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/internal/deadline"
+	"github.com/parley-tools/parley/internal/slots"
+)
+
+// Front sends calls to workers. It is the [wasm.Away] of a host.
+type Front struct {
+	conn *nats.Conn
+	name string
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	pools map[string]*pool
+	calls map[string]*slot // in progress, by their ids
+	pings map[string]*peer // workers that have calls, by the ids under which they answer pings
+}
+
+// pool is what a front knows of the workers of a pool, and its calls that wait for one. The front's mutex guards it.
+type pool struct {
+	workers map[string]*peer // by their addresses
+	queue   slots.Queue
+	direct  time.Time // until then the queue group is not used: a worker of it is silent
+}
+
+// peer is a worker as a front sees it.
+type peer struct {
+	Status
+	busy   bool      // it said so, and has announced no slot since
+	silent time.Time // until then it gets no offers
+	calls  map[string]*slot
+	pings  string    // the id under which it answers pings, while it has calls
+	heard  time.Time // when it last did
+}
+
+// slot is a call on a worker. It implements [wasm.Slot].
+type slot struct {
+	*stream
+	front  *Front
+	worker *peer
+	id     string
+	closed sync.Once
+
+	accepted time.Time
+}
+
+// Front connects a front. The server may be away; calls wait for it.
+func (c *Config) Front(log *slog.Logger) (*Front, error) {
+	f := &Front{name: c.Name, log: log, pools: map[string]*pool{}, calls: map[string]*slot{},
+		pings: map[string]*peer{}}
+	ready := make(chan struct{}) // conn is set
+	conn, err := c.connect("front."+c.Name, log, f.loseAll, func() {
+		<-ready
+		f.ask()
+	}, func() {})
+	if err != nil {
+		return nil, err
+	}
+	f.conn = conn
+	_, err = conn.Subscribe(f.subject("*"), f.receive)
+	if err == nil {
+		_, err = conn.Subscribe(poolSubject+"*", f.hear)
+	}
+	close(ready)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// subject is where messages of a call reach the front. The answers to pings come the same way, so that they come after
+// what was sent before them.
+func (f *Front) subject(id string) string { return frontSubject + f.name + ".call." + id }
+
+// Close ends all calls on workers.
+func (f *Front) Close() {
+	f.loseAll()
+	f.conn.Close()
+}
+
+// ask has all workers announce themselves.
+func (f *Front) ask() { _ = f.conn.Publish(workersSubject, nil) }
+
+// Reserve implements [wasm.Away].
+func (f *Front) Reserve(ctx context.Context, e wasm.Errand) (wasm.Slot, string, error) {
+	f.mu.Lock()
+	p := f.pool(e.Pool)
+	if e.Inner {
+		f.mu.Unlock()
+		return f.seek(ctx, p, e, nil)
+	}
+	turn := p.queue.Join(e.Caller)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		p.queue.Leave(turn)
+	}()
+	select {
+	case <-turn.Woken: // it is the first one
+		return f.seek(ctx, p, e, turn)
+	case <-ctx.Done():
+		return nil, "", f.full(ctx, p, e, turn)
+	}
+}
+
+// pool returns what is known of a pool. The front is locked.
+func (f *Front) pool(name string) *pool {
+	p := f.pools[name]
+	if p == nil {
+		p = &pool{workers: map[string]*peer{}}
+		f.pools[name] = p
+	}
+	return p
+}
+
+// askEvery is how often a call that waits for a slot has all workers announce themselves.
+const askEvery = 5 * time.Second
+
+// seek offers a call to workers until one accepts it. Without a turn it does not wait for one that is busy.
+func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) (wasm.Slot, string, error) {
+	since := time.Now()
+	unfits := map[string]string{} // why, by address
+	for {
+		at, to := f.choose(p, e.Pool, unfits)
+		if at == "" {
+			if reason, all := f.allUnfit(p, unfits); all {
+				return nil, reason, nil
+			}
+			if turn == nil || !f.wait(ctx, turn, askEvery) {
+				return nil, "", f.full(ctx, p, e, turn)
+			}
+			continue
+		}
+		s, v, err := f.offer(ctx, at, to, p, e)
+		switch {
+		case ctx.Err() != nil:
+			if s != nil {
+				s.Close()
+			}
+			return nil, "", f.full(ctx, p, e, turn)
+		case s != nil:
+			return s, "", nil
+		case err == nil && v.Verdict == unfit:
+			unfits[v.address()] = v.Why
+		case err == nil, errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
+		case turn == nil, time.Since(since) > patience, !f.wait(ctx, turn, pingEvery):
+			what := "no worker serves the pool " + e.Pool
+			if !f.conn.IsConnected() {
+				what = "the server of the fleet cannot be reached"
+			}
+			return nil, "", host.Errorf(host.Unavailable, "%s; nothing was run", what).WithNext("parleyd fleet status")
+		}
+	}
+}
+
+// wait waits for the turn of a call, and has all workers announce themselves if it does not come in time. It reports
+// false when ctx has ended.
+func (f *Front) wait(ctx context.Context, turn *slots.Turn, most time.Duration) bool {
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case <-turn.Woken:
+	case <-late.C:
+		f.ask()
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// patience is how long a call waits for the server, or for the first worker of a pool.
+const patience = 5 * time.Second
+
+// choose returns the subject of the next offer: the queue group's, or that of a worker that may have a slot. It returns
+// "" if all are busy or unfit.
+func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject string, to *peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, waits := time.Now(), 0
+	grouped := len(unfits) == 0 && !now.Before(p.direct)
+	for address, w := range p.workers {
+		switch {
+		case unfits[address] != "":
+		case now.Before(w.silent):
+			grouped = false // the group would pick it, too
+			waits++
+		case w.busy || w.Draining:
+			waits++
+		default:
+			to = w
+		}
+	}
+	switch {
+	case grouped && (to != nil || waits == 0):
+		return offerSubject + name, nil
+	case to == nil:
+		return "", nil
+	}
+	return workerSubject + to.address() + ".offer", to
+}
+
+// allUnfit reports whether no worker of the pool can run the call, and why the last one cannot.
+func (f *Front) allUnfit(p *pool, unfits map[string]string) (reason string, all bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for address := range p.workers {
+		if unfits[address] == "" {
+			return "", false
+		}
+		reason = unfits[address]
+	}
+	return reason, len(p.workers) > 0
+}
+
+// offer offers a call. The slot is nil unless the worker has accepted it.
+func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e wasm.Errand) (*slot, *verdict, error) {
+	until, _ := ctx.Deadline()
+	s := &slot{front: f, id: rand.Text()}
+	s.stream = newStream(f.conn, "", f.subject(s.id), e.MaxFrame)
+	f.mu.Lock()
+	f.calls[s.id] = s // before the worker can send anything
+	f.mu.Unlock()
+	m, err := f.conn.Request(subject, encode(offer{Wire: wireVersion, Front: f.name, Call: s.id, Digest: e.Digest,
+		Engine: e.Engine, Isolate: e.Isolate, Left: time.Until(until)}), offerPatience)
+	v := verdict{}
+	if err == nil {
+		var ok bool
+		if v, ok = decode[verdict](m); !ok || v.Pool != e.Pool || !isAddress(&v.Status) {
+			err = errors.New("invalid reply to an offer")
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var w *peer
+	if err == nil {
+		w = f.note(p, &v.Status)
+	}
+	if err == nil && v.Verdict == accepted {
+		s.worker, s.to, s.accepted = w, workerSubject+w.address()+".call."+s.id, time.Now()
+		if w.calls[s.id] = s; w.pings == "" {
+			w.pings, w.heard = rand.Text(), time.Now()
+			f.pings[w.pings] = w
+			go f.watch(w)
+		}
+		return s, &v, nil
+	}
+	delete(f.calls, s.id)
+	switch {
+	case err == nil && v.Verdict == busy && v.Turn == w.Turn: // else it has announced a slot since
+		w.busy = true
+	case errors.Is(err, nats.ErrNoResponders) && to != nil:
+		delete(p.workers, to.address())
+	case errors.Is(err, nats.ErrTimeout) && to != nil:
+		to.silent = time.Now().Add(suspicion)
+	case errors.Is(err, nats.ErrTimeout):
+		p.direct = time.Now().Add(suspicion)
+	}
+	return nil, &v, err
+}
+
+// isAddress reports whether a worker has named itself by words.
+func isAddress(s *Status) bool { return isWord(s.Worker) && isWord(s.Instance) && isWord(s.Pool) }
+
+// full returns the error of a call that got no slot.
+func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	total := 0
+	for _, w := range p.workers {
+		total += w.Slots
+	}
+	what := fmt.Sprintf("the %d slots of the pool %s are taken", total, e.Pool)
+	switch {
+	case turn == nil:
+		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
+	case ctx.Err() != nil && !deadline.Exceeded(ctx):
+		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
+	}
+	err := host.Errorf(host.Busy, "%s, and were until the deadline of this call, which was number %d of %d in the line; "+
+		"nothing was run", what, p.queue.Place(turn), p.queue.Len())
+	err.Place = p.queue.Place(turn)
+	return err
+}
+
+// hear notes what a worker announces, and offers a call to one that has a slot.
+func (f *Front) hear(m *nats.Msg) {
+	s, ok := decode[Status](m)
+	if !ok || poolSubject+s.Pool != m.Subject || !isAddress(&s) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pool(s.Pool)
+	w := f.note(p, &s)
+	if w.Turn != s.Turn {
+		return
+	}
+	if w.busy = s.Free == 0; !w.busy && !w.Draining {
+		p.queue.Wake()
+	}
+}
+
+// note keeps the newest status of a worker. The front is locked.
+func (f *Front) note(p *pool, s *Status) *peer {
+	w := p.workers[s.address()]
+	if w == nil {
+		w = &peer{Status: *s, calls: map[string]*slot{}}
+		p.workers[s.address()] = w
+	} else if s.Turn > w.Turn {
+		w.Status = *s
+	}
+	return w
+}
+
+// receive takes a message of a call, or the answer to a ping.
+func (f *Front) receive(m *nats.Msg) {
+	id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.calls[id]; s != nil {
+		s.receive(m)
+		return
+	}
+	w := f.pings[id]
+	switch {
+	case w == nil:
+	case isNobody(m):
+		f.lose(w, "it is gone")
+	default:
+		answer, _ := decode[pong](m)
+		w.heard = time.Now()
+		for _, id := range answer.Unknown {
+			if s := w.calls[id]; s != nil {
+				s.end("it does not know the call any more")
+			}
+		}
+	}
+}
+
+// watch asks a worker for signs of life as long as it has calls of this front.
+func (f *Front) watch(w *peer) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		f.mu.Lock()
+		if len(w.calls) == 0 {
+			delete(f.pings, w.pings)
+			w.pings = ""
+			f.mu.Unlock()
+			return
+		}
+		if time.Since(w.heard) > pingPatience {
+			f.lose(w, fmt.Sprintf("no sign of life for %s", pingPatience))
+		}
+		for _, s := range w.calls {
+			if time.Since(s.accepted) > beginPatience && !s.hasBegun() {
+				s.end("it accepted the call and did not begin it")
+			}
+		}
+		asked := encode(ping{Front: f.name, Calls: slices.Collect(maps.Keys(w.calls))})
+		id := w.pings
+		f.mu.Unlock()
+		_ = f.conn.PublishRequest(workerSubject+w.address()+".ping", f.subject(id), asked)
+		<-tick.C
+	}
+}
+
+// lose ends the calls of a worker that does not run them any more. The front is locked.
+func (f *Front) lose(w *peer, cause string) {
+	for _, s := range w.calls {
+		s.end(cause)
+	}
+}
+
+// loseAll ends all calls: what was under way when the connection broke may be lost.
+func (f *Front) loseAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.calls {
+		s.end("the connection to the fleet was lost")
+	}
+	for _, p := range f.pools {
+		clear(p.workers)
+	}
+}
+
+// Lost implements [wasm.Slot]. The worker gets no offers for a while.
+func (s *slot) Lost() string {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	s.worker.silent = time.Now().Add(suspicion)
+	return "the worker " + s.worker.Worker + " was lost: " + s.reason()
+}
+
+// Close implements [wasm.Slot]. What the worker sends after it is not read.
+func (s *slot) Close() {
+	s.closed.Do(func() {
+		s.front.mu.Lock()
+		delete(s.front.calls, s.id)
+		delete(s.worker.calls, s.id)
+		s.front.mu.Unlock()
+		s.end("the call has ended")
+		s.finish()
+	})
+}

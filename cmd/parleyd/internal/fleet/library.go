@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/plugins"
+)
+
+// library has the plugins that a worker runs, each by its digest. It trusts nobody but its own list.
+type library struct {
+	// fetch gets a build that is published. Its digest is verified, its signature is not.
+	fetch  func(ctx context.Context, digest string) (*store.Candidate, error)
+	trust  []string
+	engine *wasm.Engine
+
+	mu      sync.Mutex
+	found   map[string]*wasm.Provider // by digest
+	engines map[string]*wasm.Provider // of scripts, by name and digest
+}
+
+// newLibrary returns a library that keeps compiled code in the folders of a host.
+func newLibrary(dirs parley.Dirs, of WorkerConfig, log *slog.Logger) *library {
+	l := &library{trust: of.Trust, found: map[string]*wasm.Provider{}, engines: map[string]*wasm.Provider{}}
+	l.engine = wasm.New(wasm.Config{
+		CacheDir: filepath.Join(dirs.Cache, "wasm"), RunDir: dirs.Run, SlotDir: filepath.Join(dirs.State, "slots"),
+		HostVersion: parley.Version, Child: wire.Self, Isolate: true, Runners: of.Slots,
+		Notice: func(text string) { log.Info(text) }, Debug: func(text string) { log.Debug(text) },
+		ScriptEngine: func(name, digest string) (*wasm.Provider, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.engines[name+" "+digest], nil
+		},
+	})
+	return l
+}
+
+// find returns the plugin of a digest, and gets it if it is not here. engine is the digest of its engine if it is of
+// kind script, else "". The error is config_error for a build that this worker does not trust, or that of fetch.
+func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provider, error) {
+	l.mu.Lock()
+	p := l.found[digest]
+	l.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	if engine != "" {
+		of, err := l.find(ctx, engine, "")
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		l.engines[of.Info().Name+" "+engine] = of
+		l.mu.Unlock()
+	}
+	c, err := l.fetch(ctx, digest)
+	if err == nil {
+		err = l.check(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	source := c.Source()
+	source.Engine = engine
+	module := c.Wasm
+	c.Wasm = nil
+	source.Wasm = func() ([]byte, error) { // once it is compiled, the module is hardly needed again
+		l.mu.Lock()
+		first := module
+		module = nil
+		l.mu.Unlock()
+		if first != nil {
+			return first, nil
+		}
+		again, err := l.fetch(context.Background(), digest)
+		if err != nil {
+			return nil, err
+		}
+		return again.Wasm, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p = l.found[digest]; p == nil { // else another call was faster
+		p = l.engine.Provider(source)
+		l.found[digest] = p
+	}
+	return p, nil
+}
+
+// check checks that a build is trusted.
+func (l *library) check(c *store.Candidate) error {
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		return err
+	}
+	isShipped := slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == c.Digest })
+	if isShipped || slices.Contains(l.trust, c.Digest) {
+		return nil
+	}
+	var keys []signature.Key
+	for _, text := range l.trust {
+		if key, err := signature.ParseKey(text); err == nil {
+			keys = append(keys, key)
+		}
+	}
+	if c.Signature == nil {
+		return host.Errorf(host.ConfigError, "the worker does not trust %s: it has no signature; nothing was run; sign it, "+
+			"or add its digest %s to worker.trust", c.Manifest.Name, c.Digest)
+	}
+	signed, err := signature.Parse(c.Signature)
+	if err == nil {
+		_, err = signed.Verify(admit.BuildOf(c), keys...)
+	}
+	if err != nil {
+		return host.Errorf(host.ConfigError, "the worker does not trust %s: %v; nothing was run; add the key of its signer "+
+			"to worker.trust", c.Manifest.Name, manifest.CleanLine(err.Error()))
+	}
+	return nil
+}

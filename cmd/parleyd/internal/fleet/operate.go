@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Operator is a person's connection to a fleet.
+type Operator struct{ Conn *nats.Conn }
+
+// Operator connects a person. The error is unavailable if the server is not there.
+func (c *Config) Operator() (*Operator, error) {
+	nobody := func() {}
+	conn, err := c.connect("operator", slog.New(slog.DiscardHandler), nobody, nobody, nobody)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(patience); !conn.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		if err := conn.LastError(); conn.IsClosed() || time.Now().After(deadline) {
+			conn.Close()
+			return nil, host.Errorf(host.Unavailable, "cannot connect to %s: %v", manifest.CleanLine(c.URL),
+				cmp.Or(err, nats.ErrTimeout))
+		}
+	}
+	return &Operator{conn}, nil
+}
+
+// Close ends the connection.
+func (o *Operator) Close() { o.Conn.Close() }
+
+// listening is how long an operator waits for workers to say that they are there.
+const listening = 500 * time.Millisecond
+
+// Workers returns who is there, by pool and name.
+func (o *Operator) Workers(ctx context.Context) ([]Status, error) {
+	all, err := o.ask(ctx, workersSubject)
+	slices.SortFunc(all, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.address(), b.address()))
+	})
+	return all, err
+}
+
+// Drain has a worker end once its calls are done, and returns it; several processes of one name all do. The error is
+// not_found if there is none.
+func (o *Operator) Drain(ctx context.Context, worker string) ([]Status, error) {
+	if !isWord(worker) {
+		return nil, host.Errorf(host.InvalidArgs, "%q is not the name of a worker; parleyd fleet status lists them",
+			manifest.CleanLine(worker))
+	}
+	all, err := o.ask(ctx, workerSubject+worker+".drain")
+	if err == nil && len(all) == 0 {
+		err = host.Errorf(host.NotFound, "there is no worker %s; parleyd fleet status lists them", worker)
+	}
+	return all, err
+}
+
+// ask publishes a question, and returns the answers of all who answer in time.
+func (o *Operator) ask(ctx context.Context, subject string) (all []Status, err error) {
+	inbox := o.Conn.NewInbox()
+	answers, err := o.Conn.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answers.Unsubscribe() }()
+	if err := o.Conn.PublishRequest(subject, inbox, nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, listening)
+	defer cancel()
+	for {
+		m, err := answers.NextMsgWithContext(ctx)
+		if err != nil || isNobody(m) {
+			break
+		}
+		if s, ok := decode[Status](m); ok && isAddress(&s) {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}

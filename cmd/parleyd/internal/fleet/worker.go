@@ -1,0 +1,299 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+)
+
+// Worker runs calls of fronts.
+type Worker struct {
+	conn    *nats.Conn
+	library *library
+	serve   func(*job) error // is serveCall, but for tests
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	status  Status
+	owes    bool // somebody was told that all slots are taken
+	calls   map[string]*job
+	idle    sync.WaitGroup
+	drained chan struct{} // closed when it drains
+}
+
+// job is a call that has a slot of a worker.
+type job struct {
+	*stream
+	*offer
+	begun bool
+	timer *time.Timer // ends a reservation, and later a call whose front is silent
+}
+
+// WorkerConfig says what a worker runs.
+type WorkerConfig struct {
+	// Pool is the name of the pool that it is part of.
+	Pool string `toml:"pool"`
+	// Slots is how many calls it runs at a time.
+	Slots int `toml:"slots"`
+	// Trust has the public keys of signers, and the digests of builds that it runs without a signature.
+	Trust []string `toml:"trust"`
+}
+
+// maxSlots bounds the slots of a worker, each of which may be a process.
+const maxSlots = 1000
+
+// Check reports the faults of the values.
+func (c *WorkerConfig) Check(expected func(key, given, expected string)) {
+	if !isWord(c.Pool) {
+		expected("worker.pool", c.Pool, "a name of letters, digits, - and _")
+	}
+	if c.Slots < 1 || c.Slots > maxSlots {
+		expected("worker.slots", strconv.Itoa(c.Slots), fmt.Sprintf("a number from 1 to %d", maxSlots))
+	}
+	for _, entry := range c.Trust {
+		if _, err := signature.ParseKey(entry); err != nil && !isDigest(entry) {
+			expected("worker.trust", entry, "the public key of a signer, or a digest sha256:..")
+		}
+	}
+}
+
+// isDigest reports whether a text is the digest of a build.
+func isDigest(text string) bool {
+	sum, ok := strings.CutPrefix(text, "sha256:")
+	raw, err := hex.DecodeString(sum)
+	return ok && err == nil && len(raw) == sha256.Size && sum == strings.ToLower(sum)
+}
+
+// Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
+func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*Worker, error) {
+	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{}, drained: make(chan struct{}),
+		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
+			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wireVersion}}
+	w.serve = w.serveCall
+	ready := make(chan struct{}) // conn is set, and all subscriptions are made
+	conn, err := c.connect("worker."+c.Name, log, w.loseAll, func() {
+		<-ready
+		w.announce()
+	}, w.Drain)
+	if err != nil {
+		return nil, err
+	}
+	w.conn = conn
+	err = w.subscribe()
+	close(ready)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Worker) subscribe() error {
+	address := workerSubject + w.status.address()
+	for subject, handle := range map[string]nats.MsgHandler{
+		address + ".call.*": w.receive, address + ".ping": w.answer, address + ".offer": w.consider,
+		workerSubject + w.status.Worker + ".drain": func(m *nats.Msg) {
+			_ = m.Respond(encode(w.now()))
+			w.Drain()
+		},
+		workersSubject: func(m *nats.Msg) {
+			if m.Reply == "" {
+				w.announce()
+			} else {
+				_ = m.Respond(encode(w.now()))
+			}
+		},
+	} {
+		if _, err := w.conn.Subscribe(subject, handle); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.QueueSubscribe(offerSubject+w.status.Pool, workerGroup, w.consider)
+	return err
+}
+
+// now returns the status, as something that the worker says now.
+func (w *Worker) now() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status.Turn++
+	w.owes = w.owes || w.status.Free == 0
+	return w.status
+}
+
+func (w *Worker) announce() { _ = w.conn.Publish(poolSubject+w.status.Pool, encode(w.now())) }
+
+// consider answers an offer, and reserves a slot for it.
+func (w *Worker) consider(m *nats.Msg) {
+	o, ok := decode[offer](m)
+	if !ok {
+		return
+	}
+	v := verdict{Verdict: accepted}
+	w.mu.Lock()
+	switch {
+	case o.Wire != wireVersion:
+		v.Verdict, v.Why = unfit, "its workers speak another version of the wire"
+	case o.Isolate != "" && w.status.Lacks != "":
+		v.Verdict, v.Why = unfit, "its workers cannot isolate a plugin: "+w.status.Lacks
+	case w.status.Draining || w.status.Free == 0:
+		v.Verdict, w.owes = busy, true
+	default:
+		w.reserve(&o)
+	}
+	w.status.Turn++
+	v.Status = w.status
+	w.mu.Unlock()
+	_ = m.Respond(encode(v))
+}
+
+// reserve takes a slot for a call. The worker is locked.
+func (w *Worker) reserve(o *offer) {
+	subject := frontSubject + o.Front + ".call." + o.Call
+	j := &job{offer: o, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call, requestBytes)}
+	j.timer = time.AfterFunc(reservation, func() { w.release(o.Call) })
+	w.calls[o.Call] = j
+	w.status.Free--
+	w.idle.Add(1)
+}
+
+// requestBytes bounds what a front may have sent that was not read yet: parameters, and what the host answers a guest.
+const requestBytes = 1 << 30
+
+// receive takes a message of a call. The first one begins it.
+func (w *Worker) receive(m *nats.Msg) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := w.calls[m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]]
+	if j == nil {
+		return
+	}
+	first := j.receive(m)
+	switch {
+	case !first && !j.begun:
+		j.timer.Reset(0) // the call has ended before it began
+	case first && j.timer.Stop():
+		j.begun, j.timer = true, time.AfterFunc(frontPatience, func() { j.end("its front is silent") })
+		go w.run(j)
+	}
+}
+
+// run runs a call.
+func (w *Worker) run(j *job) {
+	defer w.release(j.Call)
+	if err := w.serve(j); err != nil {
+		w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", j.reason())
+	}
+}
+
+func (w *Worker) serveCall(j *job) error {
+	service := wasm.Service{Isolate: j.Isolate, Scope: j.Front + " ",
+		Find: func(ctx context.Context, digest string) (*wasm.Provider, error) {
+			return w.library.find(ctx, digest, j.Engine)
+		}}
+	return service.Serve(context.Background(), j)
+}
+
+// release gives the slot of a call back.
+func (w *Worker) release(id string) {
+	w.mu.Lock()
+	j := w.calls[id]
+	if j == nil {
+		w.mu.Unlock()
+		return
+	}
+	delete(w.calls, id)
+	j.timer.Stop()
+	j.end("the call has ended")
+	w.status.Free++
+	tell := w.owes && !w.status.Draining
+	w.owes = w.owes && !tell
+	w.mu.Unlock()
+	w.idle.Done()
+	if tell {
+		w.announce()
+	}
+}
+
+// answer answers a front that asks for a sign of life.
+func (w *Worker) answer(m *nats.Msg) {
+	asked, ok := decode[ping](m)
+	if !ok {
+		return
+	}
+	var answer pong
+	w.mu.Lock()
+	for _, id := range asked.Calls {
+		j := w.calls[id]
+		switch {
+		case j == nil || j.Front != asked.Front:
+			answer.Unknown = append(answer.Unknown, id)
+		case j.begun:
+			j.timer.Reset(frontPatience)
+		}
+	}
+	w.mu.Unlock()
+	_ = m.Respond(encode(answer))
+}
+
+// loseAll ends all calls: what was under way when the connection broke may be lost.
+func (w *Worker) loseAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, j := range w.calls {
+		j.end("the connection to the fleet was lost")
+	}
+}
+
+// Drain ends the worker once the calls that it has are done. It takes no more.
+func (w *Worker) Drain() {
+	w.mu.Lock()
+	first := !w.status.Draining
+	w.status.Draining = true
+	w.mu.Unlock()
+	if first {
+		w.announce()
+		close(w.drained)
+	}
+}
+
+// Wait waits until the worker drains and its calls have ended. Those that have not when ctx ends are cut. The error is
+// that of a fleet that refuses the worker.
+func (w *Worker) Wait(ctx context.Context) error {
+	<-w.drained
+	idle := make(chan struct{})
+	go func() {
+		w.idle.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		w.loseAll()
+	}
+	if w.conn.IsClosed() {
+		return host.Errorf(host.ConfigError, "the fleet refuses this worker: %v", w.conn.LastError())
+	}
+	_ = w.conn.Flush()
+	w.conn.Close()
+	ended, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return w.library.engine.Close(ended)
+}
+
+// closeTime bounds how long the end of a worker takes after that of its calls.
+const closeTime = 5 * time.Second

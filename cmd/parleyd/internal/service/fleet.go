@@ -1,0 +1,230 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// work runs a worker until a signal ends it: it takes no more calls and ends those that it has, or all at once after a
+// second signal or the time for draining. pool and slots replace those of the configuration unless they are zero.
+func work(path, pool string, slots int, log io.Writer) error {
+	cfg, err := config.ReadFleet(path, func(c *config.Config) {
+		if pool != "" {
+			c.Worker.Pool = pool
+		}
+		if slots != 0 {
+			c.Worker.Slots = slots
+		}
+	})
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: cfg.Level}))
+	dirs := parley.FindDirs("", os.Getenv)
+	if err := dirs.Check(); err != nil {
+		return err
+	}
+	w, err := cfg.Fleet.Worker(cfg.Worker, dirs, logger)
+	if err != nil {
+		return err
+	}
+	manager := systemd.Find()
+	manager.Notify("READY=1", "STATUS=running calls of the pool "+cfg.Worker.Pool)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	hurry, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-signals
+		manager.Notify("STOPPING=1", "STATUS=draining")
+		w.Drain()
+		select {
+		case <-signals:
+		case <-time.After(cfg.DrainTime):
+		}
+		cancel()
+	}()
+	return w.Wait(hurry)
+}
+
+const fleetUsage = `parleyd fleet operates the machines that run calls for the services of a team.
+
+  parleyd fleet init DIR          write keys, certificates and the configuration of the server and of each machine
+  parleyd fleet publish NAME..    hand the code of installed plugins to the workers
+  parleyd fleet status            say which workers there are, and how many calls they can take
+  parleyd fleet explain TOOL      say where the calls of a tool run, and what of them leaves this machine
+  parleyd fleet drain WORKER      have a worker end once its calls are done
+
+All but init take --config FILE, which has the table [fleet]; ` + defaultConfig + ` by default.
+`
+
+// runFleet runs a command of parleyd fleet.
+func runFleet(args []string, out io.Writer) error {
+	name := "help"
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	flags := newFlags("fleet " + name)
+	path := flags.String("config", defaultConfig, "")
+	operate := func(most int, run func(o *fleet.Operator, args []string) error) error {
+		rest, err := parseFlags(flags, args, most)
+		if err != nil {
+			return err
+		}
+		if most > 0 && len(rest) == 0 {
+			return host.Errorf(host.InvalidArgs, "parleyd fleet %s: a name is missing", name)
+		}
+		cfg, err := config.ReadFleet(*path, nil)
+		if err != nil {
+			return err
+		}
+		o, err := cfg.Fleet.Operator()
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		return run(o, rest)
+	}
+	switch name {
+	case "status":
+		return operate(0, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
+	case "explain":
+		return operate(1, func(o *fleet.Operator, args []string) error { return explain(ctx, o, args[0], out) })
+	case "drain":
+		return operate(1, func(o *fleet.Operator, args []string) error {
+			drained, err := o.Drain(ctx, args[0])
+			for _, w := range drained {
+				fmt.Fprintf(out, "%s drains: %d calls are under way\n", w.Worker, w.Slots-w.Free)
+			}
+			return err
+		})
+	case "help", "-h", "--help":
+		fmt.Fprint(out, fleetUsage)
+		return nil
+	}
+	return host.Errorf(host.InvalidArgs, "unknown command %q; expected init, publish, status, explain or drain",
+		manifest.CleanLine(name))
+}
+
+func showWorkers(ctx context.Context, o *fleet.Operator, out io.Writer) error {
+	all, err := o.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(out, "no workers")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "POOL\tWORKER\tSLOTS\tFREE\tVERSION\tNOTES")
+	names := map[string]int{}
+	for _, w := range all {
+		names[w.Worker]++
+	}
+	for _, w := range all {
+		var notes []string
+		if w.Draining {
+			notes = append(notes, "draining")
+		}
+		if w.Lacks != "" {
+			notes = append(notes, "cannot isolate: "+manifest.CleanLine(w.Lacks))
+		}
+		if names[w.Worker] > 1 {
+			notes = append(notes, fmt.Sprintf("one of %d of this name (%s)", names[w.Worker], w.Instance))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\n", w.Pool, w.Worker, w.Slots, w.Free, manifest.CleanLine(w.Host),
+			strings.Join(notes, "; "))
+	}
+	return table.Flush()
+}
+
+// explain says where the calls of a tool run, by the policy of this machine and the workers that are there now.
+func explain(ctx context.Context, o *fleet.Operator, tool string, out io.Writer) error {
+	p := parley.New(parley.Config{})
+	defer p.Close()
+	catalog, err := p.Catalog()
+	if err != nil {
+		return err
+	}
+	at, err := catalog.Find(tool)
+	if err != nil {
+		return err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return err
+	}
+	rules, err := p.Policy()
+	if err != nil {
+		return err
+	}
+	workers, err := o.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	x := rules.Explain(at.Provider.Info(), m, "")
+	_, err = io.WriteString(out, explained(at.Name(), at.Provider.Info().Kind, x, workers))
+	return err
+}
+
+// explained is the text of explain.
+func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) string {
+	var goes, stays []string
+	for _, r := range x.Rights {
+		if len(r.Grants) == 0 {
+			continue
+		}
+		if wasm.StaysHere(r.Right) {
+			stays = append(stays, r.Right)
+		} else {
+			goes = append(goes, r.Right)
+		}
+	}
+	slots, lacks, of := 0, "", 0
+	for _, w := range workers {
+		if w.Pool == x.Pool && !w.Draining {
+			slots, of, lacks = slots+w.Slots, of+1, w.Lacks
+		}
+	}
+	runs := fmt.Sprintf("on a worker of the pool %s, which has %d with %d slots", x.Pool, of, slots)
+	switch {
+	case kind == manifest.KindHTTP || kind == manifest.KindBuiltin:
+		runs = "at the front: it has no code that could run elsewhere"
+	case x.Pool == "":
+		runs = "at the front: policy.toml has no run = \"fleet:POOL\" in [plugin." + x.Plugin + "]"
+	case len(stays) > 0:
+		runs = "at the front, because of what stays"
+	case x.Isolate == "none":
+		runs = "at the front, because of isolate = \"none\""
+	case of > 0 && lacks != "":
+		runs = "at the front where a call must be isolated: the workers lack " + manifest.CleanLine(lacks)
+	case of == 0:
+		runs = "nowhere now: the pool " + x.Pool + " has no worker"
+	}
+	leaves := "parameters, settings, limits"
+	if len(goes) > 0 {
+		leaves += ", the names of the rights " + strings.Join(slices.Compact(goes), ", ")
+	}
+	return fmt.Sprintf("%s\n  runs    %s\n  leaves  %s\n  stays   %s\n", tool, runs, leaves,
+		strings.Join(append(stays, "values of secrets and variables, requests, records"), ", "))
+}

@@ -1,0 +1,208 @@
+package wasm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/internal/deadline"
+	"github.com/parley-tools/parley/internal/lists"
+	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Away finds places for calls on other machines. It is safe for concurrent use.
+type Away interface {
+	// Reserve returns a slot on a machine that can run the call, which it holds until the slot is closed. It waits for one
+	// until ctx ends, except for inner calls; the error is then busy. A nil slot without an error means that no machine of
+	// the pool can run the call, for the reason given; it runs here.
+	Reserve(ctx context.Context, e Errand) (at Slot, reason string, err error)
+}
+
+// Errand is what must be known of a call to find a place for it.
+type Errand struct {
+	Plugin  string // its name, for messages
+	Digest  string
+	Engine  string // digest of the engine of a plugin of kind script, else ""
+	Pool    string
+	Caller  string // callers take turns
+	Inner   bool   // a plugin makes the call
+	Isolate string // as in [host.Job]
+	Again   bool   // the call was lost at another place
+	// MaxFrame bounds what may come at once over the connection, in bytes.
+	MaxFrame int
+}
+
+// Slot is a place for one call on another machine: a connection to who runs it. Read and Write fail with
+// [io.ErrUnexpectedEOF] once that is gone.
+type Slot interface {
+	io.ReadWriter
+	// Lost says what became of the machine, such as "the worker w1 is gone".
+	Lost() string
+	// Close ends the call if it has not ended yet.
+	Close()
+}
+
+// StaysHere reports whether a right ties a call to this machine: a folder, a variable, a secret that the guest may
+// read, or the browser.
+func StaysHere(right string) bool {
+	return slices.ContainsFunc([]string{"fs:", "env:", "secret:read:", "browser:"}, func(prefix string) bool {
+		return strings.HasPrefix(right, prefix)
+	})
+}
+
+// staying returns the names of the rights of a grant that tie a call to this machine.
+func staying(g host.Grant) []string { return lists.Filter(g.Names(), StaysHere) }
+
+// awayTries bounds how often a call is sent to other machines. Its deadline ends it earlier.
+const awayTries = 100
+
+// goesAway reports whether a call runs on another machine if there is a place, and why one of a pool does not.
+func (p *Provider) goesAway(r *host.Request) (goes bool, why string) {
+	if p.engine.cfg.Away == nil || r.Pool == "" || p.info.Digest == "" {
+		return false, ""
+	}
+	if stays := staying(r.Grant); len(stays) > 0 {
+		return false, "its rights tie it to this machine: " + strings.Join(stays, ", ")
+	}
+	if r.Isolate == isolateNone {
+		return false, "isolate is none"
+	}
+	return true, ""
+}
+
+// runAway runs a job on another machine. ran is false if none can run it, for the reason given.
+func (p *Provider) runAway(ctx context.Context, j *guest.Job) (result *host.Result, ran bool, why string, err error) {
+	r, engine := j.Request, ""
+	on, err := p.runsOn()
+	if err != nil {
+		return nil, true, "", err
+	}
+	if on != p {
+		engine = on.info.Digest
+	}
+	result, err = runAtPlace(ctx, j, func(ctx context.Context, try int) (place, error) {
+		at, reason, err := p.engine.cfg.Away.Reserve(ctx, Errand{Plugin: p.info.Name, Digest: p.info.Digest, Engine: engine,
+			Pool: r.Pool, Caller: r.Caller, Inner: r.Inner(), Isolate: r.Isolate, Again: try > 0, MaxFrame: maxFrame(j)})
+		if err == nil && at == nil {
+			why, err = reason, errNoRunner
+		}
+		return &awaySlot{Slot: at, terms: terms(j, p.info.Digest), last: try == awayTries}, err
+	})
+	return result, why == "", why, err
+}
+
+// awaySlot is a [place] on another machine.
+type awaySlot struct {
+	Slot
+	terms wire.Terms
+	last  bool
+}
+
+func (s *awaySlot) run(a *remoteCall) (*host.Result, error) {
+	a.conn = wire.NewConn(bufio.NewReader(s), s)
+	stop := context.AfterFunc(a.control.Ctx, s.Close)
+	defer stop()
+	result, err := a.send(s.terms)
+	a.Request.Usage(a.cpu, 0)
+	return result, err
+}
+
+func (s *awaySlot) lost(a *remoteCall) error {
+	return host.Errorf(host.Trapped, "%s, which ran %s", s.Lost(), a.ToolName())
+}
+
+// again implements [place]. Machines are lost through no fault of a call.
+func (s *awaySlot) again(a *remoteCall, _ int) bool { return !s.last && (!a.begun || a.repeatable()) }
+
+func (s *awaySlot) release(bool) { s.Close() }
+
+// Service says how this machine runs a call of another host.
+type Service struct {
+	// Find returns the plugin of a digest.
+	Find    func(ctx context.Context, digest string) (*Provider, error)
+	Isolate string // as in [host.Job]
+	Scope   string // tells the sessions of the other host from those of others
+}
+
+// Serve runs a call of another host, which it reads from a connection, and sends the outcome. The call ends when the
+// connection does; then the error says so.
+func (s *Service) Serve(ctx context.Context, stream io.ReadWriter) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn := wire.NewConn(bufio.NewReader(stream), stream)
+	var w wire.Call
+	var kind wire.Kind
+	var body []byte
+	hello, err := conn.ReceiveHello()
+	if err == nil {
+		err = conn.SendHello(hello)
+	}
+	if err == nil {
+		kind, body, err = conn.Receive(maxStart)
+	}
+	if err == nil && (kind != wire.KindCall || json.Unmarshal(body, &w) != nil) {
+		err = errors.New("the other host sent no call")
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel = deadline.With(ctx, w.Left)
+	defer cancel()
+	from := &asker{conn: conn, replies: make(chan []byte), gone: cancel}
+	go from.forward(ctx)
+	result, err := s.run(ctx, from, &w)
+	return conn.SendJSON(wire.KindDone, outcome(result, err))
+}
+
+// forward forwards replies until the call or the connection ends. The call ends with the connection.
+func (s *asker) forward(ctx context.Context) {
+	defer s.gone()
+	for {
+		kind, body, err := s.conn.Receive(maxReply)
+		if err != nil || kind != wire.KindReply {
+			return
+		}
+		select {
+		case s.replies <- body:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run runs the call that another host has sent.
+func (s *Service) run(ctx context.Context, from *asker, w *wire.Call) (*host.Result, error) {
+	grant, err := w.Grant()
+	if stays := staying(grant); err != nil || len(stays) > 0 {
+		return nil, host.Errorf(host.Internal, "the call has rights that do not travel: %q, %v", stays, err)
+	}
+	p, err := s.Find(ctx, w.Code)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.loadParts().manifest()
+	if err != nil {
+		return nil, err
+	}
+	r := from.request(w, m, grant)
+	if r.Isolate, r.Session = s.Isolate, (host.Session{Name: s.Scope + w.Session}); r.Def == nil {
+		return nil, host.Errorf(host.Internal, "%s has no tool %s", m.Name, manifest.CleanLine(w.Tool))
+	}
+	if err := p.prepareFor(ctx, r); err != nil {
+		return nil, err
+	}
+	j, err := p.job(r)
+	if err != nil {
+		return nil, err
+	}
+	j.Session, j.Serve = w.Session, from.ask
+	from.send(wire.KindBegun, nil)
+	return p.runHere(ctx, j)
+}
