@@ -275,7 +275,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parleyd/internal/fleet": {
 		".", "host", "host/admit", "host/mcp/access", "host/protect", "host/signature", "host/wasm", "host/wasm/store",
-		"internal/deadline", "internal/slots", "internal/wire", "manifest", "plugins",
+		"internal/deadline", "internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "plugins",
 	},
 	"bench":                 {"internal/foreign"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},

@@ -20,10 +20,10 @@ import (
 
 // Options say how a server runs. Without any it keeps JetStream in a folder of the test and lets everybody do all.
 type Options struct {
-	// ConfigFile is a configuration of nats-server, which runs in its folder. The addresses in it and its folder of
-	// JetStream do not count.
+	// ConfigFile is a configuration of nats-server, which runs in its folder. The addresses in it do not count. Its
+	// store_dir, if it has one, is $STATE_DIRECTORY.
 	ConfigFile string
-	// Config is the text of one, in place of a file.
+	// Config is the text of one without store_dir, in place of a file.
 	Config string
 	// StoreDir is the folder of JetStream, by default one of the test.
 	StoreDir string
@@ -77,12 +77,19 @@ func Start(t testing.TB, o Options) *Server {
 	s.URL, s.Monitor = "nats://"+s.Address, "http://"+monitor
 	_, port, _ := net.SplitHostPort(s.Address)
 	_, monitorPort, _ := net.SplitHostPort(monitor)
-	s.args = append([]string{"-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js", "-sd", s.StoreDir}, o.Args...)
+	s.args = append([]string{"-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js"}, o.Args...)
 	if o.Config != "" {
 		o.ConfigFile = filepath.Join(dir, "nats-server.conf")
 		if err := os.WriteFile(o.ConfigFile, []byte(o.Config), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	config, err := os.ReadFile(o.ConfigFile)
+	if o.ConfigFile != "" && err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(config, []byte("store_dir")) { // which cannot be given twice
+		s.args = append(s.args, "-sd", s.StoreDir)
 	}
 	if o.ConfigFile != "" {
 		s.args, s.dir = append(s.args, "-c", filepath.Base(o.ConfigFile)), filepath.Dir(o.ConfigFile)
@@ -104,6 +111,7 @@ func (s *Server) Restart() {
 	s.Stop()
 	s.cmd = exec.Command(s.path, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = s.log, s.log, s.dir
+	s.cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+s.StoreDir)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,76 @@
+package setup
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// validFor is how long certificates are valid. They begin a day ago, since the clocks of machines differ.
+const validFor = 10 * 365 * 24 * time.Hour
+
+// certificates makes an authority where there is none, and a certificate for the server where that has new names.
+func (f *fleet) certificates() error {
+	if _, err := os.Stat(filepath.Join(f.dir, "ca.pem")); errors.Is(err, fs.ErrNotExist) {
+		c := template("Parley fleet")
+		c.IsCA, c.MaxPathLenZero, c.BasicConstraintsValid, c.KeyUsage = true, true, true, x509.KeyUsageCertSign
+		if err := f.certify("ca", c, nil); err != nil {
+			return err
+		}
+		f.say("ca.pem", "the authority of the certificate; ca.key is its key, which only this command uses")
+	} else if err != nil || !f.newHosts {
+		return err
+	}
+	names := strings.Join(f.Hosts, ", ")
+	authority, err := tls.LoadX509KeyPair(filepath.Join(f.dir, "ca.pem"), filepath.Join(f.dir, "ca.key"))
+	if err != nil {
+		return fmt.Errorf("a certificate for %s requires ca.pem and ca.key of the first run: %w", names, err)
+	}
+	c := template(f.Hosts[0])
+	c.KeyUsage, c.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, name := range f.Hosts {
+		if ip := net.ParseIP(name); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, name)
+		}
+	}
+	f.say(serverDir, "a certificate for "+names)
+	return f.certify(serverDir+"/server", c, &authority)
+}
+
+func template(name string) *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-24 * time.Hour),
+		NotAfter: time.Now().Add(validFor)}
+}
+
+// certify writes NAME.pem and NAME.key, signed by an authority or, without one, by itself.
+func (f *fleet) certify(name string, c *x509.Certificate, authority *tls.Certificate) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	parent, signer := c, any(key)
+	if authority != nil {
+		parent, signer = authority.Leaf, authority.PrivateKey
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	return errors.Join(err, f.put(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		f.put(name+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+}

@@ -1,0 +1,92 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+)
+
+// role is what a member of a fleet does.
+type role string
+
+const (
+	operator role = "operator"
+	front    role = "front"
+	worker   role = "worker"
+)
+
+// serverConf is nats-server.conf. The server runs in its folder, which the names of files are relative to.
+const serverConf = `# The server of a fleet of Parley. parleyd fleet init wrote this once, so what you change stays.
+listen: "0.0.0.0:` + port + `"
+http: "127.0.0.1:8222" # what the server tells of itself
+
+jetstream {
+  store_dir: $STATE_DIRECTORY # which systemd sets for the unit
+  sync_interval: always # what is acknowledged is on the disk
+}
+
+tls {
+  cert_file: "server.pem" # in the working folder
+  key_file: "server.key"
+  min_version: "1.3"
+  timeout: 5
+}
+
+# Who may connect, and to what. Nobody else may.
+include "accounts.conf"
+`
+
+// accounts returns accounts.conf.
+func (f *fleet) accounts() []byte {
+	b := []byte("# parleyd fleet init writes this file each time, from fleet.json.\naccounts {\n")
+	last := ""
+	for _, m := range f.members() {
+		if m.account != last {
+			if last != "" {
+				b = append(b, "  ] }\n"...)
+			}
+			b = fmt.Appendf(b, "  %q { jetstream: enabled, users: [\n", m.account)
+			last = m.account
+		}
+		publish, subscribe := permissions(m.Role, m.name)
+		// A worker answers those who ask it, once: it cannot choose whom.
+		b = fmt.Appendf(b, "    # %s %s\n    { nkey: %s, permissions: {\n      publish: { allow: %s }\n"+
+			"      subscribe: { allow: %s }\n      allow_responses: %t\n    } }\n",
+			m.Role, m.name, m.Key, list(publish), list(subscribe), m.Role == worker)
+	}
+	return append(b, "  ] }\n}\n"...)
+}
+
+func list(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }
+
+// permissions returns the subjects to which a member may publish and subscribe.
+func permissions(r role, name string) (publish, subscribe []string) {
+	const version = "parley.v1."
+	switch r {
+	case operator:
+		publish = []string{version + "workers", version + "worker.*.>", "$O." + Code + ".>", "$KV." + Catalog + ".>",
+			"$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}
+		return publish, []string{version + "operator.reply.>"}
+	case front:
+		publish = []string{version + "offer.*", version + "worker.*.>", version + "workers", version + "record." + name}
+		publish = append(publish, reads("OBJ_"+Code, "$O."+Code+".>")...)
+		publish = append(publish, reads("KV_"+Catalog, "$KV."+Catalog+".>")...)
+		// where its records end; not those of others
+		publish = append(publish, "$JS.API.STREAM.INFO."+Records, "$JS.API.DIRECT.GET."+Records+"."+version+"record."+name)
+		return publish, []string{version + "front." + name + ".>", version + "pool.*"}
+	default:
+		publish = append([]string{version + "front.*.call.*", version + "pool.*"}, reads("OBJ_"+Code, "$O."+Code+".C.*")...)
+		return publish, []string{version + "offer.* workers", version + "worker." + name + ".>", version + "workers"}
+	}
+}
+
+// reads returns what reading a stream takes: its state, its messages by their subjects, and consumers that deliver all
+// of a subject to an inbox, which confirm what arrived when the server asks for that.
+func reads(stream, subject string) []string {
+	return []string{
+		"$JS.API.STREAM.INFO." + stream,
+		"$JS.API.DIRECT.GET." + stream + ".>",
+		"$JS.API.CONSUMER.CREATE." + stream + ".*." + subject,
+		"$JS.API.CONSUMER.DELETE." + stream + ".*",
+		"$JS.FC." + stream + ".>",
+	}
+}
