@@ -118,26 +118,30 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// maxExposure is the most that systemd-analyze security may count for the unit, of 10.
+// maxExposure is the most that systemd-analyze security may count for a unit, of 10.
 const maxExposure = 2.0
 
 // TestUnits verifies the units of systemd.
 func TestUnits(t *testing.T) {
 	analyze := program(t, "systemd-analyze")
 	dir := t.TempDir()
-	service := filepath.Join(dir, "parleyd.service")
-	write(t, service, strings.ReplaceAll(read(t, "parleyd.service"), "/usr/local/bin/parleyd", built(t)))
-	write(t, filepath.Join(dir, "parleyd.socket"), read(t, "parleyd.socket"))
-	for _, args := range [][]string{
-		{"verify", "--man=no", service, filepath.Join(dir, "parleyd.socket")},
-		{"security", "--offline=true", fmt.Sprintf("--threshold=%d", int(maxExposure*10)), service},
-	} {
+	checks := [][]string{{"verify", "--man=no"}}
+	threshold := fmt.Sprintf("--threshold=%d", int(maxExposure*10))
+	for _, name := range []string{"parleyd.socket", "parleyd.service", "parleyd-worker.service", "nats-server.service"} {
+		unit := filepath.Join(dir, name)
+		write(t, unit, regexp.MustCompile(`/usr/local/bin/[a-z-]+`).ReplaceAllLiteralString(read(t, name), built(t)))
+		checks[0] = append(checks[0], unit)
+		if strings.HasSuffix(name, ".service") {
+			checks = append(checks, []string{"security", "--offline=true", threshold, unit})
+		}
+	}
+	for _, args := range checks {
 		out, err := exec.Command(analyze, args...).CombinedOutput()
 		if err != nil || args[0] == "verify" && strings.Contains(string(out), dir) {
 			t.Errorf("%s: %v\n%s", args, err, out)
 		}
 		if figure := regexp.MustCompile(`Overall exposure.*`).Find(out); figure != nil {
-			t.Logf("figures: %s", figure)
+			t.Logf("figures: %s: %s", filepath.Base(args[len(args)-1]), figure)
 		}
 	}
 }
