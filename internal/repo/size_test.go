@@ -130,6 +130,7 @@ var usedByTests = []string{
 	"cdp/internal/keeper/verb.HasNative", "cdp/internal/keeper/verb.WriteStorage",
 	"cmd/parley/internal/command.StartingWith",
 	"cmd/parley/internal/command.TargetWords", "cmd/parley/internal/tools.Described",
+	"cmd/parleyd/internal/fleet/setup.Provision",
 	"host/wasm/internal/guest.NewExtismKernel", "host/wasm/internal/guest.ServeGuest",
 	"host/wasm/internal/module.RewriteModule", "host/wasm/internal/module.ToolchainOf",
 	"host/wasm/internal/world.RenameOver", "internal/wire.ErrorOf",

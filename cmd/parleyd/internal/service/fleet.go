@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
@@ -106,6 +107,8 @@ func runFleet(args []string, out io.Writer) error {
 		return run(o, rest)
 	}
 	switch name {
+	case "init":
+		return setup.Init(args, out)
 	case "status":
 		return operate(0, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
 	case "explain":
