@@ -104,6 +104,17 @@ func read(dir string, out io.Writer) (*fleet, error) {
 	if err := json.Unmarshal(data, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if f.Accounts == nil {
+		return nil, fmt.Errorf("%s has no accounts", path)
+	}
+	for account, members := range f.Accounts {
+		for name, m := range members {
+			isNamed := isName().MatchString(account) && isName().MatchString(name)
+			if !isNamed || m == nil || !nkeys.IsValidPublicUserKey(m.Key) {
+				return nil, fmt.Errorf("%s: the member %q of the account %q is not valid", path, name, account)
+			}
+		}
+	}
 	return f, nil
 }
 

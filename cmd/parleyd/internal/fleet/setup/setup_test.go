@@ -174,16 +174,23 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("a mistake changed %s", name)
 		}
 	}
-	for name, args := range map[string][]string{"fleet.json": {dir}, "ca.key": {dir, "--host", "other"}} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+	for _, c := range []struct{ name, text, args string }{
+		{"fleet.json", "{", ""},
+		{"fleet.json", `{"hosts":["h"],"accounts":null}`, ""},
+		{"fleet.json", `{"hosts":["h"],"accounts":{"parley":{"a":null}}}`, ""},
+		{"fleet.json", `{"hosts":["h"],"accounts":{"parley":{"a":{"role":"front","key":"U }"}}}}`, ""},
+		{"fleet.json", strings.Replace(before["fleet.json"], `"front-1"`, `"../a"`, 1), ""},
+		{"ca.key", "{", "--host other"},
+	} {
+		path := filepath.Join(dir, c.name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Init(args, &bytes.Buffer{}); err == nil || host.AsError(err).Code != host.ConfigError ||
-			!strings.Contains(err.Error(), name) {
-			t.Errorf("a broken %s: %v", name, err)
+		err := Init(append([]string{dir}, strings.Fields(c.args)...), &bytes.Buffer{})
+		if err == nil || host.AsError(err).Code != host.ConfigError || !strings.Contains(err.Error(), c.name) {
+			t.Errorf("a broken %s: %v", c.name, err)
 		}
-		if err := os.WriteFile(path, []byte(before[name]), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(before[c.name]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
