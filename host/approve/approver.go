@@ -57,17 +57,15 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 	if wait > 0 {
 		over = time.After(wait)
 	}
-	asked, leave := p.ask(ctx, a, wait)
+	asked, answered, leave := p.ask(ctx, a, wait)
 	defer leave()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
 	nobody := ""
 	for {
 		var ended error
 		select {
 		case ended = <-asked:
 			asked = nil
-		case <-look.C:
+		case <-answered:
 		case <-over:
 			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody has answered within %s", wait))}, nil
 		case <-ctx.Done():
@@ -90,48 +88,49 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 	}
 }
 
-// ask asks the person at hand about an open approval and stores the answer; the channel receives how that ended. The
-// question ends when somebody else has answered. Without a time to wait it also ends with leave, which is to be called
-// when the call no longer waits; otherwise the person may answer after the call is over.
-func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (asked <-chan error, leave func()) {
+// ask asks the person at hand about an open approval and stores the answer; asked receives how that ended. Answered is
+// closed once the approval is no longer open, which ends the question, too. Leave is to be called when the call no
+// longer waits. Without a time to wait it ends the question; otherwise the person may answer after the call is over.
+func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (asked <-chan error,
+	answered <-chan struct{}, leave func()) {
 	if wait > 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	of, ended, stopped := *a, make(chan error, 1), make(chan struct{})
-	go p.endWhenAnswered(ctx, cancel, of.ID)
+	open, end := context.WithCancel(ctx)
+	of, ended, stopped, left := *a, make(chan error, 1), make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(stopped)
-		defer cancel()
-		reply, err := p.AtHand.Approve(ctx, &of)
+		reply, err := p.AtHand.Approve(open, &of)
 		if err == nil {
 			_, err = p.Store.Answer(of.ID, reply)
 		}
-		if errors.Is(err, host.AlreadyExists) || ctx.Err() != nil {
+		if errors.Is(err, host.AlreadyExists) || open.Err() != nil {
 			err = nil // somebody else was first
 		}
 		ended <- err
+		close(stopped)
+		<-left
+		end()
 	}()
-	return ended, func() {
+	go p.endWhenAnswered(open, end, of.ID)
+	return ended, open.Done(), func() {
+		close(left)
 		if wait == 0 {
-			cancel()
+			end()
 			<-stopped
 		}
 	}
 }
 
-// endWhenAnswered cancels a question once its approval is no longer open.
-func (p *Approver) endWhenAnswered(ctx context.Context, cancel func(), id string) {
+// endWhenAnswered ends a context once an approval is no longer open.
+func (p *Approver) endWhenAnswered(ctx context.Context, end func(), id string) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-look.C:
 			if now := p.Store.readOne(id); now == nil || now.State != host.ApprovalOpen {
-				cancel()
-				return
+				end()
 			}
 		}
 	}
