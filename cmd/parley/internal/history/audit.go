@@ -56,15 +56,9 @@ var auditShowCommand = &command.Command[*auditShowOptions]{
 
 // runAuditShow shows a page of records. Of a call with a beginning and an end, only the end is shown.
 func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) error {
-	page, next, err := auditLog(app).page(opts.filter(), &opts.pageOptions, "parley audit show")
-	if err != nil {
-		return err
-	}
-	next = append(next, "parley audit verify")
-	return app.Print(page, next, func(w io.Writer) {
-		auditText(app, w, page.Records)
-		foot(w, page, next)
-	})
+	return auditLog(app).show(opts.filter(), &opts.pageOptions, "parley audit show",
+		func([]audit.Record) []string { return []string{"parley audit verify"} },
+		func(w io.Writer, records []audit.Record) { auditText(app, w, records) })
 }
 
 type auditExportOptions struct {

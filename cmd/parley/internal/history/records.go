@@ -85,25 +85,32 @@ type journal[R any] struct {
 	records func(damaged func(string, int)) record.Records[R]
 }
 
-// page returns a page of the records that match, and the commands that may come next, of which the first shows the next
-// page. What it leaves out is noted.
-func (j journal[R]) page(f Filter, opts *pageOptions, line string) (page record.Page[R], next []string, err error) {
+// show prints a page of the records that match, for people by text, and the commands that may come next: the one that
+// shows the next page, and those that then returns. What the page leaves out is noted.
+func (j journal[R]) show(f Filter, opts *pageOptions, line string, then func([]R) []string, text func(io.Writer, []R),
+) error {
 	f.Until = opts.Until
 	filter, err := f.compile(time.Now())
 	if opts.Limit < 1 {
 		err = host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
 	}
 	if err != nil {
-		return page, nil, err
+		return err
 	}
-	if page, err = j.records(nil).Page(filter, opts.Cursor, opts.Limit); err != nil {
-		return page, nil, j.unreadable(err)
+	page, err := j.records(nil).Page(filter, opts.Cursor, opts.Limit)
+	if err != nil {
+		return j.unreadable(err)
 	}
 	j.note(page.Reading)
+	var next []string
 	if page.Cursor != "" {
 		next = []string{again(line, opts.Flags, page.Cursor)}
 	}
-	return page, next, nil
+	next = append(next, then(page.Records)...)
+	return j.app.Print(page, next, func(w io.Writer) {
+		text(w, page.Records)
+		foot(w, page, next)
+	})
 }
 
 // again returns a command with its options and another cursor.

@@ -56,23 +56,19 @@ var traceListCommand = &command.Command[*traceListOptions]{
 }
 
 func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) error {
-	page, next, err := traces(app).page(opts.filter(app), &opts.pageOptions, "parley trace list")
-	if err == nil {
-		err = noteTracesOff(app)
-	}
-	if err != nil {
+	if err := noteTracesOff(app); err != nil {
 		return err
 	}
-	for _, r := range slices.Backward(page.Records) {
-		if r.Call != "" {
-			next = append(next, "parley trace show "+r.Call) // the latest
-			break
-		}
-	}
-	return app.Print(page, next, func(w io.Writer) {
-		command.WriteLines(w, "", command.Map(page.Records, traceLine))
-		foot(w, page, next)
-	})
+	return traces(app).show(opts.filter(app), &opts.pageOptions, "parley trace list",
+		func(records []trace.Record) []string {
+			for _, r := range slices.Backward(records) {
+				if r.Call != "" {
+					return []string{"parley trace show " + r.Call} // the latest
+				}
+			}
+			return nil
+		},
+		func(w io.Writer, records []trace.Record) { command.WriteLines(w, "", command.Map(records, traceLine)) })
 }
 
 // traceLine is a record in one line: when, who, what, how it ended and what was wrong.
