@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -363,8 +364,9 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
-	for tool, uses := range in.cfg.Uses(entry.Name) {
-		in.cfg.Notice(entry.Name + "." + tool + " was in use: in the last 7 days " + uses)
+	uses := in.cfg.Uses(entry.Name)
+	for _, tool := range slices.Sorted(maps.Keys(uses)) {
+		in.cfg.Notice(entry.Name + "." + tool + " was in use: in the last 7 days " + uses[tool])
 	}
 	// The grants go first: whatever fails after that, none outlives the plugin.
 	revoked, err := in.revokeAll(entry.Name)

@@ -3,8 +3,11 @@ package admit_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +106,31 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 				t.Error("the call goes on")
 			}
 		})
+	}
+}
+
+// TestRemovalNamesUses checks that a removal names the tools that were in use in the order of their names.
+func TestRemovalNamesUses(t *testing.T) {
+	var notices []string
+	p := open(t, parley.Config{Notice: func(text string) { notices = append(notices, text) }})
+	if _, err := p.Install(t.Context(), fixture("rev")); err != nil {
+		t.Fatal(err)
+	}
+	var traces strings.Builder
+	for n := range 9 {
+		fmt.Fprintf(&traces, `{"v":1,"t":%q,"caller":"cli","tool":"rev.t%d","code":"ok"}`+"\n",
+			time.Now().Format(time.RFC3339), 8-n)
+	}
+	file := filepath.Join(p.TraceDir(), time.Now().UTC().Format(time.DateOnly)+".jsonl")
+	err := errors.Join(os.MkdirAll(p.TraceDir(), 0o700), os.WriteFile(file, []byte(traces.String()), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	notices = nil
+	if _, err := p.Admission().Remove("rev"); err != nil {
+		t.Fatal(err)
+	}
+	if len(notices) != 9 || !slices.IsSorted(notices) {
+		t.Errorf("got %q", notices)
 	}
 }
