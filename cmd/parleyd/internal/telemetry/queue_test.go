@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net"
@@ -74,6 +75,39 @@ func TestHeaders(t *testing.T) {
 		if got != tt.want || !strings.Contains(log.String(), tt.log) || strings.Contains(log.String(), "hunter2") {
 			t.Errorf("%q: %q, log %s", tt.text, got, log)
 		}
+	}
+}
+
+// TestEnvironment checks that only the configuration counts: no variable of OpenTelemetry changes what is exported, to
+// whom, or whether the service starts.
+func TestEnvironment(t *testing.T) {
+	c, others := newCollector(t), httptest.NewTLSServer(http.NotFoundHandler())
+	defer others.Close()
+	certificate := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: others.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": others.URL, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": others.URL,
+		"OTEL_EXPORTER_OTLP_HEADERS": "x-variable=" + canary, "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "y-variable=" + canary,
+		"OTEL_EXPORTER_OTLP_CERTIFICATE": certificate, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+		"OTEL_EXPORTER_OTLP_COMPRESSION": "none", "OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_TRACES_SAMPLER": "always_off",
+		"OTEL_RESOURCE_ATTRIBUTES": "variable=" + canary, "OTEL_SERVICE_NAME": canary,
+		"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "0", "OTEL_GO_X_OBSERVABILITY": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	log := &lockedBuffer{}
+	telemetry := start(t, Config{Endpoint: c.URL, Log: slog.New(slog.NewTextHandler(log, nil))})
+	ended(telemetry, host.Operation{Op: "call", Tool: "text.hash", Code: host.OK})
+	_ = telemetry.Shutdown(t.Context())
+	if c.header == nil || strings.Contains(c.text.String(), canary) || c.header.Get("Content-Encoding") != "gzip" ||
+		len(c.spans) != 1 || len(c.spans[0].Attributes) == 0 {
+		t.Errorf("the collector got %s", &c.text)
+	}
+	if !strings.Contains(log.String(), "variable=OTEL_EXPORTER_OTLP_HEADERS") || strings.Contains(log.String(), canary) {
+		t.Errorf("the log: %s", log)
 	}
 }
 

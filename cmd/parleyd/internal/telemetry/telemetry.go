@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -102,6 +104,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	cfg.Instance, cfg.Sample, cfg.Queue = cmp.Or(cfg.Instance, rand.Text()), cmp.Or(cfg.Sample, 1),
 		cmp.Or(cfg.Queue, defaultQueue)
 	cfg.Log = slog.New(traced{cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Handler()})
+	ignoreEnvironment(cfg.Log)
 	timeout, _ := time.ParseDuration(cfg.Timeout)
 	t := &Telemetry{cfg: cfg, timeout: cmp.Or(timeout, defaultTimeout), metrics: newMetrics(cfg.Version)}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
@@ -127,6 +130,17 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	t.provider = sdktrace.NewTracerProvider(options...)
 	t.tracer = t.provider.Tracer("github.com/parley-tools/parley", trace.WithInstrumentationVersion(cfg.Version))
 	return t, nil
+}
+
+// ignoreEnvironment removes the variables that OpenTelemetry's libraries would read beside [Config], such as headers
+// for another collector.
+func ignoreEnvironment(log *slog.Logger) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "OTEL_") {
+			log.Info("a variable does not count; [telemetry] in the configuration does", "variable", name)
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // newQueue returns a queue of spans for the collector.
