@@ -1,12 +1,15 @@
 // An authorization server for tests: oidc-provider with its pages for development, on a free port of loopback.
 // It prints its issuer. Access tokens live for the seconds that the first argument says. With the second one, a port,
-// they are JSON Web Tokens by a key of this process, also for clients without a user, and have a claim "groups".
+// they are JSON Web Tokens by a key of this process, also for clients without a user, and have a claim "groups". The
+// clock of the server is behind by the seconds that a third one says.
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { Provider } from 'oidc-provider'
 
 const life = Number(process.argv[2])
 const port = Number(process.argv[3] ?? 0)
+const now = Date.now
+Date.now = () => now() - 1000 * Number(process.argv[4] ?? 0)
 const signing = port === 0 ? {} : {
   jwks: { keys: [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' }] },
   extraTokenClaims: () => ({ groups: ['web', 'platform'] }),

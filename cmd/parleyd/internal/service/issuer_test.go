@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,13 +18,21 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
-// authorize starts an authorization server at a port, with a signing key of its own. Its tokens live for some seconds.
-func authorize(t *testing.T, port string, life int) (stop func()) {
+// program returns a command that runs a program of testdata/programs.
+func program(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	const root = "../../../.."
 	_, node := foreign.NodeForTest(t, root)
-	cmd := exec.Command(node, "authorize.mjs", fmt.Sprint(life), port)
+	cmd := exec.CommandContext(t.Context(), node, append([]string{name}, args...)...)
 	cmd.Dir = filepath.Join(root, "testdata", "programs")
+	return cmd
+}
+
+// authorize starts an authorization server at a port, with a signing key of its own and a clock that is behind by some
+// seconds. Its tokens live for some seconds.
+func authorize(t *testing.T, port string, life, behind int) (stop func()) {
+	t.Helper()
+	cmd := program(t, "authorize.mjs", fmt.Sprint(life), port, fmt.Sprint(behind))
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -76,16 +85,23 @@ func tokenFrom(t *testing.T, service, resource string) string {
 	return object(t, answer, err)["access_token"].(string)
 }
 
-// TestRealIssuer accepts tokens of a third-party authorization server, for this resource alone, before and after it
-// changes its key.
-func TestRealIssuer(t *testing.T) {
+// freePort returns a port of loopback at which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer free.Close()
 	_, port, _ := net.SplitHostPort(free.Addr().String())
-	_ = free.Close()
-	stop := authorize(t, port, 1)
+	return port
+}
+
+// TestRealIssuer accepts tokens of a third-party authorization server, for this resource alone, before and after it
+// changes its key.
+func TestRealIssuer(t *testing.T) {
+	port := freePort(t)
+	stop := authorize(t, port, 1, 0)
 	defer func() { stop() }()
 	f := start(t, `
 [oauth]
@@ -111,8 +127,49 @@ caller = "platform"
 	accepts("for another resource", tokenFrom(t, f.url, "https://other.example/mcp"), false)
 	stop()
 	accepts("while the server is gone", short, true)
-	stop = authorize(t, port, 600)
+	stop = authorize(t, port, 600, 0)
 	time.Sleep(10 * time.Second) // the least time between two requests for keys
 	accepts("by the new key", tokenFrom(t, f.url, ""), true)
 	accepts("by the key of before", short, false)
+}
+
+// TestLogin has a person log in by the OAuth client of a third-party SDK: it finds the authorization server from a 401,
+// registers, gets a token by a code with PKCE, and another one when that has expired. The clock of the server is behind
+// by the skew that counts as none, so that its tokens expire when they say.
+func TestLogin(t *testing.T) {
+	const life = 3
+	port, own := freePort(t), freePort(t)
+	defer authorize(t, port, life, 60)()
+	f := start(t, `listen = ["127.0.0.1:`+own+`"]
+[oauth]
+issuer = "http://127.0.0.1:`+port+`"
+audience = "http://127.0.0.1:`+own+`/mcp"
+[[oauth.callers]]
+claim = "sub"
+value = "ada"
+caller = "ada"
+`)
+	cmd := program(t, "login.mjs", f.url+"/mcp", fmt.Sprint(life))
+	cmd.Stderr = f.log
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	const hash = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+	next := "resource_metadata=\"" + f.url + "/.well-known/oauth-protected-resource/mcp\""
+	for name, want := range map[string]string{"first": hash, "again": hash, "challenge": "S256", "tokens": "2",
+		"expired": next, "foreignToken": next, "foreign": "401"} {
+		if text := fmt.Sprint(got[name]); !strings.Contains(text, want) ||
+			want == next && !strings.HasPrefix(text, "401 Bearer ") {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
+	}
+	records, _ := os.ReadFile(f.parley.AuditLog().Path())
+	if n := strings.Count(string(records), `"caller":"mcp-http:ada"`); n != 2 {
+		t.Errorf("%d records of ada: %s", n, records)
+	}
 }
