@@ -167,6 +167,18 @@ func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Ca
 	return c, nil
 }
 
+// NewCandidate is [ReadCandidate] for a plugin in memory. Path names its origin.
+func NewCandidate(path string, wasm, manifestJSON, signature []byte, hostVersion string) (*Candidate, error) {
+	c, err := newCandidate(path, wasm, manifestJSON, path, hostVersion)
+	if err != nil {
+		return nil, err
+	}
+	section, err := sections.ReadManifest(wasm)
+	c.ManifestEmbedded = err == nil && bytes.Equal(section, manifestJSON)
+	c.Path, c.Signature = path, signature
+	return c, nil
+}
+
 // newCandidate validates a plugin in memory. from is the path of the file that contains its manifest.
 func newCandidate(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
 	m, err := manifest.Parse(manifestJSON, hostVersion)

@@ -151,11 +151,11 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, nil
 	}
 	old := entries[at]
-	if owner := newEntry(c).owner(); old.Digest != c.Digest &&
+	if owner := NewEntry(c).owner(); old.Digest != c.Digest &&
 		old.owner() != host.OwnerUnsigned && old.owner() != owner && !c.TakesName {
 		return nil, NameTaken(c, old.owner())
 	}
-	if old.Digest != c.Digest && !downgrade && older(c.Manifest.Version, old.Version) {
+	if old.Digest != c.Digest && !downgrade && Older(c.Manifest.Version, old.Version) {
 		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
 			"replace it. Nothing was changed",
 			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
@@ -183,7 +183,7 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	entry, signature := newEntry(c), c.Signature
+	entry, signature := NewEntry(c), c.Signature
 	tools, err := encodeTools(c.Manifest, c.ManifestJSON)
 	if err != nil {
 		return Entry{}, nil, host.Errorf(host.Internal, "cannot index the tools of %s: %v", entry.Name, err)
@@ -236,7 +236,7 @@ func (s *Store) Remove(name string) (Entry, error) {
 		}
 		removed = entries[at]
 		return append(entries[:at], entries[at+1:]...), nil
-	}, func() { s.discard(removed) })
+	}, func() { s.Discard(removed) })
 	if err != nil {
 		return Entry{}, err
 	}
@@ -288,14 +288,14 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 	if err != nil {
 		return err
 	}
-	s.sweep(entries)
+	s.Sweep(entries)
 	edited, err := edit(entries)
 	if err == nil && edited != nil {
 		err = s.writeLock(edited)
 	}
 	if err != nil {
 		if entries, lockErr := readLock(s.LockPath()); lockErr == nil {
-			s.sweep(entries) // the files just written are useless and take disk space, which may be short
+			s.Sweep(entries) // the files just written are useless and take disk space, which may be short
 		}
 		return err
 	}
@@ -309,7 +309,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 }
 
 func (s *Store) writeLock(entries []Entry) error {
-	data, err := encodeLock(entries)
+	data, err := EncodeEntries(entries)
 	if err != nil {
 		return host.Errorf(host.Internal, "%s: %v", s.LockPath(), err)
 	}
@@ -373,16 +373,16 @@ func (s *Store) isIntact(e Entry, signature []byte) bool {
 	return err == nil && bytes.Equal(c.Signature, signature) && s.index(e) != nil
 }
 
-// discard removes the folder of a plugin that is no longer installed, and the folder above if it is empty.
-func (s *Store) discard(e Entry) {
+// Discard removes the folder of a plugin that is no longer installed, and the folder above if it is empty.
+func (s *Store) Discard(e Entry) {
 	if err := os.RemoveAll(s.pluginDir(e)); err != nil {
 		s.logf("%v: the next install removes it", err)
 	}
 	os.Remove(filepath.Join(s.Dir, e.Name)) // fails unless empty, as intended
 }
 
-// sweep removes what the lock file does not list: leftovers of killed installs and replaced versions.
-func (s *Store) sweep(entries []Entry) {
+// Sweep removes what entries do not list: leftovers of killed installs and replaced versions.
+func (s *Store) Sweep(entries []Entry) {
 	s.forEachUnlisted(entries, func(path string) {
 		s.logf("%s: removed, %s does not list it", path, lockName)
 		if err := os.RemoveAll(path); err != nil {
@@ -437,8 +437,7 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 	if err != nil {
 		return nil, world.Failed(host.InvalidPlugin, err, "this host cannot read the manifest of %s: %v", e.Name, err)
 	}
-	if d := entryFromManifest(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief ||
-		d.Groups != e.Groups || d.Tools != e.Tools {
+	if !e.Describes(m) {
 		return nil, host.Errorf(host.Integrity, "the entry of %[2]s %[3]s in %[1]s does not match its manifest; the "+
 			"plugin was not used. Install it again if you trust its source",
 			s.LockPath(), e.Name, manifest.CleanLine(e.Version)).WithSteps(reinstall(e))
@@ -563,12 +562,20 @@ func checkName(name string) error {
 	return nil
 }
 
-func newEntry(c *Candidate) Entry {
+// NewEntry returns the entry of a candidate as it is installed now. [Store.Install] adds the hash of its index.
+func NewEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
 	e.Owner, e.ReplacedOwner, e.Engine = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.ReplacedOwner, c.Engine
 	return e
+}
+
+// Describes reports whether an entry says of a plugin what its manifest says.
+func (e Entry) Describes(m *manifest.Manifest) bool {
+	d := entryFromManifest(m)
+	return d.Name == e.Name && d.Version == e.Version && d.Kind == e.Kind && d.Brief == e.Brief &&
+		d.Groups == e.Groups && d.Tools == e.Tools
 }
 
 // entryFromManifest returns an entry with the fields that come from the manifest.

@@ -210,8 +210,8 @@ func FuzzLock(f *testing.F) {
 	f.Add([]byte(`{"version":1,"plugins":[]}`))
 	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) +
 		`","installed_at":"2026-07-01T00:00:00Z"}]}`))
-	whole, err := encodeLock([]Entry{
-		newEntry(candidate(f, "text", "1.0.0")),
+	whole, err := EncodeEntries([]Entry{
+		NewEntry(candidate(f, "text", "1.0.0")),
 		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12,
 			WasmSize: -1, Signer: "RWS16PaZ"},
 	})
@@ -219,7 +219,7 @@ func FuzzLock(f *testing.F) {
 		f.Fatal(err)
 	}
 	if lines, ok := decodeLines(string(whole)); !ok || len(lines) != 2 {
-		f.Errorf("decodeLines does not accept the output of encodeLock: %+v", lines)
+		f.Errorf("decodeLines does not accept the output of EncodeEntries: %+v", lines)
 	}
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -230,15 +230,15 @@ func FuzzLock(f *testing.F) {
 				t.Fatalf("%q: by line %+v, by encoding/json %+v, %v", data, lines, l, err)
 			}
 		}
-		entries, err := decodeLock(string(data))
+		entries, err := DecodeEntries(string(data))
 		if err != nil {
 			return
 		}
-		encoded, err := encodeLock(entries)
+		encoded, err := EncodeEntries(entries)
 		if err != nil {
 			return // a time that RFC 3339 cannot represent
 		}
-		again, err := decodeLock(string(encoded))
+		again, err := DecodeEntries(string(encoded))
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("%q: written as %q, read as %v, %v", data, encoded, again, err)
 		}
@@ -317,7 +317,7 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 func TestForgedLockRunsNothing(t *testing.T) {
 	s := Open(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
-	forged := newEntry(candidate(t, "text", "6.6.6"))
+	forged := NewEntry(candidate(t, "text", "6.6.6"))
 	put(t, filepath.Join(s.pluginDir(entry), manifestName), candidate(t, "text", "6.6.6").ManifestJSON)
 	entry.ManifestSHA256 = forged.ManifestSHA256
 	_, err := s.Source(entry).Wasm()
@@ -705,11 +705,11 @@ func BenchmarkList(b *testing.B) {
 	c := candidate(b, "text", "1.0.0")
 	var entries []Entry
 	for i := range 1000 {
-		e := newEntry(c)
+		e := NewEntry(c)
 		e.Name = fmt.Sprintf("plugin-%04d", i)
 		entries = append(entries, e)
 	}
-	data, err := encodeLock(entries)
+	data, err := EncodeEntries(entries)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// older reports whether version a precedes version b by the rules of semver 2.0.0: 1.0.0-rc.1 is older than 1.0.0,
+// Older reports whether version a precedes version b by the rules of semver 2.0.0: 1.0.0-rc.1 is older than 1.0.0,
 // and build metadata after a plus does not count.
-func older(a, b string) bool {
+func Older(a, b string) bool {
 	coreA, preA := splitVersion(a)
 	coreB, preB := splitVersion(b)
 	if order := compareParts(coreA, coreB); order != 0 {

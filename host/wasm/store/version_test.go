@@ -12,14 +12,14 @@ func TestOlder(t *testing.T) {
 	}
 	for i, a := range order {
 		for j, b := range order {
-			if got := older(a, b); got != (i < j) {
-				t.Errorf("older(%s, %s) is %v", a, b, got)
+			if got := Older(a, b); got != (i < j) {
+				t.Errorf("Older(%s, %s) is %v", a, b, got)
 			}
 		}
 	}
 	for _, same := range [][2]string{{"1.0.0", "1.0.0+build"}, {"1.0.0+a", "1.0.0+b"}, {"1.0.0-rc+a", "1.0.0-rc+b"},
 		{"1.00.0", "1.0.0"}} {
-		if older(same[0], same[1]) || older(same[1], same[0]) {
+		if Older(same[0], same[1]) || Older(same[1], same[0]) {
 			t.Errorf("%v are not the same", same)
 		}
 	}

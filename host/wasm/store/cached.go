@@ -1,0 +1,47 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// KeepHead writes into a store that is a cache what lists, searches and descriptions read of a plugin: all but its
+// module. It returns the entry with the hash of the index, for [Store.Source]. Nothing is flushed to the disk, and
+// lock.json does not list the plugin.
+func (s *Store) KeepHead(e Entry, m *manifest.Manifest, manifestJSON []byte) (Entry, error) {
+	tools, err := encodeTools(m, manifestJSON)
+	if err != nil {
+		return e, host.Errorf(host.InvalidPlugin, "cannot index the tools of %s: %v", e.Name, err)
+	}
+	e.ToolsSHA256 = hashOf(tools)
+	dir := s.pluginDir(e)
+	return e, errors.Join(keep(dir, manifestName, manifestJSON),
+		keep(dir, segmentName, wrapSegment(e.Digest, host.ManifestSegment(m))), keep(dir, toolsName, tools))
+}
+
+// KeepModule writes the module of a plugin beside what [Store.KeepHead] wrote.
+func (s *Store) KeepModule(e Entry, wasm []byte) error { return keep(s.pluginDir(e), wasmName, wasm) }
+
+func keep(dir, name string, data []byte) error {
+	var f *os.File
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		f, err = os.CreateTemp(dir, name+"-*"+TempSuffix)
+	}
+	if err == nil {
+		_, err = f.Write(data)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(f.Name(), filepath.Join(dir, name))
+		}
+	}
+	if err != nil {
+		return world.Failed(host.Unavailable, err, "cannot write the cache of published plugins: %v", err).
+			WithSteps(host.OperatorStep(host.OpDoctor))
+	}
+	return nil
+}
