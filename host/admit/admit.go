@@ -61,7 +61,7 @@ type Installer struct {
 // New returns an installer.
 func New(cfg Config) *Installer {
 	return &Installer{cfg: cfg, signers: signers{builds: map[string]*store.Candidate{},
-		verified: map[string]signature.Key{}}}
+		published: map[string]signature.Key{}, verified: map[string]signature.Key{}}}
 }
 
 // Uses is [Config].Uses.

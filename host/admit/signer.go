@@ -29,6 +29,8 @@ type signers struct {
 	mu sync.Mutex
 	// builds are those in memory that are not in the store, by digest.
 	builds map[string]*store.Candidate
+	// published are the keys that signed published builds, by digest.
+	published map[string]signature.Key
 	// verified are the keys that verified a signature, by what was verified; "" is no key.
 	verified map[string]signature.Key
 }
@@ -44,6 +46,49 @@ func (s *signers) build(digest string) *store.Candidate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.builds[digest]
+}
+
+// publishedBy returns the key that signed a published build.
+func (s *signers) publishedBy(digest string) signature.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published[digest]
+}
+
+// Vouch makes known to the policy which key signed a published build, as [Installer.AdmitPublished] found.
+func (in *Installer) Vouch(digest, key string) {
+	in.signers.mu.Lock()
+	defer in.signers.mu.Unlock()
+	in.signers.published[digest] = signature.Key(key)
+}
+
+// AdmitPublished decides whether a plugin that another machine published may be listed, of which a candidate has all
+// but the module. It sets its signer, and refuses it for what refuses an installation: an invalid signature, or texts
+// that could mislead an agent.
+func (in *Installer) AdmitPublished(c *store.Candidate) error {
+	if c.Signature != nil {
+		sig, err := signature.Parse(c.Signature)
+		if err != nil {
+			return host.Errorf(host.Integrity, "invalid signature for %s: %s", c.Manifest.Name, err)
+		}
+		key, err := sig.VerifyClaim(BuildOf(c))
+		if err != nil {
+			return err
+		}
+		c.Signer = string(key)
+	}
+	signer, err := in.SignerOf(store.Entry{Name: c.Manifest.Name, Signer: c.Signer})
+	if err != nil {
+		return err
+	}
+	report, err := in.inspect(c, signer, nil)
+	if err == nil {
+		err = in.refuse(report)
+	}
+	if err == nil && c.Signer != "" {
+		in.Vouch(c.Digest, c.Signer)
+	}
+	return err
 }
 
 // BuildSigner returns for the policy who signed a build. The error says why the list of trusted keys cannot be read.
@@ -70,6 +115,9 @@ func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature
 		if err != nil || key != "" {
 			return key, err
 		} // the same build may be installed with a signature
+	}
+	if key := in.signers.publishedBy(digest); key != "" {
+		return key, nil
 	}
 	entry, err := in.cfg.Store.Find(plugin)
 	if err != nil || entry.Digest != digest {

@@ -44,6 +44,7 @@ type Signature struct {
 
 // claim is what a trusted comment in the form of [SecretKey.Sign] states.
 type claim struct {
+	name   string
 	digest string // "" if the comment has another form
 	key    Key
 }
@@ -70,7 +71,9 @@ func parseClaim(comment string, id uint64) (claim, error) {
 	if !isOurs {
 		return c, nil
 	}
-	for _, word := range strings.Split(rest, " ")[1:] { // unknown words are left to later versions
+	words := strings.Split(rest, " ")
+	c.name = words[0]
+	for _, word := range words[1:] { // unknown words are left to later versions
 		if digest, ok := strings.CutPrefix(word, "digest:"); ok {
 			c.digest = digest
 		}
@@ -131,6 +134,24 @@ func (s *Signature) Verify(b Build, keys ...Key) (Key, error) {
 	}
 	return "", host.Errorf(host.Integrity, "invalid signature for %s: it was not made over these bytes with the key %s",
 		b.nameVersion(), candidates[0])
+}
+
+// VerifyClaim returns the key that a signature names, once that key has signed that it covers the build of a digest. It
+// needs no module: whoever has that verifies the whole signature by [Signature.Verify]. A signature without such a
+// claim, as the minisign tool makes it, has no key here. The error is integrity for a claim about another build, or of
+// another key.
+func (s *Signature) VerifyClaim(b Build) (Key, error) {
+	if s.claim.key == "" {
+		return "", nil
+	}
+	if err := s.checkCoverage(b); err != nil {
+		return "", err
+	}
+	if s.claim.name != b.Name || !s.claim.key.signed(&s.raw) {
+		return "", host.Errorf(host.Integrity, "invalid signature for %s: its trusted comment is about another plugin, "+
+			"or was not made with the key %s", b.nameVersion(), s.claim.key)
+	}
+	return s.claim.key, nil
 }
 
 // checkCoverage returns an error unless the signature covers all of a build. It does not check the signer.

@@ -335,3 +335,40 @@ func TestKeysAreFlushed(t *testing.T) {
 	wantError(t, "not on the disk", newKey(t).WritePair(filepath.Join(dir, "other.key"), ""), host.Unavailable,
 		"the disk is gone")
 }
+
+// What a signature claims can be verified without the module, and proves only what it claims.
+func TestVerifyClaim(t *testing.T) {
+	k, b := newKey(t), buildOf("hello", "1.0.0", "wasm")
+	text := k.Sign(b)
+	without := b
+	without.Wasm = nil
+	other, renamed := without, without
+	other.Digest = buildOf("hello", "1.0.0", "other").Digest
+	renamed.Name = "other"
+	forged := strings.Replace(string(text), b.Digest, other.Digest, 1)
+	if forged == string(text) {
+		t.Fatal("the comment has no digest")
+	}
+	embedded := without
+	embedded.ManifestEmbedded = true
+	for _, test := range []struct {
+		name string
+		text []byte
+		of   Build
+		want Key
+		says string // "" for no error
+	}{
+		{"honest", text, without, k.Public(), ""},
+		{"another build", text, other, "", "it was made for"},
+		{"another name", text, renamed, "", "is about another plugin"},
+		{"forged", []byte(forged), other, "", "was not made with the key"},
+		{"without a claim", minisign.Sign(k.key, b.Wasm), embedded, "", ""},
+	} {
+		key, err := mustParse(t, test.text).VerifyClaim(test.of)
+		if test.says != "" {
+			wantError(t, test.name, err, host.Integrity, test.says)
+		} else if err != nil || key != test.want {
+			t.Errorf("%s: %q %v, want %q", test.name, key, err, test.want)
+		}
+	}
+}
