@@ -84,14 +84,24 @@ type Config struct {
 	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
 	// Approver asks.
 	ConfirmWait time.Duration
-	// Away finds places on other machines for the calls of plugins that the policy sends there. It may be nil.
-	Away wasm.Away
+	// Fleet is what other machines add to this one.
+	Fleet Fleet
 	// Tracer observes calls, searches, descriptions and requests to the network. It may be nil.
 	Tracer host.Tracer
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug receives debug lines. It may be nil.
 	Debug func(format string, args ...any)
+}
+
+// Fleet is what other machines add to a host. The zero value adds nothing.
+type Fleet struct {
+	// Away finds places for the calls of plugins that the policy sends to a pool.
+	Away wasm.Away
+	// Published returns plugins that are not installed here and are listed all the same, and a number that changes with
+	// them. A plugin of this host replaces one of the same name. It is called before every operation and waits for
+	// nothing.
+	Published func(*Parley) (plugins []host.Provider, version uint64)
 }
 
 // Traces says what is recorded of each call. The zero value records shapes of parameters, not their values.

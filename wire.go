@@ -54,13 +54,18 @@ type parts struct {
 	shipped  []*wasm.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
-	stamp    [2]protect.Stamp // of the lock file and the folder of overlays that catalog was made from
+	stamp    catalogStamp // of what catalog was made from
 	host     *call.Host
 }
 
-// catalogStamp returns the stamps of the files that decide what a catalog has.
-func (p *Parley) catalogStamp() [2]protect.Stamp {
-	return [2]protect.Stamp{protect.StampOf(p.Store().LockPath()), protect.StampOf(p.Overlays().Dir)}
+// catalogStamp identifies what decides about a catalog: the files of the store and of overlays, and what is published.
+type catalogStamp struct {
+	lock, overlays protect.Stamp
+	published      uint64
+}
+
+func (s catalogStamp) same(o catalogStamp) bool {
+	return s.lock.Same(o.lock) && s.overlays.Same(o.overlays) && s.published == o.published
 }
 
 // Dirs returns the folders of the host.
@@ -150,7 +155,7 @@ func (p *Parley) engineConfig() wasm.Config {
 		SlotDir: filepath.Join(p.dirs.State, "slots"),
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
-		HostVersion: Version, Child: wire.Self, Isolate: true, Away: p.cfg.Away,
+		HostVersion: Version, Child: wire.Self, Isolate: true, Away: p.cfg.Fleet.Away,
 		Notice: p.cfg.Notice, Debug: p.debugLine, Redact: p.redactor, Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine, Requests: api.Run,
 		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
@@ -308,9 +313,9 @@ func (p *Parley) Sessions() *session.Store {
 // TraceDir returns the folder of the traces.
 func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
 
-// Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An
-// installed plugin replaces a shipped plugin of the same name, and a loaded one replaces both. The documentation of all
-// but loaded ones has the edits of [Parley.Overlays].
+// Catalog returns the plugins: Chrome, what is shipped, what is installed, what the configuration loads, and what is
+// published. An installed plugin replaces a shipped plugin of the same name, a loaded one replaces both, and a
+// published one replaces none. The documentation of all but loaded ones has the edits of [Parley.Overlays].
 func (p *Parley) Catalog() (*host.Catalog, error) {
 	if h := p.madeHost(); h != nil {
 		h.Refresh()
@@ -320,12 +325,17 @@ func (p *Parley) Catalog() (*host.Catalog, error) {
 	return catalog, err
 }
 
-// currentCatalog returns the catalog, made again if the lock file of the store has changed, and whether it was.
+// currentCatalog returns the catalog, made again if the lock file of the store or what is published has changed, and
+// whether it was.
 func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err error) {
-	stamp := p.catalogStamp()
+	stamp := catalogStamp{lock: protect.StampOf(p.Store().LockPath()), overlays: protect.StampOf(p.Overlays().Dir)}
+	var published []host.Provider
+	if p.cfg.Fleet.Published != nil {
+		published, stamp.published = p.cfg.Fleet.Published(p)
+	}
 	p.parts.mu.Lock()
 	made := p.parts.catalog
-	if made != nil && p.parts.stamp[0].Same(stamp[0]) && p.parts.stamp[1].Same(stamp[1]) {
+	if made != nil && p.parts.stamp.same(stamp) {
 		p.parts.mu.Unlock()
 		return made, false, nil
 	}
@@ -338,6 +348,11 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 	list, err := p.listProviders(p.cfg.Notice)
 	if err != nil {
 		return nil, false, err
+	}
+	for _, other := range published {
+		if !list.has(other.Info().Name) {
+			list.add(other)
+		}
 	}
 	list.providers = p.Overlays().Wrap(list.providers)
 	for _, l := range loaded {

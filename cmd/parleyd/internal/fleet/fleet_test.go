@@ -155,7 +155,7 @@ func (w *world) open(policy string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.front.Close)
-	w.Parley, err = parley.Open(t.Context(), parley.Config{Home: home, Away: w.front})
+	w.Parley, err = parley.Open(t.Context(), parley.Config{Home: home, Fleet: parley.Fleet{Away: w.front}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func open(path string, log io.Writer) (*Service, error) {
 		if s.front, err = cfg.Fleet.Front(s.log); err != nil {
 			return nil, err
 		}
-		opened.Away = s.front
+		opened.Fleet.Away = s.front
 	}
 	if s.parley, err = parley.Open(context.Background(), opened); err != nil {
 		return nil, err
