@@ -268,6 +268,10 @@ var layers = map[string][]string{
 		"host/commandline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parleyd/internal/telemetry": {".", "host", "host/mcp", "host/wasm"},
+	"cmd/parleyd/internal/fleet/catalog": {
+		".", "host", "host/admit", "host/protect", "host/signature", "host/wasm", "host/wasm/store", "internal/durable",
+		"manifest",
+	},
 	"cmd/parleyd": { // a module of its own
 		".", "cmd/parleyd/internal/telemetry", "cmd/parleyd/internal/fleet", "host", "host/mcp", "host/mcp/access",
 		"host/mcp/frame", "host/policy", "host/protect", "host/signature", "host/wasm", "internal/durable", "manifest",
@@ -341,16 +345,17 @@ var testsMayImport = map[string][]string{
 		"internal/sample", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint",
 		"manifest/peers",
 	},
-	"cmd/parleyd/internal/telemetry": {"internal/testhome"},
-	"cmd/parleyd/internal/fleet":     {"internal/testhome"},
-	"cmd/parley/internal/serve":      {"."},
-	"cmd/parleyd":                    {"internal/foreign", "internal/testhome"},
-	"internal/repo":                  {"internal/testhome"},
-	"bench":                          {"internal/testhome"},
-	"bench/documents":                {"internal/sample"},
-	"bench/scenarios":                {"internal/sample", "internal/testhome"},
-	"host/call":                      {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
-	"host/wasm/internal/instrument":  {"internal/foreign"},
+	"cmd/parleyd/internal/fleet/catalog": {"cmd/parleyd"},
+	"cmd/parleyd/internal/telemetry":     {"internal/testhome"},
+	"cmd/parleyd/internal/fleet":         {"internal/testhome"},
+	"cmd/parley/internal/serve":          {"."},
+	"cmd/parleyd":                        {"internal/foreign", "internal/testhome"},
+	"internal/repo":                      {"internal/testhome"},
+	"bench":                              {"internal/testhome"},
+	"bench/documents":                    {"internal/sample"},
+	"bench/scenarios":                    {"internal/sample", "internal/testhome"},
+	"host/call":                          {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
+	"host/wasm/internal/instrument":      {"internal/foreign"},
 }
 
 // dependencies says which layers may import a third-party module; "cmd/..." are all below cmd. The other

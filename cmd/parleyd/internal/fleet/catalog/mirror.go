@@ -1,0 +1,398 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/durable"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	fileName = "fleet.json" // in the state folder: the lines
+	cacheDir = "fleet"      // in the cache folder: manifests, segments and modules
+	maxFile  = 64 << 20     // bytes
+
+	announceEvery = 20 * time.Millisecond // when lines change
+	settleTime    = time.Second           // for manifests that arrive, and until lines are saved
+	retryTime     = 2 * time.Second
+	fetchers      = 4
+	maxQueue      = 1 << 16
+	maxAwaited    = 1 << 6
+)
+
+// Mirror lists the published plugins at a front. It has their lines in memory and in a file, so that no list and no
+// search waits for the network, and a front that starts without one lists what it knew.
+type Mirror struct {
+	log    func(format string, args ...any)
+	start  sync.Once
+	parley *parley.Parley
+	cache  *store.Store
+	file   string
+	js     atomic.Pointer[jetstream.JetStream] // nil before Run
+
+	mu      sync.Mutex
+	plugins map[string]*plugin // by the keys of their lines
+	gone    bool               // some are, since the lines were saved
+	arrived bool               // manifests have, since the lines were saved
+	changed bool               // what is listed has, or somebody waited for what has arrived
+	queue   chan *plugin       // whose manifests are fetched
+	awaited chan *plugin       // the same, before others
+	listed  atomic.Pointer[listed]
+
+	admitting sync.Mutex
+}
+
+// listed are the plugins as they are listed.
+type listed struct {
+	providers []host.Provider
+	version   uint64
+}
+
+// NewMirror returns a mirror. Log takes what an operator should know.
+func NewMirror(log func(format string, args ...any)) *Mirror {
+	m := &Mirror{log: log, plugins: map[string]*plugin{}, queue: make(chan *plugin, maxQueue),
+		awaited: make(chan *plugin, maxAwaited)}
+	m.listed.Store(&listed{})
+	return m
+}
+
+// Providers is [parley.Config].Published.
+func (m *Mirror) Providers(p *parley.Parley) ([]host.Provider, uint64) {
+	m.start.Do(func() { m.load(p) })
+	l := m.listed.Load()
+	return l.providers, l.version
+}
+
+// load reads the lines that were saved. A file that cannot be read counts as none: the fleet has all of it.
+func (m *Mirror) load(p *parley.Parley) {
+	m.parley, m.file = p, filepath.Join(p.Dirs().State, fileName)
+	m.cache = store.Open(filepath.Join(p.Dirs().Cache, cacheDir), nil)
+	data, err := protect.Read(m.file, maxFile)
+	var entries []store.Entry
+	if err == nil {
+		entries, err = store.DecodeEntries(string(data))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.log("the saved catalog of the fleet is not used: %v", err)
+	}
+	m.mu.Lock()
+	for _, entry := range entries {
+		if entry.ToolsSHA256 == "" {
+			m.plugins[keyOf(entry.Name)] = m.absent(entry)
+			continue
+		}
+		m.plugins[keyOf(entry.Name)] = m.present(entry)
+		p.Admission().Vouch(entry.Digest, entry.Signer)
+	}
+	m.announce()
+	m.mu.Unlock()
+}
+
+// Run follows the catalog of the fleet until ctx ends.
+func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) error {
+	m.Providers(p)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	m.js.Store(&js)
+	var all sync.WaitGroup
+	for range fetchers {
+		all.Go(func() { m.fetchAll(ctx) })
+	}
+	all.Go(func() { m.saveAll(ctx) })
+	connected := conn.StatusChanged(nats.CONNECTED)
+	defer conn.RemoveStatusListener(connected)
+	for ctx.Err() == nil {
+		if err := m.follow(ctx, js, connected); err != nil && ctx.Err() == nil {
+			m.log("the catalog of the fleet cannot be read: %v", err)
+			select {
+			case <-ctx.Done():
+			case <-connected:
+			case <-time.After(retryTime):
+			}
+		}
+	}
+	all.Wait()
+	return nil
+}
+
+// follow takes the lines of the bucket and their changes. It returns when the connection was made again, because lines
+// may have gone meanwhile.
+func (m *Mirror) follow(ctx context.Context, js jetstream.JetStream, connected <-chan nats.Status) error {
+	lines, err := js.KeyValue(ctx, LineBucket)
+	if err != nil {
+		return err
+	}
+	watcher, err := lines.WatchAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	tick := time.NewTicker(announceEvery)
+	defer tick.Stop()
+	seen := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-connected:
+			return nil
+		case line, more := <-watcher.Updates():
+			switch {
+			case !more:
+				return errors.New("the server has ended the watch")
+			case line != nil:
+				m.apply(line)
+				if seen != nil {
+					seen[line.Key()] = true
+				}
+			case seen != nil: // all lines were sent
+				m.keep(seen)
+				seen = nil
+			}
+		case <-tick.C:
+			m.mu.Lock()
+			if m.changed && seen == nil {
+				m.announce()
+			}
+			m.mu.Unlock()
+		}
+	}
+}
+
+// apply makes one change of the bucket.
+func (m *Mirror) apply(change jetstream.KeyValueEntry) {
+	key := change.Key()
+	line, err := readLine(change)
+	if err != nil {
+		m.log("the line of %s in the catalog of the fleet is not used: %v", manifest.CleanLine(key), err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.plugins[key]
+	if line.Name == "" || err != nil {
+		delete(m.plugins, key)
+	} else if old == nil || old.line.Digest != line.Digest || old.line.Signer != line.Signer {
+		m.plugins[key] = m.absent(line)
+		m.enqueue(m.plugins[key], old != nil)
+	} else {
+		if !old.admitted {
+			m.enqueue(old, false)
+		}
+		return
+	}
+	m.changed, m.arrived, m.gone = true, true, m.gone || old != nil
+}
+
+// readLine returns a line, zero for one that was deleted. What it claims is checked when the manifest is here.
+func readLine(change jetstream.KeyValueEntry) (line store.Entry, err error) {
+	if change.Operation() != jetstream.KeyValuePut {
+		return line, nil
+	}
+	if line, err = store.DecodeEntry(change.Value()); err != nil {
+		return line, err
+	}
+	if keyOf(line.Name) != change.Key() || manifest.Reserved(line.Name) || line.Kind == manifest.KindBuiltin {
+		return line, errors.New("no published plugin can have its name or kind")
+	}
+	line.Version, line.Brief = manifest.CleanLine(line.Version), manifest.CleanLine(line.Brief)
+	line.Owner, line.ReplacedOwner, line.ToolsSHA256, line.Source = "", "", "", ""
+	return line, nil
+}
+
+// replace puts a plugin in the place of another one, nil of none, unless that is not published any more.
+func (m *Mirror) replace(old, of *plugin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := keyOf(old.line.Name)
+	if m.plugins[key] != old {
+		return
+	}
+	m.arrived, m.changed = true, m.changed || old.awaited.Load()
+	if of == nil {
+		delete(m.plugins, key)
+	} else {
+		m.plugins[key] = of
+	}
+}
+
+// keep removes the plugins whose lines were not seen.
+func (m *Mirror) keep(seen map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.plugins {
+		if !seen[key] {
+			delete(m.plugins, key)
+			m.changed, m.arrived, m.gone = true, true, true
+		}
+	}
+}
+
+// announce lists the plugins as they are now. The caller holds m.mu.
+func (m *Mirror) announce() {
+	m.changed = false
+	next := &listed{make([]host.Provider, 0, len(m.plugins)), m.listed.Load().version + 1}
+	for _, of := range m.plugins {
+		next.providers = append(next.providers, of.Provider)
+	}
+	m.listed.Store(next)
+}
+
+// saveAll saves changes until ctx ends, and lists plugins whose manifests have arrived.
+func (m *Mirror) saveAll(ctx context.Context) {
+	tick := time.NewTicker(settleTime)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		m.mu.Lock()
+		arrived := m.arrived
+		m.mu.Unlock()
+		if arrived {
+			m.save()
+		}
+	}
+}
+
+// save writes the lines to their file, and removes the files of plugins that are gone.
+func (m *Mirror) save() {
+	m.mu.Lock()
+	m.announce()
+	entries := make([]store.Entry, 0, len(m.plugins))
+	for _, of := range m.plugins {
+		entries = append(entries, of.line)
+	}
+	gone := m.gone
+	m.gone, m.arrived = false, false
+	m.mu.Unlock()
+	data, err := store.EncodeEntries(entries)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(m.file), 0o700), durable.Write(m.file, data))
+	}
+	if err != nil {
+		m.log("the catalog of the fleet is not saved: %v", err)
+	} else if gone {
+		m.cache.Sweep(entries)
+	}
+}
+
+// connected reports whether the fleet can be reached.
+func (m *Mirror) connected() bool {
+	js := m.js.Load()
+	return js != nil && (*js).Conn().IsConnected()
+}
+
+// enqueue has the manifest of a plugin fetched, before others if it is awaited. When the queue is full, it is fetched
+// once it is awaited.
+func (m *Mirror) enqueue(of *plugin, awaited bool) {
+	queue := m.queue
+	if awaited && len(m.awaited) < maxAwaited {
+		queue = m.awaited
+	}
+	select {
+	case queue <- of:
+	default:
+	}
+}
+
+// fetchAll fetches the manifests of the queue until ctx ends.
+func (m *Mirror) fetchAll(ctx context.Context) {
+	for {
+		var of *plugin
+		select {
+		case of = <-m.awaited:
+		default:
+			select {
+			case <-ctx.Done():
+				return
+			case of = <-m.awaited:
+			case of = <-m.queue:
+			}
+		}
+		m.fetch(ctx, of)
+	}
+}
+
+// fetch fetches the manifest of a plugin. If it is refused, the plugin is not listed.
+func (m *Mirror) fetch(ctx context.Context, of *plugin) {
+	m.mu.Lock()
+	current := m.plugins[keyOf(of.line.Name)] == of
+	m.mu.Unlock()
+	if !current {
+		return
+	}
+	entry, err := m.admit(ctx, of.line)
+	switch {
+	case err == nil:
+		m.replace(of, m.present(entry))
+	case errors.Is(err, host.Unavailable) || errors.Is(err, host.NotFound):
+		time.AfterFunc(retryTime, func() { m.enqueue(of, false) })
+	default:
+		m.log("the published plugin %s is not listed: %v", of.line.Name, err)
+		m.replace(of, nil)
+	}
+}
+
+// admit fetches the manifest of a plugin, decides about it as if it were to be installed, and keeps it.
+func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, objectTime)
+	defer cancel()
+	text, signed, err := get(ctx, *m.js.Load(), line.Digest+manifestPart, manifest.MaxSize)
+	if err != nil {
+		return line, err
+	}
+	parsed, err := manifest.Parse(text, parley.Version)
+	if err != nil {
+		return line, host.Errorf(host.InvalidPlugin, "its manifest is refused: %v", err)
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != line.ManifestSHA256 || !line.Describes(parsed) {
+		return line, host.Errorf(host.Integrity, "its manifest is not the one that its line describes")
+	}
+	m.admitting.Lock() // so that many new plugins leave the other cores to calls
+	defer m.admitting.Unlock()
+	c := &store.Candidate{Path: origin, ManifestJSON: text, Manifest: parsed, Digest: line.Digest, Signature: signed}
+	if err := m.parley.Admission().AdmitPublished(c); err != nil {
+		return line, err
+	}
+	line.Signer, line.Owner = c.Signer, cmp.Or(c.Signer, host.OwnerUnsigned)
+	return m.cache.KeepHead(line, parsed, text)
+}
+
+// fetchModule fetches the module of an admitted plugin, for a call at this front.
+func (m *Mirror) fetchModule(entry store.Entry) error {
+	if !m.connected() {
+		return host.Errorf(host.Unavailable, "the code of %s is not here, and the fleet cannot be reached; nothing was run; "+
+			"try again when it can", entry.Name)
+	}
+	c, err := Fetch(context.Background(), *m.js.Load(), entry.Digest)
+	if err != nil {
+		return err
+	}
+	signer, err := m.parley.Admission().Verify(c)
+	if err == nil && entry.Signer != "" && signer.Key != entry.Signer {
+		err = host.Errorf(host.Integrity, "%s is not signed as its manifest is; nothing was run", entry.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return m.cache.KeepModule(entry, c.Wasm)
+}

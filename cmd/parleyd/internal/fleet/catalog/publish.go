@@ -1,0 +1,264 @@
+// Package catalog publishes plugins to the fronts and the workers of a fleet, and lists them at each front.
+//
+// A plugin's module and its manifest, with its signature, are objects of a bucket, under names that begin with the
+// digest of the build. What lists show of it is a line in a key-value bucket, under its name in lower case: the entry
+// that a lock file has, without what concerns one machine.
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// The buckets, and the objects of a build: its digest and one of the suffixes.
+const (
+	CodeBucket = "parley_code"    // an object store
+	LineBucket = "parley_catalog" // a key-value bucket
+
+	manifestPart = "/manifest"
+	modulePart   = "/module"
+	signatureKey = "signature" // in the metadata of the object of a manifest
+	origin       = "the fleet" // of a build, for messages
+)
+
+const (
+	maxModule   = host.MaxModuleMiB << 20
+	chunk       = 128 << 10 // of an object, unless the server takes less
+	headers     = 1 << 10   // of a chunk
+	maxAttempts = 20        // to write a line that others write, too
+	objectTime  = 30 * time.Second
+)
+
+// publishing bounds how many plugins a process publishes at one time.
+var publishing = make(chan struct{}, 32)
+
+// PublishInstalled is [Publish] for an installed plugin of a host.
+func PublishInstalled(ctx context.Context, conn *nats.Conn, p *parley.Parley, name string) (store.Entry, error) {
+	entry, err := p.Store().Find(name)
+	if err != nil {
+		return entry, err
+	}
+	if entry.Info().Owner == host.OwnerShipped {
+		return entry, host.Errorf(host.InvalidArgs, "%s is shipped: every front has it", entry.Name)
+	}
+	c, err := p.Store().Open(entry)
+	if err != nil {
+		return entry, err
+	}
+	c.Engine = entry.Engine
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return entry, failed(err, "publish "+entry.Name)
+	}
+	return Publish(ctx, js, c)
+}
+
+// Publish makes a plugin known to all fronts, and returns its line. To publish the same build again writes nothing. The
+// error is already_exists if the name belongs to another signer, and integrity for an invalid signature, or a version
+// that is older than the published one.
+func Publish(ctx context.Context, js jetstream.JetStream, c *store.Candidate) (store.Entry, error) {
+	line, err := lineOf(c)
+	if err != nil {
+		return line, err
+	}
+	what := "publish " + line.Name
+	select {
+	case publishing <- struct{}{}:
+		defer func() { <-publishing }()
+	case <-ctx.Done():
+		return line, failed(ctx.Err(), what)
+	}
+	lines, err := js.KeyValue(ctx, LineBucket)
+	if err != nil {
+		return line, failed(err, what)
+	}
+	for range maxAttempts {
+		old, revision, err := current(ctx, lines, line.Name)
+		known := old.Digest == line.Digest && (line.Signer == "" || line.Signer == old.Signer)
+		switch owner := old.Info().Owner; {
+		case err != nil:
+			return line, err
+		case known:
+			line = old // a signature is only replaced by a better one
+		case revision > 0 && owner != host.OwnerUnsigned && owner != line.Owner:
+			return line, host.Errorf(host.AlreadyExists, "the name %s belongs in this fleet to the signer %s, who did not "+
+				"sign this build; give the plugin another name, or withdraw theirs first. Nothing was published", line.Name, owner)
+		case revision > 0 && store.Older(line.Version, old.Version):
+			return line, host.Errorf(host.Integrity, "%s %s is published, and %s is older; withdraw the newer version first. "+
+				"Nothing was published", old.Name, manifest.CleanLine(old.Version), manifest.CleanLine(line.Version))
+		}
+		if err := putParts(ctx, js, c, line.Digest); err != nil || known {
+			return line, failed(err, what)
+		}
+		value, err := manifest.Marshal(line)
+		if err == nil && revision == 0 {
+			_, err = lines.Create(ctx, keyOf(line.Name), value)
+		} else if err == nil {
+			_, err = lines.Update(ctx, keyOf(line.Name), value, revision)
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return line, failed(err, what)
+		}
+	}
+	return line, host.Errorf(host.Busy, "others published %s %d times meanwhile; publish it again", line.Name, maxAttempts)
+}
+
+// keyOf returns the key of the line of a plugin: names are compared without regard to case.
+func keyOf(name string) string { return strings.ToLower(name) }
+
+// lineOf returns the line of a plugin, with the key that signed it.
+func lineOf(c *store.Candidate) (store.Entry, error) {
+	signer := signature.Key("")
+	if c.Signature != nil {
+		s, err := signature.Parse(c.Signature)
+		if err == nil {
+			signer, err = s.Verify(admit.BuildOf(c), signature.Key(c.Signer))
+		}
+		if err != nil && !errors.Is(err, signature.ErrUnknownKey) {
+			return store.Entry{}, host.Errorf(host.Integrity, "%s is not published: %v", c.Manifest.Name, err)
+		}
+	}
+	line := store.NewEntry(c)
+	line.Source, line.Signer, line.ReplacedOwner = "", string(signer), ""
+	line.Owner = cmp.Or(line.Signer, host.OwnerUnsigned)
+	return line, nil
+}
+
+// current returns the line of a plugin and its revision, 0 if there is none.
+func current(ctx context.Context, lines jetstream.KeyValue, name string) (store.Entry, uint64, error) {
+	found, err := lines.Get(ctx, keyOf(name))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return store.Entry{}, 0, nil
+	}
+	if err != nil {
+		return store.Entry{}, 0, failed(err, "read the catalog of the fleet")
+	}
+	line, err := store.DecodeEntry(found.Value())
+	if err != nil {
+		err = host.Errorf(host.Integrity, "the line of %s in the catalog of the fleet is not valid: %v; withdraw it", name,
+			err)
+	}
+	return line, found.Revision(), err
+}
+
+// Withdraw takes a plugin from the lists of all fronts. Its objects stay, for calls under way.
+func Withdraw(ctx context.Context, js jetstream.JetStream, name string) error {
+	lines, err := js.KeyValue(ctx, LineBucket)
+	if err == nil {
+		_, err = lines.Get(ctx, keyOf(name))
+	}
+	if err == nil {
+		err = lines.Delete(ctx, keyOf(name))
+	}
+	return failed(err, "withdraw "+host.Printable(name))
+}
+
+// putParts stores what of a build is not stored yet.
+func putParts(ctx context.Context, js jetstream.JetStream, c *store.Candidate, digest string) error {
+	code, err := js.ObjectStore(ctx, CodeBucket)
+	if err != nil {
+		return err
+	}
+	size := min(chunk, int(js.Conn().MaxPayload())-headers)
+	for _, part := range []struct {
+		name      string
+		data      []byte
+		signature string
+	}{{modulePart, c.Wasm, ""}, {manifestPart, c.ManifestJSON, string(c.Signature)}} {
+		stored, err := code.GetInfo(ctx, digest+part.name)
+		if err == nil && (part.signature == "" || stored.Metadata[signatureKey] == part.signature) {
+			continue
+		}
+		if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
+			_, err = code.Put(ctx, jetstream.ObjectMeta{Name: digest + part.name,
+				Metadata: map[string]string{signatureKey: part.signature},
+				Opts:     &jetstream.ObjectMetaOptions{ChunkSize: uint32(size)}}, bytes.NewReader(part.data))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fetch returns the published build of a digest as if it had been read from files: its manifest and its module are
+// valid and have the digest. Its signature is not verified. The error is not_found if there is no such build, integrity
+// if it is another one, and unavailable if the fleet does not send it within 30 seconds.
+func Fetch(ctx context.Context, js jetstream.JetStream, digest string) (*store.Candidate, error) {
+	ctx, cancel := context.WithTimeout(ctx, objectTime)
+	defer cancel()
+	manifestJSON, signed, err := get(ctx, js, digest+manifestPart, manifest.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	module, _, err := get(ctx, js, digest+modulePart, maxModule)
+	if err != nil {
+		return nil, err
+	}
+	if found := store.Digest(module, manifestJSON); found != digest {
+		return nil, host.Errorf(host.Integrity, "the fleet has another build at %s: %s; it was not used", digest, found)
+	}
+	return store.NewCandidate(origin, module, manifestJSON, signed, parley.Version)
+}
+
+// get reads an object of at most limit bytes, and the signature that it has; nil if it has none.
+func get(ctx context.Context, js jetstream.JetStream, name string, limit uint64) (data, signed []byte, err error) {
+	what := "fetch " + name + " from the fleet"
+	code, err := js.ObjectStore(ctx, CodeBucket)
+	if err != nil {
+		return nil, nil, failed(err, what)
+	}
+	object, err := code.Get(ctx, name)
+	if err != nil {
+		return nil, nil, failed(err, what)
+	}
+	defer object.Close()
+	info, err := object.Info()
+	if err != nil {
+		return nil, nil, failed(err, what)
+	}
+	if info.Size > limit {
+		return nil, nil, host.Errorf(host.LimitExceeded, "cannot %s: it has %d bytes; at most %d are read", what, info.Size,
+			limit)
+	}
+	data = make([]byte, info.Size)
+	if _, err = io.ReadFull(object, data); err == nil {
+		_, err = object.Read(make([]byte, 1)) // the end, at which the object is compared with its own digest
+	}
+	if err != io.EOF {
+		return nil, nil, failed(cmp.Or(err, errors.New("it is longer than it says")), what)
+	}
+	if text := info.Metadata[signatureKey]; text != "" {
+		signed = []byte(text)
+	}
+	return data, signed, nil
+}
+
+// failed returns the error of what the fleet did not do, nil without an error.
+func failed(err error, what string) error {
+	if _, known := errors.AsType[*host.Error](err); known || err == nil {
+		return err
+	}
+	code := host.Unavailable
+	if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
+		code = host.NotFound
+	}
+	return &host.Error{Code: code, Cause: err,
+		Message: fmt.Sprintf("cannot %s: %s", what, manifest.CleanLine(err.Error()))}
+}

@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
+	"github.com/parley-tools/parley/host"
+)
+
+// serverMemory returns the bytes that a server takes.
+func serverMemory(t *testing.T, server *fleettest.Server) int64 {
+	t.Helper()
+	response, err := http.Get(server.Monitor + "/varz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var of struct{ Mem int64 }
+	if err := json.NewDecoder(response.Body).Decode(&of); err != nil {
+		t.Fatal(err)
+	}
+	return of.Mem
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var of runtime.MemStats
+	runtime.ReadMemStats(&of)
+	return int64(of.HeapAlloc)
+}
+
+// Ten thousand plugins are published at once. A new front lists them within half a second, and a change is seen within
+// 50 ms.
+func TestTenThousand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	const many = 10_000
+	server, js := fleet(t)
+	idle := serverMemory(t, server)
+	began := time.Now()
+	var all sync.WaitGroup
+	failures := make(chan error, many)
+	for i := range many {
+		all.Go(func() {
+			c, err := buildOf("smallest", fmt.Sprintf("fleet%05d", i), "", fmt.Sprintf("Do nothing, for department %05d", i))
+			if err == nil {
+				_, err = Publish(t.Context(), js, c)
+			}
+			if err != nil {
+				failures <- err
+			}
+		})
+	}
+	all.Wait()
+	close(failures)
+	for err := range failures {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	var disk int64
+	_ = filepath.Walk(server.StoreDir, func(_ string, info os.FileInfo, _ error) error {
+		disk += info.Size()
+		return nil
+	})
+	t.Logf("%d plugins published at once in %v; the server has %d MB on disk, and %d MB more in memory", many,
+		took.Round(time.Millisecond), disk>>20, (serverMemory(t, server)-idle)>>20)
+
+	before := heap()
+	home := t.TempDir()
+	began = time.Now()
+	f := start(t, home, server.URL)
+	listed := func() int {
+		infos, err := f.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(infos)
+	}
+	none := len(must(start(t, t.TempDir(), "").List()))
+	await(t, "all are listed", func() bool { return listed() == none+many })
+	ready := time.Since(began)
+	t.Logf("a new front lists all after %v, with %d MB of heap more", ready.Round(time.Millisecond), (heap()-before)>>20)
+	if ready > 500*time.Millisecond {
+		t.Errorf("a new front lists all after %v", ready)
+	}
+
+	var worst time.Duration
+	for i := range 20 {
+		name := fmt.Sprintf("late%d", i)
+		if _, err := Publish(t.Context(), js, build(t, "smallest", name, "", "")); err != nil {
+			t.Fatal(err)
+		}
+		seen := await(t, name+" is seen", func() bool {
+			catalog, err := f.Catalog()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ok := catalog.Provider(name)
+			return ok
+		})
+		worst = max(worst, seen)
+	}
+	t.Logf("a change is seen after %v at most, while manifests are fetched", worst.Round(time.Millisecond))
+	if worst > 50*time.Millisecond {
+		t.Errorf("a change is seen after %v", worst)
+	}
+	described := await(t, "a plugin is described while manifests are fetched", func() bool {
+		_, err := f.Describe(t.Context(), fmt.Sprintf("fleet%05d.call", many-1), 2)
+		return err == nil
+	})
+	t.Logf("a description while manifests are fetched comes after %v", described.Round(time.Millisecond))
+
+	arrived := func() (n int) {
+		f.mirror.mu.Lock()
+		defer f.mirror.mu.Unlock()
+		for _, of := range f.mirror.plugins {
+			if of.admitted {
+				n++
+			}
+		}
+		return n
+	}
+	for last := -1; arrived() > last; time.Sleep(5 * time.Second) {
+		last = arrived()
+	}
+	t.Logf("%d manifests are here after %v", arrived(), time.Since(began).Round(time.Second))
+	for _, what := range []string{"the first search", "another"} {
+		searched := time.Now()
+		if _, err := f.Search(t.Context(), "do nothing"); err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s takes %v", what, time.Since(searched).Round(time.Millisecond))
+	}
+	t.Logf("with searches, the heap has %d MB more than without a fleet", (heap()-before)>>20)
+	f.stop()
+	began = time.Now()
+	f = start(t, home, "")
+	if n := listed(); n != none+many+20 {
+		t.Errorf("%d of %d are listed without the fleet", n, none+many+20)
+	}
+	file, err := os.Stat(filepath.Join(home, "state", fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a start without the fleet lists all after %v; their file has %d MB", time.Since(began).Round(time.Millisecond),
+		file.Size()>>20)
+}
+
+func must(infos []host.Info, err error) []host.Info {
+	if err != nil {
+		panic(err)
+	}
+	return infos
+}
