@@ -496,6 +496,18 @@ func (l *providerList) add(p host.Provider) {
 	l.providers = append(l.providers, p)
 }
 
+// ShippedSource returns the plugin that ships with this program and has a digest, or nil.
+func ShippedSource(digest string) (*store.Source, error) {
+	files, err := plugins.Shipped()
+	for _, f := range files {
+		if f.Digest == digest {
+			source := shippedSource(f)
+			return &source, err
+		}
+	}
+	return nil, err
+}
+
 // shippedSource makes a source of a plugin that is part of this binary. Its wasm is unpacked only for a call.
 func shippedSource(f plugins.File) store.Source {
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) })

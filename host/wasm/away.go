@@ -132,7 +132,7 @@ type Service struct {
 }
 
 // Serve runs a call of another host, which it reads from a connection, and sends the outcome. The call ends when the
-// connection does; then the error says so.
+// connection does. The error is that of the connection, or of Find; then nothing was run, and no outcome sent.
 func (s *Service) Serve(ctx context.Context, stream io.ReadWriter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -157,7 +157,11 @@ func (s *Service) Serve(ctx context.Context, stream io.ReadWriter) error {
 	defer cancel()
 	from := &asker{conn: conn, replies: make(chan []byte), gone: cancel}
 	go from.forward(ctx)
-	result, err := s.run(ctx, from, &w)
+	p, err := s.Find(ctx, w.Code)
+	if err != nil {
+		return err
+	}
+	result, err := s.run(ctx, p, from, &w)
 	return conn.SendJSON(wire.KindDone, outcome(result, err))
 }
 
@@ -178,14 +182,10 @@ func (s *asker) forward(ctx context.Context) {
 }
 
 // run runs the call that another host has sent.
-func (s *Service) run(ctx context.Context, from *asker, w *wire.Call) (*host.Result, error) {
+func (s *Service) run(ctx context.Context, p *Provider, from *asker, w *wire.Call) (*host.Result, error) {
 	grant, err := w.Grant()
 	if stays := staying(grant); err != nil || len(stays) > 0 {
 		return nil, host.Errorf(host.Internal, "the call has rights that do not travel: %q, %v", stays, err)
-	}
-	p, err := s.Find(ctx, w.Code)
-	if err != nil {
-		return nil, err
 	}
 	m, err := p.loadParts().manifest()
 	if err != nil {

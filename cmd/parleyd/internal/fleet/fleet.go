@@ -66,13 +66,17 @@ func isWord(name string) bool {
 }
 
 // subjects of a fleet. The first word after the prefix is the version of what is said under them.
+//
+// Whoever may read a stream can have the server send what it reads to any subject. Such a message does not ask for a
+// reply at a subject of a front or operator, whose keys alone may do so. Workers obey only messages that do.
 const (
-	prefix         = "parley.v1."
-	offerSubject   = prefix + "offer."  // and a pool: offers, to one worker of the queue group
-	poolSubject    = prefix + "pool."   // and a pool: what workers announce
-	workersSubject = prefix + "workers" // who is there: workers announce themselves, or reply
-	workerSubject  = prefix + "worker." // and the address of a worker
-	frontSubject   = prefix + "front."  // and the name of a front
+	prefix          = "parley.v1."
+	offerSubject    = prefix + "offer."  // and a pool: offers, to one worker of the queue group
+	poolSubject     = prefix + "pool."   // and a pool: what workers announce
+	workersSubject  = prefix + "workers" // who is there: workers announce themselves, or reply
+	workerSubject   = prefix + "worker." // and the address of a worker
+	frontSubject    = prefix + "front."  // and the name of a front
+	operatorReplies = prefix + "operator.reply."
 
 	workerGroup = "workers"
 )

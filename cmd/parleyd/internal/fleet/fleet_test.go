@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/host"
@@ -340,12 +338,12 @@ func TestCall(t *testing.T) {
 
 // free returns the free slots of all workers.
 func (w *world) free() (n int) {
-	conn, err := nats.Connect(w.url)
+	o, err := (&Config{URL: w.url}).Operator()
 	if err != nil {
 		return -1
 	}
-	defer conn.Close()
-	all, _ := (&Operator{conn}).Workers(w.t.Context())
+	defer o.Close()
+	all, _ := o.Workers(w.t.Context())
 	for _, s := range all {
 		n += s.Free
 	}
@@ -541,12 +539,11 @@ func TestDrain(t *testing.T) {
 			}
 		})
 	}
-	conn, err := nats.Connect(w.url)
+	o, err := (&Config{URL: w.url}).Operator()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	o := &Operator{conn}
+	defer o.Close()
 	for round, name := range []string{"a", "b", "c"} {
 		before := calls.Load()
 		w.await("calls", func() bool { return calls.Load() > before+20 })

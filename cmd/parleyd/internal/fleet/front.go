@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/deadline"
@@ -58,6 +60,7 @@ type slot struct {
 	closed sync.Once
 
 	accepted time.Time
+	again    bool // the call was lost before
 }
 
 // Front connects a front. The server may be away; calls wait for it.
@@ -88,6 +91,13 @@ func (c *Config) Front(log *slog.Logger) (*Front, error) {
 // subject is where messages of a call reach the front. The answers to pings come the same way, so that they come after
 // what was sent before them.
 func (f *Front) subject(id string) string { return frontSubject + f.name + ".call." + id }
+
+// Follow keeps a mirror of what is published until ctx ends.
+func (f *Front) Follow(ctx context.Context, m *catalog.Mirror, p *parley.Parley) {
+	if err := m.Run(ctx, f.conn, p); err != nil {
+		f.log.Error("what is published cannot be followed", "error", err)
+	}
+}
 
 // Close ends all calls on workers.
 func (f *Front) Close() {
@@ -233,7 +243,7 @@ func (f *Front) allUnfit(p *pool, unfits map[string]string) (reason string, all 
 // offer offers a call. The slot is nil unless the worker has accepted it.
 func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e wasm.Errand) (*slot, *verdict, error) {
 	until, _ := ctx.Deadline()
-	s := &slot{front: f, id: rand.Text()}
+	s := &slot{front: f, id: rand.Text(), again: e.Again}
 	s.stream = newStream(f.conn, "", f.subject(s.id), e.MaxFrame)
 	f.mu.Lock()
 	f.calls[s.id] = s // before the worker can send anything
@@ -402,11 +412,13 @@ func (f *Front) loseAll() {
 	}
 }
 
-// Lost implements [wasm.Slot]. The worker gets no offers for a while.
+// Lost implements [wasm.Slot]. A worker that loses calls gets no offers for a while.
 func (s *slot) Lost() string {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	s.worker.silent = time.Now().Add(suspicion)
+	if s.again || s.reason() != endedByOther {
+		s.worker.silent = time.Now().Add(suspicion)
+	}
 	return "the worker " + s.worker.Worker + " was lost: " + s.reason()
 }
 

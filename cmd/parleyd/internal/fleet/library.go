@@ -15,7 +15,6 @@ import (
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/plugins"
 )
 
 // library has the plugins that a worker runs, each by its digest. It trusts nobody but its own list.
@@ -64,6 +63,24 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 		l.engines[of.Info().Name+" "+engine] = of
 		l.mu.Unlock()
 	}
+	source, err := parley.ShippedSource(digest)
+	if err == nil && source == nil {
+		source, err = l.published(ctx, digest, engine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p = l.found[digest]; p == nil { // else another call was faster
+		p = l.engine.Provider(*source)
+		l.found[digest] = p
+	}
+	return p, nil
+}
+
+// published gets a build that is published.
+func (l *library) published(ctx context.Context, digest, engine string) (*store.Source, error) {
 	c, err := l.fetch(ctx, digest)
 	if err == nil {
 		err = l.check(c)
@@ -89,23 +106,12 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 		}
 		return again.Wasm, nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p = l.found[digest]; p == nil { // else another call was faster
-		p = l.engine.Provider(source)
-		l.found[digest] = p
-	}
-	return p, nil
+	return &source, nil
 }
 
 // check checks that a build is trusted.
 func (l *library) check(c *store.Candidate) error {
-	shipped, err := plugins.Shipped()
-	if err != nil {
-		return err
-	}
-	isShipped := slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == c.Digest })
-	if isShipped || slices.Contains(l.trust, c.Digest) {
+	if slices.Contains(l.trust, c.Digest) {
 		return nil
 	}
 	var keys []signature.Key
@@ -115,16 +121,16 @@ func (l *library) check(c *store.Candidate) error {
 		}
 	}
 	if c.Signature == nil {
-		return host.Errorf(host.ConfigError, "the worker does not trust %s: it has no signature; nothing was run; sign it, "+
-			"or add its digest %s to worker.trust", c.Manifest.Name, c.Digest)
+		return host.Errorf(host.ConfigError, "the worker does not trust %s: it has no signature; sign it, or add its digest "+
+			"%s to worker.trust", c.Manifest.Name, c.Digest)
 	}
 	signed, err := signature.Parse(c.Signature)
 	if err == nil {
 		_, err = signed.Verify(admit.BuildOf(c), keys...)
 	}
 	if err != nil {
-		return host.Errorf(host.ConfigError, "the worker does not trust %s: %v; nothing was run; add the key of its signer "+
-			"to worker.trust", c.Manifest.Name, manifest.CleanLine(err.Error()))
+		return host.Errorf(host.ConfigError, "the worker does not trust %s: %v; add the key of its signer to worker.trust",
+			c.Manifest.Name, manifest.CleanLine(err.Error()))
 	}
 	return nil
 }

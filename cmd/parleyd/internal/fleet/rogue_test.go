@@ -168,6 +168,21 @@ func TestGuesses(t *testing.T) {
 	defer conn.Close()
 	slow := w.later("work.rest", `{"ms":300}`, 0)
 	w.running()
+	w.front.mu.Lock()
+	var to string
+	for _, s := range w.front.calls {
+		to = s.to
+	}
+	w.front.mu.Unlock()
+	// Somebody who guesses the id of a call, or has the server send to a worker, is not its front.
+	for subject, text := range map[string]string{
+		to: "\x00\x00\x00\x00\x00\x00\x00\x01", workerSubject + "a.drain": "",
+		offerSubject + "main": `{"wire":1,"front":"front","call":"x"}`,
+	} {
+		for _, reply := range []string{"", "_INBOX.x"} {
+			_ = conn.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte(text)})
+		}
+	}
 	for i := range 1000 {
 		_ = conn.Publish(fmt.Sprintf("%sfront.call.%d", frontSubject, i), make([]byte, 20))
 		_ = conn.Publish(poolSubject+"main", []byte(`{"worker":"*","instance":">","pool":"main"}`))

@@ -31,6 +31,9 @@ type stream struct {
 
 const countBytes = 8
 
+// endedByOther is the cause of an end that the other side has sent.
+const endedByOther = "it ended the call"
+
 // messageBytes is how large a message may be, so that it does not hold up others. The server may allow less.
 const messageBytes = 256 << 10
 
@@ -86,7 +89,7 @@ func (s *stream) receive(m *nats.Msg) (first bool) {
 	case len(message) < countBytes || binary.BigEndian.Uint64(message) != s.received:
 		s.endLocked("a message was lost")
 	case len(message) == countBytes:
-		s.endLocked("it ended the call")
+		s.endLocked(endedByOther)
 	case s.size+len(message) > s.limit:
 		s.endLocked("it sent more than can be read")
 	default:

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -13,11 +14,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // Worker runs calls of fronts.
@@ -29,11 +33,24 @@ type Worker struct {
 
 	mu      sync.Mutex
 	status  Status
-	owes    bool // somebody was told that all slots are taken
+	refused map[string]refusal // by digest
+	owes    bool               // somebody was told that all slots are taken
 	calls   map[string]*job
 	idle    sync.WaitGroup
 	drained chan struct{} // closed when it drains
 }
+
+// refusal is why a worker does not run a build.
+type refusal struct {
+	why   string
+	until time.Time // then it looks again
+}
+
+// refusalTime is how long a worker does not look again for a build that it has refused.
+const refusalTime = 10 * time.Second
+
+// maxRefused bounds the refusals that a worker remembers.
+const maxRefused = 1000
 
 // job is a call that has a slot of a worker.
 type job struct {
@@ -80,7 +97,7 @@ func isDigest(text string) bool {
 
 // Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
 func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*Worker, error) {
-	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{}, drained: make(chan struct{}),
+	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{}, refused: map[string]refusal{}, drained: make(chan struct{}),
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
 			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wireVersion}}
 	w.serve = w.serveCall
@@ -93,6 +110,11 @@ func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*W
 		return nil, err
 	}
 	w.conn = conn
+	if js, jsErr := jetstream.New(conn); jsErr == nil {
+		w.library.fetch = func(ctx context.Context, digest string) (*store.Candidate, error) {
+			return catalog.Fetch(ctx, js, digest)
+		}
+	}
 	err = w.subscribe()
 	close(ready)
 	if err != nil {
@@ -107,8 +129,10 @@ func (w *Worker) subscribe() error {
 	for subject, handle := range map[string]nats.MsgHandler{
 		address + ".call.*": w.receive, address + ".ping": w.answer, address + ".offer": w.consider,
 		workerSubject + w.status.Worker + ".drain": func(m *nats.Msg) {
-			_ = m.Respond(encode(w.now()))
-			w.Drain()
+			if strings.HasPrefix(m.Reply, operatorReplies) {
+				_ = m.Respond(encode(w.now()))
+				w.Drain()
+			}
 		},
 		workersSubject: func(m *nats.Msg) {
 			if m.Reply == "" {
@@ -137,10 +161,15 @@ func (w *Worker) now() Status {
 
 func (w *Worker) announce() { _ = w.conn.Publish(poolSubject+w.status.Pool, encode(w.now())) }
 
+// isFrom reports whether a message is from a front.
+func isFrom(m *nats.Msg, front string) bool {
+	return isWord(front) && strings.HasPrefix(m.Reply, frontSubject+front+".")
+}
+
 // consider answers an offer, and reserves a slot for it.
 func (w *Worker) consider(m *nats.Msg) {
 	o, ok := decode[offer](m)
-	if !ok {
+	if !ok || !isFrom(m, o.Front) {
 		return
 	}
 	v := verdict{Verdict: accepted}
@@ -150,6 +179,8 @@ func (w *Worker) consider(m *nats.Msg) {
 		v.Verdict, v.Why = unfit, "its workers speak another version of the wire"
 	case o.Isolate != "" && w.status.Lacks != "":
 		v.Verdict, v.Why = unfit, "its workers cannot isolate a plugin: "+w.status.Lacks
+	case time.Now().Before(w.refused[o.Digest].until):
+		v.Verdict, v.Why = unfit, w.refused[o.Digest].why
 	case w.status.Draining || w.status.Free == 0:
 		v.Verdict, w.owes = busy, true
 	default:
@@ -179,7 +210,7 @@ func (w *Worker) receive(m *nats.Msg) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	j := w.calls[m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]]
-	if j == nil {
+	if j == nil || m.Reply != j.to && !isNobody(m) {
 		return
 	}
 	first := j.receive(m)
@@ -195,9 +226,22 @@ func (w *Worker) receive(m *nats.Msg) {
 // run runs a call.
 func (w *Worker) run(j *job) {
 	defer w.release(j.Call)
-	if err := w.serve(j); err != nil {
-		w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", j.reason())
+	err := w.serve(j)
+	if err == nil {
+		return
 	}
+	cause := j.reason()
+	if refused, ok := errors.AsType[*host.Error](err); ok && cause == "" { // the connection holds
+		cause = refused.Message
+		w.mu.Lock()
+		if len(w.refused) >= maxRefused {
+			clear(w.refused)
+		}
+		w.refused[j.Digest] = refusal{cause, time.Now().Add(refusalTime)}
+		w.mu.Unlock()
+		j.finish()
+	}
+	w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", cause)
 }
 
 func (w *Worker) serveCall(j *job) error {
@@ -232,7 +276,7 @@ func (w *Worker) release(id string) {
 // answer answers a front that asks for a sign of life.
 func (w *Worker) answer(m *nats.Msg) {
 	asked, ok := decode[ping](m)
-	if !ok {
+	if !ok || !isFrom(m, asked.Front) {
 		return
 	}
 	var answer pong

@@ -13,9 +13,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/host"
@@ -109,6 +112,8 @@ func runFleet(args []string, out io.Writer) error {
 	switch name {
 	case "init":
 		return setup.Init(args, out)
+	case "publish":
+		return operate(maxPublished, func(o *fleet.Operator, names []string) error { return publish(ctx, o, names, out) })
 	case "status":
 		return operate(0, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
 	case "explain":
@@ -127,6 +132,30 @@ func runFleet(args []string, out io.Writer) error {
 	}
 	return host.Errorf(host.InvalidArgs, "unknown command %q; expected init, publish, status, explain or drain",
 		manifest.CleanLine(name))
+}
+
+// maxPublished bounds the plugins of one command.
+const maxPublished = 1000
+
+// publish hands the code of installed plugins to the workers, and lists the plugins at all fronts.
+func publish(ctx context.Context, o *fleet.Operator, names []string, out io.Writer) error {
+	js, err := jetstream.New(o.Conn)
+	if err == nil {
+		err = setup.Provision(ctx, js)
+	}
+	if err != nil {
+		return host.Errorf(host.Unavailable, "cannot publish: %s", manifest.CleanLine(err.Error()))
+	}
+	p := parley.New(parley.Config{})
+	defer p.Close()
+	for _, name := range names {
+		entry, err := catalog.PublishInstalled(ctx, o.Conn, p, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "published %s %s (%s)\n", entry.Name, manifest.CleanLine(entry.Version), entry.Digest)
+	}
+	return nil
 }
 
 func showWorkers(ctx context.Context, o *fleet.Operator, out io.Writer) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/oauth"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/telemetry"
@@ -37,7 +38,8 @@ type Service struct {
 	log     *slog.Logger
 
 	telemetry *telemetry.Telemetry
-	front     *fleet.Front // nil without a fleet
+	front     *fleet.Front    // nil without a fleet
+	published *catalog.Mirror // with front
 
 	parley   *parley.Parley
 	mcp      *mcp.Server
@@ -78,7 +80,8 @@ func open(path string, log io.Writer) (*Service, error) {
 		if s.front, err = cfg.Fleet.Front(s.log); err != nil {
 			return nil, err
 		}
-		opened.Fleet.Away = s.front
+		s.published = catalog.NewMirror(func(format string, args ...any) { s.notice(fmt.Sprintf(format, args...)) })
+		opened.Fleet = parley.Fleet{Away: s.front, Published: s.published.Providers}
 	}
 	if s.parley, err = parley.Open(context.Background(), opened); err != nil {
 		return nil, err
@@ -199,6 +202,11 @@ func (s *Service) listen(cfg *config.Config) error {
 
 // Serve serves until a signal ends the service, or a listener fails.
 func (s *Service) Serve(signals <-chan os.Signal) error {
+	if s.front != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		go s.front.Follow(ctx, s.published, s.parley)
+	}
 	cfg := s.loaded.Load()
 	var encrypt *tls.Config
 	if cfg.certificate != nil {

@@ -127,7 +127,7 @@ func start(t testing.TB, home, url string) *front {
 		defer mu.Unlock()
 		fmt.Fprintf(&log, format+"\n", args...)
 	})
-	p, err := parley.Open(t.Context(), parley.Config{Home: home, Published: m.Providers})
+	p, err := parley.Open(t.Context(), parley.Config{Home: home, Fleet: parley.Fleet{Published: m.Providers}})
 	if err != nil {
 		t.Fatal(err)
 	}

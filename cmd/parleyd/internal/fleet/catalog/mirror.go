@@ -72,7 +72,7 @@ func NewMirror(log func(format string, args ...any)) *Mirror {
 	return m
 }
 
-// Providers is [parley.Config].Published.
+// Providers is [parley.Fleet].Published.
 func (m *Mirror) Providers(p *parley.Parley) ([]host.Provider, uint64) {
 	m.start.Do(func() { m.load(p) })
 	l := m.listed.Load()
