@@ -46,18 +46,25 @@ type (
 
 // NewCatalog makes a catalog of plugins. The error is already_exists if two have the same name, ignoring case.
 func NewCatalog(providers ...Provider) (*Catalog, error) {
-	c := &Catalog{providers: slices.Clone(providers), byName: make(map[string]Provider, len(providers))}
-	slices.SortStableFunc(c.providers, func(a, b Provider) int {
-		x, y := a.Info(), b.Info()
-		return cmp.Or(listedAt(x)-listedAt(y), strings.Compare(x.Name, y.Name))
-	})
-	for _, p := range c.providers {
-		name := p.Info().Name
-		key := strings.ToLower(name)
+	type listed struct {
+		at   int
+		name string
+		of   Provider
+	}
+	list := make([]listed, 0, len(providers)) // infos are large: with thousands of plugins, comparing these is faster
+	c := &Catalog{providers: make([]Provider, 0, len(providers)), byName: make(map[string]Provider, len(providers))}
+	for _, p := range providers {
+		info := p.Info()
+		key := strings.ToLower(info.Name)
 		if c.byName[key] != nil {
-			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", name)
+			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", info.Name)
 		}
 		c.byName[key] = p
+		list = append(list, listed{listedAt(info), info.Name, p})
+	}
+	slices.SortFunc(list, func(a, b listed) int { return cmp.Or(a.at-b.at, strings.Compare(a.name, b.name)) })
+	for _, l := range list {
+		c.providers = append(c.providers, l.of)
 	}
 	return c, nil
 }
