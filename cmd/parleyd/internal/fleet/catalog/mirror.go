@@ -28,7 +28,7 @@ const (
 	cacheDir = "fleet"      // in the cache folder: manifests, segments and modules
 	maxFile  = 64 << 20     // bytes
 
-	announceEvery = 20 * time.Millisecond // when lines change
+	announceEvery = 10 * time.Millisecond // when lines change
 	settleTime    = time.Second           // for manifests that arrive, and until lines are saved
 	retryTime     = 2 * time.Second
 	fetchers      = 4

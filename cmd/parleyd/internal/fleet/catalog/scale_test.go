@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -39,10 +41,10 @@ func heap() int64 {
 }
 
 // Ten thousand plugins are published at once. A new front lists them within half a second, and a change is seen within
-// 50 ms.
+// 50 ms. With PARLEY_HAMMER=1 the test waits until all manifests are here, which takes minutes of CPU time.
 func TestTenThousand(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("publishes 10,000 plugins")
 	}
 	const many = 10_000
 	server, js := fleet(t)
@@ -94,32 +96,59 @@ func TestTenThousand(t *testing.T) {
 		t.Errorf("a new front lists all after %v", ready)
 	}
 
-	var worst time.Duration
-	for i := range 20 {
-		name := fmt.Sprintf("late%d", i)
-		if _, err := Publish(t.Context(), js, build(t, "smallest", name, "", "")); err != nil {
-			t.Fatal(err)
-		}
-		seen := await(t, name+" is seen", func() bool {
-			catalog, err := f.Catalog()
-			if err != nil {
+	// changes makes changes, each of which is to be seen soon.
+	changes := func(when string) {
+		var seen []time.Duration
+		for i := range 20 {
+			name := when + strconv.Itoa(i)
+			if _, err := Publish(t.Context(), js, build(t, "smallest", name, "", "")); err != nil {
 				t.Fatal(err)
 			}
-			_, ok := catalog.Provider(name)
-			return ok
-		})
-		worst = max(worst, seen)
+			seen = append(seen, await(t, name+" is seen", func() bool {
+				catalog, err := f.Catalog()
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, ok := catalog.Provider(name)
+				return ok
+			}).Round(time.Millisecond))
+		}
+		slices.Sort(seen)
+		t.Logf("a change is seen, %s: median %v, at most %v", when, seen[10], seen[19])
+		if seen[10] > 50*time.Millisecond {
+			t.Errorf("changes are seen after %v", seen)
+		}
 	}
-	t.Logf("a change is seen after %v at most, while manifests are fetched", worst.Round(time.Millisecond))
-	if worst > 50*time.Millisecond {
-		t.Errorf("a change is seen after %v", worst)
-	}
+	changes("early")
 	described := await(t, "a plugin is described while manifests are fetched", func() bool {
 		_, err := f.Describe(t.Context(), fmt.Sprintf("fleet%05d.call", many-1), 2)
 		return err == nil
 	})
 	t.Logf("a description while manifests are fetched comes after %v", described.Round(time.Millisecond))
 
+	late := 0
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		hammer(t, f, began)
+		t.Logf("with searches, the heap has %d MB more than without a fleet", (heap()-before)>>20)
+		changes("late")
+		late = 20
+	}
+	f.stop()
+	began = time.Now()
+	f = start(t, home, "")
+	if n, want := listed(), none+many+20+late; n != want {
+		t.Errorf("%d of %d are listed without the fleet", n, want)
+	}
+	file, err := os.Stat(filepath.Join(home, "state", fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a start without the fleet lists all after %v; their file has %d MB", time.Since(began).Round(time.Millisecond),
+		file.Size()>>20)
+}
+
+// hammer waits until all manifests are here, and searches.
+func hammer(t *testing.T, f *front, began time.Time) {
 	arrived := func() (n int) {
 		f.mirror.mu.Lock()
 		defer f.mirror.mu.Unlock()
@@ -141,19 +170,6 @@ func TestTenThousand(t *testing.T) {
 		}
 		t.Logf("%s takes %v", what, time.Since(searched).Round(time.Millisecond))
 	}
-	t.Logf("with searches, the heap has %d MB more than without a fleet", (heap()-before)>>20)
-	f.stop()
-	began = time.Now()
-	f = start(t, home, "")
-	if n := listed(); n != none+many+20 {
-		t.Errorf("%d of %d are listed without the fleet", n, none+many+20)
-	}
-	file, err := os.Stat(filepath.Join(home, "state", fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("a start without the fleet lists all after %v; their file has %d MB", time.Since(began).Round(time.Millisecond),
-		file.Size()>>20)
 }
 
 func must(infos []host.Info, err error) []host.Info {
