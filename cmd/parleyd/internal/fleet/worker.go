@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
-	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // Worker runs calls of fronts.
@@ -97,7 +95,8 @@ func isDigest(text string) bool {
 
 // Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
 func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*Worker, error) {
-	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{}, refused: map[string]refusal{}, drained: make(chan struct{}),
+	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{},
+		refused: map[string]refusal{}, drained: make(chan struct{}),
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
 			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wireVersion}}
 	w.serve = w.serveCall
@@ -110,12 +109,11 @@ func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*W
 		return nil, err
 	}
 	w.conn = conn
-	if js, jsErr := jetstream.New(conn); jsErr == nil {
-		w.library.fetch = func(ctx context.Context, digest string) (*store.Candidate, error) {
-			return catalog.Fetch(ctx, js, digest)
-		}
+	published, err := catalog.Of(conn)
+	if err == nil {
+		w.library.fetch = published.Fetch
+		err = w.subscribe()
 	}
-	err = w.subscribe()
 	close(ready)
 	if err != nil {
 		conn.Close()

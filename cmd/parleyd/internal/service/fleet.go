@@ -13,8 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
@@ -72,7 +70,8 @@ func work(path, pool string, slots int, log io.Writer) error {
 const fleetUsage = `parleyd fleet operates the machines that run calls for the services of a team.
 
   parleyd fleet init DIR          write keys, certificates and the configuration of the server and of each machine
-  parleyd fleet publish NAME..    hand the code of installed plugins to the workers
+  parleyd fleet publish NAME..    hand the code of installed plugins to the workers, and list them at every front;
+                                  --withdraw takes them out of the lists
   parleyd fleet status            say which workers there are, and how many calls they can take
   parleyd fleet explain TOOL      say where the calls of a tool run, and what of them leaves this machine
   parleyd fleet drain WORKER      have a worker end once its calls are done
@@ -113,7 +112,10 @@ func runFleet(args []string, out io.Writer) error {
 	case "init":
 		return setup.Init(args, out)
 	case "publish":
-		return operate(maxPublished, func(o *fleet.Operator, names []string) error { return publish(ctx, o, names, out) })
+		withdraw := flags.Bool("withdraw", false, "")
+		return operate(maxPublished, func(o *fleet.Operator, names []string) error {
+			return publish(ctx, o, names, *withdraw, out)
+		})
 	case "status":
 		return operate(0, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
 	case "explain":
@@ -138,18 +140,26 @@ func runFleet(args []string, out io.Writer) error {
 const maxPublished = 1000
 
 // publish hands the code of installed plugins to the workers, and lists the plugins at all fronts.
-func publish(ctx context.Context, o *fleet.Operator, names []string, out io.Writer) error {
-	js, err := jetstream.New(o.Conn)
+// With withdraw it takes them out of the lists.
+func publish(ctx context.Context, o *fleet.Operator, names []string, withdraw bool, out io.Writer) error {
+	published, err := catalog.Of(o.Conn)
 	if err == nil {
-		err = setup.Provision(ctx, js)
+		err = published.Provision(ctx)
 	}
 	if err != nil {
-		return host.Errorf(host.Unavailable, "cannot publish: %s", manifest.CleanLine(err.Error()))
+		return err
 	}
 	p := parley.New(parley.Config{})
 	defer p.Close()
 	for _, name := range names {
-		entry, err := catalog.PublishInstalled(ctx, o.Conn, p, name)
+		if withdraw {
+			if err := published.Withdraw(ctx, name); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "withdrew %s\n", manifest.CleanLine(name))
+			continue
+		}
+		entry, err := published.PublishInstalled(ctx, p, name)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ type Mirror struct {
 	parley *parley.Parley
 	cache  *store.Store
 	file   string
-	js     atomic.Pointer[jetstream.JetStream] // nil before Run
+	fleet  atomic.Pointer[Catalog] // nil before Run
 
 	mu      sync.Mutex
 	plugins map[string]*plugin // by the keys of their lines
@@ -107,11 +107,11 @@ func (m *Mirror) load(p *parley.Parley) {
 // Run follows the catalog of the fleet until ctx ends.
 func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) error {
 	m.Providers(p)
-	js, err := jetstream.New(conn)
+	fleet, err := Of(conn)
 	if err != nil {
 		return err
 	}
-	m.js.Store(&js)
+	m.fleet.Store(fleet)
 	var all sync.WaitGroup
 	for range fetchers {
 		all.Go(func() { m.fetchAll(ctx) })
@@ -120,7 +120,7 @@ func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) err
 	connected := conn.StatusChanged(nats.CONNECTED)
 	defer conn.RemoveStatusListener(connected)
 	for ctx.Err() == nil {
-		if err := m.follow(ctx, js, connected); err != nil && ctx.Err() == nil {
+		if err := m.follow(ctx, fleet, connected); err != nil && ctx.Err() == nil {
 			m.log("the catalog of the fleet cannot be read: %v", err)
 			select {
 			case <-ctx.Done():
@@ -135,8 +135,8 @@ func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) err
 
 // follow takes the lines of the bucket and their changes. It returns when the connection was made again, because lines
 // may have gone meanwhile.
-func (m *Mirror) follow(ctx context.Context, js jetstream.JetStream, connected <-chan nats.Status) error {
-	lines, err := js.KeyValue(ctx, LineBucket)
+func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan nats.Status) error {
+	lines, err := fleet.js.KeyValue(ctx, Lines)
 	if err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func (m *Mirror) save() {
 
 // connected reports whether the fleet can be reached.
 func (m *Mirror) connected() bool {
-	js := m.js.Load()
-	return js != nil && (*js).Conn().IsConnected()
+	fleet := m.fleet.Load()
+	return fleet != nil && fleet.js.Conn().IsConnected()
 }
 
 // enqueue has the manifest of a plugin fetched, before others if it is awaited. When the queue is full, it is fetched
@@ -356,7 +356,7 @@ func (m *Mirror) fetch(ctx context.Context, of *plugin) {
 func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, objectTime)
 	defer cancel()
-	text, signed, err := get(ctx, *m.js.Load(), line.Digest+manifestPart, manifest.MaxSize)
+	text, signed, err := m.fleet.Load().get(ctx, line.Digest+manifestPart, manifest.MaxSize)
 	if err != nil {
 		return line, err
 	}
@@ -383,7 +383,7 @@ func (m *Mirror) fetchModule(entry store.Entry) error {
 		return host.Errorf(host.Unavailable, "the code of %s is not here, and the fleet cannot be reached; nothing was run; "+
 			"try again when it can", entry.Name)
 	}
-	c, err := Fetch(context.Background(), *m.js.Load(), entry.Digest)
+	c, err := m.fleet.Load().Fetch(context.Background(), entry.Digest)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// The buckets, and the objects of a build: its digest and one of the suffixes.
+// What an account has: two buckets, and a stream.
 const (
-	CodeBucket = "parley_code"    // an object store
-	LineBucket = "parley_catalog" // a key-value bucket
+	Code    = "parley_code"    // an object store of builds, by digest
+	Lines   = "parley_catalog" // a key-value bucket with a line for each published plugin
+	Records = "parley_records" // a stream of what fronts record, on the subjects parley.v1.record.FRONT
+)
 
+// The objects of a build: its digest and one of the suffixes.
+const (
 	manifestPart = "/manifest"
 	modulePart   = "/module"
 	signatureKey = "signature" // in the metadata of the object of a manifest
@@ -48,32 +52,64 @@ const (
 // publishing bounds how many plugins a process publishes at one time.
 var publishing = make(chan struct{}, 32)
 
-// PublishInstalled is [Publish] for an installed plugin of a host.
-func PublishInstalled(ctx context.Context, conn *nats.Conn, p *parley.Parley, name string) (store.Entry, error) {
+// Catalog is what is published in a fleet.
+type Catalog struct{ js jetstream.JetStream }
+
+// Of returns what is published in the fleet of a connection.
+func Of(conn *nats.Conn) (*Catalog, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, failed(err, "reach the catalog of the fleet")
+	}
+	return &Catalog{js}, nil
+}
+
+// Provision makes the buckets and the stream of an account where they are missing. It leaves those that exist as they
+// are, since an operator may have given them other limits. Only the key of the operator may do so.
+func (c *Catalog) Provision(ctx context.Context) error {
+	_, err := c.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: Code, Description: "builds of plugins"})
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return failed(err, "make the object store "+Code)
+	}
+	_, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: Lines, Description: "published plugins"})
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return failed(err, "make the bucket "+Lines)
+	}
+	_, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: Records, Description: "records of calls", Subjects: []string{"parley.v1.record.*"},
+		AllowDirect: true,
+		Discard:     jetstream.DiscardNew, // a full stream refuses records and keeps those that it has
+		DenyDelete:  true, DenyPurge: true,
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return failed(err, "make the stream "+Records)
+	}
+	return nil
+}
+
+// PublishInstalled is [Catalog.Publish] for an installed plugin of a host.
+func (c *Catalog) PublishInstalled(ctx context.Context, p *parley.Parley, name string) (store.Entry, error) {
 	entry, err := p.Store().Find(name)
 	if err != nil {
 		return entry, err
 	}
 	if entry.Info().Owner == host.OwnerShipped {
-		return entry, host.Errorf(host.InvalidArgs, "%s is shipped: every front has it", entry.Name)
+		return entry, host.Errorf(host.InvalidArgs, "%s is shipped: every front and worker of this version has it",
+			entry.Name)
 	}
-	c, err := p.Store().Open(entry)
+	build, err := p.Store().Open(entry)
 	if err != nil {
 		return entry, err
 	}
-	c.Engine = entry.Engine
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return entry, failed(err, "publish "+entry.Name)
-	}
-	return Publish(ctx, js, c)
+	build.Engine = entry.Engine
+	return c.Publish(ctx, build)
 }
 
 // Publish makes a plugin known to all fronts, and returns its line. To publish the same build again writes nothing. The
 // error is already_exists if the name belongs to another signer, and integrity for an invalid signature, or a version
 // that is older than the published one.
-func Publish(ctx context.Context, js jetstream.JetStream, c *store.Candidate) (store.Entry, error) {
-	line, err := lineOf(c)
+func (c *Catalog) Publish(ctx context.Context, build *store.Candidate) (store.Entry, error) {
+	line, err := lineOf(build)
 	if err != nil {
 		return line, err
 	}
@@ -84,7 +120,7 @@ func Publish(ctx context.Context, js jetstream.JetStream, c *store.Candidate) (s
 	case <-ctx.Done():
 		return line, failed(ctx.Err(), what)
 	}
-	lines, err := js.KeyValue(ctx, LineBucket)
+	lines, err := c.js.KeyValue(ctx, Lines)
 	if err != nil {
 		return line, failed(err, what)
 	}
@@ -103,7 +139,7 @@ func Publish(ctx context.Context, js jetstream.JetStream, c *store.Candidate) (s
 			return line, host.Errorf(host.Integrity, "%s %s is published, and %s is older; withdraw the newer version first. "+
 				"Nothing was published", old.Name, manifest.CleanLine(old.Version), manifest.CleanLine(line.Version))
 		}
-		if err := putParts(ctx, js, c, line.Digest); err != nil || known {
+		if err := c.putParts(ctx, build, line.Digest); err != nil || known {
 			return line, failed(err, what)
 		}
 		value, err := manifest.Marshal(line)
@@ -158,8 +194,8 @@ func current(ctx context.Context, lines jetstream.KeyValue, name string) (store.
 }
 
 // Withdraw takes a plugin from the lists of all fronts. Its objects stay, for calls under way.
-func Withdraw(ctx context.Context, js jetstream.JetStream, name string) error {
-	lines, err := js.KeyValue(ctx, LineBucket)
+func (c *Catalog) Withdraw(ctx context.Context, name string) error {
+	lines, err := c.js.KeyValue(ctx, Lines)
 	if err == nil {
 		_, err = lines.Get(ctx, keyOf(name))
 	}
@@ -170,17 +206,17 @@ func Withdraw(ctx context.Context, js jetstream.JetStream, name string) error {
 }
 
 // putParts stores what of a build is not stored yet.
-func putParts(ctx context.Context, js jetstream.JetStream, c *store.Candidate, digest string) error {
-	code, err := js.ObjectStore(ctx, CodeBucket)
+func (c *Catalog) putParts(ctx context.Context, build *store.Candidate, digest string) error {
+	code, err := c.js.ObjectStore(ctx, Code)
 	if err != nil {
 		return err
 	}
-	size := min(chunk, int(js.Conn().MaxPayload())-headers)
+	size := min(chunk, int(c.js.Conn().MaxPayload())-headers)
 	for _, part := range []struct {
 		name      string
 		data      []byte
 		signature string
-	}{{modulePart, c.Wasm, ""}, {manifestPart, c.ManifestJSON, string(c.Signature)}} {
+	}{{modulePart, build.Wasm, ""}, {manifestPart, build.ManifestJSON, string(build.Signature)}} {
 		stored, err := code.GetInfo(ctx, digest+part.name)
 		if err == nil && (part.signature == "" || stored.Metadata[signatureKey] == part.signature) {
 			continue
@@ -200,14 +236,14 @@ func putParts(ctx context.Context, js jetstream.JetStream, c *store.Candidate, d
 // Fetch returns the published build of a digest as if it had been read from files: its manifest and its module are
 // valid and have the digest. Its signature is not verified. The error is not_found if there is no such build, integrity
 // if it is another one, and unavailable if the fleet does not send it within 30 seconds.
-func Fetch(ctx context.Context, js jetstream.JetStream, digest string) (*store.Candidate, error) {
+func (c *Catalog) Fetch(ctx context.Context, digest string) (*store.Candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, objectTime)
 	defer cancel()
-	manifestJSON, signed, err := get(ctx, js, digest+manifestPart, manifest.MaxSize)
+	manifestJSON, signed, err := c.get(ctx, digest+manifestPart, manifest.MaxSize)
 	if err != nil {
 		return nil, err
 	}
-	module, _, err := get(ctx, js, digest+modulePart, maxModule)
+	module, _, err := c.get(ctx, digest+modulePart, maxModule)
 	if err != nil {
 		return nil, err
 	}
@@ -218,9 +254,9 @@ func Fetch(ctx context.Context, js jetstream.JetStream, digest string) (*store.C
 }
 
 // get reads an object of at most limit bytes, and the signature that it has; nil if it has none.
-func get(ctx context.Context, js jetstream.JetStream, name string, limit uint64) (data, signed []byte, err error) {
+func (c *Catalog) get(ctx context.Context, name string, limit uint64) (data, signed []byte, err error) {
 	what := "fetch " + name + " from the fleet"
-	code, err := js.ObjectStore(ctx, CodeBucket)
+	code, err := c.js.ObjectStore(ctx, Code)
 	if err != nil {
 		return nil, nil, failed(err, what)
 	}

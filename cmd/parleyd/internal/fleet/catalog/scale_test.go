@@ -56,7 +56,7 @@ func TestTenThousand(t *testing.T) {
 		all.Go(func() {
 			c, err := buildOf("smallest", fmt.Sprintf("fleet%05d", i), "", fmt.Sprintf("Do nothing, for department %05d", i))
 			if err == nil {
-				_, err = Publish(t.Context(), js, c)
+				_, err = (&Catalog{js}).Publish(t.Context(), c)
 			}
 			if err != nil {
 				failures <- err
@@ -101,7 +101,7 @@ func TestTenThousand(t *testing.T) {
 		var seen []time.Duration
 		for i := range 20 {
 			name := when + strconv.Itoa(i)
-			if _, err := Publish(t.Context(), js, build(t, "smallest", name, "", "")); err != nil {
+			if _, err := (&Catalog{js}).Publish(t.Context(), build(t, "smallest", name, "", "")); err != nil {
 				t.Fatal(err)
 			}
 			seen = append(seen, await(t, name+" is seen", func() bool {

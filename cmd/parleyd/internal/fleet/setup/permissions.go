@@ -3,6 +3,8 @@ package setup
 import (
 	"fmt"
 	"strings"
+
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 )
 
 // role is what a member of a fleet does.
@@ -60,21 +62,21 @@ func list(subjects []string) string { return `["` + strings.Join(subjects, `", "
 
 // permissions returns the subjects to which a member may publish and subscribe.
 func permissions(r role, name string) (publish, subscribe []string) {
-	const version = "parley.v1."
+	const version, code, lines, records = "parley.v1.", catalog.Code, catalog.Lines, catalog.Records
 	switch r {
 	case operator:
-		publish = []string{version + "workers", version + "worker.*.>", "$O." + Code + ".>", "$KV." + Catalog + ".>",
+		publish = []string{version + "workers", version + "worker.*.>", "$O." + code + ".>", "$KV." + lines + ".>",
 			"$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}
 		return publish, []string{version + "operator.reply.>"}
 	case front:
 		publish = []string{version + "offer.*", version + "worker.*.>", version + "workers", version + "record." + name}
-		publish = append(publish, reads("OBJ_"+Code, "$O."+Code+".>")...)
-		publish = append(publish, reads("KV_"+Catalog, "$KV."+Catalog+".>")...)
+		publish = append(publish, reads("OBJ_"+code, "$O."+code+".>")...)
+		publish = append(publish, reads("KV_"+lines, "$KV."+lines+".>")...)
 		// where its records end; not those of others
-		publish = append(publish, "$JS.API.STREAM.INFO."+Records, "$JS.API.DIRECT.GET."+Records+"."+version+"record."+name)
+		publish = append(publish, "$JS.API.STREAM.INFO."+records, "$JS.API.DIRECT.GET."+records+"."+version+"record."+name)
 		return publish, []string{version + "front." + name + ".>", version + "pool.*"}
 	default:
-		publish = append([]string{version + "front.*.call.*", version + "pool.*"}, reads("OBJ_"+Code, "$O."+Code+".C.*")...)
+		publish = append([]string{version + "front.*.call.*", version + "pool.*"}, reads("OBJ_"+code, "$O."+code+".C.*")...)
 		return publish, []string{version + "offer.* workers", version + "worker." + name + ".>", version + "workers"}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/host"
 )
@@ -240,13 +241,17 @@ func stream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
 // provisioned has an operator make the buckets and the stream, twice.
 func provisioned(t *testing.T, dir string, s *fleettest.Server) jetstream.JetStream {
 	t.Helper()
-	js := stream(t, connect(t, dir, s, "parley", "operator"))
+	conn := connect(t, dir, s, "parley", "operator")
+	published, err := catalog.Of(conn)
 	for range 2 {
-		if err := Provision(t.Context(), js); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = published.Provision(t.Context())
 		}
 	}
-	return js
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream(t, conn)
 }
 
 // refused does something on a connection, and returns the violation of permissions that the server reports.
@@ -439,11 +444,11 @@ func TestAnswers(t *testing.T) {
 func TestReads(t *testing.T) {
 	dir, s := start(t)
 	js := provisioned(t, dir, s)
-	code, err := js.ObjectStore(t.Context(), Code)
+	code, err := js.ObjectStore(t.Context(), catalog.Code)
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalog, err := js.KeyValue(t.Context(), Catalog)
+	lines, err := js.KeyValue(t.Context(), catalog.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +458,7 @@ func TestReads(t *testing.T) {
 	}
 	for _, who := range []string{"worker-1", "front-1"} {
 		conn := connect(t, dir, s, "parley", who)
-		store, err := stream(t, conn).ObjectStore(t.Context(), Code)
+		store, err := stream(t, conn).ObjectStore(t.Context(), catalog.Code)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -473,12 +478,12 @@ func TestReads(t *testing.T) {
 		}
 		cancel()
 	}
-	if info, err := js.Stream(t.Context(), "OBJ_"+Code); err != nil || info.CachedInfo().State.Consumers != 0 {
+	if info, err := js.Stream(t.Context(), "OBJ_"+catalog.Code); err != nil || info.CachedInfo().State.Consumers != 0 {
 		t.Errorf("consumers are left: %+v %v", info, err)
 	}
 
 	conn := connect(t, dir, s, "parley", "front-1")
-	bucket, err := stream(t, conn).KeyValue(t.Context(), Catalog)
+	bucket, err := stream(t, conn).KeyValue(t.Context(), catalog.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +494,7 @@ func TestReads(t *testing.T) {
 	if entry := <-watcher.Updates(); entry != nil {
 		t.Errorf("the bucket has %s", entry.Key())
 	}
-	if _, err := catalog.PutString(t.Context(), "a", "a line"); err != nil {
+	if _, err := lines.PutString(t.Context(), "a", "a line"); err != nil {
 		t.Fatal(err)
 	}
 	if entry := <-watcher.Updates(); entry.Key() != "a" || string(entry.Value()) != "a line" {
@@ -515,11 +520,11 @@ func TestRecords(t *testing.T) {
 		own := stream(t, conn)
 		for _, text := range []string{"one", "two"} {
 			ack, err := own.Publish(t.Context(), "parley.v1.record."+who, []byte(text), jetstream.WithMsgID(who+text))
-			if err != nil || ack.Stream != Records {
+			if err != nil || ack.Stream != catalog.Records {
 				t.Fatal(err)
 			}
 		}
-		records, err := own.Stream(t.Context(), Records)
+		records, err := own.Stream(t.Context(), catalog.Records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -531,7 +536,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s: the server says: %v", who, err)
 		}
 	}
-	records, err := js.Stream(t.Context(), Records)
+	records, err := js.Stream(t.Context(), catalog.Records)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +554,7 @@ func TestRecords(t *testing.T) {
 func TestBidding(t *testing.T) {
 	dir, s := start(t)
 	js := provisioned(t, dir, s)
-	code, err := js.ObjectStore(t.Context(), Code)
+	code, err := js.ObjectStore(t.Context(), catalog.Code)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -565,7 +570,7 @@ func TestBidding(t *testing.T) {
 	if err := victim.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	records, err := js.Stream(t.Context(), Records)
+	records, err := js.Stream(t.Context(), catalog.Records)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -655,10 +660,10 @@ func TestSecondAccount(t *testing.T) {
 		t.Errorf("of %d messages some were heard twice: %s", count, <-heard)
 	}
 	other := stream(t, connect(t, dir, s, "acme", "operator"))
-	if _, err := other.ObjectStore(t.Context(), Code); err != jetstream.ErrBucketNotFound {
+	if _, err := other.ObjectStore(t.Context(), catalog.Code); err != jetstream.ErrBucketNotFound {
 		t.Errorf("another account sees the object store: %v", err)
 	}
-	if _, err := other.Stream(t.Context(), Records); err != jetstream.ErrStreamNotFound {
+	if _, err := other.Stream(t.Context(), catalog.Records); err != jetstream.ErrStreamNotFound {
 		t.Errorf("another account sees the records: %v", err)
 	}
 }
