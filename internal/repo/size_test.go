@@ -37,7 +37,7 @@ var maxLines = map[string]int{
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
-	"host/record":              2140,  // secrets in notes; turns of writers; tools of callers; costs; pages by cursors
+	"host/record":              2160,  // secrets in notes; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4668,  // prepared list; options; roots; ids; bodies; pins; files of tokens; drains; traces
 	"host/wasm":                10841, // compilations ahead; imports; the index of tools; caches of parts; other machines
 	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU

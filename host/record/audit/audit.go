@@ -51,6 +51,7 @@ type Log struct {
 	cfg     Config
 	journal *record.Journal
 	last    Head // at the end of the journal; guarded by its lock
+	copied  func(Head) error
 }
 
 var _ host.Auditor = (*Log)(nil)
@@ -75,6 +76,10 @@ func Open(dir string, cfg Config) *Log {
 	return l
 }
 
+// RequireCopies makes On count as Required, and has each record wait until copied returns: then it is kept elsewhere,
+// too. An error of copied is one of writing the record. It is called before the first record.
+func (l *Log) RequireCopies(copied func(Head) error) { l.copied = copied }
+
 // Path returns the file that records are appended to.
 func (l *Log) Path() string { return filepath.Join(l.journal.Dir, currentName) }
 
@@ -84,15 +89,23 @@ func (l *Log) Dir() string { return l.journal.Dir }
 // Mode returns On, Required or Off.
 func (l *Log) Mode() (string, error) {
 	if l.cfg.Mode == nil {
-		return On, nil
+		return l.atLeast(On), nil
 	}
-	return l.cfg.Mode()
+	mode, err := l.cfg.Mode()
+	return l.atLeast(mode), err
+}
+
+func (l *Log) atLeast(mode string) string {
+	if mode == On && l.copied != nil {
+		return Required
+	}
+	return mode
 }
 
 // modeFor returns the mode that applied when the policy decided about the call, even if it has changed since.
 func (l *Log) modeFor(e host.Event) (string, error) {
 	if e.Audit != "" {
-		return e.Audit, nil
+		return l.atLeast(e.Audit), nil
 	}
 	return l.Mode()
 }
@@ -123,8 +136,8 @@ func (l *Log) Begin(e host.Event) error {
 	r.Op, r.Outcome = opBegin, nil
 	if err := l.append(r, true); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-			Message: fmt.Sprintf("%v, and the policy requires a record of each call (audit = %q under [operator]); "+
-				"nothing was run", err, Required)}
+			Message: fmt.Sprintf("%v, and each call requires a record (audit = %q under [operator], or records = %[2]q under "+
+				"[fleet]); nothing was run", err, Required)}
 	}
 	return nil
 }
@@ -147,12 +160,23 @@ func (l *Log) append(r Record, flush bool) error {
 	if r.Time.IsZero() {
 		r.Time = l.cfg.Now()
 	}
+	var written Head
 	err := protect.Dir(l.journal.Dir)
 	if err == nil {
-		err = l.journal.Append(currentName, flush, func(end record.End) ([]byte, error) { return l.lines(end, r) })
+		err = l.journal.Append(currentName, flush, func(end record.End) ([]byte, error) {
+			lines, err := l.lines(end, r)
+			written = l.last
+			return lines, err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("the audit log %s cannot be written: %w", l.Path(), err)
+	}
+	if l.copied == nil {
+		return nil
+	}
+	if err := l.copied(written); err != nil {
+		return fmt.Errorf("record %d of the audit log is not copied: %w", written.Seq, err)
 	}
 	return nil
 }

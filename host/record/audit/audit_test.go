@@ -855,3 +855,43 @@ func TestFlush(t *testing.T) {
 	}
 	expect("a rotation that drops a file", file)
 }
+
+// TestRequireCopies has records wait until they are kept elsewhere, too: then none that is not begins a call.
+func TestRequireCopies(t *testing.T) {
+	for policy, want := range map[string]string{On: Required, Required: Required, Off: Off} {
+		var copied []uint64
+		var fails, warned error
+		l := Open(filepath.Join(t.TempDir(), "audit"), Config{
+			Mode: func() (string, error) { return policy, nil },
+			Warn: func(err error) { warned = err },
+		})
+		l.RequireCopies(func(h Head) error {
+			copied = append(copied, h.Seq)
+			return fails
+		})
+		mode, err := l.Mode()
+		began, noted := l.Begin(called("a")), l.Note("grant", "text")
+		l.Record(called("a"))
+		if mode != want || err != nil || began != nil || noted != nil || warned != nil {
+			t.Errorf("%s: %s, %v, %v, %v, %v", policy, mode, err, began, noted, warned)
+		}
+		if policy == Off {
+			if copied != nil {
+				t.Errorf("off: %v was copied", copied)
+			}
+			continue
+		}
+		fails = errors.New("nobody answers")
+		e := called("a")
+		e.Audit = On // the policy has changed meanwhile
+		began, noted = l.Begin(e), l.Note("grant", "text")
+		if !errors.Is(began, host.Unavailable) || !errors.Is(noted, fails) ||
+			!strings.Contains(began.Error(), "record 4 of the audit log is not copied: nobody answers") {
+			t.Errorf("%s: %v, %v", policy, began, noted)
+		}
+		l.Record(e)
+		if !errors.Is(warned, fails) || !slices.Equal(copied, []uint64{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("%s: %v, %v", policy, warned, copied)
+		}
+	}
+}

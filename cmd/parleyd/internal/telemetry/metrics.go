@@ -84,18 +84,19 @@ func (t *Telemetry) Metrics() http.Handler {
 
 // Observe adds the metrics of a host and its server, which are opened after telemetry was started. It is called once.
 func (t *Telemetry) Observe(p *parley.Parley, s *mcp.Server) {
-	gauge := func(name, help string, read func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return float64(read()) })
-	}
-	t.metrics.registry.MustRegister(
-		gauge("parley_sessions", "Sessions of MCP that are open.", s.SessionCount),
-		gauge("parley_runners", "Processes that run guests or wait for them.",
-			func() int { return len(wasm.Runners(p.Dirs().Run)) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_runner_restarts_total",
-			Help: "Runners that ended while a call used them, and were replaced."},
-			func() float64 { return float64(p.Engine().LostRunners()) }),
-		gauge("parley_approvals_open", "Approvals that wait for an answer.", parley.Approvals(p).Store.CountOpen))
+	t.Gauge("parley_sessions", "Sessions of MCP that are open.", s.SessionCount)
+	t.Gauge("parley_runners", "Processes that run guests or wait for them.",
+		func() int { return len(wasm.Runners(p.Dirs().Run)) })
+	t.Gauge("parley_approvals_open", "Approvals that wait for an answer.", parley.Approvals(p).Store.CountOpen)
+	t.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "parley_runner_restarts_total", Help: "Runners that ended while a call used them, and were replaced."},
+		func() float64 { return float64(p.Engine().LostRunners()) }))
+}
+
+// Gauge adds a metric of another part of the service.
+func (t *Telemetry) Gauge(name, help string, read func() int) {
+	t.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+		func() float64 { return float64(read()) }))
 }
 
 func (m *metrics) begin(o host.Operation) {
