@@ -201,8 +201,8 @@ func (x *exchange) leakedSecret(location string) string {
 		}
 	}
 	texts = strings.ToLower(texts) // host names lose their case on the way
-	for name, values := range x.sentSecrets {
-		for _, value := range values {
+	for _, name := range slices.Sorted(maps.Keys(x.sentSecrets)) {
+		for _, value := range x.sentSecrets[name] {
 			if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
 				return name
 			}

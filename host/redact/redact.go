@@ -109,9 +109,9 @@ func (v *Redactor) Reflected(where string, texts ...string) error {
 	v.mu.Lock()
 	refused := v.refused
 	v.mu.Unlock()
-	for name, forms := range refused {
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		for _, text := range texts {
-			found := false
+			found, forms := false, refused[name]
 			check := func(s string) string {
 				found = found || forms.Redact(s) != s
 				return s

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +131,18 @@ func TestReflected(t *testing.T) {
 		}
 	}
 	if err := v.Reflected("the answer", "fine", values["SOMETIMES"]); err != nil {
+		t.Error(err)
+	}
+	for i := range 9 { // of several the first name
+		name := fmt.Sprintf("NEVER%d", 8-i)
+		values[name] = name + "-reflected-value"
+		v.Grants = append(v.Grants, host.SecretGrant{Name: name})
+		if _, err := v.Value(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := strings.Join(slices.Collect(maps.Values(values)), " ")
+	if err := v.Reflected("the answer", all); !strings.Contains(fmt.Sprint(err), "secret NEVER,") {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,7 +286,7 @@ func readConfig(path string, project bool) (*configFile, error) {
 		return nil, err
 	}
 	if !project {
-		for name := range f.Values {
+		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 			if strings.HasPrefix(name, "plugins.") {
 				return nil, host.Errorf(host.ConfigError, "%s: %s is a pin of a project; write it in its parley.toml", f.at(name),
 					manifest.CleanLine(name))
