@@ -275,9 +275,8 @@ var layers = map[string][]string{
 	"cmd/parleyd/internal/fleet/records": {"cmd/parleyd/internal/fleet", "host", "host/record", "internal/durable"},
 	"cmd/parleyd": { // a module of its own
 		".", "cmd/parleyd/internal/telemetry", "cmd/parleyd/internal/fleet", "cmd/parleyd/internal/fleet/catalog",
-		"host", "host/mcp", "host/mcp/access",
-		"host/mcp/frame", "host/policy", "host/protect", "host/signature", "host/wasm", "internal/durable", "manifest",
-		"manifest/spelling",
+		"cmd/parleyd/internal/fleet/records", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
+		"host/protect", "host/signature", "host/wasm", "internal/durable", "manifest", "manifest/spelling",
 	},
 	"cmd/parleyd/internal/fleet": {
 		".", "cmd/parleyd/internal/fleet/catalog", "host", "host/admit", "host/mcp/access", "host/protect",

@@ -39,7 +39,16 @@ type Config struct {
 	Key string `toml:"key"`
 	// CA is the file of the certificates that sign the server's, in PEM. Empty means those of the system.
 	CA string `toml:"ca"`
+	// Records is "required" if a call waits until its records are in the stream, and does not run otherwise. Empty means
+	// that they are copied later.
+	Records string `toml:"records"`
+	// Monitor is the address at which the server says how it keeps records, such as http://127.0.0.1:8222; several are
+	// separated by commas.
+	Monitor string `toml:"monitor"`
 }
+
+// RecordsRequired is the other value of [Config.Records].
+const RecordsRequired = "required"
 
 // Check completes a configuration and reports the faults of its values.
 func (c *Config) Check(expected func(key, given, expected string)) {
@@ -54,6 +63,9 @@ func (c *Config) Check(expected func(key, given, expected string)) {
 	if c.Name == "" {
 		name, _ := os.Hostname()
 		c.Name, _, _ = strings.Cut(name, ".")
+	}
+	if c.Records != "" && c.Records != RecordsRequired {
+		expected("fleet.records", c.Records, RecordsRequired+" or nothing")
 	}
 	if !isWord(c.Name) {
 		expected("fleet.name", c.Name, "a name of letters, digits, - and _")

@@ -99,6 +99,9 @@ func (f *Front) Follow(ctx context.Context, m *catalog.Mirror, p *parley.Parley)
 	}
 }
 
+// Conn returns the connection to the server.
+func (f *Front) Conn() *nats.Conn { return f.conn }
+
 // Close ends all calls on workers.
 func (f *Front) Close() {
 	f.loseAll()

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/records"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -120,6 +123,13 @@ func checkConfig(path string, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = load(cfg, nil, func(text string) { fmt.Fprintln(errs, "note: "+text) })
+	notice := func(text string) { fmt.Fprintln(errs, "note: "+text) }
+	if _, err = load(cfg, nil, notice); err != nil || cfg.Fleet.Records != fleet.RecordsRequired {
+		return err
+	}
+	note, err := records.CheckDurable(context.Background(), nil, cfg.Fleet.Monitor)
+	if note != "" {
+		notice(note)
+	}
 	return err
 }

@@ -41,6 +41,8 @@ type Service struct {
 	front     *fleet.Front    // nil without a fleet
 	published *catalog.Mirror // with front
 
+	stopRecords context.CancelFunc // with front
+
 	parley   *parley.Parley
 	mcp      *mcp.Server
 	loaded   atomic.Pointer[loaded]
@@ -85,6 +87,11 @@ func open(path string, log io.Writer) (*Service, error) {
 	}
 	if s.parley, err = parley.Open(context.Background(), opened); err != nil {
 		return nil, err
+	}
+	if s.front != nil {
+		if err := s.copyRecords(cfg.Fleet); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.remember(cfg); err != nil {
 		return nil, err
@@ -329,6 +336,7 @@ func (s *Service) close(ctx context.Context) error {
 		s.log.Warn("some spans were not exported")
 	}
 	if s.front != nil {
+		s.stopRecords()
 		s.front.Close()
 	}
 	s.log.Info("ended")

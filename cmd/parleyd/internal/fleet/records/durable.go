@@ -15,14 +15,14 @@ import (
 
 // CheckDurable returns an error unless each server has on its disk what it acknowledges, also after the machine has
 // lost its power. The protocol does not show that to clients, so it is read from the monitoring addresses of the
-// servers, URLs separated by commas. One of them must be that of the server of a connection; nil compares none. Without
+// servers, URLs separated by commas. One of them must be that of the server of a connection, if there is one. Without
 // an address, the note says what is not known.
 func CheckDurable(ctx context.Context, conn *nats.Conn, monitors string) (note string, err error) {
 	if monitors == "" {
 		return "whether the server has a record on its disk when it acknowledges it is not known: the protocol does not " +
 			"say; fleet.monitor is the address at which the server does, such as http://127.0.0.1:8222", nil
 	}
-	isMonitored := conn == nil
+	isMonitored := conn == nil || !conn.IsConnected()
 	for monitor := range strings.SplitSeq(monitors, ",") {
 		id, always, err := askMonitor(ctx, strings.TrimSpace(monitor))
 		if err != nil {

@@ -17,17 +17,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/internal/durable"
 )
 
-// StreamName is the name of the stream that has the records of all fronts.
-const StreamName = "parley_records"
-
-// Subject returns the subject of the records of a front.
-func Subject(front string) string { return "parley.v1.record." + front }
+// subjectOf returns the subject of the records of a front.
+func subjectOf(front string) string { return "parley.v1.record." + front }
 
 const (
 	// pollEvery is how long a copier waits for more records, which other processes may write, too.
@@ -112,6 +110,12 @@ func (c *Copier) acknowledge(copied uint64) {
 	}
 }
 
+// Require has each record of the log wait until the stream has it, for at most a time. It is called before the first
+// record.
+func (c *Copier) Require(limit time.Duration) {
+	c.audit.RequireCopies(func(written audit.Head) error { return c.Wait(written, limit) })
+}
+
 // Wait returns once the stream has acknowledged a record of the log, or after a time an error.
 func (c *Copier) Wait(written audit.Head, limit time.Duration) error {
 	select {
@@ -193,8 +197,8 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 			return fmt.Errorf("record %d does not follow the one that was copied last; see parley audit verify", l.Seq)
 		}
 		within, cancel := context.WithTimeout(ctx, requestTime)
-		ack, err := c.js.PublishMsg(within, &nats.Msg{Subject: Subject(c.front), Data: line.Text}, jetstream.WithMsgID(id),
-			jetstream.WithExpectStream(StreamName), jetstream.WithExpectLastSequencePerSubject(at.seq))
+		ack, err := c.js.PublishMsg(within, &nats.Msg{Subject: subjectOf(c.front), Data: line.Text}, jetstream.WithMsgID(id),
+			jetstream.WithExpectStream(catalog.Records), jetstream.WithExpectLastSequencePerSubject(at.seq))
 		cancel()
 		if err != nil {
 			return err
@@ -212,16 +216,16 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 func (c *Copier) find(ctx context.Context) (at position, err error) {
 	within, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	last, err := c.conn.RequestWithContext(within, "$JS.API.DIRECT.GET."+StreamName+"."+Subject(c.front), nil)
+	last, err := c.conn.RequestWithContext(within, "$JS.API.DIRECT.GET."+catalog.Records+"."+subjectOf(c.front), nil)
 	if err != nil {
-		return at, fmt.Errorf("the stream %s does not answer: %w", StreamName, err)
+		return at, fmt.Errorf("the stream %s does not answer: %w", catalog.Records, err)
 	}
 	if last.Header.Get("Status") == "404" {
 		c.acknowledge(0)
 		return at, nil
 	}
 	if at.seq, err = strconv.ParseUint(last.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil {
-		return at, fmt.Errorf("the stream %s answers %v", StreamName, last.Header)
+		return at, fmt.Errorf("the stream %s answers %v", catalog.Records, last.Header)
 	}
 	files, err := c.journal.OpenFiles(record.Cursor{}, record.Filter{})
 	defer record.CloseFiles(files)

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
@@ -52,7 +53,7 @@ func runFront(url, dir string, required bool) {
 		panic(err)
 	}
 	if required {
-		log.RequireCopies(func(h audit.Head) error { return copier.Wait(h, time.Second) })
+		copier.Require(time.Second)
 	}
 	go copier.Run(context.Background())
 	for i := 0; ; i++ {
@@ -76,7 +77,7 @@ func connect(url string) (*nats.Conn, error) {
 
 const synced = "jetstream {sync_interval: always}"
 
-var streamConfig = jetstream.StreamConfig{Name: StreamName, Subjects: []string{Subject("*")}, AllowDirect: true}
+var streamConfig = jetstream.StreamConfig{Name: catalog.Records, Subjects: []string{subjectOf("*")}, AllowDirect: true}
 
 // streamOf starts a server with the stream of records.
 func streamOf(t *testing.T) (*fleettest.Server, *nats.Conn, jetstream.Stream) {
@@ -151,7 +152,7 @@ func linesOf(t *testing.T, log *audit.Log) (lines []string) {
 func streamed(t *testing.T, stream jetstream.Stream, front string) (lines []string) {
 	t.Helper()
 	consumer, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{Subject(front)}})
+		FilterSubjects: []string{subjectOf(front)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +380,7 @@ func TestRequired(t *testing.T) {
 	text := &lockedText{}
 	copier, stop := start(t, conn, "one", log, text)
 	defer stop()
-	log.RequireCopies(func(h audit.Head) error { return copier.Wait(h, limit) })
+	copier.Require(limit)
 	if mode, err := log.Mode(); mode != audit.Required || err != nil {
 		t.Errorf("the mode is %s, %v", mode, err)
 	}
