@@ -43,7 +43,7 @@ func TestRecordsOfFleet(t *testing.T) {
 	if err != nil || !strings.Contains(answer, "ca978112") {
 		t.Errorf("%s %v", answer, err)
 	}
-	stream, err := js.Stream(t.Context(), setup.Records)
+	stream, err := js.Stream(t.Context(), catalog.Records)
 	if err != nil {
 		t.Fatal(err)
 	}
