@@ -540,6 +540,30 @@ func TestUntrusted(t *testing.T) {
 	if _, err := f.Call(t.Context(), "known.call", nil); err != nil {
 		t.Error(err)
 	}
+
+	// A line that claims to be admitted is not believed by the next start either.
+	line, err := lineOf(build(t, "smallest", "claiming", "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line.ToolsSHA256 = strings.Repeat("0", 64)
+	value, err := manifest.Marshal(line)
+	if err == nil {
+		_, err = lines.Put(t.Context(), "claiming", value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "claiming is listed", func() bool { return f.lists(t, "claiming", "") })
+	await(t, "claiming is saved", func() bool {
+		data, _ := os.ReadFile(filepath.Join(home, "state", fileName))
+		return strings.Contains(string(data), "claiming")
+	})
+	f.stop()
+	_, err = start(t, home, "").Describe(t.Context(), "claiming.call", 2)
+	if err == nil || !strings.Contains(err.Error(), "has not arrived") {
+		t.Error(err)
+	}
 }
 
 // What changed while a front could not reach the fleet is seen after that.
@@ -551,7 +575,8 @@ func TestPartition(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := start(t, t.TempDir(), proxy.URL)
+	home := t.TempDir()
+	f := start(t, home, proxy.URL)
 	await(t, "all are listed", func() bool {
 		return f.lists(t, "stays", "") && f.lists(t, "goes", "") && f.lists(t, "changes", "")
 	})
@@ -568,15 +593,33 @@ func TestPartition(t *testing.T) {
 		t.Error("the front is not cut off")
 	}
 	proxy.Restore()
-	await(t, "the front has caught up", func() bool {
+	took := await(t, "the front has caught up", func() bool {
 		return f.lists(t, "stays", "1.0.0") && !f.lists(t, "goes", "") && f.lists(t, "changes", "2.0.0") &&
 			f.lists(t, "comes", "1.0.0")
 	})
+	if took > 5*time.Second {
+		t.Errorf("the front has caught up after %v", took)
+	}
 	server.Restart()
 	if _, err := (&Catalog{js}).Publish(t.Context(), build(t, "smallest", "later", "1.0.0", "")); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "a plugin is listed that was published after the server started again", func() bool {
 		return f.lists(t, "later", "")
+	})
+	f.stop()
+	err := js.DeleteKeyValue(t.Context(), LineBucket)
+	if err == nil {
+		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: LineBucket})
+	}
+	if err == nil {
+		_, err = Publish(t.Context(), js, build(t, "smallest", "fresh", "1.0.0", ""))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = start(t, home, server.URL)
+	await(t, "the front has the lines of another bucket", func() bool {
+		return f.lists(t, "fresh", "") && !f.lists(t, "stays", "")
 	})
 }
