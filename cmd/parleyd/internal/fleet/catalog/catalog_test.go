@@ -608,12 +608,12 @@ func TestPartition(t *testing.T) {
 		return f.lists(t, "later", "")
 	})
 	f.stop()
-	err := js.DeleteKeyValue(t.Context(), LineBucket)
+	err := js.DeleteKeyValue(t.Context(), Lines)
 	if err == nil {
-		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: LineBucket})
+		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: Lines})
 	}
 	if err == nil {
-		_, err = Publish(t.Context(), js, build(t, "smallest", "fresh", "1.0.0", ""))
+		_, err = (&Catalog{js}).Publish(t.Context(), build(t, "smallest", "fresh", "1.0.0", ""))
 	}
 	if err != nil {
 		t.Fatal(err)

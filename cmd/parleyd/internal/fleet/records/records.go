@@ -7,10 +7,14 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,15 +159,11 @@ type position struct {
 	hash   string // of the last line; "" if the next one is not compared with it
 }
 
-// link is what a line has of the chain; the zero value if it is not a record.
-type link struct {
-	Seq  uint64 `json:"seq"`
-	Prev string `json:"prev"`
-}
-
-func linkOf(text []byte) (l link) {
-	_ = json.Unmarshal(text, &l)
-	return l
+// linkOf returns what a line has of the chain, zero values if it is not a record.
+func linkOf(text []byte) (seq uint64, prev string) {
+	var r audit.Record
+	_ = json.Unmarshal(text, &r)
+	return r.Seq, r.Prev
 }
 
 // hashOf returns the hash of a line as the record after it has it. It is the id of the message.
@@ -192,9 +192,10 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 				return err
 			}
 		}
-		l, id := linkOf(line.Text), hashOf(line)
-		if at.hash != "" && l.Prev != "" && l.Prev != at.hash {
-			return fmt.Errorf("record %d does not follow the one that was copied last; see parley audit verify", l.Seq)
+		id := hashOf(line)
+		seq, prev := linkOf(line.Text)
+		if at.hash != "" && prev != "" && prev != at.hash {
+			return fmt.Errorf("record %d does not follow the one that was copied last; see parley audit verify", seq)
 		}
 		within, cancel := context.WithTimeout(ctx, requestTime)
 		ack, err := c.js.PublishMsg(within, &nats.Msg{Subject: subjectOf(c.front), Data: line.Text}, jetstream.WithMsgID(id),
@@ -204,8 +205,8 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 			return err
 		}
 		*at = position{line.Next, ack.Sequence, id}
-		if l.Seq > 0 {
-			c.acknowledge(l.Seq)
+		if seq > 0 {
+			c.acknowledge(seq)
 		}
 	}
 	return nil
@@ -232,16 +233,14 @@ func (c *Copier) find(ctx context.Context) (at position, err error) {
 	if err != nil {
 		return at, err
 	}
-	copied, oldest := linkOf(last.Data).Seq, uint64(0)
+	copied, _ := linkOf(last.Data)
+	oldest := uint64(0)
 search:
 	for _, file := range slices.Backward(files) {
-		end, err := int64(0), file.Err
-		if err == nil {
-			end, err = record.WholeLines(file.Opened, file.Size)
+		if file.Err != nil {
+			return at, file.Err
 		}
-		if err != nil {
-			return at, err
-		}
+		end := file.Size
 		for line, err := range c.journal.Backward(file.Opened, end) {
 			if err != nil {
 				return at, err
@@ -252,7 +251,8 @@ search:
 				return at, nil
 			}
 			end -= line.Size
-			if oldest = cmp.Or(linkOf(line.Text).Seq, oldest); 0 < oldest && oldest < copied {
+			seq, _ := linkOf(line.Text)
+			if oldest = cmp.Or(seq, oldest); 0 < oldest && oldest < copied {
 				break search
 			}
 		}
@@ -270,4 +270,51 @@ search:
 	}
 	c.acknowledge(copied)
 	return at, nil
+}
+
+// CheckDurable returns an error unless each server has on its disk what it acknowledges, also after the machine has
+// lost its power. The protocol does not show that to clients, so it is read from the monitoring addresses of the
+// servers, URLs separated by commas. One of them must be that of the server of a connection, if there is one. Without
+// an address, the note says what is not known.
+func CheckDurable(ctx context.Context, conn *nats.Conn, monitors string) (note string, err error) {
+	if monitors == "" {
+		return "whether the server has a record on its disk when it acknowledges it is not known: the protocol does not " +
+			"say; fleet.monitor is the address at which the server does, such as http://127.0.0.1:8222", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	isMonitored := conn == nil || !conn.IsConnected()
+	for monitor := range strings.SplitSeq(monitors, ",") {
+		var server struct {
+			ID        string `json:"server_id"`
+			JetStream struct {
+				Config struct {
+					SyncAlways bool `json:"sync_always"`
+				} `json:"config"`
+			} `json:"jetstream"`
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(monitor)+"/varz", nil)
+		var answer *http.Response
+		if err == nil {
+			answer, err = http.DefaultClient.Do(request)
+		}
+		if err == nil {
+			err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&server)
+			_ = answer.Body.Close()
+		}
+		if err != nil || server.ID == "" {
+			return "", host.Errorf(host.Unavailable, "fleet.monitor: %s does not answer as a nats-server does: %v", monitor,
+				cmp.Or(err, errors.New("it names no server_id")))
+		}
+		if !server.JetStream.Config.SyncAlways {
+			return "", host.Errorf(host.ConfigError, "the server at %s acknowledges records before they are on its disk; "+
+				"expected sync_interval: always in the block jetstream of its configuration", monitor)
+		}
+		isMonitored = isMonitored || server.ID == conn.ConnectedServerId()
+	}
+	if !isMonitored {
+		return "", host.Errorf(host.ConfigError, "fleet.monitor: %s is of another server than the one at %s", monitors,
+			conn.ConnectedUrlRedacted())
+	}
+	return "", nil
 }
