@@ -64,9 +64,10 @@ func TestFleetFromNothing(t *testing.T) {
 	_, block, _ := strings.Cut(read(t, "../docs/fleet.md"), "```console\n")
 	block, _, _ = strings.Cut(block, "```")
 	commands := strings.Split(strings.TrimPrefix(block, "$ "), "\n$ ")
-	builds := strings.HasPrefix(commands[0], "make build") && strings.Contains(commands[1], "go install")
-	if len(commands) > 10 || !builds {
-		t.Fatalf("docs/fleet.md has %d commands, or does not begin with the two that build", len(commands))
+	last := len(commands) - 1
+	if last != 9 || !strings.HasPrefix(commands[0], "make build") || !strings.Contains(commands[1], "go install") ||
+		!strings.Contains(commands[last], "fleet status") {
+		t.Fatalf("docs/fleet.md has %d commands, not ten that begin with building and end with the status", last+1)
 	}
 	clone, stubs := t.TempDir(), t.TempDir()
 	bin := filepath.Join(clone, "bin")
@@ -90,14 +91,21 @@ func TestFleetFromNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := "set -e\nip link set lo up\nmount --make-rprivate /\nPATH=$STUBS:$PATH\n" + strings.Join(commands[2:], "\n") + `
-for try in {1..100}; do
-  if read -r -t 5 greeting 2>/dev/null </dev/tcp/127.0.0.1/4222; then break; fi
+	script := `set -e
+ip link set lo up
+mount --make-rprivate /
+echo 127.0.0.1 localhost nats.example.org >"$MACHINES/hosts"
+mount --bind "$MACHINES/hosts" /etc/hosts
+PATH=$STUBS:$PATH
+trap 'tail -n +1 "$MACHINES"/*/var/log/*; ps -eo user:20,args' EXIT
+` + strings.Join(commands[2:last], "\n") + `
+for try in {1..200}; do
+  ready=$(exec 3<>/dev/tcp/127.0.0.1/8931 && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3 && cat <&3) 2>/dev/null || true
+  status=$(` + commands[last] + `) || true
+  if [[ $ready == *" 200 OK"* && $status == *worker-1* ]]; then break; fi
   sleep .1
 done
-echo "$greeting"
-ps -eo user:20,args
-tail -n +1 "$MACHINES"/*/var/log/*
+echo "$ready" "$status"
 `
 	// The processes of the machines end with the script, the first process that they see.
 	cmd := exec.Command(program(t, "unshare"), "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
@@ -105,7 +113,7 @@ tail -n +1 "$MACHINES"/*/var/log/*
 	cmd.Dir, cmd.Env = clone, append(os.Environ(), "STUBS="+stubs, "MACHINES="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil || !strings.Contains(string(out), `"tls_required":true`) {
-		t.Errorf("the server does not serve: %v", err)
+	if err != nil || !strings.Contains(string(out), " 200 OK") || !strings.Contains(string(out), "main  worker-1") {
+		t.Errorf("the fleet does not work: %v", err)
 	}
 }
