@@ -18,9 +18,11 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // initialize runs a command line and returns its output.
@@ -241,17 +243,23 @@ func stream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
 // provisioned has an operator make the buckets and the stream, twice.
 func provisioned(t *testing.T, dir string, s *fleettest.Server) jetstream.JetStream {
 	t.Helper()
-	conn := connect(t, dir, s, "parley", "operator")
-	published, err := catalog.Of(conn)
+	js := stream(t, connect(t, dir, s, "parley", "operator"))
 	for range 2 {
-		if err == nil {
-			err = published.Provision(t.Context())
+		if err := published(t, js).Provision(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
+	return js
+}
+
+// published returns what is published in a fleet.
+func published(t *testing.T, js jetstream.JetStream) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Of(js.Conn())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stream(t, conn)
+	return c
 }
 
 // refused does something on a connection, and returns the violation of permissions that the server reports.
@@ -448,53 +456,60 @@ func TestReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := js.KeyValue(t.Context(), catalog.Lines)
+	bucket, err := js.KeyValue(t.Context(), catalog.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
+	digest := publish(t, js)
 	artifact := bytes.Repeat([]byte("0123456789abcdef"), 2<<20) // 32 MB: the server asks whether it is received
 	if _, err := code.PutBytes(t.Context(), "sha256-a", artifact); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"worker-1", "front-1"} {
 		conn := connect(t, dir, s, "parley", who)
-		store, err := stream(t, conn).ObjectStore(t.Context(), catalog.Code)
+		code, err := stream(t, conn).ObjectStore(t.Context(), catalog.Code)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := store.GetBytes(t.Context(), "sha256-a")
+		got, err := code.GetBytes(t.Context(), "sha256-a")
 		if err != nil || !bytes.Equal(got, artifact) {
 			t.Errorf("%s reads %d bytes: %v", who, len(got), err)
 		}
-		if _, err := store.GetInfo(t.Context(), "sha256-b"); err != jetstream.ErrObjectNotFound {
+		if c, err := published(t, stream(t, conn)).Fetch(t.Context(), digest); err != nil || c.Digest != digest {
+			t.Errorf("%s fetches a plugin: %v", who, err)
+		}
+		if _, err := code.GetInfo(t.Context(), "sha256-b"); err != jetstream.ErrObjectNotFound {
 			t.Errorf("%s reads what is missing: %v", who, err)
 		}
 		if err := conn.LastError(); err != nil {
 			t.Errorf("%s reads, and the server says: %v", who, err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		if _, err := store.PutBytes(short, "sha256-b", []byte("b")); err == nil {
+		if _, err := code.PutBytes(short, "sha256-b", []byte("b")); err == nil {
 			t.Errorf("%s writes code", who)
 		}
 		cancel()
 	}
-	if info, err := js.Stream(t.Context(), "OBJ_"+catalog.Code); err != nil || info.CachedInfo().State.Consumers != 0 {
-		t.Errorf("consumers are left: %+v %v", info, err)
+	kept, err := js.Stream(t.Context(), "OBJ_"+catalog.Code)
+	if err != nil || kept.CachedInfo().State.Consumers != 0 {
+		t.Errorf("consumers are left: %+v %v", kept, err)
 	}
 
 	conn := connect(t, dir, s, "parley", "front-1")
-	bucket, err := stream(t, conn).KeyValue(t.Context(), catalog.Lines)
+	mirrored, err := stream(t, conn).KeyValue(t.Context(), catalog.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := bucket.WatchAll(t.Context())
+	watcher, err := mirrored.WatchAll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry := <-watcher.Updates(); entry != nil {
-		t.Errorf("the bucket has %s", entry.Key())
+	for entry := range watcher.Updates() { // until all are there
+		if entry == nil {
+			break
+		}
 	}
-	if _, err := lines.PutString(t.Context(), "a", "a line"); err != nil {
+	if _, err := bucket.PutString(t.Context(), "a", "a line"); err != nil {
 		t.Fatal(err)
 	}
 	if entry := <-watcher.Updates(); entry.Key() != "a" || string(entry.Value()) != "a line" {
@@ -506,9 +521,31 @@ func TestReads(t *testing.T) {
 	if err := conn.LastError(); err != nil {
 		t.Errorf("a front watches, and the server says: %v", err)
 	}
-	if entry, err := bucket.Get(t.Context(), "a"); err != nil || string(entry.Value()) != "a line" {
+	if entry, err := mirrored.Get(t.Context(), "a"); err != nil || string(entry.Value()) != "a line" {
 		t.Error(err)
 	}
+}
+
+// publish publishes a plugin and returns its digest.
+func publish(t *testing.T, js jetstream.JetStream) string {
+	t.Helper()
+	const fixture = "../../../../../testdata/wasm/rev"
+	module, err := os.ReadFile(fixture + ".wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fixture + ".manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.NewCandidate("rev", module, text, nil, parley.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := published(t, js).Publish(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Digest
 }
 
 // TestRecords has fronts add to the stream of records, and read where their own end.
