@@ -56,7 +56,7 @@ done
 `,
 }
 
-// TestFleetFromNothing runs the commands of docs/fleet.md that make a fleet of three machines.
+// TestFleetFromNothing runs the commands of docs/fleet.md that make a fleet of three machines, and a call on it.
 func TestFleetFromNothing(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root of a process")
@@ -106,6 +106,17 @@ for try in {1..200}; do
   sleep .1
 done
 echo "$ready" "$status"
+ssh root@front-1.example.org 'mkdir /var/lib/parley/config; chmod 700 /var/lib/parley/config
+  printf "[plugin.text]\nrun = \"fleet:main\"\n" >/var/lib/parley/config/policy.toml
+  chmod 600 /var/lib/parley/config/policy.toml; chown -R parley /var/lib/parley/config'
+token=$(cut -d= -f2 "$MACHINES/front-1.example.org/etc/parley/tokens")
+curl --silent --max-time 60 http://127.0.0.1:8931/mcp -H "Authorization: Bearer $token" -H 'Mcp-Name: call_tool' \
+  -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
+  -H 'Mcp-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -d '{"jsonrpc": "2.0", "id": 1,
+    "method": "tools/call", "params": {"name": "call_tool", "arguments": {"name": "text.hash", "arguments":
+    {"text": "a"}}, "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {}}}}'
 `
 	// The processes of the machines end with the script, the first process that they see.
 	cmd := exec.Command(program(t, "unshare"), "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
@@ -113,7 +124,18 @@ echo "$ready" "$status"
 	cmd.Dir, cmd.Env = clone, append(os.Environ(), "STUBS="+stubs, "MACHINES="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil || !strings.Contains(string(out), " 200 OK") || !strings.Contains(string(out), "main  worker-1") {
-		t.Errorf("the fleet does not work: %v", err)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{" 200 OK", "main  worker-1", hashOfA} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output has no %q", want)
+		}
+	}
+	if _, log, _ := strings.Cut(string(out), "/parleyd-worker <=="); !strings.Contains(log, "compiling text") {
+		t.Error("the call did not run on the worker")
+	}
+	if strings.Contains(string(out), "Violation") {
+		t.Error("the server refuses something")
 	}
 }
