@@ -272,7 +272,9 @@ var layers = map[string][]string{
 		".", "host", "host/admit", "host/protect", "host/signature", "host/wasm", "host/wasm/store", "internal/durable",
 		"manifest",
 	},
-	"cmd/parleyd/internal/fleet/records": {"cmd/parleyd/internal/fleet", "host", "host/record", "internal/durable"},
+	"cmd/parleyd/internal/fleet/records": {
+		"cmd/parleyd/internal/fleet", "cmd/parleyd/internal/fleet/catalog", "host", "host/record", "internal/durable",
+	},
 	"cmd/parleyd": { // a module of its own
 		".", "cmd/parleyd/internal/telemetry", "cmd/parleyd/internal/fleet", "cmd/parleyd/internal/fleet/catalog",
 		"cmd/parleyd/internal/fleet/records", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
