@@ -62,7 +62,7 @@ func runFront(url, dir string, required bool) {
 			calls.Go(func() { log.Record(called("text.hash")) })
 		}
 		calls.Wait()
-		time.Sleep(time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -238,6 +238,8 @@ func TestKills(t *testing.T) {
 	}
 	for _, f := range fronts {
 		kill(f)
+	}
+	for _, f := range fronts {
 		log := audit.Open(f.dir, audit.Config{})
 		log.Record(called("text.last"))
 		began := time.Now()
