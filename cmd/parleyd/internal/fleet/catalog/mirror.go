@@ -221,15 +221,11 @@ func readLine(change jetstream.KeyValueEntry) (line store.Entry, err error) {
 func (m *Mirror) replace(old, of *plugin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := keyOf(old.line.Name)
-	if m.plugins[key] != old {
-		return
-	}
-	m.arrived, m.changed = true, m.changed || old.awaited.Load()
-	if of == nil {
-		delete(m.plugins, key)
-	} else {
-		m.plugins[key] = of
+	if key := keyOf(old.line.Name); m.plugins[key] == old {
+		m.arrived, m.changed = true, m.changed || old.awaited.Load()
+		if m.plugins[key] = of; of == nil {
+			delete(m.plugins, key)
+		}
 	}
 }
 
@@ -255,27 +251,25 @@ func (m *Mirror) announce() {
 	m.listed.Store(next)
 }
 
-// saveAll saves changes until ctx ends, and lists plugins whose manifests have arrived.
+// saveAll saves changes until ctx ends.
 func (m *Mirror) saveAll(ctx context.Context) {
-	tick := time.NewTicker(settleTime)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-time.After(settleTime):
 		}
-		m.mu.Lock()
-		arrived := m.arrived
-		m.mu.Unlock()
-		if arrived {
-			m.save()
-		}
+		m.save()
 	}
 }
 
-// save writes the lines to their file, and removes the files of plugins that are gone.
+// save lists plugins whose manifests have arrived, writes the lines to their file if they have changed, and removes the
+// files of plugins that are gone.
 func (m *Mirror) save() {
 	m.mu.Lock()
+	if !m.arrived {
+		m.mu.Unlock()
+		return
+	}
 	m.announce()
 	entries := make([]store.Entry, 0, len(m.plugins))
 	for _, of := range m.plugins {
@@ -293,12 +287,6 @@ func (m *Mirror) save() {
 	} else if gone {
 		m.cache.Sweep(entries)
 	}
-}
-
-// connected reports whether the fleet can be reached.
-func (m *Mirror) connected() bool {
-	fleet := m.fleet.Load()
-	return fleet != nil && fleet.js.Conn().IsConnected()
 }
 
 // enqueue has the manifest of a plugin fetched, before others if it is awaited. When the queue is full, it is fetched
@@ -379,11 +367,12 @@ func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, erro
 
 // fetchModule fetches the module of an admitted plugin, for a call at this front.
 func (m *Mirror) fetchModule(entry store.Entry) error {
-	if !m.connected() {
+	fleet := m.fleet.Load()
+	if fleet == nil || !fleet.js.Conn().IsConnected() {
 		return host.Errorf(host.Unavailable, "the code of %s is not here, and the fleet cannot be reached; nothing was run; "+
 			"try again when it can", entry.Name)
 	}
-	c, err := m.fleet.Load().Fetch(context.Background(), entry.Digest)
+	c, err := fleet.Fetch(context.Background(), entry.Digest)
 	if err != nil {
 		return err
 	}
