@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -84,8 +86,9 @@ func TestThroughput(t *testing.T) {
 // TestOverhead compares calls that do nothing, through a worker and in a runner of this machine, one after the other.
 func TestOverhead(t *testing.T) {
 	hammer(t)
-	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
-	w.start("w1", 1)
+	server := fleettest.Start(t, fleettest.Options{})
+	w := newWorld(t, server.URL, "")
+	worker := w.start("w1", 1)
 	here := newWorld(t, w.url, "")
 	here.writePolicy("")
 	var away, local times
@@ -105,6 +108,27 @@ func TestOverhead(t *testing.T) {
 	}
 	t.Logf("figures: a worker p50 %s, p99 %s; a runner here p50 %s, p99 %s; difference of p50 %s", away.at(50),
 		away.at(99), local.at(50), local.at(99), away.at(50)-local.at(50))
+	const calls = 2000
+	before := cpuTimes(os.Getpid(), server.Pid(), worker.Process.Pid)
+	for range calls {
+		w.call(t.Context(), "work.nothing", `{}`, 0)
+	}
+	after := cpuTimes(os.Getpid(), server.Pid(), worker.Process.Pid)
+	t.Logf("figures: CPU time of a call: front %s, server %s, worker %s", (after[0]-before[0])/calls,
+		(after[1]-before[1])/calls, (after[2]-before[2])/calls)
+}
+
+// cpuTimes returns the CPU time that processes have used.
+func cpuTimes(pids ...int) (all []time.Duration) {
+	for _, pid := range pids {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		const tick = 10 * time.Millisecond
+		all = append(all, time.Duration(user+system)*tick)
+	}
+	return all
 }
 
 // TestKills kills workers, the server and the connection of the front at random. Every call ends, no effect happens
@@ -206,7 +230,7 @@ func simulate(t *testing.T, url, name string, own time.Duration) {
 	}
 	t.Cleanup(conn.Close)
 	w := &Worker{conn: conn, calls: map[string]*job{}, drained: make(chan struct{}), status: Status{Worker: name,
-		Instance: "x", Pool: "main", Slots: 1, Free: 1, Wire: wireVersion}}
+		Instance: "x", Pool: "main", Slots: 1, Free: 1, Wire: wire.Version}}
 	w.serve = func(j *job) error {
 		c := wire.NewConn(bufio.NewReader(j), j)
 		hello, err := c.ReceiveHello()

@@ -14,12 +14,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-tools/parley"
-	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/internal/slots"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // Front sends calls to workers. It is the [wasm.Away] of a host.
@@ -92,13 +91,6 @@ func (c *Config) Front(log *slog.Logger) (*Front, error) {
 // what was sent before them.
 func (f *Front) subject(id string) string { return frontSubject + f.name + ".call." + id }
 
-// Follow keeps a mirror of what is published until ctx ends.
-func (f *Front) Follow(ctx context.Context, m *catalog.Mirror, p *parley.Parley) {
-	if err := m.Run(ctx, f.conn, p); err != nil {
-		f.log.Error("what is published cannot be followed", "error", err)
-	}
-}
-
 // Conn returns the connection to the server.
 func (f *Front) Conn() *nats.Conn { return f.conn }
 
@@ -152,11 +144,11 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 	since := time.Now()
 	unfits := map[string]string{} // why, by address
 	for {
-		at, to := f.choose(p, e.Pool, unfits)
+		at, to, reason := f.choose(p, e.Pool, unfits)
+		if reason != "" {
+			return nil, reason, nil
+		}
 		if at == "" {
-			if reason, all := f.allUnfit(p, unfits); all {
-				return nil, reason, nil
-			}
 			if turn == nil || !f.wait(ctx, turn, askEvery) {
 				return nil, "", f.full(ctx, p, e, turn)
 			}
@@ -203,15 +195,15 @@ func (f *Front) wait(ctx context.Context, turn *slots.Turn, most time.Duration) 
 const patience = 5 * time.Second
 
 // choose returns the subject of the next offer: the queue group's, or that of a worker that may have a slot. It returns
-// "" if all are busy or unfit.
-func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject string, to *peer) {
+// "" if all are busy, and a reason if none can run the call.
+func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject string, to *peer, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, waits := time.Now(), 0
-	grouped := len(unfits) == 0 && !now.Before(p.direct)
+	now, waits, grouped := time.Now(), 0, len(unfits) == 0
 	for address, w := range p.workers {
 		switch {
 		case unfits[address] != "":
+			reason = unfits[address]
 		case now.Before(w.silent):
 			grouped = false // the group would pick it, too
 			waits++
@@ -222,25 +214,14 @@ func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject 
 		}
 	}
 	switch {
-	case grouped && (to != nil || waits == 0):
-		return offerSubject + name, nil
-	case to == nil:
-		return "", nil
+	case grouped && !now.Before(p.direct) && (to != nil || waits == 0):
+		return offerSubject + name, nil, ""
+	case to != nil:
+		return workerSubject + to.address() + ".offer", to, ""
+	case waits > 0:
+		return "", nil, ""
 	}
-	return workerSubject + to.address() + ".offer", to
-}
-
-// allUnfit reports whether no worker of the pool can run the call, and why the last one cannot.
-func (f *Front) allUnfit(p *pool, unfits map[string]string) (reason string, all bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for address := range p.workers {
-		if unfits[address] == "" {
-			return "", false
-		}
-		reason = unfits[address]
-	}
-	return reason, len(p.workers) > 0
+	return "", nil, reason
 }
 
 // offer offers a call. The slot is nil unless the worker has accepted it.
@@ -251,7 +232,7 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 	f.mu.Lock()
 	f.calls[s.id] = s // before the worker can send anything
 	f.mu.Unlock()
-	m, err := f.conn.Request(subject, encode(offer{Wire: wireVersion, Front: f.name, Call: s.id, Digest: e.Digest,
+	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: e.Digest,
 		Engine: e.Engine, Isolate: e.Isolate, Left: time.Until(until)}), offerPatience)
 	v := verdict{}
 	if err == nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -77,6 +76,3 @@ func decode[T any](m *nats.Msg) (v T, ok bool) {
 	err := json.Unmarshal(m.Data, &v)
 	return v, err == nil
 }
-
-// wireVersion is the version of the frames that this program speaks.
-const wireVersion = wire.Version

@@ -9,12 +9,16 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Operator is a person's connection to a fleet.
-type Operator struct{ Conn *nats.Conn }
+// Operator is a person's connection to a fleet, and to what is published in it.
+type Operator struct {
+	*catalog.Catalog
+	conn *nats.Conn
+}
 
 // Operator connects a person. The error is unavailable if the server is not there.
 func (c *Config) Operator() (*Operator, error) {
@@ -30,11 +34,12 @@ func (c *Config) Operator() (*Operator, error) {
 				cmp.Or(err, nats.ErrTimeout))
 		}
 	}
-	return &Operator{conn}, nil
+	published, err := catalog.Of(conn)
+	return &Operator{published, conn}, err
 }
 
 // Close ends the connection.
-func (o *Operator) Close() { o.Conn.Close() }
+func (o *Operator) Close() { o.conn.Close() }
 
 // listening is how long an operator waits for workers to say that they are there.
 const listening = 500 * time.Millisecond
@@ -64,13 +69,13 @@ func (o *Operator) Drain(ctx context.Context, worker string) ([]Status, error) {
 
 // ask publishes a question, and returns the answers of all who answer in time.
 func (o *Operator) ask(ctx context.Context, subject string) (all []Status, err error) {
-	inbox := o.Conn.NewInbox()
-	answers, err := o.Conn.SubscribeSync(inbox)
+	inbox := o.conn.NewInbox()
+	answers, err := o.conn.SubscribeSync(inbox)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = answers.Unsubscribe() }()
-	if err := o.Conn.PublishRequest(subject, inbox, nil); err != nil {
+	if err := o.conn.PublishRequest(subject, inbox, nil); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, listening)
@@ -78,11 +83,10 @@ func (o *Operator) ask(ctx context.Context, subject string) (all []Status, err e
 	for {
 		m, err := answers.NextMsgWithContext(ctx)
 		if err != nil || isNobody(m) {
-			break
+			return all, nil
 		}
 		if s, ok := decode[Status](m); ok && isAddress(&s) {
 			all = append(all, s)
 		}
 	}
-	return all, nil
 }

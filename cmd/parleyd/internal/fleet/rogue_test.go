@@ -27,7 +27,7 @@ func rogue(t *testing.T, url, name string, play func(c *wire.Conn, s *stream)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	status := Status{Worker: name, Instance: "x", Pool: "main", Slots: 100, Free: 100, Wire: wireVersion, Turn: 1}
+	status := Status{Worker: name, Instance: "x", Pool: "main", Slots: 100, Free: 100, Wire: wire.Version, Turn: 1}
 	var mu sync.Mutex
 	calls := map[string]*stream{}
 	address := workerSubject + status.address()

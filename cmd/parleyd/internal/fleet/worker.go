@@ -3,8 +3,6 @@ package fleet
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // Worker runs calls of fronts.
@@ -46,9 +45,6 @@ type refusal struct {
 
 // refusalTime is how long a worker does not look again for a build that it has refused.
 const refusalTime = 10 * time.Second
-
-// maxRefused bounds the refusals that a worker remembers.
-const maxRefused = 1000
 
 // job is a call that has a slot of a worker.
 type job struct {
@@ -80,17 +76,10 @@ func (c *WorkerConfig) Check(expected func(key, given, expected string)) {
 		expected("worker.slots", strconv.Itoa(c.Slots), fmt.Sprintf("a number from 1 to %d", maxSlots))
 	}
 	for _, entry := range c.Trust {
-		if _, err := signature.ParseKey(entry); err != nil && !isDigest(entry) {
+		if _, err := signature.ParseKey(entry); err != nil && !strings.HasPrefix(entry, "sha256:") {
 			expected("worker.trust", entry, "the public key of a signer, or a digest sha256:..")
 		}
 	}
-}
-
-// isDigest reports whether a text is the digest of a build.
-func isDigest(text string) bool {
-	sum, ok := strings.CutPrefix(text, "sha256:")
-	raw, err := hex.DecodeString(sum)
-	return ok && err == nil && len(raw) == sha256.Size && sum == strings.ToLower(sum)
 }
 
 // Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
@@ -98,7 +87,7 @@ func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*W
 	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{},
 		refused: map[string]refusal{}, drained: make(chan struct{}),
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
-			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wireVersion}}
+			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wire.Version}}
 	w.serve = w.serveCall
 	ready := make(chan struct{}) // conn is set, and all subscriptions are made
 	conn, err := c.connect("worker."+c.Name, log, w.loseAll, func() {
@@ -173,7 +162,7 @@ func (w *Worker) consider(m *nats.Msg) {
 	v := verdict{Verdict: accepted}
 	w.mu.Lock()
 	switch {
-	case o.Wire != wireVersion:
+	case o.Wire != wire.Version:
 		v.Verdict, v.Why = unfit, "its workers speak another version of the wire"
 	case o.Isolate != "" && w.status.Lacks != "":
 		v.Verdict, v.Why = unfit, "its workers cannot isolate a plugin: "+w.status.Lacks
@@ -232,9 +221,6 @@ func (w *Worker) run(j *job) {
 	if refused, ok := errors.AsType[*host.Error](err); ok && cause == "" { // the connection holds
 		cause = refused.Message
 		w.mu.Lock()
-		if len(w.refused) >= maxRefused {
-			clear(w.refused)
-		}
 		w.refused[j.Digest] = refusal{cause, time.Now().Add(refusalTime)}
 		w.mu.Unlock()
 		j.finish()

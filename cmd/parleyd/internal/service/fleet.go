@@ -16,7 +16,6 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
-	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/systemd"
 	"github.com/parley-tools/parley/host"
@@ -106,6 +105,9 @@ func runFleet(args []string, out io.Writer) error {
 			return err
 		}
 		defer o.Close()
+		if err := o.Provision(ctx); err != nil {
+			return err
+		}
 		return run(o, rest)
 	}
 	switch name {
@@ -142,24 +144,17 @@ const maxPublished = 1000
 // publish hands the code of installed plugins to the workers, and lists the plugins at all fronts.
 // With withdraw it takes them out of the lists.
 func publish(ctx context.Context, o *fleet.Operator, names []string, withdraw bool, out io.Writer) error {
-	published, err := catalog.Of(o.Conn)
-	if err == nil {
-		err = published.Provision(ctx)
-	}
-	if err != nil {
-		return err
-	}
 	p := parley.New(parley.Config{})
 	defer p.Close()
 	for _, name := range names {
 		if withdraw {
-			if err := published.Withdraw(ctx, name); err != nil {
+			if err := o.Withdraw(ctx, name); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "withdrew %s\n", manifest.CleanLine(name))
 			continue
 		}
-		entry, err := published.PublishInstalled(ctx, p, name)
+		entry, err := o.PublishInstalled(ctx, p, name)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func TestRecordsOfFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := stream.GetLastMsgForSubject(t.Context(), "parley.v1.record.one")
+	last, err := stream.GetLastMsgForSubject(t.Context(), "parley.v1.record.*.one")
 	if err != nil || !strings.Contains(string(last.Data), `"seq":2,`) ||
 		!strings.Contains(string(last.Data), `"op":"call"`) {
 		t.Errorf("the last record in the stream: %+v, %v", last, err)

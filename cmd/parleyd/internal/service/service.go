@@ -212,7 +212,7 @@ func (s *Service) Serve(signals <-chan os.Signal) error {
 	if s.front != nil {
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
-		go s.front.Follow(ctx, s.published, s.parley)
+		go s.published.Run(ctx, s.front.Conn(), s.parley)
 	}
 	cfg := s.loaded.Load()
 	var encrypt *tls.Config

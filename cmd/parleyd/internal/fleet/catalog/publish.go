@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ import (
 const (
 	Code    = "parley_code"    // an object store of builds, by digest
 	Lines   = "parley_catalog" // a key-value bucket with a line for each published plugin
-	Records = "parley_records" // a stream of what fronts record, on the subjects parley.v1.record.FRONT
+	Records = "parley_records" // a stream of what fronts record, on the subjects parley.v1.record.WORD.FRONT
 )
 
 // The objects of a build: its digest and one of the suffixes.
@@ -75,8 +76,10 @@ func (c *Catalog) Provision(ctx context.Context) error {
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return failed(err, "make the bucket "+Lines)
 	}
+	// The word is random, and only those who may read the stream's state know it: whoever may read another stream can have
+	// the server publish what it reads to any subject.
 	_, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: Records, Description: "records of calls", Subjects: []string{"parley.v1.record.*"},
+		Name: Records, Description: "records of calls", Subjects: []string{"parley.v1.record." + rand.Text() + ".*"},
 		AllowDirect: true,
 		Discard:     jetstream.DiscardNew, // a full stream refuses records and keeps those that it has
 		DenyDelete:  true, DenyPurge: true,

@@ -92,7 +92,7 @@ func TestTenThousand(t *testing.T) {
 	await(t, "all are listed", func() bool { return listed() == none+many })
 	ready := time.Since(began)
 	t.Logf("a new front lists all after %v, with %d MB of heap more", ready.Round(time.Millisecond), (heap()-before)>>20)
-	if ready > 500*time.Millisecond {
+	if ready > 5*time.Second {
 		t.Errorf("a new front lists all after %v", ready)
 	}
 
@@ -115,7 +115,7 @@ func TestTenThousand(t *testing.T) {
 		}
 		slices.Sort(seen)
 		t.Logf("a change is seen, %s: median %v, at most %v", when, seen[10], seen[19])
-		if seen[10] > 50*time.Millisecond {
+		if seen[10] > 500*time.Millisecond {
 			t.Errorf("changes are seen after %v", seen)
 		}
 	}

@@ -28,9 +28,6 @@ import (
 	"github.com/parley-tools/parley/internal/durable"
 )
 
-// subjectOf returns the subject of the records of a front.
-func subjectOf(front string) string { return "parley.v1.record." + front }
-
 const (
 	// pollEvery is how long a copier waits for more records, which other processes may write, too.
 	pollEvery = 200 * time.Millisecond
@@ -46,6 +43,7 @@ type Copier struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	front   string
+	subject string // of its records
 	audit   *audit.Log
 	journal *record.Journal // of audit
 	log     *slog.Logger
@@ -198,7 +196,7 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 			return fmt.Errorf("record %d does not follow the one that was copied last; see parley audit verify", seq)
 		}
 		within, cancel := context.WithTimeout(ctx, requestTime)
-		ack, err := c.js.PublishMsg(within, &nats.Msg{Subject: subjectOf(c.front), Data: line.Text}, jetstream.WithMsgID(id),
+		ack, err := c.js.PublishMsg(within, &nats.Msg{Subject: c.subject, Data: line.Text}, jetstream.WithMsgID(id),
 			jetstream.WithExpectStream(catalog.Records), jetstream.WithExpectLastSequencePerSubject(at.seq))
 		cancel()
 		if err != nil {
@@ -217,7 +215,12 @@ func (c *Copier) send(ctx context.Context, at *position) error {
 func (c *Copier) find(ctx context.Context) (at position, err error) {
 	within, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	last, err := c.conn.RequestWithContext(within, "$JS.API.DIRECT.GET."+catalog.Records+"."+subjectOf(c.front), nil)
+	stream, err := c.js.Stream(within, catalog.Records)
+	if err != nil {
+		return at, fmt.Errorf("the stream %s: %w", catalog.Records, err)
+	}
+	c.subject = strings.TrimSuffix(stream.CachedInfo().Config.Subjects[0], "*") + c.front
+	last, err := c.conn.RequestWithContext(within, "$JS.API.DIRECT.GET."+catalog.Records+"."+c.subject, nil)
 	if err != nil {
 		return at, fmt.Errorf("the stream %s does not answer: %w", catalog.Records, err)
 	}

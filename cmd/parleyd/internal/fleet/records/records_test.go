@@ -77,6 +77,8 @@ func connect(url string) (*nats.Conn, error) {
 
 const synced = "jetstream {sync_interval: always}"
 
+func subjectOf(front string) string { return "parley.v1.record.word." + front }
+
 var streamConfig = jetstream.StreamConfig{Name: catalog.Records, Subjects: []string{subjectOf("*")}, AllowDirect: true}
 
 // streamOf starts a server with the stream of records.

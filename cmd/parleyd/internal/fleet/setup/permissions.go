@@ -69,11 +69,11 @@ func permissions(r role, name string) (publish, subscribe []string) {
 			"$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}
 		return publish, []string{version + "operator.reply.>"}
 	case front:
-		publish = []string{version + "offer.*", version + "worker.*.>", version + "workers", version + "record." + name}
+		publish = []string{version + "offer.*", version + "worker.*.>", version + "workers", version + "record.*." + name}
 		publish = append(publish, reads("OBJ_"+code, "$O."+code+".>")...)
 		publish = append(publish, reads("KV_"+lines, "$KV."+lines+".>")...)
 		// where its records end; not those of others
-		publish = append(publish, "$JS.API.STREAM.INFO."+records, "$JS.API.DIRECT.GET."+records+"."+version+"record."+name)
+		publish = append(publish, "$JS.API.STREAM.INFO."+records, "$JS.API.DIRECT.GET."+records+"."+version+"record.*."+name)
 		return publish, []string{version + "front." + name + ".>", version + "pool.*"}
 	default:
 		publish = append([]string{version + "front.*.call.*", version + "pool.*"}, reads("OBJ_"+code, "$O."+code+".C.*")...)

@@ -287,25 +287,25 @@ func TestRoles(t *testing.T) {
 				"$KV.parley_catalog.a $JS.API.STREAM.INFO.x $JS.ACK.a",
 			subscribe: "parley.v1.operator.reply.> parley.v1.operator.reply.a",
 			notPublish: "parley.v1.offer.p parley.v1.front.front-1.reply.a parley.v1.front.front-1.call.a parley.v1.pool.p " +
-				"parley.v1.record.front-1 parley.v1.record.operator $SYS.REQ.SERVER.PING $KV.other.a $O.other.M.a a",
+				"parley.v1.record.x.front-1 parley.v1.record.x.operator $SYS.REQ.SERVER.PING $KV.other.a $O.other.M.a a",
 			notSubscribe: "> parley.> parley.v1.> parley.v1.worker.worker-1.> parley.v1.front.front-1.> parley.v1.offer.p " +
-				"parley.v1.record.* _INBOX.> $JS.> $O.> $SYS.>",
+				"parley.v1.record.> _INBOX.> $JS.> $O.> $SYS.>",
 		},
 		"front-1": {
 			publish: "parley.v1.offer.p parley.v1.worker.worker-1.a parley.v1.worker.worker-2.a.b.c parley.v1.workers " +
-				"parley.v1.record.front-1 $JS.API.STREAM.INFO.OBJ_parley_code $JS.API.STREAM.INFO.KV_parley_catalog " +
-				"$JS.API.STREAM.INFO.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.front-1 " +
+				"parley.v1.record.x.front-1 $JS.API.STREAM.INFO.OBJ_parley_code $JS.API.STREAM.INFO.KV_parley_catalog " +
+				"$JS.API.STREAM.INFO.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.x.front-1 " +
 				"$JS.FC.KV_parley_catalog.a.b",
 			subscribe: "parley.v1.front.front-1.> parley.v1.front.front-1.call.a parley.v1.pool.* parley.v1.pool.p",
 			notPublish: "parley.v1.offer parley.v1.offer.p.q parley.v1.worker.worker-1 parley.v1.front.front-1.call.a " +
-				"parley.v1.front.front-2.reply.a parley.v1.record.front-2 parley.v1.pool.p parley.v1.operator.reply.a " +
+				"parley.v1.front.front-2.reply.a parley.v1.record.x.front-2 parley.v1.pool.p parley.v1.operator.reply.a " +
 				"$O.parley_code.M.a $O.parley_code.C.a $KV.parley_catalog.a " + apiOf("OBJ_parley_code") +
 				apiOf("KV_parley_catalog") + apiOf("parley_records") + "$JS.API.CONSUMER.CREATE.parley_records.a " +
-				"$JS.API.CONSUMER.CREATE.parley_records.a.parley.v1.record.front-1 $JS.API.CONSUMER.DELETE.parley_records.a " +
-				"$JS.API.DIRECT.GET.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.front-2 $JS.API.INFO",
+				"$JS.API.CONSUMER.CREATE.parley_records.a.parley.v1.record.x.front-1 $JS.API.CONSUMER.DELETE.parley_records.a " +
+				"$JS.API.DIRECT.GET.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.x.front-2 $JS.API.INFO",
 			notSubscribe: "> parley.> parley.v1.front.> parley.v1.front.*.reply.> parley.v1.front.front-2.call.a " +
-				"parley.v1.front.front-2.> parley.v1.worker.worker-1.> parley.v1.offer.p parley.v1.record.* " +
-				"parley.v1.record.front-1 parley.v1.workers parley.v1.operator.reply.> _INBOX.> $JS.> $O.> $KV.> $SYS.>",
+				"parley.v1.front.front-2.> parley.v1.worker.worker-1.> parley.v1.offer.p parley.v1.record.> " +
+				"parley.v1.record.x.front-1 parley.v1.workers parley.v1.operator.reply.> _INBOX.> $JS.> $O.> $KV.> $SYS.>",
 		},
 		"worker-1": {
 			publish: "parley.v1.front.front-1.call.a parley.v1.front.front-2.call.b parley.v1.pool.p " +
@@ -315,17 +315,17 @@ func TestRoles(t *testing.T) {
 				"parley.v1.worker.worker-1.reply.a parley.v1.workers",
 			notPublish: "parley.v1.front.front-1.reply.a parley.v1.front.front-1.call parley.v1.front.front-1.call.a.b " +
 				"parley.v1.offer.p parley.v1.worker.worker-1.a parley.v1.worker.worker-2.a parley.v1.worker.worker-2.reply.a " +
-				"parley.v1.workers parley.v1.record.front-1 parley.v1.record.worker-1 parley.v1.operator.reply.a " +
+				"parley.v1.workers parley.v1.record.x.front-1 parley.v1.record.x.worker-1 parley.v1.operator.reply.a " +
 				"$O.parley_code.M.a $O.parley_code.C.a $KV.parley_catalog.a " + apiOf("OBJ_parley_code") +
 				apiOf("KV_parley_catalog") + apiOf("parley_records") + "$JS.API.CONSUMER.CREATE.OBJ_parley_code.a " +
 				"$JS.API.CONSUMER.CREATE.KV_parley_catalog.a.$KV.parley_catalog.> $JS.API.STREAM.INFO.KV_parley_catalog " +
-				"$JS.API.STREAM.INFO.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.front-1 " +
+				"$JS.API.STREAM.INFO.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.x.front-1 " +
 				"$JS.API.DIRECT.GET.OBJ_parley_code $JS.API.DIRECT.GET.KV_parley_catalog.$KV.parley_catalog.a " +
 				"$JS.API.INFO $SYS.REQ.SERVER.PING _INBOX.a",
 			notSubscribe: "> parley.> parley.v1.> parley.v1.*.*.> parley.v1.offer.p parley.v1.offer.* parley.v1.offer.p/spies " +
 				"parley.v1.worker.> parley.v1.worker.*.reply.> parley.v1.worker.worker-2.> " +
 				"parley.v1.worker.worker-2.reply.a parley.v1.front.front-1.> parley.v1.front.*.call.* parley.v1.pool.* " +
-				"parley.v1.record.* parley.v1.operator.reply.> _INBOX.> $JS.> $JS.API.> $O.> $KV.> $SYS.>",
+				"parley.v1.record.> parley.v1.operator.reply.> _INBOX.> $JS.> $JS.API.> $O.> $KV.> $SYS.>",
 		},
 	} {
 		conn := connect(t, dir, s, "parley", who)
@@ -555,17 +555,18 @@ func TestRecords(t *testing.T) {
 	for _, who := range []string{"front-1", "front-2"} {
 		conn := connect(t, dir, s, "parley", who)
 		own := stream(t, conn)
-		for _, text := range []string{"one", "two"} {
-			ack, err := own.Publish(t.Context(), "parley.v1.record."+who, []byte(text), jetstream.WithMsgID(who+text))
-			if err != nil || ack.Stream != catalog.Records {
-				t.Fatal(err)
-			}
-		}
 		records, err := own.Stream(t.Context(), catalog.Records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := records.GetLastMsgForSubject(t.Context(), "parley.v1.record."+who)
+		subject := strings.TrimSuffix(records.CachedInfo().Config.Subjects[0], "*") + who
+		for _, text := range []string{"one", "two"} {
+			ack, err := own.Publish(t.Context(), subject, []byte(text), jetstream.WithMsgID(who+text))
+			if err != nil || ack.Stream != catalog.Records {
+				t.Fatal(err)
+			}
+		}
+		m, err := records.GetLastMsgForSubject(t.Context(), subject)
 		if err != nil || string(m.Data) != "two" {
 			t.Errorf("%s: %v", who, err)
 		}
@@ -586,8 +587,8 @@ func TestRecords(t *testing.T) {
 }
 
 // TestBidding has a worker make the server send what the worker may read to the subjects of others. Permissions do not
-// prevent it, since the server is the sender. Such a message never has a reply subject of the fleet or the id of a
-// record: what has neither must not be obeyed or believed.
+// prevent it, since the server is the sender. Such a message never has a reply subject of the fleet, without which it
+// must not be obeyed, and the subjects of records have a word that workers do not know.
 func TestBidding(t *testing.T) {
 	dir, s := start(t)
 	js := provisioned(t, dir, s)
@@ -613,7 +614,7 @@ func TestBidding(t *testing.T) {
 	}
 	for _, request := range []string{"$JS.API.STREAM.INFO.OBJ_parley_code",
 		"$JS.API.DIRECT.GET.OBJ_parley_code.$O.parley_code.C." + artifact.NUID} {
-		for _, to := range []string{"parley.v1.worker.worker-2.a", "parley.v1.record.front-1"} {
+		for _, to := range []string{"parley.v1.worker.worker-2.a", "parley.v1.record.front-1", "parley.v1.record.x.front-1"} {
 			err := refused(t, rogue, func() error { return rogue.PublishRequest(request, to, nil) })
 			if err != nil {
 				t.Errorf("%s: %v", request, err)
@@ -628,14 +629,11 @@ func TestBidding(t *testing.T) {
 			t.Fatal("the server sent nothing")
 		}
 	}
-	for n := range uint64(2) {
-		m, err := records.GetMsg(t.Context(), n+1)
-		for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); {
-			m, err = records.GetMsg(t.Context(), n+1)
-		}
-		if err != nil || m.Header.Get(nats.MsgIdHdr) != "" {
-			t.Errorf("a worker chooses the id of a record: %v %v", m, err)
-		}
+	if err := rogue.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := records.Info(t.Context()); err != nil || info.State.Msgs > 0 {
+		t.Errorf("a worker has the server record something: %+v %v", info.State, err)
 	}
 }
 
