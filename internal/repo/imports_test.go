@@ -351,7 +351,7 @@ var testsMayImport = map[string][]string{
 	},
 	"cmd/parleyd/internal/fleet/catalog": {"cmd/parleyd/internal/fleet", "internal/testhome"},
 	"cmd/parleyd/internal/telemetry":     {"internal/testhome"},
-	"cmd/parleyd/internal/fleet":         {"internal/testhome"},
+	"cmd/parleyd/internal/fleet":         {"host/providertest", "internal/testhome"},
 	"cmd/parley/internal/serve":          {"."},
 	"cmd/parleyd":                        {"internal/foreign", "internal/testhome"},
 	"internal/repo":                      {"internal/testhome"},

@@ -86,10 +86,19 @@ func TestThroughput(t *testing.T) {
 // TestOverhead compares calls that do nothing, through a worker and in a runner of this machine, one after the other.
 func TestOverhead(t *testing.T) {
 	hammer(t)
-	server := fleettest.Start(t, fleettest.Options{})
-	w := newWorld(t, server.URL, "")
+	t.Run("plain", func(t *testing.T) {
+		server := fleettest.Start(t, fleettest.Options{})
+		measureOverhead(t, server, newWorld(t, server.URL, ""))
+	})
+	t.Run("TLS and keys", func(t *testing.T) {
+		server, w := newSecuredWorld(t, "", "w1")
+		measureOverhead(t, server, w)
+	})
+}
+
+func measureOverhead(t *testing.T, server *fleettest.Server, w *world) {
 	worker := w.start("w1", 1)
-	here := newWorld(t, w.url, "")
+	here := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	here.writePolicy("")
 	var away, local times
 	for i := range 2100 {

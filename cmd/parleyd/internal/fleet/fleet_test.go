@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -87,6 +89,7 @@ type world struct {
 	*parley.Parley
 	t       testing.TB
 	url     string // of the server
+	keys    string // folder of the keys of its members; "" where the server asks for none
 	front   *Front
 	plugin  string // file of the plugin work
 	digest  string
@@ -108,7 +111,37 @@ type process struct {
 // newWorld starts a fleet without workers. policy is added to what sends the plugin work to the pool main.
 func newWorld(t testing.TB, url, policy string) *world {
 	t.Helper()
-	w := &world{t: t, url: url, seen: map[string]int{}}
+	return newWorldWith(t, url, "", policy)
+}
+
+// newSecuredWorld is newWorld with TLS, and a key for the front, the operator, and each worker.
+func newSecuredWorld(t testing.TB, policy string, workers ...string) (*fleettest.Server, *world) {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{dir, "--host", "127.0.0.1", "--front", "front"}
+	for _, name := range workers {
+		args = append(args, "--worker", name)
+	}
+	if err := setup.Init(args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	server := fleettest.Start(t, fleettest.Options{ConfigFile: filepath.Join(dir, "server", "nats-server.conf")})
+	return server, newWorldWith(t, server.URL, dir, policy)
+}
+
+// config returns the configuration of a member of the fleet.
+func (w *world) config(name string) *Config {
+	c := &Config{URL: w.url, Name: name}
+	if w.keys != "" {
+		dir := filepath.Join(w.keys, "parley", name)
+		c.Key, c.CA = filepath.Join(dir, name+".nk"), filepath.Join(dir, "ca.pem")
+	}
+	return c
+}
+
+func newWorldWith(t testing.TB, url, keys, policy string) *world {
+	t.Helper()
+	w := &world{t: t, url: url, keys: keys, seen: map[string]int{}}
 	w.web = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.seen[r.Method+" "+r.URL.Path]++
@@ -149,7 +182,7 @@ func (w *world) open(policy string) {
 	home := testhome.New(t)
 	var err error
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	if w.front, err = (&Config{URL: w.url, Name: "front"}).Front(log); err != nil {
+	if w.front, err = w.config("front").Front(log); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.front.Close)
@@ -191,7 +224,7 @@ func (w *world) start(name string, slots int) *process {
 func (w *world) launch(name string, slots int) *process {
 	t := w.t
 	t.Helper()
-	text, _ := json.Marshal(workerProcess{Config: Config{URL: w.url, Name: name}, Code: w.plugin,
+	text, _ := json.Marshal(workerProcess{Config: *w.config(name), Code: w.plugin,
 		Of: WorkerConfig{Pool: "main", Slots: slots, Trust: []string{w.digest}}})
 	p := &process{Cmd: exec.Command("/proc/self/exe"), name: name, log: filepath.Join(t.TempDir(), "log"),
 		gone: make(chan struct{})}
@@ -307,6 +340,7 @@ func (w *world) act(path, method string, ms int) string {
 
 // TestCall makes calls of each kind of outcome on a worker.
 func TestCall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	w.start("w1", 2)
 	for _, c := range []struct{ tool, params, data, code string }{
@@ -338,7 +372,7 @@ func TestCall(t *testing.T) {
 
 // free returns the free slots of all workers.
 func (w *world) free() (n int) {
-	o, err := (&Config{URL: w.url}).Operator()
+	o, err := w.config("operator").Operator()
 	if err != nil {
 		return -1
 	}
@@ -352,6 +386,7 @@ func (w *world) free() (n int) {
 
 // TestStays runs what cannot leave the front at the front, and says so.
 func TestStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "isolate = \"none\"\n")
 	o := w.call(t.Context(), "work.nothing", `{}`, 0)
 	if o.err != nil || !strings.Contains(strings.Join(o.answer.Warnings, "\n"), "outside pool main") {
@@ -361,6 +396,7 @@ func TestStays(t *testing.T) {
 
 // TestNoWorker ends calls where no worker is, and where the server is gone.
 func TestNoWorker(t *testing.T) {
+	t.Parallel()
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "")
 	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err == nil || o.err.Code != host.Unavailable ||
@@ -384,6 +420,7 @@ func TestNoWorker(t *testing.T) {
 // TestLine makes more calls than there are slots: all end, in turn by caller, and one that has no slot at its deadline
 // says its place.
 func TestLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	w.start("w1", 1)
 	w.call(t.Context(), "work.nothing", `{}`, 0) // compiles
@@ -421,6 +458,7 @@ func TestLine(t *testing.T) {
 // TestLost kills and stops workers in the middle of calls. What has not acted runs again elsewhere; what has ends in
 // trapped, with its effects.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
@@ -478,6 +516,7 @@ func (w *world) forget() { w.front.loseAll() }
 
 // TestServerRestarts kills the server in the middle of calls.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "")
 	w.start("a", 2)
@@ -501,6 +540,7 @@ func TestServerRestarts(t *testing.T) {
 
 // TestFrontGone ends the calls of a front that is gone, or silent.
 func TestFrontGone(t *testing.T) {
+	t.Parallel()
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "")
 	w.start("a", 2)
@@ -523,6 +563,7 @@ func TestFrontGone(t *testing.T) {
 
 // TestDrain drains a worker under load: no call is lost.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	w.start("a", 4)
 	w.start("b", 4)
@@ -539,7 +580,7 @@ func TestDrain(t *testing.T) {
 			}
 		})
 	}
-	o, err := (&Config{URL: w.url}).Operator()
+	o, err := w.config("operator").Operator()
 	if err != nil {
 		t.Fatal(err)
 	}

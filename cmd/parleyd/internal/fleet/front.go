@@ -277,11 +277,7 @@ func isAddress(s *Status) bool { return isWord(s.Worker) && isWord(s.Instance) &
 func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	total := 0
-	for _, w := range p.workers {
-		total += w.Slots
-	}
-	what := fmt.Sprintf("the %d slots of the pool %s are taken", total, e.Pool)
+	what := "all slots of the pool " + e.Pool + " are taken"
 	switch {
 	case turn == nil:
 		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)

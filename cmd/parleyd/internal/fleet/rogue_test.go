@@ -71,6 +71,7 @@ func rogue(t *testing.T, url, name string, play func(c *wire.Conn, s *stream)) {
 
 // TestRogueWorkers has workers that lie: no call ends in more than an error, and the front serves on.
 func TestRogueWorkers(t *testing.T) {
+	t.Parallel()
 	done := func(c *wire.Conn, outcome string) { _ = c.Send(wire.KindDone, []byte(outcome)) }
 	for name, c := range map[string]struct {
 		play func(c *wire.Conn, s *stream)
@@ -159,6 +160,7 @@ func TestRogueWorkers(t *testing.T) {
 
 // TestGuesses sends a front messages for calls that it does not have.
 func TestGuesses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	w.start("a", 1)
 	conn, err := nats.Connect(w.url)
@@ -201,6 +203,7 @@ func TestGuesses(t *testing.T) {
 // TestSecretsStay listens to all that goes over the server, and looks into the memory and the files of a worker, while
 // calls use a secret.
 func TestSecretsStay(t *testing.T) {
+	t.Parallel()
 	const canary = "canary-4f1c2b7d9e"
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	w.plugin = w.copyPlugin("fetch")

@@ -325,7 +325,7 @@ func TestFront(t *testing.T) {
 	if _, err := first.Install(t.Context(), fixtures+"echo.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := published(t, conn).PublishInstalled(t.Context(), first, "text"); !errors.Is(err, host.NotFound) {
+	if _, err := published(t, conn).PublishInstalled(t.Context(), first, "text"); !errors.Is(err, host.InvalidArgs) {
 		t.Errorf("a shipped plugin: %v", err)
 	}
 	line, err := published(t, conn).PublishInstalled(t.Context(), first, "echo")

@@ -92,13 +92,17 @@ func (c *Catalog) Provision(ctx context.Context) error {
 
 // PublishInstalled is [Catalog.Publish] for an installed plugin of a host.
 func (c *Catalog) PublishInstalled(ctx context.Context, p *parley.Parley, name string) (store.Entry, error) {
+	listed, err := p.Catalog()
+	if err != nil {
+		return store.Entry{}, err
+	}
+	if of, ok := listed.Provider(name); ok && of.Info().Owner == host.OwnerShipped {
+		return store.Entry{}, host.Errorf(host.InvalidArgs, "%s is shipped: every front and worker of this version has it",
+			of.Info().Name)
+	}
 	entry, err := p.Store().Find(name)
 	if err != nil {
 		return entry, err
-	}
-	if entry.Info().Owner == host.OwnerShipped {
-		return entry, host.Errorf(host.InvalidArgs, "%s is shipped: every front and worker of this version has it",
-			entry.Name)
 	}
 	build, err := p.Store().Open(entry)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package setup makes what a fleet starts from: keys, accounts with narrow permissions, certificates, the
-// configuration of nats-server, and its buckets and stream.
+// configuration of nats-server.
 package setup
 
 import (

@@ -1,0 +1,96 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
+	"github.com/parley-tools/parley/internal/testhome"
+)
+
+// TestFleetCommands operates a fleet by the command line, with a worker in this process.
+func TestFleetCommands(t *testing.T) {
+	installEcho(t)
+	url := fleettest.Start(t, fleettest.Options{}).URL
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := file("fleet.toml", "[fleet]\nurl = \""+url+"\"\nname = \"me\"\n")
+	policy := func(text string) {
+		dir := parley.FindDirs("", os.Getenv).Config
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "policy.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// run runs a command, whose output or error must have some texts.
+	run := func(code int, want string, args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if name := args[len(args)-1]; name != "help" {
+			args = append(args, "--config", config)
+		}
+		if got := Main(append([]string{"fleet"}, args...), &out, &errs); got != code {
+			t.Errorf("%q: exit code %d, expected %d", args, got, code)
+		}
+		for part := range strings.SplitSeq(want, "|") {
+			if !strings.Contains(out.String()+errs.String(), part) {
+				t.Errorf("%q: no %q in %s%s", args, part, out.String(), errs.String())
+			}
+		}
+	}
+	run(0, "publish NAME|explain TOOL", "help")
+	run(81, "unknown command|init, publish, status", "start")
+	run(81, "a name is missing", "drain")
+	run(83, "there is no worker w9|fleet status", "drain", "w9")
+	run(0, "no workers", "status")
+	run(83, "none", "publish", "none")
+	run(81, "text is shipped", "publish", "text")
+	run(0, "published echo 1.0.0 (sha256:", "publish", "echo")
+	run(0, "withdrew echo", "publish", "--withdraw", "echo")
+	run(83, "withdraw echo", "publish", "--withdraw", "echo")
+
+	run(0, "echo.echo\n|at the front: policy.toml has no run", "explain", "echo.echo")
+	run(0, "at the front: it has no code", "explain", "cdp.status")
+	run(83, "echo has no tool ech", "explain", "echo.ech")
+	policy("[plugin.echo]\nrun = \"fleet:main\"\n")
+	run(0, "nowhere now: the pool main has no worker|values of secrets and variables", "explain", "echo.echo")
+	policy("[plugin.echo]\nrun = \"fleet:main\"\nisolate = \"none\"\n")
+	run(0, "at the front, because of isolate", "explain", "echo.echo")
+
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	w, err := (&fleet.Config{URL: url, Name: "w1"}).Worker(fleet.WorkerConfig{Pool: "main", Slots: 3},
+		parley.FindDirs(testhome.New(t), os.Getenv), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy("[plugin.text]\nrun = \"fleet:main\"\n")
+	run(0, "POOL|main  w1      3      3", "status")
+	run(0, "on a worker of the pool main, which has 1 with 3 slots", "explain", "text.hash")
+	run(0, "w1 drains: 0 calls", "drain", "w1")
+	if err := w.Wait(context.Background()); err != nil {
+		t.Error(err)
+	}
+	run(0, "no workers", "status")
+
+	config = file("wrong.toml", "[fleet]\nurl = \"http://x\"\n[worker]\npool = \"a.b\"\nslots = 0\ntrust = [\"nobody\"]\n")
+	run(88, "fleet.url|tls://HOST:PORT|worker.pool|worker.slots|worker.trust", "status")
+	config = file("none.toml", "[log]\nlevel = \"warn\"\n")
+	run(88, "fleet.url|got \"nothing\"", "status")
+	config = file("away.toml", "[fleet]\nurl = \"nats://127.0.0.1:1\"\nname = \"me\"\n")
+	run(105, "cannot connect to nats://127.0.0.1:1", "status")
+}
