@@ -104,6 +104,7 @@ type world struct {
 type process struct {
 	*exec.Cmd
 	name string
+	home string
 	log  string // its file
 	gone chan struct{}
 }
@@ -226,13 +227,13 @@ func (w *world) launch(name string, slots int) *process {
 	t.Helper()
 	text, _ := json.Marshal(workerProcess{Config: *w.config(name), Code: w.plugin,
 		Of: WorkerConfig{Pool: "main", Slots: slots, Trust: []string{w.digest}}})
-	p := &process{Cmd: exec.Command("/proc/self/exe"), name: name, log: filepath.Join(t.TempDir(), "log"),
-		gone: make(chan struct{})}
+	p := &process{Cmd: exec.Command("/proc/self/exe"), name: name, home: testhome.New(t),
+		log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Env = append(os.Environ(), workerVariable+"="+string(text), "PARLEY_HOME="+testhome.New(t))
+	p.Env = append(os.Environ(), workerVariable+"="+string(text), "PARLEY_HOME="+p.home)
 	p.Stderr = log
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,11 +251,31 @@ func TestSecretsStay(t *testing.T) {
 			t.Errorf("%s went over the wire", secret)
 		}
 	}
+	if n, found := searchFiles(t, p.home, canary); found || n == 0 {
+		t.Errorf("the files of the worker: found %v in %d bytes", found, n)
+	}
 	for _, pid := range append(childrenOf(p.Process.Pid), p.Process.Pid) {
 		if n, found := searchMemory(t, pid, canary); found || n == 0 {
 			t.Errorf("process %d: found %v in %d bytes", pid, found, n)
 		}
 	}
+}
+
+// searchFiles looks for a text in the files of a folder.
+func searchFiles(t *testing.T, dir, text string) (size int, found bool) {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		size += len(data)
+		found = found || bytes.Contains(data, []byte(text))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return size, found
 }
 
 // searchMemory looks for a text in the memory of a process.
