@@ -130,9 +130,9 @@ mutants: ## put faults into the code on purpose, and report those that no test d
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
 	for package in $$(git grep -lE '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
-	  for target in $$($(GO) test -list '^Fuzz' ./$$package | grep '^Fuzz' || true); do \
+	  for target in $$($(GO) -C $$package test -list '^Fuzz' . | grep '^Fuzz' || true); do \
 	    echo "== $$package $$target"; \
-	    if ! $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$package 2>&1 | tee "$$log"; then \
+	    if ! $(GO) -C $$package test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) . 2>&1 | tee "$$log"; then \
 	      grep -q '^ *context deadline exceeded$$' "$$log" && ! grep -q 'Failing input' "$$log" || failed=1; \
 	    fi; \
 	  done; \
