@@ -176,8 +176,9 @@ func TestRights(t *testing.T) {
 	all := []string{"browser:session", "caller", "clock", "env:LANG", "fs:rw:/data", "http:GET,POST:https://a.test:8443",
 		"random", "secret:A", "secret:read:B", "tool:cdp.Page.*"}
 	g, err := (&Terms{Rights: all}).Grant()
-	if back := RightsOf(g); err != nil || !reflect.DeepEqual(back, all) {
-		t.Errorf("%q, %v", back, err)
+	secrets := []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}
+	if back := RightsOf(g); err != nil || !reflect.DeepEqual(back, all) || !reflect.DeepEqual(g.Secrets, secrets) {
+		t.Errorf("%q, %+v, %v", back, g.Secrets, err)
 	}
 	if _, err := (&Terms{Rights: []string{"root"}}).Grant(); err == nil {
 		t.Error("an unknown right is none")

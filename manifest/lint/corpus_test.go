@@ -98,7 +98,7 @@ func TestForeign(t *testing.T) {
 
 // rigs are plugins that only test a host. Their tools are named for what they do to it, nobody searches for them,
 // and most cannot have an example.
-var rigs = []string{"assets", "conformance", "echo", "escape", "fetch", "image", "smallest"}
+var rigs = []string{"assets", "conformance", "echo", "escape", "fetch", "image", "smallest", "work"}
 
 // TestOurs checks the shipped plugins and those in testdata.
 func TestOurs(t *testing.T) {
