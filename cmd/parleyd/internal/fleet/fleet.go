@@ -84,7 +84,7 @@ func isWord(name string) bool {
 const (
 	prefix          = "parley.v1."
 	offerSubject    = prefix + "offer."  // and a pool: offers, to one worker of the queue group
-	poolSubject     = prefix + "pool."   // and a pool: what workers announce
+	poolSubject     = prefix + "pool."   // and a pool and the name of a worker: what that announces
 	workersSubject  = prefix + "workers" // who is there: workers announce themselves, or reply
 	workerSubject   = prefix + "worker." // and the address of a worker
 	frontSubject    = prefix + "front."  // and the name of a front

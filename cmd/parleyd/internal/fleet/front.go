@@ -77,7 +77,7 @@ func (c *Config) Front(log *slog.Logger) (*Front, error) {
 	f.conn = conn
 	_, err = conn.Subscribe(f.subject("*"), f.receive)
 	if err == nil {
-		_, err = conn.Subscribe(poolSubject+"*", f.hear)
+		_, err = conn.Subscribe(poolSubject+"*.*", f.hear)
 	}
 	close(ready)
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *Front) pool(name string) *pool {
 	return p
 }
 
-// askEvery is how often a call that waits for a slot has all workers announce themselves.
+// askEvery is how often a call that waits for a slot asks who is there: a worker may have gone without a word.
 const askEvery = 5 * time.Second
 
 // seek offers a call to workers until one accepts it. Without a turn it does not wait for one that is busy.
@@ -149,7 +149,7 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 			return nil, reason, nil
 		}
 		if at == "" {
-			if turn == nil || !f.wait(ctx, turn, askEvery) {
+			if turn == nil || !f.wait(ctx, p, turn, askEvery) {
 				return nil, "", f.full(ctx, p, e, turn)
 			}
 			continue
@@ -166,7 +166,7 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 		case err == nil && v.Verdict == unfit:
 			unfits[v.address()] = v.Why
 		case err == nil, errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
-		case turn == nil, time.Since(since) > patience, !f.wait(ctx, turn, pingEvery):
+		case turn == nil, time.Since(since) > patience, !f.wait(ctx, p, turn, pingEvery):
 			what := "no worker serves the pool " + e.Pool
 			if !f.conn.IsConnected() {
 				what = "the server of the fleet cannot be reached"
@@ -176,14 +176,17 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 	}
 }
 
-// wait waits for the turn of a call, and has all workers announce themselves if it does not come in time. It reports
-// false when ctx has ended.
-func (f *Front) wait(ctx context.Context, turn *slots.Turn, most time.Duration) bool {
+// wait waits for the turn of a call. If that does not come in time, only workers that then announce themselves count.
+// It reports false when ctx has ended.
+func (f *Front) wait(ctx context.Context, p *pool, turn *slots.Turn, most time.Duration) bool {
 	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-turn.Woken:
 	case <-late.C:
+		f.mu.Lock()
+		clear(p.workers)
+		f.mu.Unlock()
 		f.ask()
 	case <-ctx.Done():
 		return false
@@ -207,7 +210,7 @@ func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject 
 		case now.Before(w.silent):
 			grouped = false // the group would pick it, too
 			waits++
-		case w.busy || w.Draining:
+		case w.busy:
 			waits++
 		default:
 			to = w
@@ -234,20 +237,17 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 	f.mu.Unlock()
 	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: e.Digest,
 		Engine: e.Engine, Isolate: e.Isolate, Left: time.Until(until)}), offerPatience)
-	v := verdict{}
+	v, ok := verdict{}, false
 	if err == nil {
-		var ok bool
-		if v, ok = decode[verdict](m); !ok || v.Pool != e.Pool || !isAddress(&v.Status) {
+		v, ok = decode[verdict](m)
+		if !ok || v.Pool != e.Pool || !isAddress(&v.Status) || to != nil && v.address() != to.address() {
 			err = errors.New("invalid reply to an offer")
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var w *peer
-	if err == nil {
-		w = f.note(p, &v.Status)
-	}
 	if err == nil && v.Verdict == accepted {
+		w := p.worker(&v.Status)
 		s.worker, s.to, s.accepted = w, workerSubject+w.address()+".call."+s.id, time.Now()
 		if w.calls[s.id] = s; w.pings == "" {
 			w.pings, w.heard = rand.Text(), time.Now()
@@ -258,8 +258,13 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 	}
 	delete(f.calls, s.id)
 	switch {
-	case err == nil && v.Verdict == busy && v.Turn == w.Turn: // else it has announced a slot since
-		w.busy = true
+	case err == nil && v.Draining:
+		delete(p.workers, v.address())
+	case err == nil && v.Verdict == busy:
+		w := p.worker(&v.Status)
+		w.busy = v.Turn >= w.Turn // else it has announced a slot since
+	case err == nil:
+		p.worker(&v.Status)
 	case errors.Is(err, nats.ErrNoResponders) && to != nil:
 		delete(p.workers, to.address())
 	case errors.Is(err, nats.ErrTimeout) && to != nil:
@@ -284,38 +289,37 @@ func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 	case ctx.Err() != nil && !deadline.Exceeded(ctx):
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 	}
-	err := host.Errorf(host.Busy, "%s, and were until the deadline of this call, which was number %d of %d in the line; "+
-		"nothing was run", what, p.queue.Place(turn), p.queue.Len())
-	err.Place = p.queue.Place(turn)
-	return err
+	place := p.queue.Place(turn)
+	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s, and were until the deadline of this "+
+		"call, which was number %d of %d in the line; nothing was run", what, place, p.queue.Len())}
 }
 
-// hear notes what a worker announces, and offers a call to one that has a slot.
+// hear keeps what a worker announces, and has the first call of the line look again if the worker has a slot. Only the
+// worker itself can announce something under its name.
 func (f *Front) hear(m *nats.Msg) {
 	s, ok := decode[Status](m)
-	if !ok || poolSubject+s.Pool != m.Subject || !isAddress(&s) {
+	if !ok || !isAddress(&s) || m.Subject != poolSubject+s.Pool+"."+s.Worker {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pool(s.Pool)
-	w := f.note(p, &s)
-	if w.Turn != s.Turn {
-		return
-	}
-	if w.busy = s.Free == 0; !w.busy && !w.Draining {
+	w := p.worker(&s)
+	switch {
+	case s.Draining:
+		delete(p.workers, s.address())
+	case s.Turn >= w.Turn:
+		w.Status, w.busy = s, s.Free == 0
 		p.queue.Wake()
 	}
 }
 
-// note keeps the newest status of a worker. The front is locked.
-func (f *Front) note(p *pool, s *Status) *peer {
+// worker returns what is known of a worker. Its status counts once it has announced it. The front is locked.
+func (p *pool) worker(s *Status) *peer {
 	w := p.workers[s.address()]
 	if w == nil {
-		w = &peer{Status: *s, calls: map[string]*slot{}}
+		w = &peer{Status: Status{Worker: s.Worker, Instance: s.Instance}, calls: map[string]*slot{}}
 		p.workers[s.address()] = w
-	} else if s.Turn > w.Turn {
-		w.Status = *s
 	}
 	return w
 }

@@ -64,7 +64,7 @@ func rogue(t *testing.T, url, name string, play func(c *wire.Conn, s *stream)) {
 	if _, err := conn.QueueSubscribe(offerSubject+"main", workerGroup, consider); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Publish(poolSubject+"main", encode(status)); err != nil {
+	if err := conn.Publish(poolSubject+"main."+name, encode(status)); err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Flush()
@@ -111,7 +111,7 @@ func TestRogueWorkers(t *testing.T) {
 		"floods": {func(c *wire.Conn, s *stream) {
 			_ = c.SendHello(wire.Hello{})
 			_ = c.Send(wire.KindBegun)
-			for event := []byte(`{"kind":"log","message":"` + strings.Repeat("x", 100<<10) + `"}`); !s.isEnded(); {
+			for event := []byte(`{"kind":"log","message":"` + strings.Repeat("x", 100<<10) + `"}`); s.reason() == ""; {
 				if c.Send(wire.KindEvent, event) != nil {
 					return
 				}
@@ -188,8 +188,9 @@ func TestGuesses(t *testing.T) {
 	}
 	for i := range 1000 {
 		_ = conn.Publish(fmt.Sprintf("%sfront.call.%d", frontSubject, i), make([]byte, 20))
-		_ = conn.Publish(poolSubject+"main", []byte(`{"worker":"*","instance":">","pool":"main"}`))
-		_ = conn.Publish(poolSubject+"main", []byte(`{`))
+		_ = conn.Publish(poolSubject+"main.x", []byte(`{"worker":"*","instance":">","pool":"main"}`))
+		_ = conn.Publish(poolSubject+"main.x", []byte(`{"worker":"a","instance":"b","pool":"main"}`))
+		_ = conn.Publish(poolSubject+"main.x", []byte(`{`))
 	}
 	if o := <-slow; o.err != nil {
 		t.Error(o.err)

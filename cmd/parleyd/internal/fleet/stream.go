@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io"
 	"sync"
@@ -24,9 +25,8 @@ type stream struct {
 	came     sync.Cond
 	received uint64
 	waiting  [][]byte
-	size     int // of what waits
-	ended    bool
-	cause    string // why it ended before its end came
+	size     int    // of what waits
+	cause    string // why it has ended; "" while it has not
 }
 
 const countBytes = 8
@@ -38,10 +38,8 @@ const endedByOther = "it ended the call"
 const messageBytes = 256 << 10
 
 func newStream(conn *nats.Conn, to, from string, limit int) *stream {
-	s := &stream{conn: conn, to: to, from: from, most: messageBytes - countBytes, limit: limit}
-	if allowed := int(conn.MaxPayload()) - countBytes; allowed > 0 {
-		s.most = min(s.most, allowed)
-	}
+	most := min(messageBytes, cmp.Or(int(conn.MaxPayload()), messageBytes)) // 0 without a connection
+	s := &stream{conn: conn, to: to, from: from, most: most - countBytes, limit: limit}
 	s.came.L = &s.mu
 	return s
 }
@@ -53,7 +51,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part := rest[:min(len(rest), s.most)]
 		rest = rest[len(part):]
-		if s.isEnded() || s.send(part) != nil {
+		if s.reason() != "" || s.send(part) != nil {
 			s.end("the connection to the fleet was lost")
 			return 0, io.ErrUnexpectedEOF
 		}
@@ -79,11 +77,9 @@ func (s *stream) finish() {
 func (s *stream) receive(m *nats.Msg) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return false
-	}
 	message := m.Data
 	switch {
+	case s.cause != "":
 	case isNobody(m):
 		s.endLocked("the other side is gone")
 	case len(message) < countBytes || binary.BigEndian.Uint64(message) != s.received:
@@ -97,7 +93,7 @@ func (s *stream) receive(m *nats.Msg) (first bool) {
 	}
 	s.received++
 	s.came.Signal()
-	return s.received == 1 && !s.ended
+	return s.received == 1 && s.cause == ""
 }
 
 // isNobody reports whether a message is the server's: nobody listens where a message was sent.
@@ -111,7 +107,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.waiting) == 0 {
-		if s.ended {
+		if s.cause != "" {
 			return 0, io.ErrUnexpectedEOF
 		}
 		s.came.Wait()
@@ -132,8 +128,8 @@ func (s *stream) end(cause string) {
 }
 
 func (s *stream) endLocked(cause string) {
-	if !s.ended {
-		s.ended, s.cause = true, cause
+	if s.cause == "" {
+		s.cause = cause
 		s.came.Broadcast()
 	}
 }
@@ -145,15 +141,9 @@ func (s *stream) hasBegun() bool {
 	return s.received > 0
 }
 
-// reason returns why the stream has ended.
+// reason returns why the stream has ended, "" if it has not.
 func (s *stream) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
-}
-
-func (s *stream) isEnded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
 }

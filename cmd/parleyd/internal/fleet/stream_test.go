@@ -54,7 +54,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		front := &Front{name: "f", pools: map[string]*pool{}, calls: map[string]*slot{}, pings: map[string]*peer{}}
 		worker := &Worker{status: Status{Worker: "w", Pool: "main"}, calls: map[string]*job{}}
-		front.hear(&nats.Msg{Subject: poolSubject + "main", Data: data})
+		front.hear(&nats.Msg{Subject: poolSubject + "main.w", Data: data})
 		front.receive(&nats.Msg{Subject: front.subject("c"), Data: data})
 		worker.receive(&nats.Msg{Subject: workerSubject + "w.x.call.c", Data: data})
 		for _, p := range front.pools {

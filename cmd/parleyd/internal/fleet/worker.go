@@ -24,6 +24,7 @@ import (
 // Worker runs calls of fronts.
 type Worker struct {
 	conn    *nats.Conn
+	group   *nats.Subscription
 	library *library
 	serve   func(*job) error // is serveCall, but for tests
 	log     *slog.Logger
@@ -133,7 +134,8 @@ func (w *Worker) subscribe() error {
 			return err
 		}
 	}
-	_, err := w.conn.QueueSubscribe(offerSubject+w.status.Pool, workerGroup, w.consider)
+	var err error
+	w.group, err = w.conn.QueueSubscribe(offerSubject+w.status.Pool, workerGroup, w.consider)
 	return err
 }
 
@@ -146,7 +148,9 @@ func (w *Worker) now() Status {
 	return w.status
 }
 
-func (w *Worker) announce() { _ = w.conn.Publish(poolSubject+w.status.Pool, encode(w.now())) }
+func (w *Worker) announce() {
+	_ = w.conn.Publish(poolSubject+w.status.Pool+"."+w.status.Worker, encode(w.now()))
+}
 
 // isFrom reports whether a message is from a front.
 func isFrom(m *nats.Msg, front string) bool {
@@ -294,6 +298,7 @@ func (w *Worker) Drain() {
 	w.status.Draining = true
 	w.mu.Unlock()
 	if first {
+		_ = w.group.Unsubscribe() // a front that waits for a reply asks another worker
 		w.announce()
 		close(w.drained)
 	}

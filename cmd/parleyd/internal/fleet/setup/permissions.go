@@ -74,9 +74,10 @@ func permissions(r role, name string) (publish, subscribe []string) {
 		publish = append(publish, reads("KV_"+lines, "$KV."+lines+".>")...)
 		// where its records end; not those of others
 		publish = append(publish, "$JS.API.STREAM.INFO."+records, "$JS.API.DIRECT.GET."+records+"."+version+"record.*."+name)
-		return publish, []string{version + "front." + name + ".>", version + "pool.*"}
+		return publish, []string{version + "front." + name + ".>", version + "pool.*.*"}
 	default:
-		publish = append([]string{version + "front.*.call.*", version + "pool.*"}, reads("OBJ_"+code, "$O."+code+".C.*")...)
+		publish = append([]string{version + "front.*.call.*", version + "pool.*." + name},
+			reads("OBJ_"+code, "$O."+code+".C.*")...)
 		return publish, []string{version + "offer.* workers", version + "worker." + name + ".>", version + "workers"}
 	}
 }

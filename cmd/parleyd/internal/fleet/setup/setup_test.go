@@ -286,7 +286,8 @@ func TestRoles(t *testing.T) {
 			publish: "parley.v1.workers parley.v1.worker.worker-1.drain $O.parley_code.M.a $O.parley_code.C.a " +
 				"$KV.parley_catalog.a $JS.API.STREAM.INFO.x $JS.ACK.a",
 			subscribe: "parley.v1.operator.reply.> parley.v1.operator.reply.a",
-			notPublish: "parley.v1.offer.p parley.v1.front.front-1.reply.a parley.v1.front.front-1.call.a parley.v1.pool.p " +
+			notPublish: "parley.v1.offer.p parley.v1.front.front-1.reply.a parley.v1.front.front-1.call.a " +
+				"parley.v1.pool.p.worker-1 " +
 				"parley.v1.record.x.front-1 parley.v1.record.x.operator $SYS.REQ.SERVER.PING $KV.other.a $O.other.M.a a",
 			notSubscribe: "> parley.> parley.v1.> parley.v1.worker.worker-1.> parley.v1.front.front-1.> parley.v1.offer.p " +
 				"parley.v1.record.> _INBOX.> $JS.> $O.> $SYS.>",
@@ -296,9 +297,9 @@ func TestRoles(t *testing.T) {
 				"parley.v1.record.x.front-1 $JS.API.STREAM.INFO.OBJ_parley_code $JS.API.STREAM.INFO.KV_parley_catalog " +
 				"$JS.API.STREAM.INFO.parley_records $JS.API.DIRECT.GET.parley_records.parley.v1.record.x.front-1 " +
 				"$JS.FC.KV_parley_catalog.a.b",
-			subscribe: "parley.v1.front.front-1.> parley.v1.front.front-1.call.a parley.v1.pool.* parley.v1.pool.p",
+			subscribe: "parley.v1.front.front-1.> parley.v1.front.front-1.call.a parley.v1.pool.*.* parley.v1.pool.p.worker-1",
 			notPublish: "parley.v1.offer parley.v1.offer.p.q parley.v1.worker.worker-1 parley.v1.front.front-1.call.a " +
-				"parley.v1.front.front-2.reply.a parley.v1.record.x.front-2 parley.v1.pool.p parley.v1.operator.reply.a " +
+				"parley.v1.front.front-2.reply.a parley.v1.record.x.front-2 parley.v1.pool.p.worker-1 parley.v1.operator.reply.a " +
 				"$O.parley_code.M.a $O.parley_code.C.a $KV.parley_catalog.a " + apiOf("OBJ_parley_code") +
 				apiOf("KV_parley_catalog") + apiOf("parley_records") + "$JS.API.CONSUMER.CREATE.parley_records.a " +
 				"$JS.API.CONSUMER.CREATE.parley_records.a.parley.v1.record.x.front-1 $JS.API.CONSUMER.DELETE.parley_records.a " +
@@ -308,12 +309,13 @@ func TestRoles(t *testing.T) {
 				"parley.v1.record.x.front-1 parley.v1.workers parley.v1.operator.reply.> _INBOX.> $JS.> $O.> $KV.> $SYS.>",
 		},
 		"worker-1": {
-			publish: "parley.v1.front.front-1.call.a parley.v1.front.front-2.call.b parley.v1.pool.p " +
+			publish: "parley.v1.front.front-1.call.a parley.v1.front.front-2.call.b parley.v1.pool.p.worker-1 " +
 				"$JS.API.STREAM.INFO.OBJ_parley_code $JS.API.DIRECT.GET.OBJ_parley_code.$O.parley_code.M.a " +
 				"$JS.API.CONSUMER.CREATE.OBJ_parley_code.a.$O.parley_code.C.a $JS.FC.OBJ_parley_code.a.b",
 			subscribe: "parley.v1.offer.p/workers parley.v1.offer.*/workers parley.v1.worker.worker-1.> " +
 				"parley.v1.worker.worker-1.reply.a parley.v1.workers",
-			notPublish: "parley.v1.front.front-1.reply.a parley.v1.front.front-1.call parley.v1.front.front-1.call.a.b " +
+			notPublish: "parley.v1.pool.p.worker-2 parley.v1.pool.p " +
+				"parley.v1.front.front-1.reply.a parley.v1.front.front-1.call parley.v1.front.front-1.call.a.b " +
 				"parley.v1.offer.p parley.v1.worker.worker-1.a parley.v1.worker.worker-2.a parley.v1.worker.worker-2.reply.a " +
 				"parley.v1.workers parley.v1.record.x.front-1 parley.v1.record.x.worker-1 parley.v1.operator.reply.a " +
 				"$O.parley_code.M.a $O.parley_code.C.a $KV.parley_catalog.a " + apiOf("OBJ_parley_code") +
@@ -324,7 +326,7 @@ func TestRoles(t *testing.T) {
 				"$JS.API.INFO $SYS.REQ.SERVER.PING _INBOX.a",
 			notSubscribe: "> parley.> parley.v1.> parley.v1.*.*.> parley.v1.offer.p parley.v1.offer.* parley.v1.offer.p/spies " +
 				"parley.v1.worker.> parley.v1.worker.*.reply.> parley.v1.worker.worker-2.> " +
-				"parley.v1.worker.worker-2.reply.a parley.v1.front.front-1.> parley.v1.front.*.call.* parley.v1.pool.* " +
+				"parley.v1.worker.worker-2.reply.a parley.v1.front.front-1.> parley.v1.front.*.call.* parley.v1.pool.*.* " +
 				"parley.v1.record.> parley.v1.operator.reply.> _INBOX.> $JS.> $JS.API.> $O.> $KV.> $SYS.>",
 		},
 	} {
@@ -660,7 +662,7 @@ func TestSecondAccount(t *testing.T) {
 		if who == "worker-1" {
 			return []string{"parley.v1.offer.*/workers", "parley.v1.worker.worker-1.>", "parley.v1.workers"}
 		}
-		return []string{"parley.v1.front.front-1.>", "parley.v1.pool.*"}
+		return []string{"parley.v1.front.front-1.>", "parley.v1.pool.*.*"}
 	}
 	conns := map[string]*nats.Conn{}
 	for _, account := range []string{"parley", "acme"} {
@@ -672,7 +674,7 @@ func TestSecondAccount(t *testing.T) {
 	for _, account := range []string{"parley", "acme"} {
 		for who, to := range map[string][]string{
 			"front-1":  {"parley.v1.offer.p", "parley.v1.worker.worker-1.a", "parley.v1.workers"},
-			"worker-1": {"parley.v1.front.front-1.call.a", "parley.v1.pool.p"},
+			"worker-1": {"parley.v1.front.front-1.call.a", "parley.v1.pool.p.worker-1"},
 		} {
 			conn := conns[account+who]
 			for _, subject := range to {
