@@ -118,7 +118,9 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	PARLEY_HAMMER=1 $(GO) test -timeout 240m -v -p 1 \
 	  $$(git grep -l PARLEY_HAMMER -- '*_test.go' ':!bench' ':!cmd/parleyd' | xargs -n1 dirname | sort -u | sed 's,^,./,') | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
-	PARLEY_HAMMER=1 $(GO) -C cmd/parleyd test -timeout 60m -v -run TestSoak ./internal/service
+	PARLEY_HAMMER=1 $(GO) -C cmd/parleyd test -timeout 90m -v -p 1 \
+	  -run 'TestSoak|TestThroughput|TestOverhead|TestKills|TestThousandWorkers|TestTenThousand' \
+	  ./internal/service ./internal/fleet/... | grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run 'ExamplesRun|Replay' ./trial ./scenarios
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
