@@ -74,8 +74,8 @@ var maxLines = map[string]int{
 	"host/reference":           156, // what a plan does not find
 
 	"cmd/parleyd/internal/telemetry":       605,  // spans, metrics and logs of the service
-	"cmd/parleyd/internal/fleet":           2500, // fronts and workers on many machines
-	"cmd/parleyd/internal/fleet/fleettest": 360,  // a server of NATS for tests, and a network that fails
+	"cmd/parleyd/internal/fleet":           2495, // fronts and workers on many machines
+	"cmd/parleyd/internal/fleet/fleettest": 362,  // NATS for tests, a network that fails; children, from two tests
 }
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only
@@ -130,7 +130,6 @@ var usedByTests = []string{
 	"cdp/internal/keeper/verb.HasNative", "cdp/internal/keeper/verb.WriteStorage",
 	"cmd/parley/internal/command.StartingWith",
 	"cmd/parley/internal/command.TargetWords", "cmd/parley/internal/tools.Described",
-	"cmd/parleyd/internal/fleet/setup.Provision",
 	"host/wasm/internal/guest.NewExtismKernel", "host/wasm/internal/guest.ServeGuest",
 	"host/wasm/internal/module.RewriteModule", "host/wasm/internal/module.ToolchainOf",
 	"host/wasm/internal/world.RenameOver", "internal/wire.ErrorOf",

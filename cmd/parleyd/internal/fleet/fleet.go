@@ -3,7 +3,7 @@
 // A front ([Front]) keeps policy, secrets, requests and records. A worker ([Worker]) runs guests. For a call the front
 // offers what the worker must know: the plugin's digest, the pool, the time that is left. The worker reserves a slot
 // and accepts, or is busy. The call then goes to that worker alone, as the frames of package wire in counted messages;
-// what the guest asks comes back the same way. A call without a slot stands in its front's line until a worker
+// what the guest asks comes back the same way. A call without a slot waits in its front's line until a worker
 // announces that it has one.
 //
 // A front asks each worker that runs its calls for a sign of life, a worker ends the calls of a front that does not ask

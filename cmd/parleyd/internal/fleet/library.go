@@ -24,22 +24,21 @@ type library struct {
 	trust  []string
 	engine *wasm.Engine
 
-	mu      sync.Mutex
-	found   map[string]*wasm.Provider // by digest
-	engines map[string]*wasm.Provider // of scripts, by name and digest
+	mu    sync.Mutex
+	found map[string]*wasm.Provider // by digest
 }
 
 // newLibrary returns a library that keeps compiled code in the folders of a host.
 func newLibrary(dirs parley.Dirs, of WorkerConfig, log *slog.Logger) *library {
-	l := &library{trust: of.Trust, found: map[string]*wasm.Provider{}, engines: map[string]*wasm.Provider{}}
+	l := &library{trust: of.Trust, found: map[string]*wasm.Provider{}}
 	l.engine = wasm.New(wasm.Config{
 		CacheDir: filepath.Join(dirs.Cache, "wasm"), RunDir: dirs.Run, SlotDir: filepath.Join(dirs.State, "slots"),
 		HostVersion: parley.Version, Child: wire.Self, Isolate: true, Runners: of.Slots,
 		Notice: func(text string) { log.Info(text) }, Debug: func(text string) { log.Debug(text) },
-		ScriptEngine: func(name, digest string) (*wasm.Provider, error) {
+		ScriptEngine: func(_, digest string) (*wasm.Provider, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.engines[name+" "+digest], nil
+			return l.found[digest], nil
 		},
 	})
 	return l
@@ -55,21 +54,18 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 		return p, nil
 	}
 	if engine != "" {
-		of, err := l.find(ctx, engine, "")
-		if err != nil {
+		if _, err := l.find(ctx, engine, ""); err != nil {
 			return nil, err
 		}
-		l.mu.Lock()
-		l.engines[of.Info().Name+" "+engine] = of
-		l.mu.Unlock()
 	}
 	source, err := parley.ShippedSource(digest)
 	if err == nil && source == nil {
-		source, err = l.published(ctx, digest, engine)
+		source, err = l.published(ctx, digest)
 	}
 	if err != nil {
 		return nil, err
 	}
+	source.Engine = engine
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p = l.found[digest]; p == nil { // else another call was faster
@@ -80,7 +76,7 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 }
 
 // published gets a build that is published.
-func (l *library) published(ctx context.Context, digest, engine string) (*store.Source, error) {
+func (l *library) published(ctx context.Context, digest string) (*store.Source, error) {
 	c, err := l.fetch(ctx, digest)
 	if err == nil {
 		err = l.check(c)
@@ -89,7 +85,6 @@ func (l *library) published(ctx context.Context, digest, engine string) (*store.
 		return nil, err
 	}
 	source := c.Source()
-	source.Engine = engine
 	module := c.Wasm
 	c.Wasm = nil
 	source.Wasm = func() ([]byte, error) { // once it is compiled, the module is hardly needed again

@@ -255,7 +255,7 @@ func TestSecretsStay(t *testing.T) {
 	if n, found := searchFiles(t, p.home, canary); found || n == 0 {
 		t.Errorf("the files of the worker: found %v in %d bytes", found, n)
 	}
-	for _, pid := range append(childrenOf(p.Process.Pid), p.Process.Pid) {
+	for _, pid := range append(fleettest.Children(p.Process.Pid), p.Process.Pid) {
 		if n, found := searchMemory(t, pid, canary); found || n == 0 {
 			t.Errorf("process %d: found %v in %d bytes", pid, found, n)
 		}
@@ -302,18 +302,4 @@ func searchMemory(t *testing.T, pid int, text string) (size int, found bool) {
 		found = found || bytes.Contains(data, []byte(text))
 	}
 	return size, found
-}
-
-func childrenOf(pid int) (children []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		for _, word := range strings.Fields(string(text)) {
-			child := 0
-			if _, err := fmt.Sscan(word, &child); err == nil {
-				children = append(children, child)
-			}
-		}
-	}
-	return children
 }

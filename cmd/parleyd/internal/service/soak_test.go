@@ -6,15 +6,15 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 )
 
 // soakCalls are the calls of a soak: tool, arguments, options, and what the answer has.
@@ -92,7 +92,7 @@ func TestSoak(t *testing.T) {
 			if second%10 == 0 {
 				_ = service.Process.Signal(syscall.SIGHUP)
 			}
-			if children := childrenOf(service.Process.Pid); second%7 == 0 && len(children) > 0 {
+			if children := fleettest.Children(service.Process.Pid); second%7 == 0 && len(children) > 0 {
 				killed.Add(1)
 				_ = syscall.Kill(children[rand.IntN(len(children))], syscall.SIGKILL)
 			}
@@ -121,17 +121,4 @@ func resident(pid int) float64 {
 	pages := 0
 	_, _ = fmt.Sscan(string(text), new(int), &pages)
 	return float64(pages*os.Getpagesize()) / (1 << 20)
-}
-
-func childrenOf(pid int) (children []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		for _, word := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				children = append(children, child)
-			}
-		}
-	}
-	return children
 }

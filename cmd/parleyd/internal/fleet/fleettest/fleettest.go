@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -260,3 +261,16 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	return path, os.Rename(path+".new", path)
 })
+
+// Children returns the processes that a process has started.
+func Children(pid int) (children []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(text)) {
+			child, _ := strconv.Atoi(word) // the kernel writes nothing else
+			children = append(children, child)
+		}
+	}
+	return children
+}
