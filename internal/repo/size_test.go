@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2160,  // secrets in notes; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4668,  // prepared list; options; roots; ids; bodies; pins; files of tokens; drains; traces
-	"host/wasm":                10841, // compilations ahead; imports; the index of tools; caches of parts; other machines
+	"host/wasm":                10844, // compilations ahead; imports; the index of tools; caches of parts; other machines
 	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages

@@ -26,10 +26,13 @@ type Control struct {
 
 // Within runs a call within its time. Only the context decides whether it ended in time, never the guest's output.
 func (k *Control) Within(ctx context.Context, run func() (*host.Result, error)) (*host.Result, error) {
-	ctx, cancel := deadline.With(ctx, k.Limits.Timeout)
+	limited, cancel := deadline.With(ctx, k.Limits.Timeout)
 	defer cancel()
-	k.Begin(ctx)
+	k.Begin(limited)
 	result, err := run()
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		<-ctx.Done() // of two timers that are due, the later one may fire first
+	}
 	if k.Ctx.Err() != nil {
 		err = k.ContextError()
 	}
