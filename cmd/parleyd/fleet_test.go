@@ -99,16 +99,22 @@ mount --bind "$MACHINES/hosts" /etc/hosts
 PATH=$STUBS:$PATH
 trap 'tail -n +1 "$MACHINES"/*/var/log/*; ps -eo user:20,args' EXIT
 ` + strings.Join(commands[2:last], "\n") + `
-for try in {1..200}; do
-  ready=$(exec 3<>/dev/tcp/127.0.0.1/8931 && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3 && cat <&3) 2>/dev/null || true
-  status=$(` + commands[last] + `) || true
-  if [[ $ready == *" 200 OK"* && $status == *worker-1* ]]; then break; fi
-  sleep .1
-done
+await() {
+  for try in {1..200}; do
+    ready=$(exec 3<>/dev/tcp/127.0.0.1/8931 && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3 && cat <&3) 2>/dev/null || true
+    status=$(` + commands[last] + `) || true
+    if [[ $ready == *" 200 OK"* && $status == *worker-1* ]]; then break; fi
+    sleep .1
+  done
+}
+await
 echo "$ready" "$status"
-ssh root@front-1.example.org 'mkdir /var/lib/parley/config; chmod 700 /var/lib/parley/config
-  printf "[plugin.text]\nrun = \"fleet:main\"\n" >/var/lib/parley/config/policy.toml
-  chmod 600 /var/lib/parley/config/policy.toml; chown -R parley /var/lib/parley/config'
+printf "[plugin.text]\nrun = \"fleet:main\"\n" >policy.toml
+bin/parleyd fleet publish --policy policy.toml --config fleet/parley/operator/fleet.toml
+pkill -f '[p]arleyd serve'; while pgrep -f '[p]arleyd serve' >/dev/null; do sleep .1; done
+ssh root@front-1.example.org 'sed -i "s/^# policy =/policy =/" /etc/parley/parleyd.toml
+  rm -rf /var/lib/parley/config; systemctl enable --now parleyd'
+await
 token=$(cut -d= -f2 "$MACHINES/front-1.example.org/etc/parley/tokens")
 curl --silent --max-time 60 http://127.0.0.1:8931/mcp -H "Authorization: Bearer $token" -H 'Mcp-Name: call_tool' \
   -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
@@ -127,7 +133,9 @@ curl --silent --max-time 60 http://127.0.0.1:8931/mcp -H "Authorization: Bearer 
 	if err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{" 200 OK", "main  worker-1", hashOfA} {
+	for _, want := range []string{
+		" 200 OK", "main  worker-1", "published policy.toml", "the policy that the fleet has", hashOfA,
+	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output has no %q", want)
 		}

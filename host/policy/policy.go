@@ -294,6 +294,14 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
+// Check reports what is not valid in the text of a policy file, as [Load] does. Messages call the file by path.
+func Check(path string, text []byte) error {
+	if _, problems := parseFile(path, text); len(problems) > 0 {
+		return configError(problems)
+	}
+	return nil
+}
+
 func configError(problems []problem) *host.Error {
 	const limit = 8
 	var lines []string

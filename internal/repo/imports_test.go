@@ -269,8 +269,8 @@ var layers = map[string][]string{
 	},
 	"cmd/parleyd/internal/telemetry": {".", "host", "host/mcp", "host/wasm"},
 	"cmd/parleyd/internal/fleet/catalog": {
-		".", "host", "host/admit", "host/protect", "host/signature", "host/wasm", "host/wasm/store", "internal/durable",
-		"manifest",
+		".", "host", "host/admit", "host/policy", "host/policy/operator", "host/protect", "host/signature", "host/wasm",
+		"host/wasm/store", "internal/durable", "manifest",
 	},
 	"cmd/parleyd/internal/fleet/records": {
 		"cmd/parleyd/internal/fleet", "cmd/parleyd/internal/fleet/catalog", "host", "host/record", "internal/durable",

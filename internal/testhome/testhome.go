@@ -134,7 +134,7 @@ var compiled = sync.OnceValues(func() (home string, err error) {
 			return "", fmt.Errorf("go %v: %w\n%s", build, err, out)
 		}
 		for _, c := range calls {
-			cmd := exec.Command(parley, c.args...)
+			cmd := exec.Command(parley, append(c.args, "--timeout", "10m")...) // of a busy machine
 			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER=off")
 			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code {
 				return "", fmt.Errorf("parley %v: %w\n%s", c.args, err, out)

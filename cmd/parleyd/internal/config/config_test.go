@@ -32,6 +32,7 @@ func TestParse(t *testing.T) {
 		{tokens + "listen = [\"0.0.0.0:1\"]", []string{`p.toml:2:1: listen: got "0.0.0.0:1", expected tls.cert and`}},
 		{tokens + "listen = [\":1\"]", []string{`p.toml:2:1: listen: got ":1", expected tls.cert`}},
 		{tokens + "listen = [\"here\"]", []string{`listen: got "here", expected an address HOST:PORT`}},
+		{tokens + "[fleet]\nurl = \"tls://n:1\"\npolicy = \"shared\"", []string{`fleet.policy: got "shared", expected the public key`}},
 		{tokens + "listen = []", []string{`expected an address such as 127.0.0.1:8931`}},
 		{tokens + "lisen = 1\nlog.levle = \"x\"", []string{
 			"p.toml:2:1: lisen: unknown key; did you mean listen?",

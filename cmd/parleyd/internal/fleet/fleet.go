@@ -39,6 +39,8 @@ type Config struct {
 	Key string `toml:"key"`
 	// CA is the file of the certificates that sign the server's, in PEM. Empty means those of the system.
 	CA string `toml:"ca"`
+	// Policy is the public key of the operator whose policy a front has. Empty means that it has one of its own.
+	Policy string `toml:"policy"`
 	// Records is "required" if a call waits until its records are in the stream, and does not run otherwise. Empty means
 	// that they are copied later.
 	Records string `toml:"records"`
@@ -66,6 +68,9 @@ func (c *Config) Check(expected func(key, given, expected string)) {
 	}
 	if c.Records != "" && c.Records != RecordsRequired {
 		expected("fleet.records", c.Records, RecordsRequired+" or nothing")
+	}
+	if c.Policy != "" && !nkeys.IsValidPublicUserKey(c.Policy) {
+		expected("fleet.policy", c.Policy, "the public key of an operator, which fleet.json of parleyd fleet init has")
 	}
 	if !isWord(c.Name) {
 		expected("fleet.name", c.Name, "a name of letters, digits, - and _")
@@ -133,7 +138,11 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, key)
+		public, err := key.PublicKey()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Nkey(public, key.Sign))
 	}
 	if c.CA != "" {
 		text, err := protect.Read(c.CA, protect.MaxConfig)
@@ -153,7 +162,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	return conn, nil
 }
 
-func readKey(path string) (nats.Option, error) {
+func readKey(path string) (nkeys.KeyPair, error) {
 	text, err := protect.Read(path, protect.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "cannot read fleet.key: %s", manifest.CleanLine(err.Error()))
@@ -162,9 +171,5 @@ func readKey(path string) (nats.Option, error) {
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "fleet.key: %s has no seed of a key; parleyd fleet init writes one", path)
 	}
-	public, err := key.PublicKey()
-	if err != nil {
-		return nil, err
-	}
-	return nats.Nkey(public, key.Sign), nil
+	return key, nil
 }

@@ -18,6 +18,7 @@ import (
 type Operator struct {
 	*catalog.Catalog
 	conn *nats.Conn
+	key  string // the file of its seed
 }
 
 // Operator connects a person. The error is unavailable if the server is not there.
@@ -35,7 +36,16 @@ func (c *Config) Operator() (*Operator, error) {
 		}
 	}
 	published, err := catalog.Of(conn)
-	return &Operator{published, conn}, err
+	return &Operator{published, conn, c.Key}, err
+}
+
+// PublishPolicy is [catalog.Catalog.PublishPolicy] with the key of the operator.
+func (o *Operator) PublishPolicy(ctx context.Context, path string) error {
+	key, err := readKey(o.key)
+	if err != nil {
+		return err
+	}
+	return o.Catalog.PublishPolicy(ctx, path, key)
 }
 
 // Close ends the connection.

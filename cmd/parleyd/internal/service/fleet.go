@@ -70,7 +70,8 @@ const fleetUsage = `parleyd fleet operates the machines that run calls for the s
 
   parleyd fleet init DIR          write keys, certificates and the configuration of the server and of each machine
   parleyd fleet publish NAME..    hand the code of installed plugins to the workers, and list them at every front;
-                                  --withdraw takes them out of the lists
+                                  --withdraw takes them out of the lists; --policy FILE signs a policy and
+                                  hands it to all fronts whose fleet.policy is the operator's key
   parleyd fleet status            say which workers there are, and how many calls they can take
   parleyd fleet explain TOOL      say where the calls of a tool run, and what of them leaves this machine
   parleyd fleet drain WORKER      have a worker end once its calls are done
@@ -88,12 +89,13 @@ func runFleet(args []string, out io.Writer) error {
 	defer stop()
 	flags := newFlags("fleet " + name)
 	path := flags.String("config", defaultConfig, "")
+	policyFile := "" // of publish
 	operate := func(most int, run func(o *fleet.Operator, args []string) error) error {
 		rest, err := parseFlags(flags, args, most)
 		if err != nil {
 			return err
 		}
-		if most > 0 && len(rest) == 0 {
+		if most > 0 && len(rest) == 0 && policyFile == "" {
 			return host.Errorf(host.InvalidArgs, "parleyd fleet %s: a name is missing", name)
 		}
 		cfg, err := config.ReadFleet(*path, nil)
@@ -115,7 +117,14 @@ func runFleet(args []string, out io.Writer) error {
 		return setup.Init(args, out)
 	case "publish":
 		withdraw := flags.Bool("withdraw", false, "")
+		flags.StringVar(&policyFile, "policy", "", "")
 		return operate(maxPublished, func(o *fleet.Operator, names []string) error {
+			if policyFile != "" {
+				if err := o.PublishPolicy(ctx, policyFile); err != nil {
+					return err
+				}
+				fmt.Fprintf(out, "published %s\n", manifest.CleanLine(policyFile))
+			}
 			return publish(ctx, o, names, *withdraw, out)
 		})
 	case "status":
@@ -137,6 +146,9 @@ func runFleet(args []string, out io.Writer) error {
 	return host.Errorf(host.InvalidArgs, "unknown command %q; expected init, publish, status, explain or drain",
 		manifest.CleanLine(name))
 }
+
+// keepTime is how long the code of a plugin stays in the fleet after it was replaced or withdrawn.
+const keepTime = time.Hour
 
 // maxPublished bounds the plugins of one command.
 const maxPublished = 1000
@@ -160,7 +172,7 @@ func publish(ctx context.Context, o *fleet.Operator, names []string, withdraw bo
 		}
 		fmt.Fprintf(out, "published %s %s (%s)\n", entry.Name, manifest.CleanLine(entry.Version), entry.Digest)
 	}
-	return nil
+	return o.Prune(ctx, keepTime)
 }
 
 func showWorkers(ctx context.Context, o *fleet.Operator, out io.Writer) error {

@@ -62,6 +62,7 @@ func TestFleetCommands(t *testing.T) {
 	run(81, "text is shipped", "publish", "text")
 	run(0, "published echo 1.0.0 (sha256:", "publish", "echo")
 	run(0, "withdrew echo", "publish", "--withdraw", "echo")
+	run(88, "cannot read fleet.key", "publish", "--policy", file("shared.toml", "[operator]\naudit = \"required\"\n"))
 	run(83, "withdraw echo", "publish", "--withdraw", "echo")
 
 	run(0, "echo.echo\n|at the front: policy.toml has no run", "explain", "echo.echo")

@@ -83,6 +83,11 @@ func open(path string, log io.Writer) (*Service, error) {
 			return nil, err
 		}
 		s.published = catalog.NewMirror(func(format string, args ...any) { s.notice(fmt.Sprintf(format, args...)) })
+		if key := cfg.Fleet.Policy; key != "" {
+			if err := s.published.SharePolicy(s.front.Conn(), key, parley.FindDirs("", os.Getenv).Config); err != nil {
+				return nil, err
+			}
+		}
 		opened.Fleet = parley.Fleet{Away: s.front, Published: s.published.Providers}
 	}
 	if s.parley, err = parley.Open(context.Background(), opened); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/durable"
@@ -39,12 +40,14 @@ const (
 // Mirror lists the published plugins at a front. It has their lines in memory and in a file, so that no list and no
 // search waits for the network, and a front that starts without one lists what it knew.
 type Mirror struct {
-	log    func(format string, args ...any)
-	start  sync.Once
-	parley *parley.Parley
-	cache  *store.Store
-	file   string
-	fleet  atomic.Pointer[Catalog] // nil before Run
+	log      func(format string, args ...any)
+	start    sync.Once
+	parley   *parley.Parley
+	cache    *store.Store
+	file     string
+	policy   operator.File           // that the fleet has, with SharePolicy
+	operator string                  // the public key that signs it; "" without SharePolicy
+	fleet    atomic.Pointer[Catalog] // nil before Run
 
 	mu      sync.Mutex
 	plugins map[string]*plugin // by the keys of their lines
@@ -180,6 +183,10 @@ func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan na
 // apply makes one change of the bucket.
 func (m *Mirror) apply(change jetstream.KeyValueEntry) {
 	key := change.Key()
+	if key == policyKey {
+		m.applyPolicy(change)
+		return
+	}
 	line, err := readLine(change)
 	if err != nil {
 		m.log("the line of %s in the catalog of the fleet is not used: %v", manifest.CleanLine(key), err)

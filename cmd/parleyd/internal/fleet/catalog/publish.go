@@ -200,7 +200,7 @@ func current(ctx context.Context, lines jetstream.KeyValue, name string) (store.
 	return line, found.Revision(), err
 }
 
-// Withdraw takes a plugin from the lists of all fronts. Its objects stay, for calls under way.
+// Withdraw takes a plugin from the lists of all fronts. Its objects stay until [Catalog.Prune], for calls under way.
 func (c *Catalog) Withdraw(ctx context.Context, name string) error {
 	lines, err := c.js.KeyValue(ctx, Lines)
 	if err == nil {
@@ -210,6 +210,61 @@ func (c *Catalog) Withdraw(ctx context.Context, name string) error {
 		err = lines.Delete(ctx, keyOf(name))
 	}
 	return failed(err, "withdraw "+host.Printable(name))
+}
+
+// Prune removes the objects of builds that no line has. It keeps those that were stored, or whose plugin's line has
+// changed, within the time keep: others may publish them now, and calls under way may fetch them.
+func (c *Catalog) Prune(ctx context.Context, keep time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, objectTime)
+	defer cancel()
+	return failed(c.prune(ctx, keep), "remove the code of old builds")
+}
+
+func (c *Catalog) prune(ctx context.Context, keep time.Duration) error {
+	code, err := c.js.ObjectStore(ctx, Code)
+	if err != nil {
+		return err
+	}
+	objects, err := code.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return err
+	}
+	stream, err := c.js.Stream(ctx, "KV_"+Lines)
+	if err != nil {
+		return err
+	}
+	now := stream.CachedInfo().TimeStamp // by the clock of the server, as all that follows
+	lines, err := c.js.KeyValue(ctx, Lines)
+	if err != nil {
+		return err
+	}
+	watcher, err := lines.WatchAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	digests, changed := map[string]bool{}, map[string]time.Time{}
+	for isLast := false; !isLast; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case line, more := <-watcher.Updates():
+			if isLast = line == nil; !more {
+				return errors.New("the server has ended the watch")
+			} else if !isLast {
+				entry, _ := store.DecodeEntry(line.Value())
+				digests[entry.Digest], changed[line.Key()] = true, line.Created()
+			}
+		}
+	}
+	for _, object := range objects {
+		digest, _, _ := strings.Cut(object.Name, "/")
+		since := min(now.Sub(object.ModTime), now.Sub(changed[keyOf(object.Description)]))
+		if err == nil && !digests[digest] && since > keep {
+			err = code.Delete(ctx, object.Name)
+		}
+	}
+	return err
 }
 
 // putParts stores what of a build is not stored yet.
@@ -229,7 +284,7 @@ func (c *Catalog) putParts(ctx context.Context, build *store.Candidate, digest s
 			continue
 		}
 		if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
-			_, err = code.Put(ctx, jetstream.ObjectMeta{Name: digest + part.name,
+			_, err = code.Put(ctx, jetstream.ObjectMeta{Name: digest + part.name, Description: build.Manifest.Name,
 				Metadata: map[string]string{signatureKey: part.signature},
 				Opts:     &jetstream.ObjectMetaOptions{ChunkSize: uint32(size)}}, bytes.NewReader(part.data))
 		}

@@ -266,6 +266,10 @@ func (f *fleet) writeMember(m *member) error {
 	config, err := toml.Marshal(map[string]map[string]string{"fleet": {
 		"url": strings.Join(urls, ","), "name": m.name, "key": there + "/" + m.name + ".nk", "ca": there + "/ca.pem",
 	}})
+	if m.Role == front {
+		config = fmt.Appendf(config, "# policy = %q # to have the policy that the operator publishes\n",
+			f.Accounts[m.account][string(operator)].Key)
+	}
 	err = errors.Join(err, os.MkdirAll(filepath.Join(f.dir, folder), 0o700),
 		f.put(filepath.Join(folder, m.name+".nk"), append(m.seed, '\n')), f.put(filepath.Join(folder, "ca.pem"), authority),
 		f.put(filepath.Join(folder, "fleet.toml"), config))
