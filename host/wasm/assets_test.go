@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
 )
@@ -108,7 +109,7 @@ func TestAssets(t *testing.T) {
 
 // TestAssetsOfPrograms reads assets in a plugin of kind wasi, beside a granted folder.
 func TestAssetsOfPrograms(t *testing.T) {
-	p := withAssets(t, testEngine(t), readFile(t, filepath.Join("testdata", "probe.wasm")), commandManifest(t, "probe"),
+	p := withAssets(t, testEngine(t), readFile(t, "testdata/probe.wasm"), wasmtest.Command(t, "probe"),
 		"/usr/lib", packed(t, file("a/b", "asset")))
 	inside, _ := tree(t)
 	for _, tt := range []struct {

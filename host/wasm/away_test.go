@@ -23,6 +23,7 @@ type otherMachine struct {
 func goAway(t testing.TB, p *Provider) *otherMachine {
 	o := &otherMachine{t: t, engine: runnerEngine(t)}
 	o.engine.cfg.Isolate = true
+	o.engine.cfg.Debug = func(string) {} // a runner that ends after the test cannot log to it
 	o.plugin = o.engine.Provider(p.loadParts().src)
 	p.engine.cfg.Away = o
 	return o

@@ -88,7 +88,7 @@ func TestManyAtOnce(t *testing.T) {
 		each = 6
 	}
 	for _, a := range loadAttacks(t) {
-		if a.wantEnd != string(host.Timeout) || a.heavy || kinds[a.kind] >= each {
+		if a.WantEnd != string(host.Timeout) || a.Heavy || kinds[a.Kind] >= each {
 			continue
 		}
 		p := a.provider(t, e)
@@ -97,7 +97,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		r := a.request(t, p, time.Second)
 		a.mounts(t, r)
-		kinds[a.kind]++
+		kinds[a.Kind]++
 		calls = append(calls, func() {
 			if _, err := p.Invoke(context.Background(), r); host.AsError(err).Code != host.Timeout {
 				t.Errorf("%v: %v", a, err)

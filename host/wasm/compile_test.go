@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
 // cacheEngine returns an engine with a cache of its own, and the lines that it logs.
@@ -53,8 +54,9 @@ func slotNames(t testing.TB, dir string) []string {
 
 // cpuBomb returns a command whose functions compile slowly: about 3 s of CPU time each.
 func cpuBomb(functions int) []byte {
-	body := ifBlocks(10_000)
-	return testModule([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0),
+	body := wasmtest.IfBlocks(10_000)
+	return testModule([]string{"->"}, wasmtest.Repeated(functions, 0), wasmtest.Repeated(functions, body),
+		export("_start", 0),
 		export("memory", 2))
 }
 
@@ -79,7 +81,7 @@ func TestCompileBudget(t *testing.T) {
 			dir := t.TempDir()
 			e, lines := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
 			e.budget = func(int) budget { return tt.budget }
-			p := e.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb")))
+			p := e.Provider(sourceOf(cpuBomb(2), wasmtest.Command(t, "bomb")))
 			_, err := invoke(t, p, "run", "{}")
 			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 ||
 				!strings.Contains(err.Message, tt.wantText) {
@@ -96,7 +98,7 @@ func TestCompileBudget(t *testing.T) {
 				if !same {
 					later.budget = func(int) budget { return budget{tt.budget.cpu + 1, tt.budget.memory} }
 				}
-				_, again := invoke(t, later.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb"))), "run", "{}")
+				_, again := invoke(t, later.Provider(sourceOf(cpuBomb(2), wasmtest.Command(t, "bomb"))), "run", "{}")
 				if again == nil || same && again.Message != err.Message || same != (len(*logged) == 0) {
 					t.Errorf("same bounds %v: %v; logged %q", same, again, *logged)
 				}
@@ -342,7 +344,7 @@ func TestInvalidCode(t *testing.T) {
 	wasm := testModule([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2))
 	for _, child := range []func() *exec.Cmd{nil, compiler} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: child})
-		_, err := invoke(t, e.Provider(sourceOf(wasm, commandManifest(t, "bad"))), "run", "{}")
+		_, err := invoke(t, e.Provider(sourceOf(wasm, wasmtest.Command(t, "bad"))), "run", "{}")
 		if err == nil || err.Code != host.InvalidPlugin ||
 			!strings.Contains(err.Message, "cannot be compiled: invalid function[") {
 			t.Errorf("%v", err)

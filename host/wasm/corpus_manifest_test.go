@@ -17,6 +17,7 @@ import (
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -37,7 +38,7 @@ const baseManifest = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"pa
 func hostileManifest(t testing.TB, line string) []byte {
 	t.Helper()
 	if text, ok := strings.CutPrefix(line, "raw:"); ok {
-		return expand(t, strings.ReplaceAll(strings.TrimSpace(text), `"`, `\"`))
+		return wasmtest.Expand(t, strings.ReplaceAll(strings.TrimSpace(text), `"`, `\"`))
 	}
 	var doc any
 	if err := json.Unmarshal([]byte(baseManifest), &doc); err != nil {
@@ -49,7 +50,7 @@ func hostileManifest(t testing.TB, line string) []byte {
 			t.Fatalf("%s: no change", change)
 		}
 		// Escapes are JSON's here; only repetitions are expanded before.
-		doc = setPointer(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(repeatedIn(t, value)))
+		doc = setPointer(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(wasmtest.Repeat(t, value)))
 	}
 	data, err := manifest.Marshal(doc)
 	if err != nil {
@@ -89,10 +90,11 @@ func setPointer(t testing.TB, doc any, path []string, value any) any {
 // uses all manifests instead of a sample.
 func TestHostileManifests(t *testing.T) {
 	skipWithRace(t)
-	lines := sample(tableLines(t, "manifests.txt"), 4, func(l tableLine) string { return l.section + " " + l.fields[1] })
+	lines := sample(wasmtest.Lines(t, "manifests.txt"), 4,
+		func(l wasmtest.Line) string { return l.Section + " " + l.Fields[1] })
 	for _, l := range lines {
-		source, end, says := l.fields[0], l.fields[1], l.fields[2]
-		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, source), func(t *testing.T) {
+		source, end, says := l.Fields[0], l.Fields[1], l.Fields[2]
+		t.Run(fmt.Sprintf("%s:%d:%.40s", l.Section, l.Number, source), func(t *testing.T) {
 			path := writePlugin(t, source)
 			start := time.Now()
 			c, err := store.ReadCandidate(path, "0.1.0")
@@ -101,7 +103,7 @@ func TestHostileManifests(t *testing.T) {
 			}
 			if err != nil {
 				e := host.AsError(err)
-				checkAllDisplayed(t, "the error", e.Object())
+				wasmtest.CheckAllDisplayed(t, "the error", e.Object())
 				if string(e.Code) != end || !strings.Contains(e.Message, says) && !strings.Contains(fmt.Sprint(e.Details),
 					says) {
 					t.Errorf("refused as %s %.500q, want %s and %q", e.Code, e.Message, end, says)
@@ -199,7 +201,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 	show := func(what string, v any, err error) {
 		t.Helper()
 		if err != nil {
-			checkAllDisplayed(t, what, host.AsError(err).Object())
+			wasmtest.CheckAllDisplayed(t, what, host.AsError(err).Object())
 			return
 		}
 		// Examples and enum values are kept as they are. In JSON, hidden characters in them are visible.
@@ -207,7 +209,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkDisplayed(t, what, string(text))
+		wasmtest.CheckDisplayed(t, what, string(text))
 		all.Write(append(text, '\n'))
 	}
 	show("the list", p.Info(), nil)
@@ -224,7 +226,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 			docs, err := h.Describe(ctx, host.Principal{Name: "cli"}, c.Manifest.Name+"."+name, tier)
 			show("the description", docs, err)
 			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
-			checkDisplayed(t, "the text of a description", text)
+			wasmtest.CheckDisplayed(t, "the text of a description", text)
 			all.WriteString(text)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
 )
@@ -100,7 +101,7 @@ func hostileParams(t testing.TB, source string) string {
 		} else {
 			defs = "{}"
 		}
-		p, defs = repeatedIn(t, p), repeatedIn(t, defs)
+		p, defs = wasmtest.Repeat(t, p), wasmtest.Repeat(t, defs)
 	}
 	return `{"type":"object","properties":{"p":` + p + `},"$defs":` + defs + `}`
 }
@@ -113,16 +114,17 @@ func TestHostileSchemas(t *testing.T) {
 	e := testEngine(t)
 	c := startCanary(t, e)
 	defer c.stop()
-	lines := sample(tableLines(t, "schemas.txt"), 16, func(l tableLine) string { return l.section + " " + l.fields[2] })
+	lines := sample(wasmtest.Lines(t, "schemas.txt"), 16,
+		func(l wasmtest.Line) string { return l.Section + " " + l.Fields[2] })
 	for _, l := range lines {
-		schema, value, end, says := l.fields[0], l.fields[1], l.fields[2], l.fields[3]
-		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, schema), func(t *testing.T) {
+		schema, value, end, says := l.Fields[0], l.Fields[1], l.Fields[2], l.Fields[3]
+		t.Run(fmt.Sprintf("%s:%d:%.40s", l.Section, l.Number, schema), func(t *testing.T) {
 			_, answered := c.since(0)
 			start := time.Now()
 			params, returns := hostileParams(t, schema), `true`
-			value = fmt.Sprintf(`{"p":%s}`, repeatedIn(t, value))
+			value = fmt.Sprintf(`{"p":%s}`, wasmtest.Repeat(t, value))
 			given, result := value, `1`
-			if l.section == "results" {
+			if l.Section == "results" {
 				params, returns, given, result = `{"type":"object"}`, params, `{}`, value
 			}
 			gotEnd, message := installAndCall(t, e, params, returns, given, result)
@@ -149,7 +151,8 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	t.Helper()
 	doc := `{"manifest":1,"name":"schemas","version":"1.0.0","kind":"parley/1","docs":{"brief":"A test"},"limits":{"output_bytes":8000000},
 		"tools":[{"name":"call","docs":{"brief":"Call it"},"effect":"read","params":` + params + `,"returns":` + returns + `}]}`
-	wasm, err := sections.WriteManifest(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10),
+	wasm, err := sections.WriteManifest(
+		wasmtest.Responding([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10),
 		[]byte(doc))
 	path := filepath.Join(t.TempDir(), "schemas.wasm")
 	if err == nil {
@@ -173,7 +176,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	a, _ := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given),
 		Principal: host.Principal{Name: "cli"}})
 	for _, w := range a.Warnings {
-		checkDisplayed(t, "a warning", w)
+		wasmtest.CheckDisplayed(t, "a warning", w)
 	}
 	if a.Err != nil {
 		return errorOutcome(t, a.Err)
@@ -183,12 +186,12 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 
 func errorOutcome(t *testing.T, e *host.Error) (end, message string) {
 	t.Helper()
-	checkDisplayed(t, "the message", e.Message)
+	wasmtest.CheckDisplayed(t, "the message", e.Message)
 	text, err := manifest.Marshal(e.Object())
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkDisplayed(t, "the error", string(manifest.EscapeJSON(text)))
+	wasmtest.CheckDisplayed(t, "the error", string(manifest.EscapeJSON(text)))
 	return string(e.Code), e.Message + string(text)
 }
 

@@ -3,7 +3,6 @@ package wasm
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,94 +13,22 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/wasm/internal/guest"
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
-const hostileDir = "../../testdata/hostile"
+// attack is an attack on an engine of this package.
+type attack struct{ wasmtest.Attack }
 
-// attack is a line of testdata/hostile/cases.txt.
-type attack struct {
-	line                            int
-	kind, source, wantEnd, wantText string
-	heavy                           bool
-}
-
-func (a attack) String() string { return fmt.Sprintf("%s:%d:%.40s", a.kind, a.line, a.source) }
-
-// loadAttacks reads the table.
-func loadAttacks(t testing.TB) []attack {
-	t.Helper()
-	var all []attack
-	for _, l := range tableLines(t, "cases.txt") {
-		a := attack{line: l.number, kind: l.section, source: l.fields[0], wantEnd: l.fields[1], wantText: l.fields[2]}
-		a.source, a.heavy = strings.CutPrefix(a.source, "! ")
-		all = append(all, a)
+func loadAttacks(t testing.TB) (all []attack) {
+	for _, a := range wasmtest.Attacks(t) {
+		all = append(all, attack{a})
 	}
 	return all
 }
 
-// tableLine is a line of a table in testdata/hostile: two to four fields separated by bars. Missing fields are "".
-type tableLine struct {
-	number  int
-	section string // the last heading, up to a colon
-	fields  [4]string
-}
-
-func tableLines(t testing.TB, name string) []tableLine {
-	t.Helper()
-	var all []tableLine
-	section := ""
-	for i, line := range strings.Split(string(readFile(t, hostileDir+"/"+name)), "\n") {
-		if title, ok := strings.CutPrefix(line, "## "); ok {
-			section, _, _ = strings.Cut(title, ":")
-		}
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		l := tableLine{number: i + 1, section: section}
-		parts := strings.SplitN(line, " | ", len(l.fields))
-		if len(parts) < 2 {
-			t.Fatalf("%s:%d: %s", name, i+1, line)
-		}
-		for j, part := range parts {
-			l.fields[j] = strings.TrimSpace(part)
-		}
-		all = append(all, l)
-	}
-	return all
-}
-
-// provider returns the plugin of an attack: one of kind parley/1 if it exports that interface, else a command.
-func (a attack) provider(t testing.TB, e *Engine) *Provider {
-	m := commandManifest(t, "hostile")
-	var wasm []byte
-	if strings.HasPrefix(a.source, "wasi: ") {
-		wasm, m = readFile(t, hostileDir+"/wasi.wasm"), scriptManifest(t)
-	} else if wasm = hostileModule(t, a.source); bytes.Contains(wasm, []byte("parley_call")) &&
-		bytes.Contains(wasm, []byte("parley_alloc")) {
-		m = loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
-	}
-	switch a.kind {
-	case "arguments":
-		m.Tools[0].WASI.Argv = append(m.Tools[0].WASI.Argv, manifest.Arg{Word: strings.Repeat("x", 5<<19)})
-		m.Tools[0].WASI.Env = map[string]string{"X": strings.Repeat("x", 1<<20)}
-	case "large":
-		m.Limits.OutputBytes = 64 << 20
-	}
-	return e.Provider(sourceOf(wasm, m))
-}
-
-// scriptManifest returns the manifest of testdata/hostile/wasi.c, which reads its statements from stdin.
-func scriptManifest(t testing.TB) *manifest.Manifest {
-	return loadManifest(t,
-		[]byte(`{"manifest":1,"name":"hostile","version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
-		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write","params":{"type":"object","properties":{"script":{"type":"string"}}},
-		"wasi":{"stdin":"{script}"}}]}`))
-}
+func (a attack) provider(t testing.TB, e *Engine) *Provider { return e.Provider(sourceOf(a.Build(t))) }
 
 // request returns a request for the only tool of an attack.
 func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.Request {
@@ -109,18 +36,14 @@ func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := "{}"
-	if script, ok := strings.CutPrefix(a.source, "wasi: "); ok {
-		params = string(guest.Marshal(map[string]string{"script": string(expand(t, script))}))
-	}
-	r := requestFor(t, p, names[0], params)
+	r := requestFor(t, p, names[0], a.Params(t))
 	r.Options.Timeout = timeout
 	return r
 }
 
 // mounts grants a request the folders of its kind of attack. changes returns forbidden changes.
 func (a attack) mounts(t testing.TB, r *host.Request) (changes func() string) {
-	kind, mode, _ := strings.Cut(a.kind, " ")
+	kind, mode, _ := strings.Cut(a.Kind, " ")
 	if kind != "fs" {
 		return func() string { return "" }
 	}
@@ -166,12 +89,12 @@ func TestCorpus(t *testing.T) {
 	var late []time.Duration
 	cases := loadAttacks(t)
 	if !hammer {
-		cases = slices.DeleteFunc(cases, func(a attack) bool { return a.heavy })
+		cases = slices.DeleteFunc(cases, func(a attack) bool { return a.Heavy })
 	}
-	cases = sample(cases, 10, func(a attack) string { return a.kind + " " + a.wantEnd })
+	cases = sample(cases, 10, func(a attack) string { return a.Kind + " " + a.WantEnd })
 	for _, a := range cases {
 		t.Run(a.String(), func(t *testing.T) {
-			if e.budget = compileBudget; !a.heavy {
+			if e.budget = compileBudget; !a.Heavy {
 				e.budget = func(int) budget { return budget{2 * time.Second, 512 << 20} }
 			}
 			p := a.provider(t, e)
@@ -207,35 +130,30 @@ func TestCorpus(t *testing.T) {
 func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	const timeout = 150 * time.Millisecond
 	wait := timeout
-	if a.wantEnd != string(host.Timeout) {
+	if a.WantEnd != string(host.Timeout) {
 		wait = 20 * time.Second // even on a busy machine
 	}
 	loadErr := p.Prepare(context.Background())
 	r := a.request(t, p, wait)
-	on(r, host.EventLog, func(e host.JobEvent) { checkDisplayed(t, "the log", e.Message) })
-	on(r, host.EventProgress, func(e host.JobEvent) { checkDisplayed(t, "progress", e.Message) })
+	on(r, host.EventLog, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
+	on(r, host.EventProgress, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "progress", e.Message) })
 	changes := a.mounts(t, r)
 	files := openFiles()
 	start := time.Now()
 	result, err := invokeRequest(t, p, r)
 	elapsed := time.Since(start)
 
-	a.checkOutcome(t, result, err)
+	a.CheckOutcome(t, result, err)
 	if changed := changes(); changed != "" {
 		t.Errorf("changed outside the writable folders:\n%s", changed)
 	}
 	if now := openFiles(); now > files+4 { // a disk may still be syncing one
 		t.Errorf("%d descriptors were open before and %d after", files, now)
 	}
-	if loadErr == nil && a.wantEnd == string(host.Timeout) {
+	if loadErr == nil && a.WantEnd == string(host.Timeout) {
 		return max(elapsed-timeout, 1)
 	}
 	return 0
-}
-
-// neverRuns reports whether an attack is refused before it runs, or takes too long to be compiled.
-func (a attack) neverRuns() bool {
-	return a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile")
 }
 
 // openFiles returns the number of this process's descriptors, if it can be determined.
@@ -244,71 +162,10 @@ func openFiles() int {
 	return len(files)
 }
 
-// checkOutcome compares the outcome of an attack with the table.
-func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error) {
-	t.Helper()
-	end, text := "ok", ""
-	if err != nil {
-		end, text = string(err.Code), err.Message
-		checkAllDisplayed(t, "the error", err.Object())
-		if len(text) > 4<<10 {
-			t.Errorf("the message has %d bytes: %.300q", len(text), text)
-		}
-	} else {
-		text = string(result.Data)
-		for _, w := range result.Warnings {
-			checkDisplayed(t, "a warning", w)
-		}
-	}
-	if end != a.wantEnd || !strings.Contains(text, a.wantText) {
-		t.Errorf("ended in %s %.300q, want %s and %q", end, text, a.wantEnd, a.wantText)
-	}
-}
-
-// checkDisplayed checks that a text has no terminal control or hidden characters.
-func checkDisplayed(t testing.TB, what, text string) {
-	t.Helper()
-	if clean := manifest.Clean(text); clean != text {
-		t.Errorf("%s has hidden characters: %.300q", what, text)
-	}
-	if !utf8.ValidString(text) {
-		t.Errorf("%s is not UTF-8: %.300q", what, text)
-	}
-}
-
-// checkAllDisplayed calls checkDisplayed for all strings in the JSON of a value.
-func checkAllDisplayed(t testing.TB, what string, v any) {
-	t.Helper()
-	data, err := json.Marshal(v)
-	var decoded any
-	if err == nil {
-		err = json.Unmarshal(data, &decoded)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			checkDisplayed(t, what, v)
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case map[string]any:
-			for k, x := range v {
-				checkDisplayed(t, what, k)
-				walk(x)
-			}
-		}
-	}
-	walk(decoded)
-}
-
 // TestCorpusSources compiles the sources again, if there is a compiler, and compares the results with the committed
 // modules.
 func TestCorpusSources(t *testing.T) {
+	const hostileDir = "../../testdata/hostile"
 	named := string(readFile(t, hostileDir+"/cases.txt"))
 	modules, err := filepath.Glob(hostileDir + "/*.wasm")
 	if err != nil || len(modules) == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
 // TestSwapped: while a guest uses names in every possible way, two goroutines replace the files behind them by files,
@@ -22,10 +23,10 @@ import (
 // until names have been replaced often enough; PARLEY_HAMMER=1 runs each 100 times.
 func TestSwapped(t *testing.T) {
 	e := testEngine(t)
-	m := scriptManifest(t)
+	m := wasmtest.Scripted(t)
 	m.Tools[0].Returns = json.RawMessage(`{"type":"string","contentEncoding":"base64"}`)
 	m.Tools[0].WASI.Output = "bytes" // entries of folders are printed as they are
-	p := e.Provider(sourceOf(readFile(t, hostileDir+"/wasi.wasm"), m))
+	p := e.Provider(sourceOf(wasmtest.Hostile(t, "wasi.wasm"), m))
 	inside, outside := tree(t)
 	for name, content := range map[string]string{"secret": "not yours", "dir/secret": "not yours", "not yours": ""} {
 		if err := os.WriteFile(filepath.Join(outside, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {

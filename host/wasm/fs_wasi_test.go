@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
 // TestWASI runs the programs of testdata/wasi, each of which checks one behavior of WASI preview 1 in a folder of its
@@ -20,7 +21,7 @@ func TestWASI(t *testing.T) {
 	for _, program := range programs {
 		name := strings.TrimSuffix(filepath.Base(program), ".wasm")
 		t.Run(name, func(t *testing.T) {
-			p := e.Provider(sourceOf(readFile(t, program), commandManifest(t, "guest")))
+			p := e.Provider(sourceOf(readFile(t, program), wasmtest.Command(t, "guest")))
 			r := requestFor(t, p, "run", `{}`)
 			r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/", Source: linkedFolder(t), Mode: "rw"}}}
 			if _, err := invokeRequest(t, p, r); err != nil {

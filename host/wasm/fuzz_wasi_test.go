@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -82,10 +83,10 @@ func fuzzScript(data []byte) string {
 // FuzzWASI checks that a call ends in time with any calls of WASI functions, and that nothing outside its folders
 // is read or changed.
 func FuzzWASI(f *testing.F) {
-	m := scriptManifest(f)
+	m := wasmtest.Scripted(f)
 	m.Tools[0].WASI.Files = []manifest.WASIFile{{Path: "/in.json", From: "{script}"}}
 	m.Tools[0].WASI.Output = "file:/out.json"
-	p := testEngine(f).Provider(sourceOf(readFile(f, hostileDir+"/wasi.wasm"), m))
+	p := testEngine(f).Provider(sourceOf(wasmtest.Hostile(f, "wasi.wasm"), m))
 	inside, outside := tree(f)
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("not yours"), 0o600); err != nil {
 		f.Fatal(err)
@@ -100,14 +101,14 @@ func FuzzWASI(f *testing.F) {
 		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": script})))
 		r.Options.Timeout = time.Second
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
-		on(r, host.EventLog, func(e host.JobEvent) { checkDisplayed(t, "the log", e.Message) })
+		on(r, host.EventLog, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
 		start := time.Now()
 		result, err := invokeRequest(t, p, r)
 		if elapsed := time.Since(start); elapsed > 10*time.Second {
 			t.Errorf("%s\nended after %v", script, elapsed)
 		}
 		if err != nil {
-			checkAllDisplayed(t, "the error", err.Object())
+			wasmtest.CheckAllDisplayed(t, "the error", err.Object())
 		} else if strings.Contains(string(result.Data), "not yours") {
 			t.Errorf("%s\nreads a file outside", script)
 		}
@@ -182,8 +183,8 @@ func FuzzStderr(f *testing.F) {
 // types.
 func FuzzStub(f *testing.F) {
 	for _, a := range loadAttacks(f) {
-		if strings.HasSuffix(a.source, ".wasm") || strings.HasPrefix(a.source, "hex:") {
-			f.Add(hostileModule(f, a.source))
+		if strings.HasSuffix(a.Source, ".wasm") || strings.HasPrefix(a.Source, "hex:") {
+			f.Add(wasmtest.Hostile(f, a.Source))
 		}
 	}
 	f.Fuzz(func(t *testing.T, wasm []byte) {
@@ -226,7 +227,7 @@ func FuzzCandidate(f *testing.F) {
 			renderAll(t, c)
 			return
 		}
-		checkAllDisplayed(t, "the error", host.AsError(err).Object())
+		wasmtest.CheckAllDisplayed(t, "the error", host.AsError(err).Object())
 	})
 }
 

@@ -18,60 +18,14 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// commandManifest returns a manifest of kind wasi with one tool, "run", whose arguments are the parameters a, b and
-// c.
-func commandManifest(t testing.TB, name string) *manifest.Manifest {
-	t.Helper()
-	return loadManifest(t, fmt.Appendf(nil,
-		`{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
-		"exit_codes":[{"code":28,"name":"inval","meaning":"EINVAL"},{"code":8,"name":"badf","meaning":"EBADF"}],
-		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write",
-		"params":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}}},
-		"wasi":{"argv":[["{a}"],["{b}"],["{c}"]]}}]}`, name))
-}
 
 // localGuest returns a guest of this package's testdata.
 func localGuest(t testing.TB, e *Engine, name string) *Provider {
 	t.Helper()
-	return e.Provider(sourceOf(readFile(t, filepath.Join("testdata", name+".wasm")), commandManifest(t, name)))
-}
-
-// unrolled returns a command of n memory.fill operations over its whole memory, without a loop.
-func unrolled(n, pages int) []byte {
-	var body []byte
-	for range n {
-		body = append(body, 0x41, 0, 0x41, 1, 0x41)
-		body = append(body, signedLEB(pages<<16)...)
-		body = append(body, 0xfc, 11, 0)
-	}
-	body = append([]byte{0}, append(body, 0x0b)...)
-	out := []byte("\x00asm\x01\x00\x00\x00")
-	out = append(out, section(1, []byte{1, 0x60, 0, 0})...)
-	out = append(out, section(3, []byte{1, 0})...)
-	out = append(out, section(5, append([]byte{1, 0}, unsignedLEB(pages)...))...)
-	out = append(out, section(7, []byte("\x02\x06memory\x02\x00\x06_start\x00\x00"))...)
-	return append(out, section(10, append(append([]byte{1}, unsignedLEB(len(body))...), body...))...)
-}
-
-func unsignedLEB(n int) []byte {
-	var out []byte
-	for n >= 0x80 {
-		out = append(out, byte(n)|0x80)
-		n >>= 7
-	}
-	return append(out, byte(n))
-}
-
-func signedLEB(n int) []byte {
-	var out []byte
-	for n >= 0x40 {
-		out = append(out, byte(n)&0x7f|0x80)
-		n >>= 7
-	}
-	return append(out, byte(n))
+	return e.Provider(sourceOf(readFile(t, filepath.Join("testdata", name+".wasm")), wasmtest.Command(t, name)))
 }
 
 // TestHostileCommands checks that loops, recursion and floods end by the deadline, and that arguments to WASI are
@@ -80,8 +34,8 @@ func TestHostileCommands(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
 	timeout := 150 * time.Millisecond
-	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(unrolled(10_000, 1000),
-		commandManifest(t, "unrolled")))}
+	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(wasmtest.Unrolled(10_000, 1000),
+		wasmtest.Command(t, "unrolled")))}
 	tests := []struct {
 		guest    string
 		args     []string
@@ -509,7 +463,7 @@ func TestLogAndProgress(t *testing.T) {
 // TestCheck checks that an invalid plugin is refused at install with the reason and advice.
 func TestCheck(t *testing.T) {
 	reactor := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
-	command := commandManifest(t, "probe")
+	command := wasmtest.Command(t, "probe")
 	tests := []struct {
 		file     string
 		m        *manifest.Manifest

@@ -270,15 +270,15 @@ func TestIsolatedCorpus(t *testing.T) {
 
 // testCorpus runs attacks in isolated calls.
 func testCorpus(t *testing.T, e *Engine, isolate string) {
-	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
-	for _, a := range sample(cases, 48, func(a attack) string { return a.kind }) {
+	cases := slices.DeleteFunc(loadAttacks(t), attack.NeverRuns)
+	for _, a := range sample(cases, 48, func(a attack) string { return a.Kind }) {
 		t.Run(a.String(), func(t *testing.T) {
 			p := a.provider(t, e)
 			if p.Prepare(context.Background()) != nil {
 				t.Skip("refused before it runs")
 			}
 			wait := 500 * time.Millisecond
-			if a.wantEnd != string(host.Timeout) {
+			if a.WantEnd != string(host.Timeout) {
 				wait = 20 * time.Second
 			}
 			r := a.request(t, p, wait)
@@ -288,7 +288,7 @@ func testCorpus(t *testing.T, e *Engine, isolate string) {
 				goAway(t, p)
 			}
 			result, err := invokeRequest(t, p, r)
-			a.checkOutcome(t, result, err)
+			a.CheckOutcome(t, result, err)
 			if changed := changes(); changed != "" {
 				t.Errorf("changed outside the writable folders:\n%s", changed)
 			}

@@ -30,8 +30,8 @@ func TestHammer(t *testing.T) {
 		p *Provider
 	}
 	var pairs []pair
-	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
-	for _, a := range sample(cases, 60, func(a attack) string { return a.kind }) {
+	cases := slices.DeleteFunc(loadAttacks(t), attack.NeverRuns)
+	for _, a := range sample(cases, 60, func(a attack) string { return a.Kind }) {
 		p := a.provider(t, e)
 		_ = p.Prepare(context.Background())
 		pairs = append(pairs, pair{a, p})

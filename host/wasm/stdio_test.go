@@ -8,11 +8,12 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
 // TestStderrLimit checks that the log reports how much of stderr it does not contain.
 func TestStderrLimit(t *testing.T) {
-	p := attack{source: "wasi: "}.provider(t, testEngine(t))
+	p := attack{wasmtest.Attack{Source: "wasi: "}}.provider(t, testEngine(t))
 	line := strings.Repeat("x", 99)
 	for _, tt := range []struct {
 		script string

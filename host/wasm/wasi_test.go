@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
 // Addresses in the memory of a module of allCalls, which has 32 pages.
@@ -113,7 +114,7 @@ func TestArgumentLimits(t *testing.T) {
 	}
 	e := New(Config{}) // compiles in this process, which takes milliseconds for such a module
 	defer e.Close(context.Background())
-	p := e.Provider(sourceOf(allCalls(calls), commandManifest(t, "guest")))
+	p := e.Provider(sourceOf(allCalls(calls), wasmtest.Command(t, "guest")))
 	r := requestFor(t, p, "run", "{}")
 	r.Grant.FS = []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "rw"}}
 	result, err := invokeRequest(t, p, r)

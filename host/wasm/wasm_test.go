@@ -20,7 +20,16 @@ import (
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
+)
+
+// What builds modules, by short names: such tables are long.
+var (
+	testModule, wholeModule     = wasmtest.Functions, wasmtest.Module
+	section, export, valueTypes = wasmtest.Section, wasmtest.Export, wasmtest.ValueTypes
+	vector, unsignedLEB         = wasmtest.Vector, wasmtest.Unsigned
+	signedLEB                   = wasmtest.Signed
 )
 
 const guestDir = "../../testdata/wasm"

@@ -312,6 +312,7 @@ var layers = map[string][]string{
 	"internal/sample":      {},
 	"internal/schemafacts": {"internal/lazy", "manifest"},
 	"internal/testhome":    {},
+	"internal/wasmtest":    {"host", "manifest"},
 }
 
 // testsMayImport are additional imports of _test.go files.
@@ -337,7 +338,7 @@ var testsMayImport = map[string][]string{
 	"plugins":    {"internal/reasons"},
 	"host/docs":  {"internal/schemafacts"},
 	"host/mcp":   {".", "host/approve", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
-	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
+	"host/wasm":  {"host/call", "host/providertest", "internal/foreign", "internal/wasmtest", "manifest/lint"},
 	"host/admit": {".", "internal/sample", "internal/testhome"},
 	".": {
 		"host/providertest", "internal/sample", "internal/schemafacts", "internal/testhome", "manifest/generate",
@@ -351,7 +352,7 @@ var testsMayImport = map[string][]string{
 	},
 	"cmd/parleyd/internal/fleet/catalog": {"cmd/parleyd/internal/fleet", "internal/testhome"},
 	"cmd/parleyd/internal/telemetry":     {"internal/testhome"},
-	"cmd/parleyd/internal/fleet":         {"host/providertest", "internal/testhome"},
+	"cmd/parleyd/internal/fleet":         {"host/providertest", "internal/testhome", "internal/wasmtest"},
 	"cmd/parley/internal/serve":          {"."},
 	"cmd/parleyd":                        {"internal/foreign", "internal/testhome"},
 	"internal/repo":                      {"internal/testhome"},

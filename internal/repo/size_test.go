@@ -68,6 +68,7 @@ var maxLines = map[string]int{
 	"internal/query":           1142,  // filters in linear time, which gojq copies containers for; walks of values, in Go
 	"internal/reasons":         83,    // what two tests had
 	"internal/sample":          24,    // what the tests of five packages had
+	"internal/wasmtest":        535,   // modules that tests build, and attacks, from the tests of host/wasm
 	"host/commandline":         144,   // contexts
 	"host/origin":              342,
 	"host/option":              220, // contexts; all options that may stand among parameters
