@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -280,20 +281,14 @@ func freePort(t *testing.T) string {
 // await waits until a URL answers with status 200.
 func await(t *testing.T, url string) {
 	t.Helper()
-	last := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	fleettest.Await(t, url, func() bool {
 		answer, err := http.Get(url)
 		if err != nil {
-			last = err.Error()
-			continue
+			return false
 		}
-		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if last = string(body); answer.StatusCode == http.StatusOK {
-			return
-		}
-	}
-	t.Fatalf("%s: %s", url, last)
+		return answer.StatusCode == http.StatusOK
+	})
 }
 
 // hash calls text.hash and returns the answer as it comes.

@@ -178,18 +178,7 @@ func (f *front) lists(t testing.TB, name, version string) bool {
 	})
 }
 
-// await waits until something is so.
-func await(t testing.TB, what string, is func() bool) time.Duration {
-	t.Helper()
-	began := time.Now()
-	for !is() {
-		if time.Since(began) > 20*time.Second {
-			t.Fatalf("waited 20 s until %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return time.Since(began)
-}
+var await = fleettest.Await
 
 // stored returns how many messages were written to the buckets since they were made.
 func stored(t testing.TB, js jetstream.JetStream) (n uint64) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -188,12 +189,25 @@ func (s *Server) Reload() {
 // await waits until something holds that the server has to do.
 func (s *Server) await(what string, holds func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && s.runs(); time.Sleep(5 * time.Millisecond) {
-		if holds() {
-			return
+	Await(s.t, fmt.Sprintf("nats-server %s has to %s", strings.Join(s.args, " "), what), func() bool {
+		if !s.runs() {
+			s.t.Fatal("nats-server has ended")
+		}
+		return holds()
+	})
+}
+
+// Await waits until something holds, and returns how long that took. The test fails if it takes half a minute.
+func Await(t testing.TB, what string, holds func() bool) time.Duration {
+	t.Helper()
+	const most = 30 * time.Second
+	began := time.Now()
+	for ; !holds(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > most {
+			t.Fatalf("%s: not within %s", what, most)
 		}
 	}
-	s.t.Fatalf("nats-server %s does not %s:\n%s", strings.Join(s.args, " "), what, s.Log())
+	return time.Since(began)
 }
 
 func (s *Server) signal(signal syscall.Signal) {
@@ -215,15 +229,18 @@ func (s *Server) Log() string {
 	return string(text)
 }
 
-// freeAddress returns an address on loopback at which nobody listens.
+// freeAddress returns an address on loopback at which nobody listens. No connection gets its port meanwhile, or while
+// the server is away: the system takes those from 32768 on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // build builds the server that testdata/server pins, once for each version on this machine, and returns its path.

@@ -22,16 +22,6 @@ func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	return conn
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatal(what + " did not come about")
-}
-
 // TestServer ends a server in each way. What JetStream acknowledged is there when it is back, at the same address.
 func TestServer(t *testing.T) {
 	s := Start(t, Options{Config: "jetstream { sync_interval: always }\nmax_payload: 2MB\n"})
@@ -53,7 +43,7 @@ func TestServer(t *testing.T) {
 		}
 		end()
 		s.Restart()
-		await(t, "the connection after "+name, func() bool { return conn.FlushTimeout(time.Second) == nil })
+		Await(t, "the connection after "+name, func() bool { return conn.FlushTimeout(time.Second) == nil })
 		if entry, err := bucket.Get(t.Context(), name); err != nil || string(entry.Value()) != "kept" {
 			t.Errorf("after %s: %v", name, err)
 		}
@@ -106,13 +96,13 @@ func TestProxy(t *testing.T) {
 		t.Errorf("got %s, %s", a, b)
 	}
 	p.Cut()
-	await(t, "the loss of the connection", func() bool { return !far.IsConnected() })
+	Await(t, "the loss of the connection", func() bool { return !far.IsConnected() })
 	time.Sleep(50 * time.Millisecond) // some attempts to connect
 	if far.IsConnected() {
 		t.Error("a connection passed a cut network")
 	}
 	p.Restore()
-	await(t, "the connection", far.IsConnected)
+	Await(t, "the connection", far.IsConnected)
 	if err := far.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -120,15 +120,7 @@ func start(t *testing.T, conn *nats.Conn, front string, log *audit.Log, to io.Wr
 	}
 }
 
-// await waits for a condition.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: it did not become so within 30 s", what)
-		}
-	}
-}
+var await = fleettest.Await
 
 // linesOf returns the lines of a log.
 func linesOf(t *testing.T, log *audit.Log) (lines []string) {
