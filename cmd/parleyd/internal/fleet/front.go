@@ -179,11 +179,9 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 // wait waits for the turn of a call. If that does not come in time, only workers that then announce themselves count.
 // It reports false when ctx has ended.
 func (f *Front) wait(ctx context.Context, p *pool, turn *slots.Turn, most time.Duration) bool {
-	late := time.NewTimer(most)
-	defer late.Stop()
 	select {
 	case <-turn.Woken:
-	case <-late.C:
+	case <-time.After(most):
 		f.mu.Lock()
 		clear(p.workers)
 		f.mu.Unlock()
@@ -237,6 +235,8 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 	f.mu.Unlock()
 	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: e.Digest,
 		Engine: e.Engine, Isolate: e.Isolate, Left: time.Until(until)}), offerPatience)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	v, ok := verdict{}, false
 	if err == nil {
 		v, ok = decode[verdict](m)
@@ -244,8 +244,6 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 			err = errors.New("invalid reply to an offer")
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if err == nil && v.Verdict == accepted {
 		w := p.worker(&v.Status)
 		s.worker, s.to, s.accepted = w, workerSubject+w.address()+".call."+s.id, time.Now()
@@ -265,10 +263,8 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 		w.busy = v.Turn >= w.Turn // else it has announced a slot since
 	case err == nil:
 		p.worker(&v.Status)
-	case errors.Is(err, nats.ErrNoResponders) && to != nil:
-		delete(p.workers, to.address())
-	case errors.Is(err, nats.ErrTimeout) && to != nil:
-		to.silent = time.Now().Add(suspicion)
+	case to != nil && (errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout)):
+		delete(p.workers, to.address()) // until it announces itself
 	case errors.Is(err, nats.ErrTimeout):
 		p.direct = time.Now().Add(suspicion)
 	}
@@ -282,7 +278,10 @@ func isAddress(s *Status) bool { return isWord(s.Worker) && isWord(s.Instance) &
 func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	what := "all slots of the pool " + e.Pool + " are taken"
+	what := "all slots of the pool " + e.Pool + " were taken"
+	if len(p.workers) == 0 && time.Now().Before(p.direct) {
+		what = "no worker of the pool " + e.Pool + " answered"
+	}
 	switch {
 	case turn == nil:
 		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
@@ -290,8 +289,8 @@ func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 	}
 	place := p.queue.Place(turn)
-	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s, and were until the deadline of this "+
-		"call, which was number %d of %d in the line; nothing was run", what, place, p.queue.Len())}
+	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s until the deadline of this call, "+
+		"which was number %d of %d in the line; nothing was run", what, place, p.queue.Len())}
 }
 
 // hear keeps what a worker announces, and has the first call of the line look again if the worker has a slot. Only the
@@ -370,9 +369,9 @@ func (f *Front) watch(w *peer) {
 			}
 		}
 		asked := encode(ping{Front: f.name, Calls: slices.Collect(maps.Keys(w.calls))})
-		id := w.pings
+		to, id := workerSubject+w.address()+".ping", w.pings
 		f.mu.Unlock()
-		_ = f.conn.PublishRequest(workerSubject+w.address()+".ping", f.subject(id), asked)
+		_ = f.conn.PublishRequest(to, f.subject(id), asked)
 		<-tick.C
 	}
 }
@@ -396,11 +395,11 @@ func (f *Front) loseAll() {
 	}
 }
 
-// Lost implements [wasm.Slot]. A worker that loses calls gets no offers for a while.
+// Lost implements [wasm.Slot]. A worker that loses calls gets no offers for a while, one whose call was cut here does.
 func (s *slot) Lost() string {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	if s.again || s.reason() != endedByOther {
+	if cause := s.reason(); cause != endedHere && (s.again || cause != endedByOther) {
 		s.worker.silent = time.Now().Add(suspicion)
 	}
 	return "the worker " + s.worker.Worker + " was lost: " + s.reason()
@@ -413,7 +412,7 @@ func (s *slot) Close() {
 		delete(s.front.calls, s.id)
 		delete(s.worker.calls, s.id)
 		s.front.mu.Unlock()
-		s.end("the call has ended")
+		s.end(endedHere)
 		s.finish()
 	})
 }

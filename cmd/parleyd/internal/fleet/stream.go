@@ -31,8 +31,8 @@ type stream struct {
 
 const countBytes = 8
 
-// endedByOther is the cause of an end that the other side has sent.
-const endedByOther = "it ended the call"
+// Causes of an end that the other side has sent, and that this side has decided.
+const endedByOther, endedHere = "it ended the call", "the call has ended"
 
 // messageBytes is how large a message may be, so that it does not hold up others. The server may allow less.
 const messageBytes = 256 << 10

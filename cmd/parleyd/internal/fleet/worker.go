@@ -250,7 +250,7 @@ func (w *Worker) release(id string) {
 	}
 	delete(w.calls, id)
 	j.timer.Stop()
-	j.end("the call has ended")
+	j.end(endedHere)
 	w.status.Free++
 	tell := w.owes && !w.status.Draining
 	w.owes = w.owes && !tell
