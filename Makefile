@@ -119,7 +119,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	  $$(git grep -l PARLEY_HAMMER -- '*_test.go' ':!bench' ':!cmd/parleyd' | xargs -n1 dirname | sort -u | sed 's,^,./,') | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C cmd/parleyd test -timeout 90m -v -p 1 \
-	  -run 'TestSoak|TestThroughput|TestOverhead|TestKills|TestThousandWorkers|TestTenThousand' \
+	  -run 'TestSoak|TestThroughput|TestOverhead|TestKills|TestThousandWorkers|TestTenThousand|TestCorpus|TestPartition' \
 	  ./internal/service ./internal/fleet/... | grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run 'ExamplesRun|Replay' ./trial ./scenarios
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent

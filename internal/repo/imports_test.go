@@ -352,15 +352,17 @@ var testsMayImport = map[string][]string{
 	},
 	"cmd/parleyd/internal/fleet/catalog": {"cmd/parleyd/internal/fleet", "internal/testhome"},
 	"cmd/parleyd/internal/telemetry":     {"internal/testhome"},
-	"cmd/parleyd/internal/fleet":         {"host/providertest", "internal/testhome", "internal/wasmtest"},
-	"cmd/parley/internal/serve":          {"."},
-	"cmd/parleyd":                        {"internal/foreign", "internal/testhome"},
-	"internal/repo":                      {"internal/testhome"},
-	"bench":                              {"internal/testhome"},
-	"bench/documents":                    {"internal/sample"},
-	"bench/scenarios":                    {"internal/sample", "internal/testhome"},
-	"host/call":                          {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
-	"host/wasm/internal/instrument":      {"internal/foreign"},
+	"cmd/parleyd/internal/fleet": {
+		"cmd/parleyd/internal/fleet/records", "host/providertest", "internal/testhome", "internal/wasmtest",
+	},
+	"cmd/parley/internal/serve":     {"."},
+	"cmd/parleyd":                   {"internal/foreign", "internal/testhome"},
+	"internal/repo":                 {"internal/testhome"},
+	"bench":                         {"internal/testhome"},
+	"bench/documents":               {"internal/sample"},
+	"bench/scenarios":               {"internal/sample", "internal/testhome"},
+	"host/call":                     {"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts"},
+	"host/wasm/internal/instrument": {"internal/foreign"},
 }
 
 // dependencies says which layers may import a third-party module; "cmd/..." are all below cmd. The other

@@ -16,15 +16,23 @@ import (
 	"github.com/parley-tools/parley/host/providertest"
 )
 
-// pooled is a provider whose calls go to the pool main.
-type pooled struct{ host.Provider }
+// pooled is a provider whose calls must run on a worker of the pool main.
+type pooled struct {
+	host.Provider
+	t *testing.T
+}
 
 func (p pooled) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	r.Pool = "main"
-	return p.Provider.Invoke(ctx, r)
+	result, err := p.Provider.Invoke(ctx, r)
+	if err == nil && strings.Contains(strings.Join(result.Warnings, "\n"), "outside pool") {
+		p.t.Errorf("%s: %q", r.Tool, result.Warnings)
+	}
+	return result, err
 }
 
-// TestProvider runs the tests for all providers over a plugin that runs on a worker, with keys and TLS.
+// TestProvider runs the tests for all providers over plugins that run on a worker, with keys and TLS: one of C, which
+// is installed, and two that are shipped.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	_, w := newSecuredWorld(t, "", "w1")
@@ -33,15 +41,28 @@ func TestProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of, _ := catalog.Provider("work")
-	providertest.Run(t, pooled{of}, providertest.Options{
-		Calls: []providertest.Case{
-			{Tool: "nothing", Want: `{}`},
-			{Tool: "large", Params: `{"bytes":10}`, Want: `{"text":"xxxxxxxxxx"}`},
-			{Tool: "act", Params: `{"url":"http://elsewhere.test/","method":"GET","ms":0}`, Code: "not_answered"},
+	for name, o := range map[string]providertest.Options{
+		"work": {
+			Calls: []providertest.Case{
+				{Tool: "nothing", Want: `{}`},
+				{Tool: "large", Params: `{"bytes":10}`, Want: `{"text":"xxxxxxxxxx"}`},
+				{Tool: "act", Params: `{"url":"http://elsewhere.test/","method":"GET","ms":0}`, Code: "not_answered"},
+			},
+			Slow: &providertest.Case{Tool: "rest", Params: `{"ms":60000}`},
 		},
-		Slow: &providertest.Case{Tool: "rest", Params: `{"ms":60000}`},
-	})
+		"js": {
+			Calls: []providertest.Case{{Tool: "run", Params: `{"source":"return 1"}`, Want: `1`}},
+			Slow:  &providertest.Case{Tool: "run", Params: `{"source":"for (;;) {}"}`},
+		},
+		"json": {Calls: []providertest.Case{
+			{Tool: "query", Params: `{"data":{"a":1},"filter":".a"}`, Want: `{"results":[1]}`},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of, _ := catalog.Provider(name)
+			providertest.Run(t, pooled{of, t}, o)
+		})
+	}
 	w.await("all slots", func() bool { return w.free() == 4 })
 }
 
@@ -95,50 +116,12 @@ func TestSameName(t *testing.T) {
 			t.Error(o.err)
 		}
 	}
-	o, err := w.config("operator").Operator()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
+	o := w.operator()
 	if drained, err := o.Drain(t.Context(), "twin"); err != nil || len(drained) != 2 {
 		t.Errorf("%v %v", drained, err)
 	}
 	for _, p := range w.workers {
 		<-p.gone
-	}
-}
-
-// TestPartitions holds the network between a worker and the server: for two seconds, which a call survives, and until
-// the front has given the worker up. What the worker then still sends does not count.
-func TestPartitions(t *testing.T) {
-	t.Parallel()
-	server := fleettest.Start(t, fleettest.Options{})
-	w := newWorld(t, server.URL, "")
-	proxy := fleettest.NewProxy(t, server.Address)
-	w.url = proxy.URL
-	w.start("far", 1)
-	w.url = server.URL
-	short := w.later("work.act", w.act("short", "POST", 2500), 20*time.Second)
-	w.await("the request", func() bool { return w.count("POST /short") > 0 })
-	proxy.Hold()
-	time.Sleep(2 * time.Second)
-	proxy.Release()
-	if o := <-short; o.err != nil {
-		t.Error(o.err)
-	}
-	long := w.later("work.act", w.act("long", "POST", 500), 20*time.Second)
-	w.await("the request", func() bool { return w.count("POST /long") > 0 })
-	proxy.Hold()
-	if o := <-long; o.err == nil || o.err.Code != host.Trapped || len(o.err.Effects) != 1 {
-		t.Errorf("%+v", o.err)
-	}
-	proxy.Release()
-	w.await("the slot", func() bool { return w.free() == 1 })
-	w.await("the worker takes calls again", func() bool {
-		return w.call(t.Context(), "work.nothing", `{}`, 10*time.Second).err == nil
-	})
-	if w.count("POST /long") != 1 {
-		t.Errorf("%d times", w.count("POST /long"))
 	}
 }
 
@@ -160,33 +143,12 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestFrontDies kills a front in the middle of a call, which then ends on its worker.
-func TestFrontDies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
-	w.start("a", 1)
-	slow := w.later("work.rest", `{"ms":20000}`, 30*time.Second)
-	w.running()
-	w.front.conn.Close() // as the system does when the process is gone
-	w.await("the slot", func() bool { return w.free() == 1 })
-	if o := <-slow; o.err == nil {
-		t.Error("the call has ended without an error")
-	}
-}
-
 // TestFullDisk has a server that cannot store anything any more: calls go on.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{Config: "jetstream {max_file: 1MB}"}).URL, "")
 	w.start("a", 1)
-	o, err := w.config("operator").Operator()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	if err := o.Provision(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	o := w.operator()
 	js, err := jetstream.New(o.conn)
 	if err != nil {
 		t.Fatal(err)

@@ -140,18 +140,36 @@ func cpuTimes(pids ...int) (all []time.Duration) {
 	return all
 }
 
-// TestKills kills workers, the server and the connection of the front at random. Every call ends, no effect happens
-// twice, no read is lost, and nothing is left.
+// TestKills kills workers, the server, the connection of a front and the process of another at random: ten times, and a
+// hundred times with PARLEY_HAMMER. Every call ends, no effect happens twice, no read is lost, and nothing is left.
 func TestKills(t *testing.T) {
-	hammer(t)
-	kills := 100
-	if n, err := strconv.Atoi(os.Getenv("PARLEYD_KILLS")); err == nil {
-		kills = n
+	t.Parallel()
+	kills := 10
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		kills = 100
 	}
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "[plugin.work.limits]\nconcurrent_calls = 1000\n")
 	for i := range 3 {
 		w.start(fmt.Sprint("w", i), 8)
+	}
+	others := make([]frontCall, 8)
+	for i := range others {
+		others[i] = frontCall{"work.act", w.act("other-#", "POST", 300)}
+		if i%2 == 0 {
+			others[i] = frontCall{"work.act", w.act("read", "GET", 300)}
+		}
+	}
+	other := w.launchFront(others...)
+	kill := func(p *process) {
+		t.Helper()
+		select {
+		case <-p.gone:
+			t.Errorf("%s has ended by itself", p.name)
+		default:
+		}
+		p.signal(syscall.SIGKILL)
+		<-p.gone
 	}
 	var stopping atomic.Bool
 	var group sync.WaitGroup
@@ -183,30 +201,33 @@ func TestKills(t *testing.T) {
 	for n := range kills {
 		time.Sleep(time.Duration(200+rand.IntN(600)) * time.Millisecond)
 		switch n % 10 {
-		case 8:
+		case 2, 7:
+			kill(other)
+			other = w.launchFront(others...)
+		case 4:
 			server.Kill()
 			server.Restart()
 		case 9:
 			w.front.loseAll()
 		default:
 			i := rand.IntN(3)
-			w.workers[i].signal(syscall.SIGKILL)
-			<-w.workers[i].gone
+			kill(w.workers[i])
 			name := w.workers[i].name
 			w.workers = slices.Delete(w.workers, i, i+1)
 			w.launch(name, 8)
 		}
 	}
+	w.await("the other front", func() bool { return w.total(fmt.Sprint("POST /other-", other.Process.Pid)) > 0 })
+	kill(other)
 	stopping.Store(true)
 	group.Wait()
-	t.Logf("figures: %d kills: %d reads, all answered; %d effects, none twice, %d of their calls lost, with effects",
-		kills, reads.Load(), writes.Load(), lost.Load())
+	t.Logf("figures: %d kills: %d reads, all answered; %d effects, none twice, %d of their calls lost, with effects; "+
+		"%d effects of a front that was killed, too", kills, reads.Load(), writes.Load(), lost.Load(),
+		w.total("POST /other"))
 	w.await("all slots", func() bool { return w.free() == 24 })
-	w.front.mu.Lock()
-	defer w.front.mu.Unlock()
-	if len(w.front.calls) > 0 || w.front.pool("main").queue.Len() > 0 {
-		t.Errorf("%d calls and %d in the line are left", len(w.front.calls), w.front.pool("main").queue.Len())
-	}
+	w.await("no guest runs", func() bool { return !slices.ContainsFunc(w.workers, (*process).isBusy) })
+	w.checkOnce("POST")
+	w.checkEmpty()
 }
 
 // TestThousandWorkers has a thousand workers, each with a connection of its own, that only sleep.
