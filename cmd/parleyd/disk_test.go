@@ -15,8 +15,8 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
-// TestFullDisk fills the disk of a service. The service says that it is not ready, answers calls as the policy wants, and
-// goes on without a restart when there is room again. The records stay whole.
+// TestFullDisk fills the disk of a service. The service says that it is not ready, answers calls as the policy wants,
+// and goes on without a restart when there is room again. The records stay whole.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a disk")
