@@ -188,9 +188,7 @@ func (v *Visit) Outward(from Frame, what string,
 
 // isTarget reports whether a frame is in a process of its own.
 func isTarget(v *Visit, f Frame) bool {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Keeper.Tracker.ByID[string(f)] != nil
+	return Locked(v, func() bool { return v.Keeper.Tracker.ByID[string(f)] != nil })
 }
 
 // ViewerIn returns the target with which Chrome itself shows the content of a document, by what its address begins

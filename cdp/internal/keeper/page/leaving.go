@@ -4,7 +4,5 @@ package page
 // being left for a document of another process, Chrome runs nothing in it: calls of page.js wait until the server of
 // that document responds.
 func Leaving(v *Visit) string {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Page.PendingURL
+	return Locked(v, func() string { return v.Page.PendingURL })
 }

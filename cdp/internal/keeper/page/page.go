@@ -490,9 +490,14 @@ func History(v *Visit, methods ...string) []event.Recorded {
 
 // Dialog returns the dialog that blocks the page, nil if none does.
 func (v *Visit) Dialog() *api.Dialog {
+	return Locked(v, func() *api.Dialog { return v.Page.Root().Dialog })
+}
+
+// Locked returns what a function reads while nothing else changes it.
+func Locked[R any](v *Visit, read func() R) R {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
-	return v.Page.Root().Dialog
+	return read()
 }
 
 // IsDialog reports whether a call failed because a dialog is open.

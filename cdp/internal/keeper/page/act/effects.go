@@ -105,9 +105,7 @@ func (s *begun) on() string {
 
 // lastSeq returns the number of the newest event of the page's session.
 func lastSeq(v *page.Visit) int64 {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner)
+	return page.Locked(v, func() int64 { return v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner) })
 }
 
 // finish waits until what an act caused is over, and returns it. Start is what began it, fault the error of its input.

@@ -72,9 +72,7 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	if err := v.FindPage(); err != nil {
 		return nil, err
 	}
-	v.Keeper.Mux.Lock()
-	since := min(v.Page.Appeared, v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner))
-	v.Keeper.Mux.Unlock()
+	since := page.Locked(v, func() int64 { return min(v.Page.Appeared, v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner)) })
 	return navigate(v, "open", p.URL, left{seq: since, none: true}, func(left) *api.Error { return nil })
 }
 
@@ -144,9 +142,9 @@ const maxDialogs, nextDialog = 50, 300 * time.Millisecond
 // replaced reports whether a navigation to an address was given up for another one, as by a page that loads itself
 // again.
 func (of left) replaced(v *page.Visit, to string) bool {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Page.Commits > of.commits || to == of.url && v.Page.PendingURL == to
+	return page.Locked(v, func() bool {
+		return v.Page.Commits > of.commits || to == of.url && v.Page.PendingURL == to
+	})
 }
 
 // reloads reports whether a navigation to an address, by a loader, was given up because the document that is left loads
@@ -175,9 +173,7 @@ const lateReloads = 2
 // led reports whether the page shows the address that it had before because a navigation, by a loader, was redirected
 // there.
 func (of left) led(v *page.Visit, loader string) bool {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Page.URL == of.url && v.Page.IsByLoader(loader)
+	return page.Locked(v, func() bool { return v.Page.URL == of.url && v.Page.IsByLoader(loader) })
 }
 
 // navigate moves the page from the document that it leaves, and waits until it can be used.
@@ -377,9 +373,7 @@ const frameTime = time.Second
 const paintTime = time.Second
 
 func loaded(v *page.Visit) bool {
-	v.Keeper.Mux.Lock()
-	defer v.Keeper.Mux.Unlock()
-	return v.Page.Loaded
+	return page.Locked(v, func() bool { return v.Page.Loaded })
 }
 
 // loadingError returns the error of a page that could not be loaded, by the reason of the browser.
