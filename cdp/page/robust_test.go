@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -193,6 +194,31 @@ func TestSubjects(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s %s: %q, want %q (%s)", test.verb, test.params, got, test.want, exit(err))
 		}
+	}
+}
+
+// TestDeepPages acts on a page whose elements are deeper in each other than Chrome lays out with a usual stack.
+func TestDeepPages(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Deep</title><button onclick="out.textContent = 'done'">First</button><p id=out></p><script>
+		let at = document.body;
+		for (let i = 0; i < 6000; i++) at = at.appendChild(document.createElement("div"));
+		at.innerHTML = "<button onclick='out.textContent = 1'>Deepest</button>"</script>`)
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 500})
+	if err != nil || !strings.Contains(s.Text, `button "First"`) || !strings.Contains(s.LeftOut, "deeper") {
+		t.Errorf("snapshot: %+v, %s", s, exit(err))
+	}
+	all, err := run(t, c, Find, FindParams{Element: "First", Limit: 2})
+	if err != nil || all.Total != 1 || !strings.Contains(all.LeftOut, "deeper") {
+		t.Errorf("find: %+v, %s", all, exit(err))
+	}
+	if _, err := run(t, c, Click, ClickParams{Element: "First"}); err != nil || c.evaluate(t, "out.textContent") != `"done"` {
+		t.Errorf("click: %s, %s", exit(err), c.evaluate(t, "out.textContent"))
+	}
+	_, err = run(t, c, Click, ClickParams{Element: "css=button"})
+	if e, ok := errors.AsType[*host.Error](err); !ok || !strings.Contains(e.Error(), `button "Deepest"`) {
+		t.Errorf("two buttons: %s", exit(err))
 	}
 }
 

@@ -191,8 +191,7 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 		"--disable-default-apps", "--disable-domain-reliability", "--disable-client-side-phishing-detection",
 		"--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only", "--disable-field-trial-config",
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider," +
-			"CertificateTransparencyComponentUpdater",
-		"--password-store=basic", "--use-mock-keychain",
+			"CertificateTransparencyComponentUpdater", "--password-store=basic", "--use-mock-keychain",
 		// No --disable-crashpad-for-testing: with it Chromium 156 aborts every first navigation.
 		// A page must run the same in the foreground and in the background.
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
@@ -244,11 +243,7 @@ type tail struct {
 	text []byte
 }
 
-const (
-	maxTail      = 16 << 10
-	maxLastLines = 12
-	maxLineBytes = 400
-)
+const maxTail, maxLastLines, maxLineBytes = 16 << 10, 12, 400
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()

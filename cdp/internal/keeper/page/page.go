@@ -438,7 +438,7 @@ func (v *Visit) TimeLeft() int64 {
 	if !ok {
 		return time.Minute.Milliseconds()
 	}
-	return max(time.Until(deadline).Milliseconds()*2/3, 1)
+	return max(time.Until(deadline).Milliseconds()/2, 1)
 }
 
 func (v *Visit) Warn(format string, args ...any) {

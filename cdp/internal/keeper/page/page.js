@@ -140,9 +140,9 @@ let deadline = Infinity, partial = false, steps = 0;
 const fitting = (fits, all = allElements()) => all.filter((el) => !beyond(0) && visible(el) && fits(el));
 
 // beyond reports whether what is so deep in the document, or comes so late, is left out.
-function beyond(depth) {
-	if (depth > maxDepth || ++steps % 64 === 0 && clock() > deadline) partial = true;
-	return depth > maxDepth || partial && clock() > deadline;
+function beyond(depth, until = deadline) {
+	if (depth > maxDepth || ++steps % 64 === 0 && clock() > until) partial = true;
+	return depth > maxDepth || partial && clock() > until;
 }
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
@@ -537,15 +537,21 @@ function shownChildren(el) {
 	return isClosed(el) ? [summaryOf(el)].filter(Boolean) : children(el);
 }
 
-// elements returns all elements of the tree below a node, in its order.
+// elements returns all elements of the tree below a node, in its order, and takes half of the time, since its callers look
+// at them. It does not recurse, so that it may go deeper than what does; Chrome reads some properties by way of all that
+// is around an element.
 function elements(from) {
-	const out = [], left = [from];
-	while (left.length && !beyond(0)) {
-		const el = left.pop();
+	const out = [], left = [from], depths = [0], until = (clock() + deadline) / 2;
+	while (left.length && !beyond(0, until)) {
+		const el = left.pop(), depth = depths.pop();
 		if (excluded(el)) continue;
 		out.push(el);
-		const inner = shownChildren(el);
-		for (let i = inner.length - 1; i >= 0; i--) if (isElement(inner[i])) left.push(inner[i]);
+		const inner = beyond(depth / 3) ? [] : shownChildren(el);
+		for (let i = inner.length - 1; i >= 0; i--) {
+			if (!isElement(inner[i])) continue;
+			left.push(inner[i]);
+			depths.push(depth + 1);
+		}
 	}
 	return out;
 }
@@ -568,7 +574,7 @@ function isListed(el) {
 // selected returns the elements of the tree that a selector matches, in its order. Without shadow roots the browser finds
 // them, much faster.
 const selected = (css) => kinds().roots ? allElements().filter((el) => matches(el, css)) :
-	[...queryDocument(document, css)].filter(isListed);
+	[...queryDocument(document, css)].filter((el) => !beyond(0) && isListed(el));
 
 // clickable reports whether an element without a role of its own looks as if it could be clicked.
 function clickable(el) {
@@ -702,8 +708,10 @@ function inside(all, outer) {
 
 // apart returns the outermost element around one that has none of the others.
 function apart(el, others) {
+	const taken = new Set();
+	for (const other of others) for (let at = other !== el && other; at && !taken.has(at); at = parent(at)) taken.add(at);
 	let at = el;
-	for (let up = parent(at); up && !others.some((other) => other !== el && within(up, other)); up = parent(at)) at = up;
+	for (let up = parent(at); up && !taken.has(up); up = parent(at)) at = up;
 	return at;
 }
 
@@ -801,7 +809,12 @@ function xpathSearch(path) {
 	return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(isElement);
 }
 
-const innermost = (all) => all.filter((el) => !all.some((other) => other !== el && contains(el, other)));
+// innermost returns those of some elements that have none of the others in them.
+function innermost(all) {
+	const outer = new Set();
+	for (const el of all) for (let at = parentNode(el); at && !outer.has(at); at = parentNode(at)) outer.add(at);
+	return all.filter((el) => !outer.has(el));
+}
 
 // rank says how well what the last search by a word has found fits it: the less, the better.
 let rank = 0;
@@ -1741,7 +1754,7 @@ let guarded = null;
 const released = set("pointerup mouseup drop");
 
 function onPointer(event) {
-	if (!guarded || !event.isTrusted || clock() > guarded.until) return;
+	if (!guarded || !event.isTrusted || event.timeStamp > guarded.until) return; // a busy page gets it later
 	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
 	if (guarded.dragging && event.type !== "drop") return;
 	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);

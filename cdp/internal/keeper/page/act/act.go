@@ -70,8 +70,10 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			err := v.Script(in, start, "begin", look, h)
 			return start, start.Failure, err
 		}
+		began := time.Now()
 		in, start, failure, err := page.Anywhere(v, where, try)
-		if h.Field && failure != nil { // a frame stands for the only field in it
+		late := time.Since(began) - time.Duration(most)*time.Millisecond // on a long page, so that another look has no time
+		if h.Field && failure != nil {                                   // a frame stands for the only field in it
 			if inner, isFrame, _ := v.Inside(in, failure.Element); isFrame {
 				in, look = inner, page.Locator{"css": ":root"}
 				start, failure, err = try(in)
@@ -97,7 +99,8 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			}
 			v.AskLate() // of the document of the act before, if it is another one: this act may change it
 			return start, nil
-		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().After(until) || v.Ctx.Err() != nil:
+		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().Add(late).After(until) ||
+			v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}
 	}
