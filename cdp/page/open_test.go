@@ -332,14 +332,19 @@ func TestOpenErrorStatus(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status int
 		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
+		if r.URL.RawQuery != "" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="a"`)
+		}
 		w.WriteHeader(status)
 	}))
 	defer s.Close()
-	for status, want := range map[int]string{404: "failed: ", 401: "login_required: ", 503: "failed: "} {
+	for _, test := range []struct{ path, want string }{
+		{"401", "login_required: "}, {"401?asks", "login_required: "}, {"404", "failed: "}, {"503", "failed: "},
+	} {
 		for _, fresh := range []bool{false, true} {
-			_, err := run(t, c, Open, OpenParams{URL: fmt.Sprintf("%s/%d", s.URL, status), New: fresh})
-			if got := exit(err); !strings.HasPrefix(got, want) || !strings.Contains(got, fmt.Sprintf("HTTP %d", status)) {
-				t.Errorf("%d, new %v: %s", status, fresh, got)
+			_, err := run(t, c, Open, OpenParams{URL: s.URL + "/" + test.path, New: fresh})
+			if got := exit(err); !strings.HasPrefix(got, test.want) || !strings.Contains(got, "HTTP "+test.path[:3]) {
+				t.Errorf("%s, new %v: %s", test.path, fresh, got)
 			}
 		}
 	}

@@ -257,7 +257,9 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Network.loadingFailed":
 		if !p.Canceled && p.ErrorText != blockedByRule {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
-			a.refused[api.OriginOf(url)] = p.ErrorText
+			if p.ErrorText != api.NoPage { // otherwise the status says why
+				a.refused[api.OriginOf(url)] = p.ErrorText
+			}
 			if p.RequestID == a.id {
 				a.Fault = p.ErrorText
 			}

@@ -63,10 +63,8 @@ func (tn *Tenancy) askOperator(ctx context.Context, session string) *api.Error {
 func (ow *Owners) Reason(session, url, reason string) string {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
-	switch refused := ow.Setups.Of(session).Refused[api.OriginOf(url)]; {
-	case refused == api.NoLogin && reason == api.NoPage: // the response of that server is empty
-		return refused
-	case refused != api.NoLogin && refused != "" && reason == "net::ERR_ABORTED":
+	refused := ow.Setups.Of(session).Refused[api.OriginOf(url)]
+	if refused != api.NoLogin && refused != "" && reason == "net::ERR_ABORTED" {
 		return refused
 	}
 	return reason

@@ -271,11 +271,13 @@ func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target,
 	e.Mux.Lock()
 	owner, asked, status := t.Owner, t.Asked, t.ResponseStatus()
 	e.Mux.Unlock()
-	reason = e.Owners.Reason(owner, asked, reason)
-	if reason == api.NoPage && status == http.StatusUnauthorized {
+	switch {
+	case reason == api.NoPage && status == http.StatusUnauthorized:
 		reason = api.NoLogin
-	} else if reason == api.NoPage && status > 0 {
+	case reason == api.NoPage && status > 0:
 		reason = fmt.Sprintf("HTTP %d (%s)", status, reason)
+	default:
+		reason = e.Owners.Reason(owner, asked, reason)
 	}
 	err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(url, 200), reason)
 	err.Target, err.Remedy = t.ID, e.Owners.Remedy(ctx, by, asked, reason)
