@@ -498,7 +498,7 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 	r := &tabList{Tabs: []tab{}}
 	for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
 		if t.Type == "page" {
-			r.Tabs = append(r.Tabs, tab{t.ID, t.URL, t.Title, t.Current, t.Opener})
+			r.Tabs = append(r.Tabs, tab{t.ID, t.URL, page.Clip(t.Title, 100), t.Current, t.Opener})
 		}
 	}
 	return r, nil
