@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -111,6 +112,54 @@ func TestLateEffects(t *testing.T) {
 		c.closeOthers(t)
 		if raw, err := c.raw(t, "text", `{"max_tokens":50}`); err != nil || strings.Contains(string(raw), test.want) {
 			t.Errorf("%s is told again: %s, %s", test.name, raw, exit(err))
+		}
+	}
+}
+
+// TestLateEffectsOfFailure checks that a call that fails tells what came after the act before it.
+func TestLateEffectsOfFailure(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Late</title><button onclick="setTimeout(() => console.error('late'), 300)">Go</button>`)
+	if _, err := run(t, c, Click, ClickParams{Element: "Go"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	waitUntil(t, "the error", func() bool {
+		_, err := run(t, c, Get, GetParams{Element: "css=#nowhere", What: "text"})
+		e, failed := errors.AsType[*host.Error](err)
+		if !failed || e.Tool == nil || e.Tool.Name != "no_match" {
+			t.Fatal(exit(err))
+		}
+		return strings.Contains(string(e.Tool.Details), `"before":{"act":`) &&
+			strings.Contains(string(e.Tool.Details), `"errors":["\"late\""]`)
+	})
+	if raw, err := c.raw(t, "text", `{"max_tokens":50}`); err != nil || strings.Contains(string(raw), "late") {
+		t.Errorf("it is told again: %s, %s", raw, exit(err))
+	}
+}
+
+// TestSettle waits as long as it is told, and says what came in that time.
+func TestSettle(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<button onclick="setTimeout(() => out.textContent = 'late', 700)">Go</button>
+		<button>Nothing</button><p id=out></p>`)
+	for _, test := range []struct {
+		name, note string
+		settle     int
+		least      time.Duration
+	}{
+		{"Go", "", 900, 1500 * time.Millisecond},
+		{"Nothing", "no change seen in 800 ms; what comes later is in the next answer", 800, 700 * time.Millisecond},
+		{"Nothing", "no change seen", 0, 0},
+	} {
+		began := time.Now()
+		raw, err := c.raw(t, "click", fmt.Sprintf(`{"element":%q,"settle":%d}`, test.name, test.settle))
+		var e Effects
+		if err == nil {
+			err = json.Unmarshal(raw, &e)
+		}
+		if took := time.Since(began); err != nil || e.Note != test.note || e.Caused != nil || took < test.least {
+			t.Errorf("%s, %d: %s after %s, %s", test.name, test.settle, raw, took, exit(err))
 		}
 	}
 }

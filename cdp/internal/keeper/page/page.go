@@ -161,6 +161,10 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	if err != nil {
 		failed := *err // others may have the same one
 		failed.Subject = v.Subject
+		if !v.Before.none() { // no later answer tells it
+			failed.Details = Object{"before": v.Before}
+			maps.Copy(failed.Details, err.Details)
+		}
 		return nil, &failed
 	}
 	v.AskLate()

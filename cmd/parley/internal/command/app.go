@@ -580,8 +580,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		a.Wrap(w, "      ", "  %s", manifest.CleanLine(line))
 	}
 	writeDone(w, e.Tool)
-	if len(e.Earlier) > 0 {
-		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
+	if latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]; len(latest) > 0 {
 		a.Wrap(w, "  ", "Errors of this session before: %s", strings.Join(latest, "; "))
 	}
 	WriteLines(w, "  ", traceText(e.Trace))
@@ -600,10 +599,11 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 
 // writeDone prints what a tool says that it has done or caused before it failed, which no later answer tells.
 func writeDone(w io.Writer, e *host.ToolError) {
-	var said struct{ Results, Caused json.RawMessage }
+	var said struct{ Before, Results, Caused json.RawMessage }
 	if e == nil || json.Unmarshal(e.Details, &said) != nil {
 		return
 	}
+	PrintIf(w, len(said.Before) > 0, "Caused by an earlier act: %s\n", manifest.CleanLine(string(said.Before)))
 	PrintIf(w, len(said.Results) > 0, "Done before: %s\n", manifest.CleanLine(string(said.Results)))
 	PrintIf(w, len(said.Caused) > 0, "Caused: %s\n", manifest.CleanLine(string(said.Caused)))
 }

@@ -12,6 +12,7 @@ import (
 func TestFailureSaysWhatWasDone(t *testing.T) {
 	for details, want := range map[string]string{
 		`{"step":3,"done":2,"results":[{"step":2,"result":{"value":"a\u001b"}}]}`: `Done before: [{"step":2,"result":`,
+		`{"before":{"act":2,"changed":true}}`:                                     `Caused by an earlier act: {"act":2,`,
 		`{"caused":{"downloads":["a.csv"]}}`:                                      `Caused: {"downloads":["a.csv"]}`, `{"other":1}`: "", ``: "",
 	} {
 		var shown strings.Builder

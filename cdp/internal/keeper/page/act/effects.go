@@ -113,10 +113,11 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	v.Ledger().Begin(strings.TrimSpace(start.verb+" "+start.on()), start.in, start.seq)
 	e, caused := &Effects{Note: start.Resolved, On: start.on()}, &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
-	began := time.Now()
-	until, in := began.Add(min(settleTime, v.Patience())), start.in
-	defer stayUntil(v, until)()
 	afterEffect, unchanged := pace(v)
+	longer := 2 * time.Duration(afterEffect-quiet) * time.Millisecond // an effect may come at the end of the first wait
+	began, in := time.Now(), start.in
+	until := began.Add(v.Within(settleTime + longer))
+	defer stayUntil(v, until)()
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	if page.Interrupted(fault) { // by what the input led to
 		fault = nil
@@ -127,7 +128,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	}
 	for turn := 0; err == nil; turn++ {
 		var now ended
-		rest["timeout"] = max(min(time.Until(until), quietTime).Milliseconds(), 50)
+		rest["timeout"] = max(min(time.Until(until), quietTime+longer).Milliseconds(), 50)
 		if now, err = start.end(v, in, rest); err != nil {
 			if !v.CanRetry(in, err) || time.Now().After(until) {
 				break
@@ -135,9 +136,8 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			in, err = present(v, in), nil
 			continue
 		}
-		now.Now = cmp.Or(now.Now, last.Now)
+		now.Now, now.Unclicked = cmp.Or(now.Now, last.Now), cmp.Or(now.Unclicked, last.Unclicked)
 		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
-		now.Unclicked = cmp.Or(now.Unclicked, last.Unclicked)
 		now.Around, now.Changed = now.Around || last.Around, now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil
@@ -149,7 +149,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 		if a.Navigated && now.Document == start.Document && in == "" && time.Now().Before(until) {
 			continue // it was replaced after the script ended
 		}
-		if len(a.Pending) == 0 && (now.Settled || time.Since(began) > quietTime) {
+		if len(a.Pending) == 0 && (now.Settled || time.Since(began) > quietTime+longer) {
 			if !now.Settled {
 				caused.NotSettled = why(v, a)
 			}
