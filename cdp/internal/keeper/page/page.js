@@ -454,7 +454,7 @@ function focused() {
 
 // ---- Closed shadow roots
 
-const hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
+const frameTags = set("frame iframe embed object"), hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
 
 // mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element or, to be
 // thorough, an element with nothing in it that has a size all the same.
@@ -486,7 +486,7 @@ function kinds() {
 		for (const el of all) {
 			const name = tag(el), inside = shadowRoot(el);
 			if (!inside && (name.includes("-") || hostTags.has(name) && !firstChild(el))) kindsHere.hosts.push(el);
-			if (/^(i?frame|embed|object)$/.test(name)) kindsHere.frames.push(el);
+			if (frameTags.has(name)) kindsHere.frames.push(el);
 			if (!inside) continue;
 			kindsHere.roots = true;
 			look(queryShadow(inside, "*"));
@@ -608,9 +608,10 @@ function refer(el, own = role(el), named = shownName(el, own)) {
 }
 
 // shownName returns the name of an element, or the text that stands for it where an element has no name but that. A
-// label has the name of its box if the tree does not have that.
+// label has the name of its box if the tree does not have that, and a frame that of its window.
 const namedByText = set("generic none listitem paragraph article");
-const shownName = (el, own = role(el)) => name(boxLabelledBy(el) || el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
+const shownName = (el, own = role(el)) => name(boxLabelledBy(el) || el) ||
+	(own === "Iframe" ? attribute(el, "name") : namedByText.has(own) && clip(clean(textIn(el)), 80)) || "";
 
 // ancestors describes where an element is, by the roles around it and the names of those that have one.
 function ancestors(el) {
@@ -839,7 +840,7 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
+	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(shownName(el), word));
 	rank = framed[0] ? 4 : part[0] ? 5 : pressed[0] ? 6 : 7;
 	const best = framed[0] ? framed : pressed[0] ? pressed : part;
 	if (best[0]) return best;
@@ -927,7 +928,7 @@ function tree(el, depth = 0) {
 		}
 		return [{...itself, name: nameIn(itself), value: "", el: undefined}];
 	}
-	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
+	if (own === "Iframe") return [node([], {name: shownName(el, own), el})];
 	if (own === "image") {
 		const kids = tag(el) === "svg" ? controlsIn(treeOf(el, depth)) : [];
 		return name(el) ? [node(kids, {name: name(el)})] : kids;
@@ -1046,8 +1047,7 @@ function render(nodes, level, only) {
 		if (node.el) out += " " + (refers ? refer(node.el, ...asShown(node)) : `${documentLetters}0000`);
 		return states.length ? `${out} [${states.join(" ")}]` : out;
 	};
-	const asShown = (node) => role(node.el) === node.role && node.role !== "Iframe" ?
-		[node.role, nameIn(node) || undefined] : [];
+	const asShown = (node) => role(node.el) === node.role ? [node.role, nameIn(node) || undefined] : [];
 	const put = (depth, make) => lines.push((refers) => "  ".repeat(depth) + make(refers));
 	const prose = (node) => node.role === "text" ?
 		level.noProse || only || level.proseInView && !(node.box && inView(node.box)) :
@@ -1203,6 +1203,10 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 
 // ---- Text
 
+const pictureTags = set("img svg canvas"), fieldTags = set("select textarea input"), codeTags = set("code kbd samp tt");
+// mayHide are elements whose children the tree may not have, without a role that says so.
+const mayHide = new Set([...frameTags, ...set("video audio progress meter details")]);
+const withVisibility = {visibilityProperty: true};
 const inlineMarks = new Map([["b", "**"], ["strong", "**"], ["i", "_"], ["em", "_"], ["del", "~~"], ["s", "~~"], ["q", '"']]);
 // What stands between two parts of a text; a line that the page breaks ends with two spaces.
 const gaps = new Map([[0, ""], [1, " "], [2, "\n"], [2.5, "  \n"], [3, "\n\n"]]);
@@ -1382,18 +1386,18 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 	const write = (el, depth) => {
 		full ||= spent + out.length > budget;
 		if (full || beyond(depth)) return;
-		const seen = checkVisibility(el, {visibilityProperty: true}); // much faster than to read its style
+		const seen = checkVisibility(el, withVisibility); // much faster than to read its style
 		if (seen ? isMuted(el) || style(el).contentVisibility === "hidden" :
 			excluded(el) || !visible(el) && !children(el).length) return;
-		const kind = tag(el), own = attribute(el, "role"), up = parent(el);
+		const kind = tag(el), own = attribute(el, "role");
 		const inside = () => {
-			for (const node of editable(el) ? children(el) : shownChildren(el)) {
+			for (const node of !own && !mayHide.has(kind) || editable(el) ? children(el) : shownChildren(el)) {
 				if (isElement(node)) write(node, depth + 1);
 				else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node), el);
 			}
 		};
 		if (kind === "br") return newLine();
-		if (/^(img|svg|canvas)$/.test(kind) || own === "img") {
+		if (pictureTags.has(kind) || own === "img") {
 			const named = name(el);
 			if (named) return put(`[image: ${named}]`);
 			if (kind === "img") return;
@@ -1402,7 +1406,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 			const table = closest(el, "table,[role=table],[role=grid],[role=treegrid]") || el;
 			if (!isLayout(table)) return putRow(el, depth, table);
 		}
-		if (/^(select|textarea|input)$/.test(kind)) {
+		if (fieldTags.has(kind)) {
 			const said = isBox(el) ? `[${el.checked ? "x" : " "}]` : value(el);
 			if (!said) return;
 			widen(1);
@@ -1425,7 +1429,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 			put(`${ticks(words, 3)}${language(el)}\n${words}\n${ticks(words, 3)}`);
 			return widen(3);
 		}
-		if (/^(code|kbd|samp|tt)$/.test(kind)) {
+		if (codeTags.has(kind)) {
 			const words = trimmed(textIn(el)), mark = ticks(words, 1), edge = /^`|`$/.test(words) ? " " : "", link = query(el, "a[href]");
 			const all = mark + edge + words + edge + mark;
 			return words && put(link && trimmed(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
@@ -1435,10 +1439,11 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 		const block = level || /^(block(?! math)|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
 			s.position !== "absolute";
 		const mark = inlineMarks.get(kind), href = kind === "a" && attribute(el, "href");
-		const wide = kind === "li" || kind === "tr" || kind === "dt" || kind === "dd" || /^[ou]l$/.test(kind) && up && tag(up) === "li" ? 2 : block ? 3 :
+		const wide = kind === "li" || kind === "tr" || kind === "dt" || kind === "dd" || (kind === "ul" || kind === "ol") && tag(parent(el) || el) === "li" ? 2 : block ? 3 :
 			kind === "button" || interactive.has(own) ? 1 : 0;
 		widen(kind === "dt" ? 3 : wide);
 		if (kind === "li") {
+			const up = parent(el);
 			let bullet = "- ";
 			if (up && tag(up) === "ol") {
 				numbers.set(up, has(el, "value") ? el.value : numbers.has(up) ? numbers.get(up) + 1 : up.start);
