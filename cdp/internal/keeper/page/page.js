@@ -454,7 +454,12 @@ function focused() {
 
 // ---- Closed shadow roots
 
-const frameTags = set("frame iframe embed object"), hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
+const frameTags = set("frame iframe embed object");
+// hostTags are the elements that may have a shadow root, besides custom ones. mayHold finds both and frames, without most
+// of the others: the browser leaves these out much faster.
+const mayHold = "*:not(a,b,button,br,code,dd,dl,dt,em,g,i,img,input,label,li,ol,option,path,script,strong,style,svg,table,tbody," +
+	"td,th,tr,ul)";
+const hostTags = set("body article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
 
 // mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element or, to be
 // thorough, an element with nothing in it that has a size all the same.
@@ -484,17 +489,19 @@ const hasHosts = (thorough) => kinds().hosts.some((el) => mayHost(el, thorough))
 function kinds() {
 	const look = (all) => {
 		for (const el of all) {
-			const name = tag(el), inside = shadowRoot(el);
-			if (!inside && (name.includes("-") || hostTags.has(name) && !firstChild(el))) kindsHere.hosts.push(el);
+			const name = tag(el), isCustom = name.includes("-");
 			if (frameTags.has(name)) kindsHere.frames.push(el);
+			if (!isCustom && !hostTags.has(name)) continue;
+			const inside = shadowRoot(el);
+			if (!inside && (isCustom || !firstChild(el))) kindsHere.hosts.push(el);
 			if (!inside) continue;
 			kindsHere.roots = true;
-			look(queryShadow(inside, "*"));
+			look(queryShadow(inside, mayHold));
 		}
 	};
 	if (!kindsHere) {
 		kindsHere = {hosts: [], roots: false, frames: []};
-		look(queryDocument(document, "*"));
+		look(queryDocument(document, mayHold));
 	}
 	return kindsHere;
 }
@@ -840,7 +847,7 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(shownName(el), word));
+	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
 	rank = framed[0] ? 4 : part[0] ? 5 : pressed[0] ? 6 : 7;
 	const best = framed[0] ? framed : pressed[0] ? pressed : part;
 	if (best[0]) return best;
@@ -1859,7 +1866,7 @@ function watch(seen) {
 	const observer = new MutationObserver(seen), all = {subtree: true, childList: true, attributes: true, characterData: true};
 	const into = (root) => {
 		observer.observe(root, all);
-		for (const host of root === document ? queryDocument(root, "*") : queryShadow(root, "*")) {
+		for (const host of root === document ? queryDocument(root, mayHold) : queryShadow(root, mayHold)) {
 			if (shadowRoot(host)) into(shadowRoot(host));
 		}
 	};
