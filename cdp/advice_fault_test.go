@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -28,6 +29,25 @@ func TestNavigationAdvice(t *testing.T) {
 		if reason != "net::ERR_SOMETHING_ELSE" && strings.Contains(e.Message, "that the server runs") &&
 			reason != "net::ERR_CONNECTION_REFUSED" {
 			t.Errorf("%s: advice to check that the server runs: %s", reason, e.Message)
+		}
+	}
+}
+
+// TestStepsOfFaults checks that an error about too many pages, or a restless one, names the call that helps.
+func TestStepsOfFaults(t *testing.T) {
+	r := &host.Request{Job: host.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}`)}}
+	for tool, k := range map[string]*api.Error{
+		"cdp.targets":          {Code: api.CodeLimitExceeded, Message: "too many pages"},
+		"cdp.Runtime.evaluate": {Code: api.CodeBusy, Message: api.Restless},
+		"":                     {Code: api.CodeLimitExceeded, Message: "a reply is too large", Bytes: 9},
+	} {
+		step := host.Step{}
+		e := host.AsError(new(catalog).hostError(k, r))
+		if len(e.Steps) > 0 {
+			step = e.Steps[0]
+		}
+		if step.Tool != tool || strings.Contains(e.Message, "request less") != (tool == "") {
+			t.Errorf("%s: %+v", e.Message, e.Steps)
 		}
 	}
 }

@@ -70,13 +70,17 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 			e.Steps = []host.Step{openStep.At(browserOf(r))}
 		}
 	case api.CodeBusy:
-		if k.Dialog == nil {
-			break // the page is being left
+		if k.Dialog != nil {
+			e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
+		} else if k.Message == api.Restless && r != nil {
+			e.Message += ", so nothing was called; try again"
+			e.Steps = []host.Step{repeatStep(r, host.StepOptions{})}
 		}
-		e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
 	case api.CodeLimitExceeded:
-		e.Message += "; request less, such as a part of the page"
-		if k.Bytes > 0 && r != nil && isPerson(r.Caller) && !r.Wants.Output {
+		if k.Bytes == 0 { // there are too many pages or the like
+			e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		} else if e.Message += "; request less, such as a part of the page"; r != nil && isPerson(r.Caller) &&
+			!r.Wants.Output {
 			e.Message += ", or write the result to a file, which can have any size"
 			e.Steps = []host.Step{repeatStep(r, host.StepOptions{Out: true})}
 		}

@@ -139,8 +139,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 // send sends a command, with domains that are to be enabled for it. It returns the result in data, or writes it to
 // the output piece by piece and returns its size.
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string, enable ...string) (
-	data json.RawMessage, written int64, err error,
-) {
+	data json.RawMessage, written int64, err error) {
 	q := api.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait, Enable: enable}
 	if out := r.Output(); out != nil && !r.Drain && r.Tool != exceptionTool {
@@ -282,8 +281,7 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := api.ScriptRequest{Script: api.PageScript{Plugin: declared.Plugin, Name: q.Script,
-		SHA256: declared.SHA256}}
+	request := api.ScriptRequest{Script: api.PageScript{Plugin: declared.Plugin, Name: q.Script, SHA256: declared.SHA256}}
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
 	request.ClosedRoots = q.ClosedRoots
@@ -332,9 +330,8 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 // the call, where the reviewed table says that this does not affect the page, and the caller may enable it.
 
 // sendEnabling is [send] for a caller's command. The warnings say which domains were enabled for it.
-func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.Request) (
-	data json.RawMessage, written int64, warnings []string, err error,
-) {
+func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.Request) (data json.RawMessage,
+	written int64, warnings []string, err error) {
 	var done api.Enabled
 	c = c.OnEnabled(func(e api.Enabled) { done = e })
 	target, domains := r.Options.Target, []string(nil)

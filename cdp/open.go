@@ -240,8 +240,7 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 	live, err := protocol.Parse(document)
 	if err != nil {
 		return host.Errorf(host.ChromeConnection,
-			"cannot read the protocol of %s: %v; use the embedded protocol instead",
-			product, err).WithSteps(host.ListStep(Name))
+			"cannot read the protocol of %s: %v; use the embedded protocol instead", product, err).WithSteps(host.ListStep(Name))
 	}
 	p.catalog = catalogOf(live)
 	return nil

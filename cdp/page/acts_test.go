@@ -392,6 +392,25 @@ func TestPagesThatReload(t *testing.T) {
 	}
 }
 
+// TestReadsOfReloads reads a page that loads itself again without end: each read answers, or says that it does that.
+func TestReadsOfReloads(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", "<title>Before</title>")
+	again := url + "/echo?" + neturl.QueryEscape("<p>Again<script>location.reload()</script>")
+	_, _ = run(t, c.hurried(), Open, OpenParams{URL: again})
+	for range 5 {
+		for tool, params := range map[string]string{"text": "{}", "snapshot": "{}", "find": `{"element":"Again"}`,
+			"get": `{"element":"css=html","what":"text"}`, "click": `{"element":"Again","settle":0}`} {
+			_, err := c.raw(t, tool, params)
+			if err != nil && (!strings.HasPrefix(exit(err), "busy: ") && host.AsError(err).Exit == 0 ||
+				strings.Contains(exit(err), "Runtime.")) {
+				t.Errorf("%s: %s", tool, exit(err))
+			}
+		}
+	}
+}
+
 // TestLoading opens pages that are usable before they have loaded, and one that asks something first.
 func TestLoading(t *testing.T) {
 	c := startChrome(t)
@@ -569,6 +588,8 @@ func TestWithin(t *testing.T) {
 			<button data-n=2` + click + `>Buy</button></div>`, "Buy", "Pro", `in "Basic", button "Buy" `},
 		"a dialog": {`<button data-n=1` + click + `>Save</button><div role=dialog aria-label=Settings><button data-n=2` + click +
 			`>Save</button></div>`, "Save", "Settings", `in dialog "Settings"`},
+		"the only dialog": {`<button data-n=1` + click + `>Save</button><div role=dialog aria-label=Settings><button data-n=2` + click +
+			`>Save</button></div>`, "Save", "dialog", `in dialog "Settings"`},
 		"a region": {`<section aria-label=Old><a href="#1" data-n=1` + click + `>More</a></section><section aria-label=New>
 			<a href="#2" data-n=2` + click + `>More</a></section>`, `link "More"`, `region "New"`, `in region "Old", link "More" `},
 		"a selector": {`<ul><li>A <button data-n=1` + click + `>Del</button><li id=two>B <button data-n=2` + click +

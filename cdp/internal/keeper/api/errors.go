@@ -20,7 +20,7 @@ const (
 	CodeChromeConnection = "chrome_connection" // also: no browser is open
 	CodeTimeout          = "timeout"
 	CodeTargetCrashed    = "target_crashed"
-	CodeBusy             = "busy" // a JavaScript dialog blocks the target
+	CodeBusy             = "busy" // such as: a JavaScript dialog blocks the target
 	CodeLimitExceeded    = "limit_exceeded"
 	CodeNotFound         = "not_found"         // no such target
 	CodeNavigationFailed = "navigation_failed" // Error.Message has the browser's errorText
@@ -38,6 +38,9 @@ const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
 
 // NoPage is the browser's reason for an error status with an empty body.
 const NoPage = "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
+
+// Restless is the message of a call that nothing answered since its document was replaced, with CodeBusy.
+const Restless = "the page changes documents all the time"
 
 // Error is the type of every failure of this package.
 type Error struct {

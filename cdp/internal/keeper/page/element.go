@@ -122,8 +122,7 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		list += fmt.Sprintf("; frames that were not searched: %d", f.Unsearched)
 	}
 	return Exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)", Quote(Clip(wanted, 200)),
-		list),
-		details)
+		list), details)
 }
 
 // adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it

@@ -127,8 +127,7 @@ func (v *Visit) project(f PageFrame) (*projection, Place, *api.Error) {
 	}
 	value, err := v.Call(f.parent, verb.ScriptCall{Function: "frameAt", Class: "Element",
 		Use: func(element string) (json.RawMessage, *api.Error) {
-			return v.Keeper.Tracker.Sender.Do(v.Ctx, t, "DOM.getBoxModel",
-				scan.Marshal(Object{"objectId": element}))
+			return v.Keeper.Tracker.Sender.Do(v.Ctx, t, "DOM.getBoxModel", scan.Marshal(Object{"objectId": element}))
 		}}, of)
 	if err != nil {
 		return nil, of, nil // it has no box

@@ -200,8 +200,7 @@ func (a *Activity) Read(v *Visit) {
 		}
 		isOurs, isFrame, isOther := relation(v, e.Target)
 		switch {
-		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther,
-			e.Method == ChooserOpened && isOurs:
+		case e.Target == a.page || strings.HasPrefix(e.Method, "Browser.") && !isOther, e.Method == ChooserOpened && isOurs:
 			a.note(e.Method, e.URL, &p)
 		case isFrame && slices.Contains(frameEvents, e.Method):
 			if a.note(e.Method, e.URL, &p); e.Method == "Network.requestWillBeSent" {
@@ -485,8 +484,7 @@ func (c *Caused) AddFrame(url string, told []string) {
 // None reports whether nothing was caused.
 func (c *Caused) None() bool {
 	lines := slices.Concat(c.Failed, c.Errors, c.Answered, c.Downloads, c.Frames, c.Pending)
-	return len(lines)+len(c.NewPages) == 0 &&
-		c.Dialog == nil && c.NotSettled == "" && c.Chooser == ""
+	return len(lines)+len(c.NewPages) == 0 && c.Dialog == nil && c.NotSettled == "" && c.Chooser == ""
 }
 
 // Ledger returns that of the page.

@@ -294,6 +294,12 @@ func (v *Visit) Call(in Frame, q verb.ScriptCall, args ...any) (json.RawMessage,
 	}
 	q.OnDialog = v.OnDialog
 	value, exception, err := v.Keeper.CallScript(v.Ctx, t, id, script(), q)
+	for turn := 0; turn < 10 && !v.writes && Interrupted(err) && v.Pause(pauseTime); turn++ { // it may read again
+		value, exception, err = v.Keeper.CallScript(v.Ctx, t, id, script(), q)
+	}
+	if Interrupted(err) {
+		err = api.Errorf(api.CodeBusy, api.Restless)
+	}
 	if err == nil && exception != nil {
 		return nil, api.Errorf(api.CodeInternal, "%s of page.js threw: %s", q.Function,
 			Clip(scan.Text(exception, "exception", "description"), 300))
@@ -393,23 +399,17 @@ const pauseTime = 30 * time.Millisecond
 // its caller tries again.
 func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 	// Without a page there is nothing to wait for. A frame may be back soon.
-	if err == nil || err.Code != api.CodeProtocolError && (err.Code != api.CodeNotFound || in == "") {
-		return false
-	}
-	for _, sign := range []string{"ontext", leftSign, "ollected", "No target", "o frame", "not found"} {
-		if err.Code == api.CodeNotFound || strings.Contains(err.Message, sign) {
-			return v.Pause(pauseTime)
-		}
-	}
-	return false
+	gone := func(sign string) bool { return strings.Contains(err.Message, sign) }
+	isGone := err != nil && (err.Code == api.CodeNotFound && in != "" || err.Code == api.CodeProtocolError &&
+		slices.ContainsFunc([]string{"ontext", "ollected", "No target", "o frame", "not found"}, gone))
+	return (isGone || Interrupted(err)) && v.Pause(pauseTime)
 }
 
-// leftSign is in Chrome's error of a call that ran when its document was replaced.
-const leftSign = "navigated"
-
-// Interrupted reports whether a call of page.js failed because its document was replaced while it ran.
+// Interrupted reports whether a call of page.js failed because its document was replaced while it ran, which Chrome
+// says, or documents were replaced before it did.
 func Interrupted(err *api.Error) bool {
-	return err != nil && err.Code == api.CodeProtocolError && strings.Contains(err.Message, leftSign)
+	return err != nil && (err.Code == api.CodeProtocolError && strings.Contains(err.Message, "navigated") ||
+		err.Code == api.CodeBusy && err.Message == api.Restless)
 }
 
 // Pause waits, and reports whether there is time left.

@@ -70,8 +70,7 @@ type Download struct {
 // DownloadList returns the downloads of the session, and whether none is under way.
 func (v *Visit) DownloadList() (list []Download, done bool) {
 	list, at := []Download{}, map[string]int{}
-	records, _ := v.Records(0, "Browser.downloadWillBegin",
-		"Browser.downloadProgress")
+	records, _ := v.Records(0, "Browser.downloadWillBegin", "Browser.downloadProgress")
 	for _, e := range records {
 		var d struct {
 			GUID  string

@@ -468,7 +468,7 @@ func (ow *Owners) checkPageLimit(by api.Caller) *api.Error {
 		return nil
 	}
 	return api.Errorf(api.CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
-		"close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
+		"close one first, by page.tabs with the action close", manifest.Clip(by.Name, 80), maxPages)
 }
 
 func (ow *Owners) countPages(owner string) (n int) {

@@ -117,7 +117,7 @@ func TestPageLimit(t *testing.T) {
 		_, opened := e.Owners.NewPage(t.Context(), by, "C")
 		made := e.Tenancy.Confine(by, &Scope{Context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
 		for _, err := range []*api.Error{opened, made} {
-			if err == nil || err.Code != api.CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
+			if err == nil || err.Code != api.CodeLimitExceeded || !strings.Contains(err.Message, "by page.tabs") {
 				t.Errorf("a page over the limit: %v", err)
 			}
 		}

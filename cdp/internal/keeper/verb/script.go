@@ -198,10 +198,7 @@ func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, 
 			return nil, exception, nil
 		}
 	}
-	if err == nil {
-		err = api.Errorf(api.CodeBusy, "the page changes documents all the time, so nothing was called; try again")
-	}
-	return nil, nil, err
+	return nil, nil, api.Errorf(api.CodeBusy, api.Restless)
 }
 
 // documentNumbers numbers documents from 1 on, each differently. A number modulo documentCycle cannot be foreseen from
@@ -230,7 +227,7 @@ func (n *documentNumbers) next() int64 {
 }
 
 // maxScriptAttempts bounds how often a call is sent: to a context that is gone, to one without the script, and again.
-const maxScriptAttempts = 6
+const maxScriptAttempts = 20
 
 // isContextGone reports whether Chrome did not run a call because its document had been replaced.
 func isContextGone(err *api.Error) bool {

@@ -96,8 +96,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return r, nil
 	}
 	r.addNote(note)
-	if last.Value == nil || start.Gone ||
-		p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
+	if last.Value == nil || start.Gone || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {

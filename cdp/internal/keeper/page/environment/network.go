@@ -73,8 +73,7 @@ func route(v *page.Visit, p routeParams) (*routeList, *api.Error) {
 	all, err := v.Keeper.Routes(v.By, q)
 	r := &routeList{Rules: []routeRule{}, changed: p.Action != ""}
 	for _, rule := range all.Rules {
-		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, strings.ToLower(rule.Type), rule.Action,
-			rule.Requests})
+		r.Rules = append(r.Rules, routeRule{rule.URL, rule.Method, strings.ToLower(rule.Type), rule.Action, rule.Requests})
 	}
 	return r, err
 }
