@@ -86,6 +86,8 @@ func TestFillDates(t *testing.T) {
 		{"a form of its own, read when it is left", parseOnBlur, "Day", "2026-05-06", "kept", "06.05.2026", "another form"},
 		{"in that form", parseOnBlur, "Day", "06.05.2026", "kept", "06.05.2026", `"on"`},
 		{"what it cannot read", parseOnBlur, "Day", "soon", "f.value + kept", "01.02.202601.02.2026", refusedValue},
+		{"in no form that it says", `<label>Day <input id=f></label><script>f.onblur = () => { if (!/ of /.test(f.value)) f.value = "" }
+			</script>`, "Day", "2026-05-06", "f.value", "", "may take 06.05.2026, 05/06/2026 or 6 May 2026"},
 		{"no such day", `<label>Day <input id=f value="" placeholder="DD/MM/YYYY"></label><script>f.onblur = () => {
 			if (!/^([012]\d|3[01])[/]/.test(f.value)) f.value = "" }</script>`, "Day", "99/05/2026", "f.value", "",
 			refusedValue + `textbox "Day" `},
@@ -327,6 +329,10 @@ func TestFillText(t *testing.T) {
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
+		{"a custom element by its label", `<label for=c>Name</label><my-field id=c></my-field><script>c.attachShadow({mode: "open"}).innerHTML =
+			"<input>"; const f = c.shadowRoot.firstChild</script>`, "Name", "Ada", "f.value", "Ada", `"on"`},
+		{"by the label of a custom element", `<label for=c>Name</label><my-field id=c></my-field><script>c.attachShadow({mode: "open"}).innerHTML =
+			"<input>"; const f = c.shadowRoot.firstChild</script>`, "css=label", "Ada", "f.value", "Ada", `"on"`},
 		{"a label of no native field", `<label for=f>Name</label><div id=f contenteditable role=textbox>old</div>`, "Name", "Ada",
 			"f.textContent", "Ada", `"on"`},
 		{"a box around a field", `<div id=l><span>Name</span><input id=f></div>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
@@ -376,7 +382,28 @@ func TestSelectOptions(t *testing.T) {
 			"Pink"].filter((c) => %v || !chosen.includes(c)).map((c) => "<div role=option onclick=flip(this.textContent)>" + c + "</div>").join("") };
 			show()</script>`, offersAll)
 	}
+	// tree is a list with a branch, which is chosen by a click and has an item that cannot be.
+	const tree = `<div id=f role=combobox tabindex=0 aria-label=Town aria-controls=l aria-expanded=false onclick="toggle(l.hidden)">Bern</div><div
+		id=l role=tree hidden><div role=treeitem aria-expanded=false id=b><span>Norway</span><div role=group hidden><div role=treeitem
+		aria-disabled=true>Oslo</div><div role=treeitem>Bergen</div></div></div><div role=treeitem>Bern</div></div><script>
+		const toggle = (on) => { l.hidden = !on; f.ariaExpanded = String(on) }; let clicks = 0;
+		l.onclick = (e) => { const o = e.target.closest("[role=treeitem]"); if (o.ariaDisabled) return; clicks++; if (o === b) {
+		b.ariaExpanded = String(b.ariaExpanded != "true"); b.lastChild.hidden = b.ariaExpanded != "true" }
+		f.textContent = o === b ? "Norway" : o.textContent; if (o !== b) toggle(false) }</script>`
+	opened := strings.NewReplacer("=false id=b", "=true id=b", "role=group hidden", "role=group").Replace(tree)
 	for _, h := range []handled{
+		{"an item in a branch", tree, "Town", "Norway / Bergen", "f.textContent", "Bergen", `"on"`},
+		{"an item in a branch that is open", opened, "Town", "Norway / Bergen", "f.textContent + clicks", "Bergen1", `"on"`},
+		{"an item that is refused, after its branch was chosen", tree, "Town", "Norway / Oslo", "f.textContent", "Bern",
+			`it has disabled "Oslo"`},
+		{"an item that is not there, after its branch was chosen", tree, "Town", "Norway / Rome", "f.textContent", "Bern", `no option "Rome"`},
+		{"an item of a closed branch", tree, "Town", "Bergen", "f.textContent", "Bern", `option "Norway / .."`},
+		{"a custom element by its label", `<label for=c>Fruit</label><my-list id=c></my-list><script>c.attachShadow({mode: "open"}).innerHTML =
+			"<select><option>Apple<option>Date</select>"; const s = c.shadowRoot.firstChild</script>`, "Fruit", "Date", "s.value", "Date", `"on"`},
+		{"a field with suggestions", `<label>Fruit <input id=f list=l></label><datalist id=l><option>Apple<option value=d>Date</datalist>`, "Fruit",
+			"Date", "f.value", "d", `"on"`},
+		{"none of the suggestions", `<label>Fruit <input id=f list=l value=old></label><datalist id=l><option>Apple</datalist>`, "Fruit", "Date",
+			"f.value", "old", `it has no option "Date"`},
 		{"tags, in place of which others come", tags(false), "Colour", "Red,Blue", "chosen.join()", "Red,Blue", `"on"`},
 		{"tags of a list that takes back", tags(true), "Colour", "Red,Blue", "chosen.join()", "Red,Blue", `"on"`},
 		{"one of two tags", tags(false), "Colour", "Green", "chosen.join() + f.ariaExpanded", "Greenfalse", `"on"`},

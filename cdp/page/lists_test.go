@@ -71,6 +71,82 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// rolled returns a list of 500 items, of which the document has those in view. The script has its box and makes items.
+func rolled(html, script string) string {
+	return html + `<script>let did = ""; ` + script + `
+		const put = () => { const from = Math.floor((box.scrollTop || 0) / 40), all = [];
+			for (let i = from; i < Math.min(from + 20, 500); i++) { const x = item(i); x.style = "position:absolute;top:" + 40 * i + "px;height:40px";
+				x.onclick = () => { did = x.textContent; chosen(x) }; all.push(x) }
+			items.style = "position:relative;height:20000px"; items.replaceChildren(...all) };
+		const make = (name, role, i) => { const x = document.createElement(name); x.role = role; x.textContent = "Item " + i; return x };
+		(box === document.scrollingElement ? window : box).addEventListener("scroll", put); put()</script>`
+}
+
+// TestListsOfWhatIsInView selects an option that comes when its list is scrolled, and scrolls to an element that does:
+// the error of the search for it names that call.
+func TestListsOfWhatIsInView(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const box = `style="height:200px;overflow:auto"><div id=items></div></div>`
+	c.show(t, url+"/", rolled(`<button id=f role=combobox aria-label=Fruit aria-expanded=false aria-controls=l onclick="toggle(l.hidden)">None</button>
+		<div id=l role=listbox hidden `+box, `const box = l, toggle = (on) => { l.hidden = !on; f.ariaExpanded = String(on) },
+		item = (i) => make("div", "option", i), chosen = (x) => { f.textContent = did; toggle(false) };`))
+	for _, word := range []string{"Item 400", "Item 7"} {
+		e, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{word}})
+		if got := c.evaluate(t, "f.textContent"); err != nil || got != `"`+word+`"` {
+			t.Errorf("%s: %s, %s; the page has %s", word, effects(e), exit(err), got)
+		}
+	}
+	_, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Item 900"}})
+	if got := c.evaluate(t, "f.textContent"); !strings.HasPrefix(exit(err), "no_match: ") || got != `"Item 7"` {
+		t.Errorf("no such option: %s; the page has %s", exit(err), got)
+	}
+	const button = `item = (i) => make("button", "button", i), chosen = () => {};`
+	for name, html := range map[string]string{
+		"a box":    rolled("<div id=b "+box, "const box = b, "+button),
+		"the page": "<!doctype html>" + rolled("<div id=items></div>", "const box = document.scrollingElement, "+button),
+	} {
+		c.show(t, url+"/", html)
+		_, err := run(t, c, Find, FindParams{Element: "Item 40"})
+		_, failed := run(t, c.hurried(), Click, ClickParams{Element: "Item 40"})
+		for _, err := range []error{err, failed} {
+			if !strings.Contains(exit(err), "page.scroll with this element") {
+				t.Errorf("%s: %s", name, exit(err))
+			}
+		}
+		if _, err = run(t, c, Scroll, ScrollParams{Element: "Item 40"}); err == nil {
+			_, err = run(t, c, Click, ClickParams{Element: "Item 40"})
+		}
+		if got := c.evaluate(t, "did"); err != nil || got != `"Item 40"` {
+			t.Errorf("%s: %s; the page has %s", name, exit(err), got)
+		}
+		at := c.evaluate(t, "box.scrollTop")
+		if _, err = run(t, c, Scroll, ScrollParams{Element: "Item 900"}); !strings.HasPrefix(exit(err), "no_match: ") ||
+			c.evaluate(t, "box.scrollTop") != at {
+			t.Errorf("%s: no such item: %s, at %s", name, exit(err), c.evaluate(t, "box.scrollTop"))
+		}
+	}
+	c.open(t, `<div style="height:200px;overflow:auto"><p>`+strings.Repeat("All of it<p>", 100)+`</div>`)
+	if _, err := run(t, c, Find, FindParams{Element: "None"}); strings.Contains(exit(err), "page.scroll") {
+		t.Errorf("a list that is whole: %s", exit(err))
+	}
+}
+
+// TestLabelsOfOthers clicks by labels that are for elements that no label can have.
+func TestLabelsOfOthers(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<label for=a>Switch it</label><div id=a onclick="out.value += 'a'">off</div><label for=b>Bio</label><div id=b contenteditable
+		onclick="out.value += 'b'">x</div><label for=none>Nothing</label><label for=i>Name</label><input id=i><output id=out></output>`)
+	for _, word := range []string{"Switch it", "label=Bio", "Bio", "Nothing", "Name"} {
+		if _, err := run(t, c, Click, ClickParams{Element: word}); err != nil {
+			t.Errorf("%s: %s", word, exit(err))
+		}
+	}
+	if got := c.evaluate(t, "out.value + document.activeElement.id"); got != `"abbi"` {
+		t.Errorf("the page has %s", got)
+	}
+}
+
 // TestImageMaps clicks areas of image maps by their refs, where a person would see them.
 func TestImageMaps(t *testing.T) {
 	c := startChrome(t)

@@ -456,7 +456,7 @@ func TestReferences(t *testing.T) {
 func TestLocators(t *testing.T) {
 	c := startChrome(t)
 	c.open(t, `<label>User <input id=u placeholder="Your name"></label><button data-testid=go>Sign in</button>
-		<button>Sign in with a key</button><a href="#x">More</a><p><span>Only text</span></p><div style="visibility:hidden">
+		<button>Sign in with a key</button><button>Overview</button><p>View</p><a href="#x">More</a><p><span>Only text</span></p><div style="visibility:hidden">
 		<button>Cancel</button></div><button>Same</button><button>Same</button><div id=host></div>
 		<script>host.attachShadow({mode: "open"}).innerHTML = "<button>Deep</button>"</script>`)
 	for _, l := range []struct{ locator, want string }{
@@ -470,6 +470,8 @@ func TestLocators(t *testing.T) {
 		{`{"word":"Only text."}`, "no_match"}, {`{"css":"button","has":"with a"}`, "button Sign in with a key"},
 		{`{"css":"*","has":"only text"}`, "generic Only text"}, {`{"xpath":"//a"}`, "link More"},
 		{`{"xpath":"//a["}`, "invalid"},
+		{`{"word":"View"}`, "paragraph View"}, {`{"word":"verview"}`, "button Overview"}, {`{"word":"a k"}`, "button Sign in with a key"},
+		{`{"word":"ke"}`, "no_match"}, {`{"word":"in"}`, "many 2"},
 		{`{"role":"link"}`, "link More"}, {`{"ref":"ezz9"}`, "stale"},
 	} {
 		var g struct {

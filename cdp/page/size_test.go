@@ -17,8 +17,10 @@ import (
 // and lists that pages make, of which some are behind what is drawn for them, main content in several places, escapes
 // and definitions in Markdown, groups and suggestions of lists, what a page makes of a field when it is left, the days
 // that calendars mark, texts that become tags, closed branches, drags beyond the view, what a call without an element
-// is limited to, why a pointer does not reach an element, or its click does not, and for the tags of lists of several.
-const maxMinified = 62_000
+// is limited to, why a pointer does not reach an element, or its click does not, for the tags of lists of several,
+// lists that have only what is in view, branches chosen on the way to what is refused, labels of custom elements, and
+// words with which a part of a name begins.
+const maxMinified = 64_000
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

@@ -362,6 +362,11 @@ function nativeName(el, seen, how) {
 
 const labelable = set("button input meter output progress select textarea");
 
+// isLabelled reports whether a label says that it is for an element that none can have, so that a click on it does nothing.
+const isLabelled = (el, text) => has(el, "id") && !labelable.has(tag(el)) && queryRoot(rootNode(el),
+	`label[for="${CSS.escape(attribute(el, "id"))}"]`).some((label) => !label.control && equal(textIn(label), text));
+const queryRoot = (root, css) => [...root instanceof ShadowRoot ? queryShadow(root, css) : queryDocument(document, css)];
+
 // labelsOf returns the labels of a control. The property labels searches the document each time.
 function labelsOf(el) {
 	const root = rootNode(el);
@@ -369,7 +374,7 @@ function labelsOf(el) {
 	let all = labels.get(root);
 	if (!all) {
 		labels.set(root, all = new Map());
-		for (const label of root instanceof ShadowRoot ? queryShadow(root, "label") : queryDocument(root, "label")) {
+		for (const label of queryRoot(root, "label")) {
 			const control = label.control;
 			if (control) all.set(control, [...all.get(control) || [], label]);
 		}
@@ -678,8 +683,49 @@ function locate(locator) {
 function inBranches(locator) {
 	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false");
 	const having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
-	return (having.length || shut.length && !nearest(locator).length) && {near: (having.length ? having : shut).slice(0, 3)
+	if (!having.length && (!shut.length || nearest(locator).length)) {
+		return !locator.in && sparse().length && {why: `nothing matches ${written(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`};
+	}
+	return {near: (having.length ? having : shut).slice(0, 3)
 		.map(describe), why: `nothing matches ${written(locator)}, which may be in a closed branch`};
+}
+
+const rolls = (el) => el.scrollHeight > 2 * el.clientHeight && (el === scroller() || /auto|scroll/.test(style(el).overflowY));
+
+// sparse returns what scrolls and has texts in a part of its height only: its items are in the document while they are in view.
+// A document of which a part is not there is not large.
+function sparse() {
+	if (queryDocument(document, "*").length > 5000) return [];
+	return [...new Set([scroller(), ...allElements()])].filter(rolls).filter((el) => {
+		const all = elements(el).filter((x) => !query(x, "*") && clean(textContent(x))).map(boxOf);
+		const height = Math.max(...all.map((box) => box.bottom)) - Math.min(...all.map((box) => box.top));
+		return all.length > 4 && height < el.scrollHeight - el.clientHeight;
+	});
+}
+
+// roll scrolls an element from its beginning on until something is seen, which it reports. In vain, it is where it was.
+async function roll(el, look) {
+	const before = el.scrollTop, until = Math.min(deadline, clock() + 10_000);
+	for (let at = 0; at < el.scrollHeight && clock() < until; at += el.clientHeight * .8) {
+		el.scrollTop = at;
+		await frame();
+		await pause(0); // what the page does after its event
+		readAgain();
+		if (look()) return true;
+	}
+	el.scrollTop = before;
+	return false;
+}
+
+// rollTo scrolls what is sparse until there is what a locator means, and all of a name.
+async function rollTo(locator) {
+	const {word} = locator, parts = wordsOf(word ?? locator.name ?? locator.text);
+	const look = (el) => {
+		const html = innerHTML(el).toLowerCase(); // to read it costs less than to search
+		return parts.every((part) => html.includes(part)) && (word === undefined ? search(locator) : wordSearch(word)).length > 0 && rank !== 6;
+	};
+	for (const el of sparse()) if (await roll(el, () => look(el))) return true;
+	return false;
 }
 
 // written returns the words of a locator.
@@ -693,7 +739,7 @@ const holder = (el, {word, text}) => parent(el) && equal(textIn(el), word ?? tex
 function outerOf(locator) {
 	if (locator.ref) return byRef(locator.ref).elements || [];
 	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
-		!interactive.has(role(el)) && equal(name(el), word));
+		!interactive.has(role(el)) && (equal(name(el), word) || role(el) === word));
 	const outer = named.length ? named : word === undefined ? search(locator) : wordSearch(word);
 	return outer.length || !word ? outer :
 		innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
@@ -785,7 +831,7 @@ function search(locator) {
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
 		role: (el) => isShownAs(el, locator.role) && (locator.name === undefined || equal(shownName(el), locator.name)),
-		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
+		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label) || isLabelled(el, locator.label),
 		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
@@ -840,20 +886,28 @@ function wordSearch(word) {
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
 		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el) && isRead(el),
+		(el) => isLabelled(el, word),
 	]) {
 		const found = fitting(fits, all);
 		rank++;
 		if (found.length) return found;
 	}
-	const part = fitting((el) => interactive.has(role(el)) && says(name(el), word), all), texts = textSearch(word);
+	const part = fitting((el) => interactive.has(role(el)) && saysWords(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
 	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
-	rank = framed[0] ? 4 : part[0] ? 5 : pressed[0] ? 6 : 7;
+	rank = framed[0] ? 5 : part[0] ? 6 : pressed[0] ? 7 : 8;
 	const best = framed[0] ? framed : pressed[0] ? pressed : part;
 	if (best[0]) return best;
 	const isNamed = (el) => clickable(el) || !namedByText.has(role(el));
-	return fitting((el) => isNamed(el) && equal(shownName(el), word), all); // as a snapshot names it
+	const asShown = fitting((el) => isNamed(el) && equal(shownName(el), word), all); // by a snapshot
+	if (asShown[0] || word.length < 3) return asShown;
+	rank = 6;
+	return fitting((el) => interactive.has(role(el)) && says(name(el), word), all);
 }
+
+// saysWords reports whether a text has a part that begins with one of its words, and ends with one if it is short.
+const saysWords = (text, part) => says(text, part) &&
+	` ${wordsOf(text).join(" ")} `.includes(` ${wordsOf(part).join(" ")}${part.length < 3 ? " " : ""}`);
 
 // ranked returns those of some things that have words in common with a text, those with most of them first.
 const wordsOf = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
@@ -1673,6 +1727,7 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 		const found = how.field ? field(locator) : one(locator);
 		let failure = found.failure;
 		if (failure?.code === "no_match") failure = inList(locator) || failure;
+		if (failure?.code === "no_match" && how.seek && await rollTo(locator)) continue;
 		if (failure && failure.code !== "no_match") return {failure};
 		if (how.field && !failure && role(found.el) === "Iframe") return notReady(found.el, {why: "it is a frame"});
 		if (!failure) {
@@ -1709,10 +1764,13 @@ function field(locator) {
 	let [el, other] = natives.length || whole.length > 1 ? natives : whole;
 	if (!el || !fieldRoles.has(role(el))) {
 		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
-		const inner = el && !editable(el) ? elements(el).filter((x) => fieldRoles.has(role(x))) : [];
 		if (groups.length) [el, other] = groups;
 		else if (el && tag(el) === "legend") el = parent(el);
-		else if (el) el = inner.length === 1 ? inner[0] : tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
+		else if (el) {
+			el = tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
+			const inner = fieldRoles.has(role(el)) || editable(el) ? [] : elements(el).filter((x) => fieldRoles.has(role(x)));
+			if (inner.length === 1) [el] = inner;
+		}
 	}
 	if (!el || other) return found;
 	if (role(el) === "textbox" && !shown(el) || tag(el) === "label") el = editorBeside(el) || el;
@@ -1971,6 +2029,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		let end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
 		if (end.failure?.code === "no_match" && to.in) end = one({...to, in: undefined});
 		if (end.failure?.code === "no_match") end.failure.why = `nothing matches ${written(to)}, where it is to be dragged`;
+		if (end.failure?.code === "many") Object.assign(end.failure, {why: written(to)});
 		if (end.failure) return end;
 		other = end.el;
 		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
@@ -2140,10 +2199,10 @@ function fieldState(el, given = "") {
 	const picker = /Date|Time|Color|slider/.test(own), typed = picker || own === "spinbutton";
 	if (typed) probe.value = given;
 	besideField = textAround(el);
-	return {select: isSelect(el), picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
+	return {select: isSelect(el) || typesIn(el) && el.list instanceof HTMLDataListElement, picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
 		completes: el.type === "search" || suggests(el) ||
 			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
-		editable: holdsText(el) && !isBox(el) && role(el) !== "button" && !isReadOnly(el), list: opensList(el) || suggests(el),
+		editable: typesIn(el) && !isBox(el) && role(el) !== "button", list: opensList(el) || suggests(el),
 		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
@@ -2156,6 +2215,7 @@ const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", 
 	"placeholder", "data-date-format"];
 
 // holds returns exactly what a field holds.
+const typesIn = (el) => holdsText(el) && !isReadOnly(el);
 const holdsText = (el) => ["input", "textarea"].includes(tag(el)) || editable(el) && role(el) !== "spinbutton";
 const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, "aria-valuenow") || "";
 
@@ -2294,25 +2354,27 @@ const announce = (el) => {
 // choose selects the options of a select by label or value, once they are there. The events are not trusted: no input opens
 // the list. It returns what was chosen before the page knew of it.
 async function choose(el, wanted, timeout) {
-	if (!isSelect(el)) return notReady(el, {why: "it is not a select"});
+	const list = isSelect(el) ? el : el.list;
+	if (!list) return notReady(el, {why: "it is not a select"});
 	for (const until = clock() + timeout; ; await pause(30)) {
-		const options = [...el.options], pick = wanted.map((word) => optionsOf(el, word));
+		const options = [...list.options], pick = wanted.map((word) => optionsOf(el, word));
 		const at = pick.findIndex(([o]) => !o || disabled(o));
 		if (at >= 0 && !pick[at].length && clock() < until) continue;
 		if (at >= 0) return noOption(el, wanted[at], pick[at][0], options);
 		const twice = pick.find((all) => all.length > 1), chosen = pick.flat();
 		if (twice) return alike(el, wanted[pick.indexOf(twice)], twice);
 		if (wanted.length > 1 && !el.multiple) return {failure: {code: "not_accepted", ...describe(el), why: "it takes one option"}};
-		for (const o of options) o.selected = chosen.includes(o);
+		if (list === el) for (const o of options) o.selected = chosen.includes(o);
+		else assign(el, chosen[0].value);
 		const held = value(el);
-		announce(el);
+		if (list === el) announce(el);
 		return {value: clip(held, 200)};
 	}
 }
 
 // optionsOf returns the options of a native list that a word means: those with that value or reference, or else that label.
 function optionsOf(el, word) {
-	const all = [...el.options], own = all.filter((o) => o.value === word || refOf.get(o) === word);
+	const all = [...(el.list || el).options], own = all.filter((o) => o.value === word || refOf.get(o) === word);
 	return own.length ? own : all.filter((o) => equal(o.label, word));
 }
 
@@ -2323,7 +2385,8 @@ const alike = (el, wanted, all) => ({failure: {...describe(el), code: "many", to
 // noOption returns the failure of a list in which an option is not there, or disabled, and names those that are.
 const noOption = (el, wanted, found, options) => ({failure: {...describe(el), code: found ? "not_accepted" : "no_match",
 	why: (found ? "it has disabled " : "it has no option ") + quoted(clip(wanted, 40)), near: options
-		.filter((o) => !disabled(o)).slice(0, 10).map((o) => ({role: "option", name: clip(name(o), 40)}))}});
+		.filter((o) => !disabled(o)).slice(0, 10).map((o) => ({role: "option", name: clip(name(o), 40) +
+		(attribute(o, "aria-expanded") === "false" ? " / .." : "")}))}});
 
 const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));
 
@@ -2331,12 +2394,14 @@ const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));
 const body = (el) => boxOf(el).width > 9 && boxOf(el).x >= 0 || !parent(el) ? el : body(parent(el));
 
 // offer is what is known of a list that is to be opened: the texts of the options that are wanted, the elements that were
-// options or showed one of these texts before, what its control showed, and the option that was found for each text.
-let offer = {words: [], before: [], shows: "", found: new Map()};
+// options or showed one of these texts before, what its control showed and had chosen, whether the texts are a path, and
+// the option that was found for each of them.
+let offer = {words: [], before: [], shows: "", was: [], isPath: false, found: new Map()};
 
 function offering(el, words, again) {
-	const {before} = offer;
-	offer = {words, before: [], shows: showsNow(el), found: new Map()};
+	const {before} = offer, tags = tagsOf(el);
+	offer = {words, before: [], shows: showsNow(el), isPath: again, found: new Map(),
+		was: tags.length ? tags.map(({text}) => text) : [value(el) || clean(textIn(drawing(el)))]};
 	offer.before = again ? before : shownOptions().filter((x) => !passes(x)).map((x) => ({el: x, spot: spotOf(x)}));
 	return {};
 }
@@ -2421,9 +2486,12 @@ async function option(el, wanted, timeout) {
 			offer.found.set(wanted, at);
 			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
 			const text = role(at) === "treeitem" && [...queryAll(at, "*")].find((x) => equal(textContent(x), wanted) && hasSize(x));
-			return {...describe(text || at), done: native ? optionsOf(native, wanted).some((o) => o.selected) :
+			const isOpenBranch = role(at) === "treeitem" && isOpen(at) && wanted !== offer.words.at(-1);
+			return {...describe(text || at), done: offer.isPath ? isOpenBranch : native ? optionsOf(native, wanted).some((o) => o.selected) :
 				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
 		}
+		const box = !closed && !at && clock() > until && timeout > unfoldTime && !typesIn(el) && all[0] && outward(all[0]).find(rolls);
+		if (box && await roll(box, () => elements(box).some((x) => isNamed(x, wanted)))) return option(el, wanted, 0);
 		if (!closed && at || clock() > until) {
 			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all)};
 		}
@@ -2459,6 +2527,7 @@ function taken(el, timeout) {
 			matches(x, "[aria-checked=true],[aria-selected=true]") && !words.some((word) => isNamed(x, word)) &&
 			(!native || [...native.selectedOptions].some((o) => isNamed(x, o.label) || isNamed(x, o.value))));
 		return {missing, extra: extra.map(describe), several: words.some((word) => named(word).some(inMany)), shows,
+			...shows !== before && {was: offer.was},
 			added: words.every(isTag) ? extra.length > 0 : native ? native.selectedOptions.length > words.length : before !== "" && before !== clean(name(el)) && shows !== before &&
 				says(shows, before)};
 	}, timeout, (now) => !now.missing.length);

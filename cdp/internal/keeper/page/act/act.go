@@ -29,6 +29,7 @@ type how struct {
 	Covered *bool  `json:"covered,omitempty"` // false: the element may be covered
 	Edit    bool   `json:"edit,omitempty"`
 	Field   bool   `json:"field,omitempty"` // the element, or the field that it stands for
+	Seek    bool   `json:"seek,omitempty"`  // it may come when its list is scrolled
 	Value   string `json:"value,omitempty"` // that a field is to hold
 	// A point of the element, in pixels from its upper left corner; nil for its middle.
 	Offset  []float64 `json:"offset,omitempty"`
@@ -325,17 +326,16 @@ func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
 		d.start, d.was, d.now = start, start.Spot, spot{}
 		toX, toY, _ := aimed(start)
 		sent, err := v.SendInput([]page.Object{
-			{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY, "hold": hold}},
-			func(to api.Drag) api.Drag {
-				var now spot
-				var at struct{ X, Y float64 }
-				if start.To.Far && v.Script(start.in, &at, "reach", start.To.Ref) == nil {
-					to.ToX, to.ToY = to.ToX+at.X-start.To.X, to.ToY+at.Y-start.To.Y
-				} else if before := start.To.Spot; start.To.Ref != "" && v.Script(start.in, &now, "spot", start.To.Ref) == nil {
-					to.ToX, to.ToY = to.ToX+float64(now.X-before.X), to.ToY+float64(now.Y-before.Y)
-				}
-				return to
-			})
+			{"type": "drag", "x": start.X, "y": start.Y, "toX": toX, "toY": toY, "hold": hold}}, func(to api.Drag) api.Drag {
+			var now spot
+			var at struct{ X, Y float64 }
+			if start.To.Far && v.Script(start.in, &at, "reach", start.To.Ref) == nil {
+				to.ToX, to.ToY = to.ToX+at.X-start.To.X, to.ToY+at.Y-start.To.Y
+			} else if before := start.To.Spot; start.To.Ref != "" && v.Script(start.in, &now, "spot", start.To.Ref) == nil {
+				to.ToX, to.ToY = to.ToX+float64(now.X-before.X), to.ToY+float64(now.Y-before.Y)
+			}
+			return to
+		})
 		if d.dropped = sent.Dragged; err == nil {
 			_ = v.Script(start.in, &d.now, "spot", start.Ref) // it may have gone
 		}
@@ -673,7 +673,7 @@ type scrollParams struct {
 
 // scroll scrolls the page or an element.
 func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
-	start, err := begin(v, p.Element, how{Covered: no, verb: "scroll"})
+	start, err := begin(v, p.Element, how{Covered: no, Seek: p.By == nil, verb: "scroll"})
 	if err != nil {
 		return nil, err
 	}

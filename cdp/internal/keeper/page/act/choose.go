@@ -27,6 +27,7 @@ type listed struct {
 	Several bool           // such an option is one of several that can be chosen
 	Extra   []page.Element // options that are chosen besides
 	Shows   string         // what the control shows
+	Was     []string       // that it had chosen, if it shows something else now
 	Added   bool           // that is what it showed before, and more
 }
 
@@ -42,7 +43,13 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	e, err := start.choose(v, p.Options)
 	path := strings.Split(p.Options[0], " / ")
 	if err != nil && err.Exit == "no_match" && len(p.Options) == 1 && len(path) > 1 {
-		return start.choosePath(v, path)
+		var now listed
+		if e, err = start.choosePath(v, path); err != nil && v.Script(start.in, &now, "taken", start.Ref, 0) == nil &&
+			now.Was != nil {
+			if _, failed := start.choose(v, now.Was); failed != nil {
+				err.Message += "; it now shows " + page.Quote(page.Clip(now.Shows, 80))
+			}
+		}
 	}
 	return e, err
 }
@@ -52,7 +59,7 @@ func (start *begun) choosePath(v *page.Visit, path []string) (e *Effects, err *a
 	err = v.Script(start.in, nil, "offering", start.Ref, path, true)
 	for i := 0; i < len(path) && err == nil; i++ {
 		var o listed
-		if o, err = start.find(v, path[i]); err == nil {
+		if o, err = start.find(v, path[i]); err == nil && !o.Done {
 			e, _, err = pressAt(v, o.Ref, how{Covered: no})
 		}
 	}

@@ -269,12 +269,8 @@ func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *ap
 		return true, err
 	}
 	// After Tab at its end the page has the focus again only with the next key.
-	if err = v.Input(key("Shift", 0)...); err == nil {
-		err = v.Script(start.in, &now, "calendar", start.Ref, wanted)
-	}
-	if err == nil {
-		err = v.Input(key("Tab", 0)...)
-	}
+	err = cmp.Or(v.Input(key("Shift", 0)...), v.Script(start.in, &now, "calendar", start.Ref, wanted),
+		v.Input(key("Tab", 0)...))
 	start.Month = now.Month
 	return now.Shown, err
 }
@@ -297,10 +293,7 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 		err = v.Input(key("Tab", 0)...)
 	}
 	if err == nil {
-		err = v.Script(start.in, &now, "held", start.Ref, leave, true)
-	}
-	if err == nil {
-		err = start.refused(value, made)
+		err = cmp.Or(v.Script(start.in, &now, "held", start.Ref, leave, true), start.refused(value, made))
 	}
 	if leave == andBack && made == start.Held {
 		err.Message += "; if Enter commits it: submit true"
@@ -339,6 +332,9 @@ func (start *begun) refused(value, made string) *api.Error {
 		if form := cmp.Or(forms[says[1]], says[0]+" "+page.Clip(says[1], 60)); says[0] != "type" || forms[says[1]] != "" {
 			why, sep = why+sep+form, ", "
 		}
+	}
+	if dates := readings(value); len(dates) > 0 && start.Editable && sep != ", " {
+		why += "; it says no form of a date, and may take " + dates[0].Format("02.01.2006, 01/02/2006 or 2 Jan 2006")
 	}
 	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why + leftAlone}).Exit("")
 }
