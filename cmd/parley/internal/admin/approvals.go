@@ -149,8 +149,7 @@ func runApprovalsAllow(ctx context.Context, app *command.App, o *approvalsAllowO
 		return host.Errorf(host.InvalidArgs, "%q is not a way to allow; expected once, session or always",
 			manifest.CleanValue(o.How)).WithNext("parley approvals allow " + command.ShellQuote(o.ID) + " once")
 	}
-	reply := host.Reply{Answer: how, Rights: o.Rights,
-		By: command.Either(o.Yes, host.ByPolicy, host.ByTerminal)}
+	reply := host.Reply{Answer: how, Rights: o.Rights, By: command.Either(o.Yes, host.ByPolicy, host.ByTerminal)}
 	store := parley.Approvals(app.Parley()).Store
 	a, err := store.Find(o.ID)
 	if err != nil {

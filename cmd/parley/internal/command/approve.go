@@ -35,8 +35,7 @@ func TakesText(name, owner string) string {
 // replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
-		whose := Either(owner == host.OwnerShipped, "is that of a plugin that Parley ships",
-			"belongs to the signer "+owner)
+		whose := Either(owner == host.OwnerShipped, "is that of a plugin that Parley ships", "belongs to the signer "+owner)
 		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
 			name, whose, name)
 	}

@@ -145,8 +145,8 @@ func (o *OutFile) failed(err error) error {
 // takenOut stands for the content in a result from which it was taken.
 const takenOut = `[[null]]`
 
-// content returns what the file has of a result: the content of the member that the schema declares as base64 or as a
-// text, without its boundary, a text that is all of the result, or the result. beside are the other members.
+// content returns what the file has of a result: the content of the member that the schema declares as base64, text or
+// JSON, without its boundary, a text that is all of the result, or the result. beside are the other members.
 func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[string]json.RawMessage, err error) {
 	taken := false
 	o.media = "application/json"
@@ -173,11 +173,16 @@ func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[stri
 	}
 	_ = json.Unmarshal(o.Returns, &schema) // a schema without properties has none
 	for name, of := range schema.Properties {
-		isDeclared := strings.HasPrefix(of.ContentMediaType, "text/") || of.ContentEncoding != ""
+		isJSON := of.ContentMediaType == "application/json"
+		isDeclared := isJSON || strings.HasPrefix(of.ContentMediaType, "text/") || of.ContentEncoding != ""
 		if !isDeclared || json.Unmarshal(data, &beside) != nil {
 			continue
 		}
-		if text, isText := jsontext.Unquote(beside[name]); isText {
+		text, isText := jsontext.Unquote(beside[name])
+		if isJSON && !isText {
+			text = string(beside[name])
+		}
+		if isText || text != "" {
 			o.Raw, o.media = true, of.ContentMediaType
 			delete(beside, name)
 			return []byte(call.Unmarked(text)), beside, nil

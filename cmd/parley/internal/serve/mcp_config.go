@@ -43,8 +43,7 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	if err != nil {
 		return err
 	}
-	next := command.Either(data.Written, "restart "+data.Client,
-		"parley mcp config --client "+data.Client+" --write")
+	next := command.Either(data.Written, "restart "+data.Client, "parley mcp config --client "+data.Client+" --write")
 	command.PrintIf(app.Err, !app.JSON, "mode %s; parley mcp --help says which suits whom\n", data.Mode)
 	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
