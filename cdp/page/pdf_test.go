@@ -73,8 +73,8 @@ func TestPDF(t *testing.T) {
 		path := test.path
 		if strings.HasPrefix(path, "<") {
 			c.open(t, "<title>T</title><base href="+s.URL+"><p>Page</p>"+path)
-		} else if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/" + path}); err != nil {
-			t.Fatal(exit(err))
+		} else if r, err := run(t, c, Open, OpenParams{URL: s.URL + "/" + path}); err != nil || r.Caused != nil {
+			t.Fatal(effects(r), exit(err)) // what Chrome's viewer loads is not of the page
 		}
 		if _, err := run(t, c, Wait, WaitParams{Idle: true, Timeout: 5000}); err != nil {
 			t.Fatal(exit(err))

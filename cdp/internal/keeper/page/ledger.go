@@ -319,7 +319,8 @@ func (a *Activity) noteRequest(p *actionParams) {
 	if p.Type == "Document" && p.FrameID == a.page {
 		a.Asks, a.id, a.Fault = p.Request.URL, p.RequestID, ""
 	}
-	if strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
+	if url := p.Request.URL; strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "chrome-extension:") {
+		// Nothing is loaded for the first, and the second is of Chrome's viewer of PDFs.
 		return
 	}
 	a.Loading[p.RequestID] = p.Request.URL
