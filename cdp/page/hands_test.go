@@ -416,6 +416,8 @@ func TestSelectOptions(t *testing.T) {
 		{"a list of the page", widget(button, options), "Fruit", "Banana", "chosen.join() + l.hidden", "Bananatrue", `combobox \"Fruit\"`},
 		{"a list that says it is closed", widget(strings.Replace(button, "toggle(l.hidden)", "l.hidden = !l.hidden", 1),
 			options), "Fruit", "Banana", "chosen.join() + l.hidden", "Bananatrue", `combobox \"Fruit\"`},
+		{"a menu that says it is closed", widget(`<button id=f aria-haspopup=menu aria-expanded=false onclick="l.hidden = !l.hidden">File</button>`,
+			`<div role=menu><div role=menuitem class=o>Save</div></div>`), "File", "Save", "chosen.join()", "Save", `"on"`},
 		{"by its value", widget(button, options), "Fruit", "b", "chosen.join()", "Banana", `"on"`},
 		{"a path of lists that open each other", lists, "Region", "North / Oslo", "chosen", "North / Oslo", `"on"`},
 		{"a list that opens another one", lists, "Region", "North", "chosen", "", `the option is "North / .."`},

@@ -2478,7 +2478,7 @@ async function option(el, wanted, timeout) {
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
 		// Some say all the time that they are closed: what is shown since it was opened is open.
-		const closed = expanded === "false" ? !fresh.some((x) => mine.includes(x) && !passes(x)) : expanded !== "true" && !at && !all.length;
+		const closed = expanded === "false" ? !fresh.some((x) => (mine.length ? mine.includes(x) : isOption(x)) && !passes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
 		const isThrough = at && interactive.has(role(at)) && passes(at);
 		if (!closed && isThrough && clock() < begun + unfoldTime) continue;
@@ -2493,7 +2493,7 @@ async function option(el, wanted, timeout) {
 		const box = !closed && !at && clock() > until && timeout > unfoldTime && !typesIn(el) && all[0] && outward(all[0]).find(rolls);
 		if (box && await roll(box, () => elements(box).some((x) => isNamed(x, wanted)))) return option(el, wanted, 0);
 		if (!closed && at || clock() > until) {
-			return {closed, opener: refer(body(el)), ...noOption(el, wanted, at, all)};
+			return {closed, opener: refer(body(el)), ...noOption(el, wanted, !closed && at, all)};
 		}
 	}
 }
