@@ -20,7 +20,7 @@ import (
 // is limited to, why a pointer does not reach an element, or its click does not, for the tags of lists of several,
 // lists that have only what is in view, branches chosen on the way to what is refused, labels of custom elements, and
 // words with which a part of a name begins.
-const maxMinified = 64_000
+const maxMinified = 64_500
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";
