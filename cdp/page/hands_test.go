@@ -258,7 +258,7 @@ func TestFillSliders(t *testing.T) {
 		{"stars that nothing moves", slider("aria-valuemin=0 aria-valuemax=5", "") + stars(""), "Size", "3", now + `+""`, "null", refusedValue},
 		{"unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "200", now, "200", `"on"`},
 		{"between unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "300", now, "1",
-			"the nearest accepted values are 200 and 500"},
+			"the nearest that it accepts: 200 and 500"},
 		{"a handle without keys", mouseHandle, "Size", "65", "h.ariaValueNow", "65", `"on"`},
 		{"past the end of its track", mouseHandle, "Size", "150", "h.ariaValueNow", "20", refusedValue},
 		{"one behind what is drawn", `<div style="width:200px;height:0;position:relative" onkeydown="if (event.key == 'ArrowRight') f.value = ++n;

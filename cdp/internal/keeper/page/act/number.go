@@ -79,7 +79,7 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	err = start.refused(value, "")
 	if len(between) > 0 && len(all) == 1 {
 		err.Message = strings.Replace(err.Message, leftAlone,
-			"; the nearest accepted values are "+strings.Join(between, " and ")+leftAlone, 1)
+			"; the nearest that it accepts: "+strings.Join(between, " and ")+leftAlone, 1)
 	}
 	if !back {
 		err.Message = strings.Replace(err.Message, leftAlone, "; it could not be set back", 1)
