@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bytes"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -32,15 +33,14 @@ func peerCredentials(c net.Conn) (uid, pid int, err error) {
 // the profile's crash folder.
 func killOrphans(profile string, group int) {
 	flags := [][]byte{[]byte("--user-data-dir=" + profile), []byte("--database=" + profile + "/Crash Reports")}
+	killed := map[int]bool{}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		found := false
+		// A process that ends loses its command line first.
+		maps.DeleteFunc(killed, func(pid int, _ bool) bool { return isZombie(pid) })
 		paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, path := range paths {
 			cmdline, err := os.ReadFile(path)
-			if err != nil {
-				continue
-			}
-			if !slices.ContainsFunc(flags, func(flag []byte) bool {
+			if err != nil || !slices.ContainsFunc(flags, func(flag []byte) bool {
 				_, after, ok := bytes.Cut(cmdline, flag)
 				return ok && (len(after) == 0 || after[0] == 0 || after[0] == ' ')
 			}) {
@@ -55,10 +55,10 @@ func killOrphans(profile string, group int) {
 					continue
 				}
 			}
-			found = true
+			killed[pid] = true
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if !found {
+		if len(killed) == 0 {
 			return
 		}
 	}
