@@ -76,16 +76,16 @@ func publishedAt(text string) string {
 }
 
 // SharePolicy keeps policy.toml in a folder as the operator with a public key publishes it, from now on and while the
-// mirror runs. Where the fleet cannot be reached, the one that was received last applies. The error is config_error if
-// the folder has a policy.toml of its own, and unavailable if it has none and none is received.
+// mirror runs. Where none can be received or used, the one that was received before applies. Without that, the error
+// says why, such as config_error for a policy.toml of the folder's own, and unavailable without the fleet.
 func (m *Mirror) SharePolicy(conn *nats.Conn, key, dir string) error {
 	m.policy, m.operator = operator.File{Path: filepath.Join(dir, policy.PolicyFile)}, key
 	value, err := receivePolicy(conn)
 	if err == nil {
-		return m.keepPolicy(value)
+		err = m.keepPolicy(value)
 	}
-	if old, _, _ := m.policy.Read(); publishedAt(string(old)) != "" {
-		m.log("the policy of the fleet may have changed since it was received: %v", err)
+	if old, _, _ := m.policy.Read(); err != nil && publishedAt(string(old)) != "" {
+		m.log("the policy that the fleet had before applies: %v", err)
 		return nil
 	}
 	return err

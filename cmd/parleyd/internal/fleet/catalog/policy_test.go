@@ -126,6 +126,10 @@ func TestSharedPolicy(t *testing.T) {
 		}
 		for _, f := range fronts {
 			await(t, "the log says "+refused.says, func() bool { return strings.Contains(f.log(), refused.says) })
+			again := NewMirror(t.Logf)
+			if err := again.SharePolicy(f.mirror.fleet.Load().js.Conn(), public, f.Dirs().Config); err != nil {
+				t.Errorf("a start while the policy is refused: %v", err)
+			}
 		}
 	}
 	if err := operator.Withdraw(t.Context(), policyKey); err != nil {
