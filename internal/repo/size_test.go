@@ -32,7 +32,7 @@ var maxLines = map[string]int{
 	"host/quota":               201,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call
 	"host/approve":             447,   // what waits for a person, in files; all who may answer are asked
-	"host/policy":              3365,  // settings, secrets, programs, logins; quotas; what needs no confirmation; pools
+	"host/policy":              3365,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check
 	"host/egress":              860,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds

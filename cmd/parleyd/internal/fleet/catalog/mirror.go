@@ -139,11 +139,7 @@ func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) err
 // follow takes the lines of the bucket and their changes. It returns when the connection was made again, because lines
 // may have gone meanwhile.
 func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan nats.Status) error {
-	lines, err := fleet.js.KeyValue(ctx, Lines)
-	if err != nil {
-		return err
-	}
-	watcher, err := lines.WatchAll(ctx)
+	watcher, err := fleet.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +156,7 @@ func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan na
 		case line, more := <-watcher.Updates():
 			switch {
 			case !more:
-				return errors.New("the server has ended the watch")
+				return errWatchEnded
 			case line != nil:
 				m.apply(line)
 				if seen != nil {

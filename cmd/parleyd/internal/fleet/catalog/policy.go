@@ -34,7 +34,7 @@ const (
 func (c *Catalog) PublishPolicy(ctx context.Context, path string, key nkeys.KeyPair) error {
 	text, exists, err := operator.File{Path: path}.Read()
 	if err == nil && !exists {
-		err = host.Errorf(host.ConfigError, "there is no file %s; nothing was published", path)
+		err = host.Errorf(host.ConfigError, "%s does not exist; nothing was published", path)
 	}
 	if err == nil {
 		err = policy.Check(path, text)
@@ -84,11 +84,14 @@ func (m *Mirror) SharePolicy(conn *nats.Conn, key, dir string) error {
 	if err == nil {
 		err = m.keepPolicy(value)
 	}
-	if old, _, _ := m.policy.Read(); err != nil && publishedAt(string(old)) != "" {
-		m.log("the policy that the fleet had before applies: %v", err)
+	if err == nil {
 		return nil
 	}
-	return err
+	if old, _, _ := m.policy.Read(); publishedAt(string(old)) == "" {
+		return err
+	}
+	m.log("the policy that the fleet had before applies: %v", err)
+	return nil
 }
 
 // receivePolicy returns the policy that is published. It waits for the server.

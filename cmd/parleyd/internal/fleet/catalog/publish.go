@@ -234,11 +234,7 @@ func (c *Catalog) prune(ctx context.Context, keep time.Duration) error {
 		return err
 	}
 	now := stream.CachedInfo().TimeStamp // by the clock of the server, as all that follows
-	lines, err := c.js.KeyValue(ctx, Lines)
-	if err != nil {
-		return err
-	}
-	watcher, err := lines.WatchAll(ctx)
+	watcher, err := c.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -250,7 +246,7 @@ func (c *Catalog) prune(ctx context.Context, keep time.Duration) error {
 			return ctx.Err()
 		case line, more := <-watcher.Updates():
 			if isLast = line == nil; !more {
-				return errors.New("the server has ended the watch")
+				return errWatchEnded
 			} else if !isLast {
 				entry, _ := store.DecodeEntry(line.Value())
 				digests[entry.Digest], changed[line.Key()] = true, line.Created()
@@ -265,6 +261,18 @@ func (c *Catalog) prune(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	return err
+}
+
+// errWatchEnded is the error of a watch whose updates have ended.
+var errWatchEnded = errors.New("the server has ended the watch")
+
+// watch sends all lines, then nil, then their changes until ctx ends.
+func (c *Catalog) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
+	lines, err := c.js.KeyValue(ctx, Lines)
+	if err != nil {
+		return nil, err
+	}
+	return lines.WatchAll(ctx)
 }
 
 // putParts stores what of a build is not stored yet.
