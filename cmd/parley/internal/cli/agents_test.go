@@ -112,9 +112,11 @@ func serveAgents(t *testing.T, home string) *served {
 	t.Helper()
 	tokens, config := filepath.Join(home, "tokens"), filepath.Join(home, "config")
 	const policy = "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\nconfirm = [\"effect:destructive\"]\n"
+	const settings = "confirm_wait = \"1s\"\n" // nobody answers
 	err := os.WriteFile(tokens, []byte(strings.Join(agentTokens, "\n")), 0o600)
 	if err := errors.Join(err, os.MkdirAll(config, 0o700),
-		os.WriteFile(filepath.Join(config, "policy.toml"), []byte(policy), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(config, "policy.toml"), []byte(policy), 0o600),
+		os.WriteFile(filepath.Join(config, "config.toml"), []byte(settings), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return serveHTTP(t, home, 1, "--token-file", tokens)

@@ -32,7 +32,8 @@ func dialMCP(t *testing.T, home string, args ...string) *wireClient {
 	toServer, in := io.Pipe()
 	out, fromServer := io.Pipe()
 	env := func(name string) string {
-		return map[string]string{"PARLEY_HOME": home, "PARLEY_CHROME": filepath.Join(home, "no-chrome")}[name]
+		return map[string]string{"PARLEY_HOME": home, "PARLEY_CHROME": filepath.Join(home, "no-chrome"),
+			"PARLEY_CONFIRM_WAIT": "1s"}[name] // nobody answers
 	}
 	ended := make(chan int, 1)
 	go func() {
