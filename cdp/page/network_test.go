@@ -412,10 +412,8 @@ func TestStores(t *testing.T) {
 
 // TestStateFirst checks that a login can be loaded before anything is open.
 func TestStateFirst(t *testing.T) {
-	others := shared
-	shared = nil
-	c := startChrome(t)
-	shared = others
+	t.Parallel()
+	c := newChrome(t)
 	defer c.stop()
 	url := server(t, c)
 	c.show(t, url+"/", `<title>State</title>`)
@@ -674,6 +672,9 @@ func TestUpload(t *testing.T) {
 	upload(UploadParams{Element: "Framed", Files: []string{two}}, "truetwo.txt")
 	if _, err := run(t, c, Click, ClickParams{Element: "File"}); err != nil {
 		t.Fatal(exit(err))
+	}
+	if d, err := run(t, c, Downloads, DownloadsParams{Wait: 10_000}); err != nil || len(d.Downloads) == 0 {
+		t.Fatalf("%+v, %s", d, exit(err))
 	}
 	upload(UploadParams{Element: "css=#photo", Downloads: []string{"report.csv"}}, "report.csv3a,b")
 	for _, test := range []struct {

@@ -61,7 +61,7 @@ func (c *chrome) newPage(t *testing.T, url string) (target string) {
 		time.Sleep(20 * time.Millisecond)
 		target = c.tabsOf(t)[url[strings.LastIndex(url, "/"):]]
 	}
-	t.Cleanup(func() { _, _ = c.invoke(t.Context(), "close", fmt.Sprintf(`{"target":%q}`, target)) })
+	t.Cleanup(func() { c.closePage(target) })
 	return target
 }
 

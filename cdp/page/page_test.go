@@ -31,8 +31,9 @@ func TestMain(m *testing.M) {
 		os.Exit(cdp.KeeperMain(func() (host.Egress, error) { return nil, fmt.Errorf("no guard in this test") }))
 	}
 	code := m.Run()
-	if shared != nil {
-		shared.stop()
+	close(idle)
+	for c := range idle {
+		c.stop()
 	}
 	os.Exit(code)
 }
@@ -53,14 +54,29 @@ type chrome struct {
 	deadline time.Duration          // of the next call of a verb; 0: none
 }
 
-// shared is the browser of all tests.
-var shared *chrome
+// idle has the browsers that no test uses now.
+var idle = make(chan *chrome, 64)
 
+// startChrome lets a test run beside others, with a browser that it has for itself until it ends.
 func startChrome(t *testing.T) *chrome {
 	t.Helper()
-	if shared != nil {
-		return shared
+	t.Parallel()
+	var c *chrome
+	select {
+	case c = <-idle:
+	default:
+		c = newChrome(t)
 	}
+	t.Cleanup(func() {
+		_, _ = c.invoke(context.Background(), "Network.clearBrowserCookies", `{}`) // the sites of all tests have one name
+		idle <- c
+	})
+	return c
+}
+
+// newChrome starts a browser.
+func newChrome(t *testing.T) *chrome {
+	t.Helper()
 	script, err := os.ReadFile(scriptPath)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +108,6 @@ func startChrome(t *testing.T) *chrome {
 		}
 		t.Fatal(err)
 	}
-	shared = c
 	return c
 }
 
@@ -101,6 +116,11 @@ func (c *chrome) stop() {
 	c.p.Close()
 	c.site.Close()
 	_ = os.RemoveAll(c.dir)
+}
+
+// closePage closes a page, also after the context of the test has ended.
+func (c *chrome) closePage(target string) {
+	_, _ = c.invoke(context.Background(), "Target.closeTarget", fmt.Sprintf(`{"targetId":%q}`, target))
 }
 
 // invoke calls a tool of the plugin cdp.

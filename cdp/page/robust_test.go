@@ -25,11 +25,7 @@ func (c *chrome) cover(t *testing.T) {
 	if err != nil || e.Caused == nil || len(e.Caused.NewPages) != 1 {
 		t.Fatalf("no page was opened: %s, %s", effects(e), exit(err))
 	}
-	t.Cleanup(func() {
-		if _, err := c.invoke(context.Background(), "close", fmt.Sprintf(`{"target":%q}`, e.Caused.NewPages[0].Target)); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { c.closePage(e.Caused.NewPages[0].Target) })
 }
 
 // TestHiddenPage uses a page that a click has put into the background, where Chrome draws nothing of itself.
