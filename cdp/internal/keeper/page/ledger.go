@@ -254,7 +254,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	case "Network.loadingFinished":
 		a.over(p.RequestID)
 	case "Network.loadingFailed":
-		if !p.Canceled && p.ErrorText != blockedByRule {
+		if !p.Canceled && p.ErrorText != blockedByRule && !strings.HasSuffix(url, OwnIcon) {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
 			if p.ErrorText != api.NoPage { // otherwise the status says why
 				a.refused[api.OriginOf(url)] = p.ErrorText

@@ -79,6 +79,21 @@ func TestDownloadsEnd(t *testing.T) {
 	}
 }
 
+// TestIconsFailSilently ends requests for what a page loads, and for the icon that the browser asks for by itself, which
+// may be that of the document before.
+func TestIconsFailSilently(t *testing.T) {
+	for url, want := range map[string]int{"http://a.test/x.png": 2, "http://a.test" + OwnIcon: 0} {
+		a := NewActivity("F", 0, map[string]string{})
+		p := &actionParams{RequestID: "R", ErrorText: "net::ERR_CONNECTION_REFUSED"}
+		p.Response.URL, p.Response.Status = url, 404
+		a.note("Network.responseReceived", url, p)
+		a.note("Network.loadingFailed", url, p)
+		if len(a.failed) != want {
+			t.Errorf("%s: %q", url, a.failed)
+		}
+	}
+}
+
 // TestMissedEndsAreForgotten sends requests whose ends are not recorded.
 func TestMissedEndsAreForgotten(t *testing.T) {
 	a := NewActivity("F", 0, map[string]string{})
