@@ -34,7 +34,7 @@ func (o Operation) Ended(err error) Operation {
 	}
 	o.Code = ToolFailed
 	for _, known := range outcomes {
-		if known.Code == AsError(err).Code {
+		if e := AsError(err); known.Code == e.Code && e.Exit == 0 {
 			o.Code = known.Code
 		}
 	}

@@ -215,15 +215,24 @@ func TestFilesAreGuarded(t *testing.T) {
 	}
 }
 
-// TestPluginsReportNoCodesOfTheHost checks that a plugin cannot make its failure look like the host's.
+// TestPluginsReportNoCodesOfTheHost checks that a plugin cannot make its failure look like the host's. An exit code that
+// it declares as not_found is no such failure.
 func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
-	for _, code := range []host.Code{host.Denied, host.Timeout, host.InvalidArgs, host.NotFound, host.OK, host.Internal} {
+	for _, c := range []struct {
+		code, want host.Code
+		declared   int
+	}{
+		{host.Denied, host.ToolFailed, 0}, {host.Timeout, host.ToolFailed, 0}, {host.InvalidArgs, host.ToolFailed, 0},
+		{host.NotFound, host.ToolFailed, 0}, {host.OK, host.ToolFailed, 0}, {host.Internal, host.ToolFailed, 0},
+		{host.Denied, host.ToolFailed, 12}, {host.NotFound, host.NotFound, 12},
+	} {
 		h := newHost(t, call.Config{}, newFake(t, shop, map[string]handler{
 			"echo": func(context.Context, *host.Request) (*host.Result, error) {
-				return nil, &host.Error{Code: code, Message: "so it says", Tool: &host.ToolError{Exit: 3, Name: string(code)}}
+				return nil, &host.Error{Code: c.code, Exit: c.declared, Message: "so it says",
+					Tool: &host.ToolError{Exit: 3, Name: string(c.code)}}
 			}}))
-		if a := makeCall(t, h, "shop.echo", `{}`); a.Err == nil || a.Err.Code != host.ToolFailed {
-			t.Errorf("%s: %+v", code, a.Err)
+		if a := makeCall(t, h, "shop.echo", `{}`); a.Err == nil || a.Err.Code != c.want {
+			t.Errorf("%s, declared as %d: %+v", c.code, c.declared, a.Err)
 		}
 	}
 }

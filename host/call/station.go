@@ -279,8 +279,9 @@ func (r *run) explain(err error) error {
 	e := host.AsError(err)
 	r.redactor.RedactError(e)
 	r.params.AddSuggestions(e)
-	if e.Tool != nil && isOutcome(e.Code) {
-		e.Code = host.ToolFailed // a plugin must not report one of the host's codes
+	// A plugin must not report one of the host's codes. What it looked for, too, may be not found: with its own number.
+	if isOwn := e.Code == host.NotFound && e.Exit != 0; e.Tool != nil && isOutcome(e.Code) && !isOwn {
+		e.Code = host.ToolFailed
 	}
 	r.adoptInnerError(e)
 	switch {

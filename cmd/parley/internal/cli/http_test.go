@@ -244,7 +244,7 @@ func TestRecordsOfRequests(t *testing.T) {
 		status, exit        int
 	}{
 		{server.URL, "GET " + server.URL + " 200", "ok", 200, 0},
-		{server.URL, "GET " + server.URL + " 404", "tool_failed", 404, 12},
+		{server.URL, "GET " + server.URL + " 404", "not_found", 404, 12},
 		{server.URL, "GET " + server.URL + " 503", "server_error", 503, 16},
 		{gone.URL, "GET " + gone.URL, "unavailable", 0, 105},
 	} {
