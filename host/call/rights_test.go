@@ -215,8 +215,8 @@ func TestFilesAreGuarded(t *testing.T) {
 	}
 }
 
-// TestPluginsReportNoCodesOfTheHost checks that a plugin cannot make its failure look like the host's. An exit code that
-// it declares as not_found is no such failure.
+// TestPluginsReportNoCodesOfTheHost checks that a plugin cannot make its failure look like the host's. An exit code
+// that it declares as not_found is no such failure.
 func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
 	for _, c := range []struct {
 		code, want host.Code

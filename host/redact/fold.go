@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -171,7 +172,7 @@ func foldedForms(name, value string) []foldedForm {
 	add(base64.RawStdEncoding.EncodeToString, 3, 6)
 	add(base64.RawURLEncoding.EncodeToString, 3, 6)
 	add(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, 5)
-	return lists.Filter(forms, func(f foldedForm) bool { return len(f.text) >= minFragment })
+	return lists.Filter(forms, func(f foldedForm) bool { return len(f.text) >= minFolded })
 }
 
 // maxEscapes is how many levels of escapes are decoded.
@@ -179,7 +180,7 @@ const maxEscapes = 4
 
 // redactFolded replaces what holds a form however it is spelled, and what a cut has left of one at either end.
 func redactFolded(s string, forms []foldedForm) string {
-	if len(s) < minFragment || len(forms) == 0 {
+	if len(s) < minFolded || len(forms) == 0 {
 		return s
 	}
 	f, ok := fold(s), true
@@ -297,12 +298,25 @@ type secretForms struct {
 func newSecretForms(values map[string]string) *secretForms {
 	f := &secretForms{exact: newReplacer(values)}
 	for name, value := range values {
-		f.folded = append(f.folded, foldedForms(name, value)...)
-		if line := manifest.CleanLine(value); line != value { // a message joins the lines of a value
-			f.folded = append(f.folded, foldedForms(name, line)...)
+		for _, part := range parts(value) {
+			f.folded = append(f.folded, foldedForms(name, part)...)
 		}
 	}
 	return f
+}
+
+// parts returns what may occur of a value: all of it, its lines as a message joins them, its words as a form does, and
+// the password after a user.
+func parts(value string) []string {
+	all := []string{value, manifest.CleanLine(value)}
+	if _, password, isPair := strings.Cut(value, ":"); isPair && len(password) >= minFragment {
+		all = append(all, password)
+	}
+	for _, part := range all {
+		all = append(all, strings.ReplaceAll(part, " ", "+"))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (f *secretForms) Redact(s string) string {

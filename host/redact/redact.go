@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -314,17 +313,22 @@ func (v *Redactor) hold() {
 	}
 }
 
-// minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.
-const minFragment = 8
+// Shorter forms would match unrelated text.
+const (
+	minFragment = 8 // of what may be redacted where it was not used, and of what a cut has left
+	minFolded   = 5 // of an encoded form of a value that was used
+)
 
-// newReplacer returns a replacer of each value and of its usual encoded forms. Longer forms come first, so that no part
+// newReplacer returns a replacer of each value, as it is and as logs write it. Longer forms come first, so that no part
 // of one remains.
 func newReplacer(values map[string]string) *strings.Replacer {
 	type pair struct{ form, name string }
 	var pairs []pair
 	for name, value := range values {
-		for _, form := range formsOf(value) {
-			pairs = append(pairs, pair{form, name})
+		for _, part := range parts(value) {
+			for _, form := range formsOf(part) {
+				pairs = append(pairs, pair{form, name})
+			}
 		}
 	}
 	slices.SortFunc(pairs, func(a, b pair) int {
@@ -344,36 +348,13 @@ func formsOf(value string) []string {
 			forms = append(forms, form)
 		}
 	}
-	// A log splits a value into lines, and a message joins its lines.
 	add(manifest.Clean(value))
-	add(manifest.CleanLine(value))
-	if strings.Contains(value, "\n") {
+	if strings.Contains(value, "\n") { // a log splits a value into lines
 		for line := range strings.Lines(value) {
 			add(manifest.CleanLine(line))
 		}
 	}
-	for _, escaped := range []string{url.QueryEscape(value), url.PathEscape(value)} {
-		add(escaped)
-		add(lowerEscapes(escaped))
-	}
-	quoted, _ := json.Marshal(value)
-	plain, _ := manifest.Marshal(value) // without escapes for < > and &
-	add(strings.Trim(string(quoted), `"`))
-	add(strings.Trim(string(plain), `"`))
-	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"},
-		{"&quot;", "&#039;"}} {
-		add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, marks[0], "'", marks[1]).Replace(value))
-	}
 	return forms
-}
-
-// lowerEscapes returns a URL with its percent-escapes in lower case.
-func lowerEscapes(escaped string) string {
-	parts := strings.Split(escaped, "%")
-	for i, p := range parts[1:] {
-		parts[i+1] = strings.ToLower(p[:2]) + p[2:]
-	}
-	return strings.Join(parts, "%")
 }
 
 // WithoutSecrets removes the members of enums that are the value of a secret.

@@ -99,6 +99,20 @@ func TestRedactForms(t *testing.T) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
+	short := newSecretForms(map[string]string{"PIN": "hunt7", "LOGIN": "alice:correct horse"})
+	for _, text := range []string{"hunt7", "HUNT7", "%68%75%6e%74%37", `\u0068\u0075\u006e\u0074\u0037`, "68756E7437",
+		std([]byte("hunt7")), std([]byte("a hunt7!")), "alice:correct horse", "correct horse", "Correct+Horse",
+		"correct%20%68orse", hex.EncodeToString([]byte("correct horse")), std([]byte("x correct horse y")),
+		std([]byte("alice:correct horse"))} {
+		got := short.Redact("it says: " + text + ", twice")
+		if !strings.HasPrefix(got, "it says: ") || !strings.HasSuffix(got, ", twice") || !strings.Contains(got, "[secret ") ||
+			len(got) > 40 {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	if got := short.Redact("alice has a correct horse, and hunts"); got != "alice has a [secret LOGIN], and hunts" {
+		t.Error(got)
+	}
 	webhook := newSecretForms(map[string]string{"HOOK": "https://hooks.test/services/T000/B000/XXXXXXXXXXXXXXXXXXXXXXXX"})
 	if got := webhook.Redact("it starts with https://"); strings.Contains(got, "HOOK") {
 		t.Errorf("a common beginning was redacted: %q", got)
