@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Document is the document that a derived manifest was written from. The manifest says what somebody else's document
@@ -108,12 +109,7 @@ func StatusExit(status int) *ExitCode {
 	case status >= 400:
 		code = 14
 	}
-	for i := range StatusExits {
-		if StatusExits[i].Code == code {
-			return &StatusExits[i]
-		}
-	}
-	return nil
+	return lists.Find(StatusExits, func(e *ExitCode) bool { return e.Code == code })
 }
 
 // PathParameter matches the {name} of a parameter in [Binding.Path]; the name is the first group.

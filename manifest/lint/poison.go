@@ -91,8 +91,14 @@ var instructions = patterns(`
 `)
 
 func checkInstructsReader(l *linter) {
+	known := map[string]string{} // the documents of APIs repeat their texts
 	for _, t := range l.texts {
-		if found := t.instruction(); found != "" {
+		found, isKnown := known[t.raw]
+		if !isKnown {
+			found = t.instruction()
+			known[t.raw] = found
+		}
+		if found != "" {
 			l.add(t.pointer, "%s is an order to the reader; describe what the tool does, and say in \"when\" and \"when_not\" "+
 				"what it is for", quoted(found))
 		}
@@ -212,17 +218,17 @@ func checkNamesOtherTools(l *linter) {
 		}
 	}
 	distinct := l.distinctNames()
-	own := l.ownWords()
+	own, known := l.ownWords(), map[string]string{}
 	for _, t := range l.texts {
 		if t.kind == data || t.exempt {
 			continue
 		}
 		for _, sentence := range sentenceEnd().Split(t.plain, -1) {
-			if !imperative().MatchString(sentence) {
-				continue
+			name, isKnown := known[sentence]
+			if !isKnown && imperative().MatchString(sentence) {
+				name = l.otherTool(sentence, distinct, own)
 			}
-			name := l.otherTool(sentence, distinct, own)
-			if name != "" {
+			if known[sentence] = name; name != "" {
 				l.add(t.pointer, "%s tells the reader to use or avoid %s, which is not a tool of this plugin; when_not, related, "+
 					"needs and deprecated are for that", quoted(strings.TrimSpace(sentence)), quoted(name))
 				break
