@@ -160,8 +160,11 @@ func TestRequestsAsFetch(t *testing.T) {
 		{"form", `{"method":"POST","path":"/a","body":"form"}`, "", `{"t":` + encoded + `,"n":1}`,
 			`["/a", {method: "POST", headers: form, body: new URLSearchParams({t: text, n: 1}).toString()}]`},
 		{"form of objects", `{"method":"POST","path":"/a","body":"form"}`, "", `{"m":{"k":"v w"},"l":[1,2],"o":[{"p":1},{"p":2}]}`,
-			`["/a", {method: "POST", headers: form, body: new URLSearchParams([["m[k]", "v w"], ["l[]", 1], ["l[]", 2], ` +
+			`["/a", {method: "POST", headers: form, body: new URLSearchParams([["m[k]", "v w"], ["l", 1], ["l", 2], ` +
 				`["o[0][p]", 1], ["o[1][p]", 2]]).toString()}]`},
+		{"form in brackets", `{"method":"POST","path":"/a","body":"form","as":{"l":"l[]","o":"o[]","n":"n[]"}}`, "",
+			`{"l":[1,2],"o":[{"p":[3]}],"n":""}`, `["/a", {method: "POST", headers: form, body: new URLSearchParams([["l[]", 1], ` +
+				`["l[]", 2], ["o[0][p][]", 3], ["n", ""]]).toString()}]`},
 		{"form whole", `{"method":"POST","path":"/a","body":"form","whole":"f"}`, "", `{"f":{"x":true,"y":""}}`,
 			`["/a", {method: "POST", headers: form, body: "x=true&y="}]`},
 		{"multipart", `{"method":"POST","path":"/a","body":"multipart"}`, "", `{"t":` + encoded + `,"n":1.50}`,

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -43,7 +44,11 @@ func (q *request) body(ctx context.Context, rest []member) (media string, data [
 	}
 	form := pairs{escape: escapeForm}
 	for _, m := range rest {
-		form.addStyled(q.wire(m.name), manifest.StyleDeep, m.value)
+		if name := q.wire(m.name); m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
+			form.addStyled(name, manifest.StyleRepeat, m.value)
+		} else { // what an API has in brackets has them once
+			form.addStyled(strings.TrimSuffix(name, "[]"), manifest.StyleDeep, m.value)
+		}
 	}
 	return "application/x-www-form-urlencoded", []byte(form.text.String()), nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ func (p *pairs) addStyled(name, style string, v value) {
 	texts := v.texts()
 	switch joint, joined := joints[style]; {
 	case len(texts) == 0:
-	case v.isFlat():
+	case !v.isNested():
 		p.add(name, "", texts...)
 	case style == manifest.StyleDeep:
 		p.addDeep(name, v)
@@ -60,11 +61,8 @@ func (p *pairs) addDeep(name string, v value) {
 			p.addDeep(name+"["+m.name+"]", m.value)
 		}
 	case v.isList():
-		items, numbered := v.items(), false
-		for _, item := range items {
-			numbered = numbered || !item.isFlat()
-		}
-		for i, item := range items {
+		numbered := slices.ContainsFunc(v.items(), value.isNested)
+		for i, item := range v.items() {
 			index := ""
 			if numbered {
 				index = strconv.Itoa(i)

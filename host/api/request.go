@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -161,20 +160,20 @@ func (q *request) path(rest *[]member) (string, error) {
 	return b.String() + template[end:], nil
 }
 
-// leaves reports whether a path has a segment that leads elsewhere, also after it has been decoded once more.
+// decoder decodes what may end a segment, or lead elsewhere, once.
+var decoder = strings.NewReplacer("%25", "%", "%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\",
+	"%3b", ";", "%3B", ";", "%3f", "?", "%3F", "?", "%23", "#", "%00", "\x00")
+
+// leaves reports whether a path has a segment that leads elsewhere, also after it has been decoded more than once.
 func leaves(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	for range 4 {
 		for _, segment := range strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' }) {
-			if segment, _, _ = strings.Cut(segment, ";"); segment == "." || segment == ".." {
+			if segment = segment[:strings.IndexAny(segment+";", ";?#\x00")]; segment == "." || segment == ".." {
 				return true
 			}
 		}
-		decoded, err := url.PathUnescape(path)
-		if err != nil || decoded == path {
-			break
-		}
-		path = decoded
+		path = decoder.Replace(path)
 	}
 	return false
 }

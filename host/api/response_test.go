@@ -153,6 +153,12 @@ func TestPathsStay(t *testing.T) {
 	for _, value := range escapes {
 		checkStays(t, s, value)
 	}
+	for _, value := range []string{"%zz/%2e%2e", "%zz%5C.%2e%3bx", "..%00", "%2e.%3Fx", "a%2525zz%2F..%2523"} {
+		if _, err := (tool{base: s.URL, binding: `{"method":"GET","path":"/a/{id}"}`}).run(t,
+			string(must(manifest.Marshal(map[string]string{"id": value})))); err == nil {
+			t.Errorf("%q was sent, from which a server that decodes it twice gets another path", value)
+		}
+	}
 }
 
 func FuzzPath(f *testing.F) {

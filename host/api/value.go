@@ -32,7 +32,7 @@ func (v value) items() (all []value) {
 
 func (v value) isList() bool   { return jsontext.Scan(v).Peek() == '[' }
 func (v value) isObject() bool { return jsontext.Scan(v).Peek() == '{' }
-func (v value) isFlat() bool   { return !v.isList() && !v.isObject() }
+func (v value) isNested() bool { return v.isList() || v.isObject() }
 
 // text returns a string as it is, null as "", and any other value as its JSON text.
 func (v value) text() string {
