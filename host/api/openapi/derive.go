@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +26,6 @@ type Options struct {
 	Tags    []string          // take operations with one of them only; nil means all
 	Auth    string            // header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none; "" as the document says
 	Effects map[string]string // read, write or destructive, by the name of a tool
-	// AnyServer lets a document without an absolute server pass, for a manifest that is compared and not called.
-	AnyServer bool
 }
 
 // Report says what became of the operations of a document.
@@ -89,7 +88,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
 		names: newNames(), keys: doc.keys(), report: &report}
-	all := d.operations()
+	all := d.operations(opts.Tags)
 	report.Operations = len(all)
 	switch {
 	case len(all) == 0:
@@ -128,15 +127,15 @@ func (d *deriver) parsed(m *manifest.Manifest) (*manifest.Manifest, error) {
 	return parsed, nil
 }
 
-// operations returns the operations of the document that were asked for, in the order of their paths.
-func (d *deriver) operations() (all []*operation) {
+// operations returns the operations of the document with one of some tags, or all, in the order of their paths.
+func (d *deriver) operations(tags []string) (all []*operation) {
 	paths := members(d.root["paths"])
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		item := d.resolve(paths[path])
 		for _, method := range methods {
 			fields := members(item[method])
-			isAsked := len(d.opts.Tags) == 0 || slices.ContainsFunc(list(fields["tags"]), func(tag any) bool {
-				return slices.ContainsFunc(d.opts.Tags, func(t string) bool { return strings.EqualFold(t, text(tag)) })
+			isAsked := len(tags) == 0 || slices.ContainsFunc(list(fields["tags"]), func(tag any) bool {
+				return slices.ContainsFunc(tags, func(t string) bool { return strings.EqualFold(t, text(tag)) })
 			})
 			if fields != nil && isAsked {
 				all = append(all, &operation{strings.ToUpper(method), path, fields, item})
@@ -147,11 +146,9 @@ func (d *deriver) operations() (all []*operation) {
 }
 
 func (d *deriver) tags() (all []string) {
-	for _, item := range members(d.root["paths"]) {
-		for _, method := range methods {
-			for _, tag := range list(members(members(item)[method])["tags"]) {
-				all = append(all, manifest.CleanValue(text(tag)))
-			}
+	for _, o := range d.operations(nil) {
+		for _, tag := range list(o.fields["tags"]) {
+			all = append(all, manifest.CleanValue(text(tag)))
 		}
 	}
 	return sorted(all)
@@ -205,22 +202,23 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		return
 	}
 	t := manifest.Tool{HTTP: in.binding}
+	if own := slices.Concat(list(o.fields["servers"]), list(o.item["servers"])); len(own) > 0 && d.opts.Server == "" {
+		base, _ := url.Parse(m.HTTP.Base)
+		u, err := base.Parse(serverURL(own[0]))
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || isLoopback(u) {
+			leave("its own server cannot be used: " + manifest.CleanLine(serverURL(own[0])))
+			return
+		}
+		if plainURL(u) != m.HTTP.Base {
+			t.HTTP.Base = plainURL(u)
+		}
+	}
 	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
 		if !slices.Contains(t.Positional, match[1]) {
 			t.Positional = append(t.Positional, match[1])
 		}
 	}
 	t.Name, t.Group = d.names.tool(o)
-	if d.opts.Server == "" {
-		for _, servers := range []any{o.fields["servers"], o.item["servers"]} {
-			if all := list(servers); len(all) > 0 && t.HTTP.Base == "" {
-				own := strings.TrimRight(serverURL(all[0]), "/")
-				if strings.HasPrefix(own, "https://") && own != m.HTTP.Base {
-					t.HTTP.Base = own
-				}
-			}
-		}
-	}
 	var compiled *schema.Schema
 	room := min(max(d.share, 16<<10), maxSchema)
 	for i, depth := range depths {

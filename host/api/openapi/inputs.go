@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,9 +64,6 @@ func (in *inputs) add(place, wire string, schema any, about string, isRequired b
 		in.required = append(in.required, name)
 	}
 	if name != wire && place != "path" {
-		if in.binding.As == nil {
-			in.binding.As = map[string]string{}
-		}
 		in.binding.As[name] = wire
 	}
 	return name
@@ -95,8 +93,8 @@ func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
 // inputs returns the parameters and the request of an operation, or why no call can make it.
 func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	path, _, _ := strings.Cut(o.path, "#") // which sets apart operations with the same request
-	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path}, taken: map[string]bool{},
-		example: object{}}
+	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path, As: map[string]string{}},
+		taken: map[string]bool{}, example: object{}}
 	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
 	switch {
 	case strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
@@ -117,7 +115,10 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 		all[key] = m
 	}
-	form := object{}
+	form, consumes := object{}, list(o.fields["consumes"])
+	if consumes == nil {
+		consumes = list(d.root["consumes"])
+	}
 	var needed []any
 	for _, key := range order {
 		m := all[key]
@@ -130,7 +131,12 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 				}
 			}
 		case "body":
-			d.addBody(in, "application/json", m["schema"], nil, isTrue(m["required"]))
+			content := object{}
+			for _, media := range consumes {
+				content[text(media)] = m
+			}
+			media, _ := bodyOf(content)
+			d.addBody(in, cmp.Or(media, "application/json"), m["schema"], nil, isTrue(m["required"]))
 		default:
 			if reason := d.addParameter(in, m); reason != "" {
 				return nil, reason
@@ -138,25 +144,24 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 	}
 	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
-		isKnown := func(i input) bool { return i.name == match[1] }
-		if !slices.ContainsFunc(in.given, isKnown) {
+		if !slices.ContainsFunc(in.given, func(i input) bool { return i.name == match[1] }) {
 			name := in.add("path", match[1], object{"type": "string"}, "", true)
 			in.binding.Path = strings.ReplaceAll(in.binding.Path, match[0], "{"+name+"}")
 		}
 	}
 	if len(form) > 0 {
 		media := "application/x-www-form-urlencoded"
-		if slices.Contains(list(o.fields["consumes"]), any("multipart/form-data")) ||
+		if slices.Contains(consumes, any("multipart/form-data")) ||
 			slices.ContainsFunc(slices.Collect(maps.Values(form)), func(v any) bool { return members(v)["type"] == "file" }) {
 			media = "multipart/form-data"
 		}
-		reason = d.addBody(in, media, object{"type": "object", "properties": form, "required": needed}, nil, true)
+		d.addBody(in, media, object{"type": "object", "properties": form, "required": needed}, nil, true)
 	}
 	body := d.resolve(o.fields["requestBody"])
 	if media, schema := bodyOf(body["content"]); media != "" {
-		reason = d.addBody(in, media, schema, members(body["content"])[media], isTrue(body["required"]))
+		d.addBody(in, media, schema, members(body["content"])[media], isTrue(body["required"]))
 	}
-	return in, reason
+	return in, ""
 }
 
 func (d *deriver) isCredential(m object) bool {
@@ -219,10 +224,12 @@ func (d *deriver) style(m object, schema any) (style, reason string) {
 	kind := text(d.resolve(schema)["type"])
 	isSimple := kind == "string" || kind == "integer" || kind == "number" || kind == "boolean"
 	given := text(m["style"])
-	if text(m["in"]) == "path" && (given == "label" || given == "matrix") {
+	switch isQuery := text(m["in"]) == "query"; {
+	case text(m["in"]) == "path" && (given == "label" || given == "matrix"):
 		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " + given
-	}
-	if isSimple || text(m["in"]) != "query" {
+	case !isQuery && kind == "object" && isTrue(m["explode"]):
+		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style simple, exploded"
+	case !isQuery || isSimple:
 		return "", ""
 	}
 	if d.isSwagger {
@@ -266,29 +273,32 @@ func (d *deriver) exampleOf(m object) (any, bool) {
 	return nil, false
 }
 
-func isJSON(media string) bool {
+func mediaKind(media string) string {
 	kind, _, _ := strings.Cut(strings.ToLower(media), ";")
+	return strings.TrimSpace(kind)
+}
+
+func isJSON(media string) bool {
+	kind := mediaKind(media)
 	return kind == "application/json" || kind == "*/*" || strings.HasSuffix(kind, "+json") || kind == "text/json"
 }
 
-// bodyOf returns the media type that a body is written in, and its schema: JSON if there is a choice.
+// preferred are the media types that a body is written in if there is a choice. An object can be a merge patch, but no
+// other patch.
+var preferred = []string{"application/json", "*/*", "application/x-www-form-urlencoded", "multipart/form-data",
+	"application/merge-patch+json"}
+
+// bodyOf returns the media type that a body is written in, and its schema.
 func bodyOf(content any) (media string, schema any) {
 	all := members(content)
 	rank := func(media string) int {
-		kind, _, _ := strings.Cut(strings.ToLower(media), ";")
-		switch {
-		case kind == "application/json":
-			return 0
-		case kind == "*/*":
-			return 1
-		case kind == "application/x-www-form-urlencoded":
-			return 2
-		case kind == "multipart/form-data":
-			return 3
-		case isJSON(media):
-			return 4
+		if i := slices.Index(preferred, mediaKind(media)); i >= 0 {
+			return i
 		}
-		return 5
+		if isJSON(media) {
+			return len(preferred)
+		}
+		return len(preferred) + 1
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if media == "" || rank(name) < rank(media) {
@@ -299,19 +309,10 @@ func bodyOf(content any) (media string, schema any) {
 }
 
 // addBody adds the body: its properties as parameters if it is an object, else as the parameter body.
-func (d *deriver) addBody(in *inputs, media string, schema any, content any, isRequired bool) (reason string) {
-	kind, _, _ := strings.Cut(strings.ToLower(media), ";")
-	kind = strings.TrimSpace(kind)
-	switch {
-	case kind == "application/json", kind == "*/*", kind == "text/json":
-		in.binding.Body = "json"
-	case kind == "application/x-www-form-urlencoded":
-		in.binding.Body = "form"
-	case kind == "multipart/form-data":
-		in.binding.Body = "multipart"
-	default:
-		in.binding.Body = "raw:" + kind
-	}
+func (d *deriver) addBody(in *inputs, media string, schema any, content any, isRequired bool) {
+	kind := mediaKind(media)
+	in.binding.Body = cmp.Or(map[string]string{"application/json": "json", "*/*": "json", "text/json": "json",
+		"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}[kind], "raw:"+kind)
 	parts := maxParts
 	whole := d.merged(schema, &parts)
 	isRaw := strings.HasPrefix(in.binding.Body, "raw:")
@@ -335,9 +336,9 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 		if hasExample {
 			in.example[in.binding.Whole] = value
 		}
-		return ""
+		return
 	}
-	props, needed := members(whole["properties"]), map[string]bool{}
+	props, needed, encodings := members(whole["properties"]), map[string]bool{}, members(members(content)["encoding"])
 	for _, name := range list(whole["required"]) {
 		needed[text(name)] = isRequired
 	}
@@ -348,13 +349,17 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 			continue
 		}
 		own := in.add("body", name, props[name], "", needed[name])
+		isList := func(v any) bool { return text(d.resolve(v)["type"]) == "array" }
+		isDeep := text(members(encodings[name])["style"]) == "deepObject"
+		if isDeep && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
+			in.binding.As[own] = name + "[]"
+		}
 		if v, ok := members(value)[name]; ok {
 			in.example[own] = v
 		} else if v, ok := d.exampleOf(to); ok && !hasExample {
 			in.example[own] = v
 		}
 	}
-	return ""
 }
 
 func isText(kind string) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +90,8 @@ func TestRefused(t *testing.T) {
 			strings.TrimSuffix(server, ",") + `}`, Options{}, `--tag "t"`},
 		{"no tool", minimal(server, `"parameters": [{"name": "s", "in": "cookie", "required": true}]`), Options{},
 			"GET /a: it needs the cookie s"},
+		{"exploded object in the path", minimal(server, `"parameters": [{"name": "o", "in": "path", "required": true, `+
+			`"explode": true, "schema": {"type": "object"}}]`), Options{}, "the parameter o has the style simple, exploded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, _, err := Derive([]byte(test.document), test.opts)
@@ -267,10 +270,58 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TestAnyServer checks that a document with a relative server can be compared.
-func TestAnyServer(t *testing.T) {
-	if m, _, err := Derive([]byte(minimal("", "")), Options{AnyServer: true}); err != nil || m.HTTP.Base == "" {
-		t.Errorf("Derive: %v", err)
+// TestOwnServers checks where the requests of operations with a server of their own go.
+func TestOwnServers(t *testing.T) {
+	for own, want := range map[string]string{
+		"https://files.test/up/": "https://files.test/up", "http://old.test": "http://old.test", "/v2": "https://a.test/v2",
+		"https://a.test": "", "http://127.0.0.1:80": "left out", "https://{region}.test": "left out",
+		"ftp://a.test": "left out",
+	} {
+		document := minimal(server, `"servers": [{"url": "`+own+`"}, {"url": "https://b.test"}]`)
+		document = strings.Replace(document, `"paths": {`, `"paths": {"/b": {"get": {}},`, 1)
+		m, report, err := Derive([]byte(document), Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", own, err)
+		}
+		got := m.Tools[0].HTTP.Base
+		if len(report.LeftOut) > 0 && strings.Contains(report.LeftOut[0].Reason, own) {
+			got = "left out"
+		}
+		if got != want {
+			t.Errorf("%s: %q, %v; want %q", own, got, report.LeftOut, want)
+		}
+	}
+}
+
+// TestFormLists checks that the lists of a form are in brackets where the document says so.
+func TestFormLists(t *testing.T) {
+	m, _, err := Derive([]byte(minimal(server, `"requestBody": {"content": {"application/x-www-form-urlencoded": {
+		"schema": {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object"},
+			"b": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string", "enum": [""]}]},
+			"plain": {"type": "array", "items": {"type": "string"}}}},
+		"encoding": {"a": {"style": "deepObject"}, "o": {"style": "deepObject"}, "b": {"style": "deepObject"}}}}}`)), Options{})
+	if err != nil || !maps.Equal(m.Tools[0].HTTP.As, map[string]string{"a": "a[]", "b": "b[]"}) {
+		t.Errorf("%v, %+v", err, m.Tools[0].HTTP)
+	}
+}
+
+// TestConsumes checks in which media type the body of Swagger 2 is sent.
+func TestConsumes(t *testing.T) {
+	for consumes, want := range map[string]string{
+		"": "json", `"*/*"`: "json", `"text/csv"`: "raw:text/csv", `"text/xml", "application/json"`: "json",
+		`"application/json-patch+json", "application/merge-patch+json"`: "raw:application/merge-patch+json",
+	} {
+		for _, format := range []string{`{%s, "paths": {"/a": {"put": {%s}}}}`, `{%s, %s, "paths": {"/a": {"put": {%s}}}}`} {
+			args := []any{`"swagger": "2.0", "host": "a.test"`, `"consumes": [` + consumes + `]`,
+				`"parameters": [{"name": "x", "in": "body", "schema": {"type": "object"}}]`}
+			if strings.Count(format, "%s") == 2 { // of the operation
+				args = []any{args[0], args[1].(string) + "," + args[2].(string)}
+			}
+			m, _, err := Derive([]byte(fmt.Sprintf(format, args...)), Options{})
+			if err != nil || m.Tools[0].HTTP.Body != want {
+				t.Errorf("%s: %v, %+v; want %s", consumes, err, m.Tools[0].HTTP, want)
+			}
+		}
 	}
 }
 
@@ -285,7 +336,7 @@ func FuzzDerive(f *testing.F) {
 	}
 	f.Add([]byte(minimal(server, `"parameters": [{"name": "a b", "in": "query", "schema": {"enum": [null, 1, "x"]}}]`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, report, err := Derive(data, Options{AnyServer: true})
+		m, report, err := Derive(data, Options{Server: "https://a.test"})
 		if err != nil {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 
 // Bounds of a document. The largest public ones have 13 MB and 600,000 values.
 const (
-	maxDocument = 32 << 20
+	MaxDocument = 32 << 20 // bytes
 	maxValues   = 4 << 20
 	maxDepth    = 200
 )
@@ -37,14 +37,14 @@ type document struct {
 
 // read decodes a document in JSON or YAML, and checks its version.
 func read(data []byte) (*document, error) {
-	if len(data) > maxDocument {
-		return nil, refuse("the document has %d bytes; at most %d are accepted", len(data), maxDocument)
+	if len(data) > MaxDocument {
+		return nil, refuse("the document has %d bytes; at most %d are accepted", len(data), MaxDocument)
 	}
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var root any
 	var err error
 	if bytes.HasPrefix(data, []byte("{")) {
-		root, err = jsontext.Decode(data, jsontext.Limits{Bytes: maxDocument, Values: maxValues, Depth: maxDepth})
+		root, err = jsontext.Decode(data, jsontext.Limits{Bytes: MaxDocument, Values: maxValues, Depth: maxDepth})
 	} else {
 		root, err = readYAML(data)
 	}

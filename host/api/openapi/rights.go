@@ -36,8 +36,6 @@ func (d *document) server(opts Options) (string, error) {
 	}
 	u, err := url.Parse(given)
 	switch {
-	case opts.AnyServer && (err != nil || u.Host == "" || isLoopback(u)):
-		return "https://server.invalid", nil
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return "", refuse("the document names no absolute server (%q); say where the API is: --server https://HOST/PATH",
 			manifest.CleanValue(given))
@@ -45,7 +43,11 @@ func (d *document) server(opts Options) (string, error) {
 		return "", refuse("the document says that the API is on this machine or network (%q); if that is meant, give "+
 			"--server %s", manifest.CleanValue(given), manifest.CleanValue(given))
 	}
-	return strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), nil
+	return plainURL(u), nil
+}
+
+func plainURL(u *url.URL) string {
+	return strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 }
 
 // serverURL returns the URL of a server, its variables at their defaults.
@@ -65,10 +67,7 @@ func isLoopback(u *url.URL) bool {
 }
 
 func originOf(base string) string {
-	u, err := url.Parse(base)
-	if err != nil {
-		return base
-	}
+	u, _ := url.Parse(base) // checked
 	return u.Scheme + "://" + u.Host
 }
 

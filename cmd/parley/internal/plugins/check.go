@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/api/openapi"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
@@ -159,8 +160,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 				manifest.Plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
-			mark := command.Either(c.Breaks, "! ", "  ")
-			fmt.Fprintln(w, mark+c.String())
+			fmt.Fprintln(w, command.Either(c.Breaks, "! ", "  ")+c.String())
 		}
 		command.WriteManifestDiff(w, data.ManifestDiff)
 	})
@@ -187,7 +187,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		return manifest.Load(data)
 	}
 	if isDocument(word) {
-		data, err := command.ReadValue(ctx, word, maxDocument)
+		data, err := command.ReadValue(ctx, word, openapi.MaxDocument)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}

@@ -20,9 +20,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// maxDocument is the size limit of an OpenAPI document, in bytes.
-const maxDocument = 32 << 20
-
 // isDocument reports whether a file is a text that can be an OpenAPI document, by its name.
 func isDocument(path string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path)))
@@ -38,7 +35,7 @@ type documentData struct {
 
 // wrapDocument writes a manifest of kind http for an OpenAPI document.
 func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
-	data, err := command.ReadValue(ctx, opts.Path, maxDocument)
+	data, err := command.ReadValue(ctx, opts.Path, openapi.MaxDocument)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "cannot read the document: %s", manifest.CleanLine(err.Error()))
 	}
@@ -69,17 +66,15 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 	}
 	result := &documentData{Manifest: out, Plugin: m.Name, Report: &report,
 		Rights: command.Map(m.Capabilities.Rights(), func(r manifest.Right) string { return r.Name })}
-	next := []string{"parley plugin install " + command.ShellQuote(out)}
-	return app.PrintNext(result, next, func(w io.Writer) { writeDocument(w, result) })
+	return app.PrintNext(result, []string{"parley plugin install " + command.ShellQuote(out)},
+		func(w io.Writer) { writeDocument(w, result) })
 }
 
 func writeDocument(w io.Writer, data *documentData) {
 	r := data.Report
 	fmt.Fprintf(w, "Wrote %s: %s with %s of %s\n", data.Manifest, data.Plugin, manifest.Plural(r.Tools, "tool"),
 		manifest.Plural(r.Operations, "operation"))
-	for _, right := range data.Rights {
-		fmt.Fprintf(w, "  asks for %s\n", right)
-	}
+	command.WriteLines(w, "  asks for ", data.Rights)
 	for _, o := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s: %s\n", o.Operation, o.Reason)
 	}
@@ -106,6 +101,9 @@ func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
 		}
 		return m, nil
 	}
-	m, _, err := openapi.Derive(data, openapi.Options{AnyServer: true})
+	m, _, err := openapi.Derive(data, openapi.Options{})
+	if err != nil { // it may name no server
+		m, _, err = openapi.Derive(data, openapi.Options{Server: "https://server.invalid"})
+	}
 	return m, err
 }
