@@ -70,7 +70,7 @@ const (
 	maxToolSize = 120 << 10
 )
 
-var methods = []string{"get", "head", "post", "put", "patch", "delete"}
+var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
 // Derive writes a manifest of a document: OpenAPI 3.0 or 3.1, or Swagger 2, as JSON or YAML. The document is one file
 // of at most 32 MiB. The manifest is one that [manifest.Parse] accepts. The error says what is wrong with the document
@@ -239,10 +239,9 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		leave("its parameters take more than " + strconv.Itoa(room) + " bytes of schema")
 		return
 	}
-	t.Effect = effect(o.method, t.Name)
+	t.Effect = effect(o, t.Name)
 	t.Idempotent = o.method != "POST" && o.method != "PATCH"
-	t.Docs = d.texts.docs(text(o.fields["summary"]), text(o.fields["description"]),
-		fallback(o))
+	t.Docs = d.texts.docs(text(o.fields["summary"]), text(o.fields["description"]), fallback(o))
 	t.Keywords = keywords(o)
 	if isTrue(o.fields["deprecated"]) {
 		t.Deprecated = &manifest.Deprecated{Message: "The document of the API marks it as deprecated."}

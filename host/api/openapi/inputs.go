@@ -97,6 +97,8 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		taken: map[string]bool{}, example: object{}}
 	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
 	switch {
+	case o.method == "OPTIONS" || o.method == "TRACE":
+		return nil, "requests with this method are not sent"
 	case strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
 		return nil, fmt.Sprintf("its path has a query, a space or over %d bytes, or does not begin with a slash", maxPath)
 	case len(given) > maxParams:

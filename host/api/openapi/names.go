@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,10 +104,8 @@ const maxGroups = 1000
 
 // group returns the group of an operation, and the words of its tag.
 func (n *names) group(o *operation) (group string, tag []string) {
-	if all := list(o.fields["tags"]); len(all) > 0 {
-		tag = words(text(all[0]))
-	}
-	if len(tag) == 0 {
+	given := text(append(slices.Clone(list(o.fields["tags"])), "")[0])
+	if tag = words(given); len(tag) == 0 {
 		tag = pathWords(o.path)
 		tag = tag[:min(len(tag), 1)]
 	}
@@ -117,11 +116,7 @@ func (n *names) group(o *operation) (group string, tag []string) {
 		group, tag = "other", nil
 		n.groups[group] = group
 	}
-	if all := list(o.fields["tags"]); n.groups[group] == "" && len(all) > 0 {
-		n.groups[group] = text(all[0])
-	} else if n.groups[group] == "" {
-		n.groups[group] = group
-	}
+	n.groups[group] = cmp.Or(n.groups[group], given, group)
 	return group, tag
 }
 
@@ -169,14 +164,19 @@ func (n *names) take(full string, isOwn bool) string {
 var destructive = strings.Fields(`delete remove revoke purge destroy cancel terminate kick ban wipe drop archive erase
 	truncate uninstall clear reset expire deactivate`)
 
-// effect is what a call may change, by the method and the verb of the name.
-func effect(method, name string) string {
+// effect is what a call may change, by the method, the words of the name, and the verb with which the id or the path
+// begins or ends.
+func effect(o *operation, name string) string {
 	_, local, _ := strings.Cut(name, ".")
-	list := strings.Split(local, "-")
+	list, id := strings.Split(local, "-"), words(text(o.fields["operationId"]))
+	if len(id) == 0 {
+		id = append(list, pathWords(o.path)...)
+	}
 	isDestructive := func(word string) bool { return slices.Contains(destructive, word) }
-	reads := method == "GET" || method == "HEAD"
+	reads := o.method == "GET" || o.method == "HEAD"
 	switch {
-	case method == "DELETE", isDestructive(list[0]), !reads && slices.ContainsFunc(list, isDestructive):
+	case o.method == "DELETE", isDestructive(list[0]), isDestructive(id[0]),
+		!reads && (isDestructive(id[len(id)-1]) || slices.ContainsFunc(list, isDestructive)):
 		return "destructive"
 	case reads:
 		return "read"

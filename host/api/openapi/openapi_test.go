@@ -209,6 +209,7 @@ func TestBounded(t *testing.T) {
 			`}}`, 2000, 0},
 		{"parameters in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "` +
 			strings.Repeat("/{p}", 100_000) + `": {"get": {}}}}`, 1, 1},
+		{"methods", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}, "options": {}, "trace": {}}}}`, 1, 2},
 		{"parameters in a query", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "/b": {"get": {` +
 			`"parameters": [` + repeat(5000, `{"name": "qN", "in": "query"}`) + `]}}}}`, 1, 1},
 		{"equal names", `{"openapi": "3.0.0", ` + server + `"paths": {` + repeat(4000, `"/{aN}": {"get": `+
@@ -302,6 +303,27 @@ func TestFormLists(t *testing.T) {
 		"encoding": {"a": {"style": "deepObject"}, "o": {"style": "deepObject"}, "b": {"style": "deepObject"}}}}}`)), Options{})
 	if err != nil || !maps.Equal(m.Tools[0].HTTP.As, map[string]string{"a": "a[]", "b": "b[]"}) {
 		t.Errorf("%v, %+v", err, m.Tools[0].HTTP)
+	}
+}
+
+func TestEffects(t *testing.T) {
+	for _, test := range []struct{ method, tag, id, path, want string }{
+		{"GET", "t", "listTokens", "/tokens", "read"},
+		{"GET", "t", "deleteToken", "/tokens/delete", "destructive"},
+		{"GET", "t", "listToDelete", "/tokens", "read"},
+		{"POST", "t", "addToken", "/tokens", "write"},
+		{"POST", "revoke", "tokens.revoke", "/revoke", "destructive"},
+		{"POST", "purge", "", "/caches/purge", "destructive"},
+		{"PUT", "", "", "/revoke", "destructive"},
+		{"POST", "delete", "deleteUser", "/d", "destructive"},
+		{"POST", "archive", "createArchiveEntry", "/archive/entries", "write"},
+		{"DELETE", "", "", "/", "destructive"},
+	} {
+		o := &operation{test.method, test.path, object{"operationId": test.id, "tags": []any{test.tag}}, nil}
+		name, _ := newNames().tool(o)
+		if got := effect(o, name); got != test.want {
+			t.Errorf("%+v, named %s: %s", test, name, got)
+		}
 	}
 }
 
