@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/internal/lazy"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -82,21 +83,23 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	if err != nil {
 		return nil, report, err
 	}
-	base, err := doc.server(opts)
-	if err != nil {
-		return nil, report, err
-	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
 		names: newNames(), keys: doc.keys(), report: &report}
 	all := d.operations(opts.Tags)
 	report.Operations = len(all)
 	switch {
+	case len(all) == 0 && len(opts.Tags) == 0:
+		return nil, report, refuse("/paths has no operation; expected at least one, such as {\"/items\": {\"get\": {...}}}")
 	case len(all) == 0:
 		return nil, report, refuse("no operation has the tag %s; the tags are: %s", strings.Join(opts.Tags, " or "),
 			strings.Join(spelling.AtMost(d.tags(), 40), ", "))
 	case len(all) > maxTools:
 		return nil, report, refuse("the document has %d operations; a plugin has at most %d tools: take a part with --tag, "+
 			"such as --tag %q", len(all), maxTools, manifest.CleanValue(cmp.Or(append(d.tags(), "")[0], "NAME")))
+	}
+	base, err := doc.server(opts)
+	if err != nil {
+		return nil, report, err
 	}
 	d.share = min(maxToolSize, maxManifest/len(all))
 	d.findTokens(all)
@@ -361,10 +364,7 @@ func (d *deriver) finish(m *manifest.Manifest, base string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.opts.Effects)) {
 		t, effect := m.Tool(name), d.opts.Effects[name]
 		if t == nil {
-			names := make([]string, len(m.Tools))
-			for i := range m.Tools {
-				names[i] = m.Tools[i].Name
-			}
+			names := lists.Map(m.Tools, func(t manifest.Tool) string { return t.Name })
 			near := ""
 			for _, n := range spelling.Nearest(name, names, 3) {
 				near += "; did you mean " + n.Name + "?"

@@ -102,17 +102,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAliases checks that aliases of aliases are not expanded.
+// TestAliases checks that aliases are read, and that aliases of aliases which stand for too much are refused.
 func TestAliases(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("openapi: 3.0.0\nservers: [{url: https://a.test}]\nx:\n  a0: &a0 {type: string}\n")
-	for i := range 30 {
-		fmt.Fprintf(&b, "  a%d: &a%d {type: object, properties: {p: *a%d, q: *a%d}}\n", i+1, i+1, i, i)
-	}
-	b.WriteString("paths: {/a: {get: {parameters: [{name: p, in: query, schema: *a30}]}}}\n")
-	m, _, err := Derive([]byte(b.String()), Options{})
-	if err != nil || len(m.Tools) != 1 {
-		t.Fatalf("Derive: %v", err)
+	for _, levels := range []int{1, 10, 30} {
+		for _, use := range []string{"schema: *a%d", "schema: {enum: [*a%d]}", "example: *a%d", "schema: {default: *a%d}"} {
+			var b strings.Builder
+			b.WriteString("openapi: 3.0.0\nservers: [{url: https://a.test}]\nx:\n  a0: &a0 {type: string}\n")
+			for i := range levels {
+				fmt.Fprintf(&b, "  a%d: &a%d {type: object, properties: {p: *a%d, q: *a%d}}\n", i+1, i+1, i, i)
+			}
+			b.WriteString("paths: {/a: {get: {parameters: [{name: p, in: query, " + fmt.Sprintf(use, levels) + "}]}}}\n")
+			_, _, err := Derive([]byte(b.String()), Options{})
+			if refused := err != nil && strings.Contains(err.Error(), "aliases stand for"); refused != (levels > 20) {
+				t.Errorf("%d levels, %s: %v", levels, use, err)
+			}
+		}
 	}
 }
 

@@ -58,17 +58,16 @@ func read(data []byte) (*document, error) {
 		return nil, refuse("the document says openapi: %q and swagger: %q; expected OpenAPI 3.0 or 3.1, or swagger: \"2.0\"",
 			manifest.CleanValue(version), manifest.CleanValue(scalar(d.root["swagger"])))
 	}
-	if len(members(d.root["paths"])) == 0 {
-		return nil, refuse("/paths has no operation; expected at least one, such as {\"/items\": {\"get\": {...}}}")
-	}
 	return d, nil
 }
 
-// yamlReader makes values of the nodes of a YAML document. An anchor is read once, and all its aliases share the value,
-// so that aliases of aliases take no memory.
+// yamlReader makes values of the nodes of a YAML document. An anchor is read once, and all its aliases share the value.
+// They count as if they did not, because what a manifest takes over is written for each.
 type yamlReader struct {
-	made map[*yaml.Node]any
-	open map[*yaml.Node]bool
+	made   map[*yaml.Node]any
+	sizes  map[*yaml.Node]int // of made, in values
+	open   map[*yaml.Node]bool
+	values int
 }
 
 func readYAML(data []byte) (any, error) {
@@ -79,13 +78,14 @@ func readYAML(data []byte) (any, error) {
 	if node.Kind != yaml.DocumentNode || len(node.Content) != 1 {
 		return nil, errors.New("it is empty")
 	}
-	r := &yamlReader{map[*yaml.Node]any{}, map[*yaml.Node]bool{}}
+	r := &yamlReader{map[*yaml.Node]any{}, map[*yaml.Node]int{}, map[*yaml.Node]bool{}, 0}
 	return r.value(node.Content[0], 0)
 }
 
 func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("line %d is nested deeper than %d levels", n.Line, maxDepth)
+	if r.values++; depth > maxDepth || r.values > maxValues {
+		return nil, fmt.Errorf("line %d exceeds a limit: %d levels, or %d values with those that aliases stand for", n.Line,
+			maxDepth, maxValues)
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
@@ -94,15 +94,17 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
 		return yamlScalar(n), nil
 	}
 	if v, ok := r.made[n]; ok {
+		r.values += r.sizes[n]
 		return v, nil
 	}
 	if r.open[n] {
 		return nil, fmt.Errorf("the anchor in line %d contains itself", n.Line)
 	}
 	r.open[n] = true
+	before := r.values
 	v, err := r.container(n, depth)
 	if n.Anchor != "" {
-		r.made[n] = v
+		r.made[n], r.sizes[n] = v, r.values-before
 	}
 	delete(r.open, n)
 	return v, err
