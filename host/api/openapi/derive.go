@@ -178,7 +178,7 @@ var version = lazy.Pattern(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}([-+][0-9A-Za-z.+
 // manifest returns a manifest without tools.
 func (d *deriver) manifest(sum [sha256.Size]byte, base string) *manifest.Manifest {
 	info := members(d.root["info"])
-	title := strings.TrimSpace(manifest.CleanLine(text(info["title"])))
+	title := strings.TrimSpace(manifest.CleanLine(manifest.Strip(text(info["title"]))))
 	name := d.opts.Name
 	if name == "" {
 		name = kebab(slices.DeleteFunc(words(title), func(w string) bool { return w == "api" || w == "rest" || w == "v3" }))
