@@ -185,7 +185,7 @@ func (d *deriver) manifest(sum [sha256.Size]byte, base string) *manifest.Manifes
 		name = strings.TrimRight(cmp.Or(name, "api")[:min(40, len(cmp.Or(name, "api")))], "-")
 	}
 	m := &manifest.Manifest{Manifest: manifest.Version, Name: name, Version: "1.0.0", Kind: manifest.KindHTTP,
-		HTTP:   &manifest.HTTP{Base: base, Headers: map[string]string{"Accept": "application/json"}},
+		HTTP:   &manifest.HTTP{Base: base},
 		Source: &manifest.Document{Type: "openapi", Origin: originOf(base), SHA256: hex.EncodeToString(sum[:])},
 		Docs:   d.texts.docs(title, text(info["description"]), "Tools of "+name), ExitCodes: manifest.StatusExits}
 	if v := scalar(info["version"]); version().MatchString(v) {
