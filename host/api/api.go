@@ -39,7 +39,9 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	reply, err := r.Ask(ctx, host.AskHTTP, argument)
 	if err != nil {
 		e := *host.AsError(err) // which other calls may have, too
-		e.Subject = subject
+		if e.Subject = subject; e.Code == host.InvalidArgs && len(e.Steps) == 0 {
+			e.Steps = []host.Step{host.DescribeStep(m.Name+"."+r.Def.Name, 0)}
+		}
 		return nil, &e
 	}
 	p := response{request: q, url: sent.URL}

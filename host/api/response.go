@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"html"
 	"math"
@@ -98,10 +99,7 @@ func (p *response) result() (*host.Result, error) {
 
 // bytes returns a body that is not a text: as base64 where the tool says so, else as content.
 func (p *response) bytes(media string) (*host.Result, error) {
-	media = manifest.CleanLine(media)
-	if media == "" {
-		media = "application/octet-stream"
-	}
+	media = cmp.Or(manifest.CleanLine(media), "application/octet-stream")
 	encoded := base64.StdEncoding.EncodeToString(p.body)
 	var returns struct{ ContentEncoding string }
 	_ = jsontext.Unmarshal(p.request.Def.Returns, &returns)

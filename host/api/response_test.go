@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/api"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -158,6 +162,20 @@ func TestPathsStay(t *testing.T) {
 			string(must(manifest.Marshal(map[string]string{"id": value})))); err == nil {
 			t.Errorf("%q was sent, from which a server that decodes it twice gets another path", value)
 		}
+	}
+}
+
+// TestRefusedRequest checks that the error of a request which the host refuses to send leads to the parameters.
+func TestRefusedRequest(t *testing.T) {
+	m := &manifest.Manifest{Name: "api", HTTP: &manifest.HTTP{Base: "https://a.test"}}
+	def := &manifest.Tool{Name: "do", HTTP: &manifest.Binding{Method: "GET", Path: "/"}}
+	r := &host.Request{Job: host.Job{Tool: "do"}, Def: def}
+	r.Ask = (&call.Functions{HTTP: func(context.Context, *host.HTTPRequest) (*host.HTTPResponse, error) {
+		return nil, host.Errorf(host.InvalidArgs, "a header contains a line break")
+	}}).Ask
+	_, err := api.Run(t.Context(), m, r)
+	if e := host.AsError(err); e.Code != host.InvalidArgs || len(e.Steps) != 1 || e.Subject != "GET https://a.test" {
+		t.Errorf("%+v", e)
 	}
 }
 

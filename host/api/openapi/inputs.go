@@ -38,6 +38,9 @@ const (
 var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
+	// ownHeader matches the headers that the host sets itself, and what is no name of one.
+	ownHeader = lazy.Pattern("(?i)^(accept(-encoding)?|connection|content-(type|length)|cookie|expect|host|" +
+		"http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|user-agent|.*[^a-z0-9!#$%&'*+.^_`|~-].*)$")
 )
 
 // add adds a parameter, under another name if its own is taken or cannot be typed. It returns the name.
@@ -174,8 +177,7 @@ func (d *deriver) isCredential(m object) bool {
 // addParameter adds a parameter of the path, the query or a header. A credential is left to the secrets.
 func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	wire, place := text(m["name"]), text(m["in"])
-	isNeeded := isTrue(m["required"])
-	schema := m["schema"]
+	isNeeded, schema := isTrue(m["required"]), m["schema"]
 	if schema == nil && m["content"] != nil {
 		schema = object{"type": "string", "description": "A JSON text."}
 	} else if d.isSwagger {
@@ -185,14 +187,10 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 		}
 		schema = own
 	}
-	ignored := []string{"accept", "content-type", "host", "content-length", "user-agent", "cookie", "connection"}
 	switch {
-	case place != "path" && d.isCredential(m), place == "header" && slices.Contains(ignored, strings.ToLower(wire)):
-		return ""
-	case place == "cookie":
-		if isNeeded {
-			return "it needs the cookie " + manifest.CleanLine(wire)
-		}
+	case place == "cookie" && isNeeded && !d.isCredential(m):
+		return "it needs the cookie " + manifest.CleanLine(wire)
+	case place == "cookie", place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire):
 		return ""
 	case place != "path" && place != "query" && place != "header":
 		return "the parameter " + manifest.CleanLine(wire) + " is in " + manifest.CleanLine(place)

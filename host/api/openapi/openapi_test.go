@@ -310,6 +310,19 @@ func TestFormLists(t *testing.T) {
 	}
 }
 
+// TestHeaders checks that no parameter is a header which the host sets itself, or which cannot be sent.
+func TestHeaders(t *testing.T) {
+	var given []string
+	for _, name := range []string{"Accept", "Accept-Encoding", "TE", "Proxy-Foo", "Bad Name", "Näme", "Host", "If-Match",
+		"Test"} {
+		given = append(given, fmt.Sprintf(`{"name": %q, "in": "header", "required": true}`, name))
+	}
+	m, _, err := Derive([]byte(minimal(server, `"parameters": [`+strings.Join(given, ",")+`]`)), Options{})
+	if err != nil || !slices.Equal(m.Tools[0].HTTP.Header, []string{"if-match", "test"}) {
+		t.Errorf("%v, %+v", err, m.Tools[0].HTTP)
+	}
+}
+
 func TestEffects(t *testing.T) {
 	for _, test := range []struct{ method, tag, id, path, want string }{
 		{"GET", "t", "listTokens", "/tokens", "read"},
