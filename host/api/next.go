@@ -36,7 +36,7 @@ var linkNext = lazy.Pattern(`<([^<>]*)>((?:\s*;[^;,="<]*(?:="[^"]*"|=[^;,"<]*)?)
 var isNext = lazy.Pattern(`(?i);\s*rel\s*=\s*("[^"]*\bnext\b[^"]*"|next\b)`)
 
 // nextPage returns the step that requests the next page, as the Link header or the data says: the same call with other
-// values. It is nil if the tool cannot request that page.
+// values. It is nil if the tool cannot request that page, or is destructive: no server says what to delete next.
 func (p *response) nextPage(data json.RawMessage) []host.Step {
 	changed, ok := map[string]json.RawMessage{}, false
 	for _, h := range p.Headers {
@@ -52,7 +52,7 @@ func (p *response) nextPage(data json.RawMessage) []host.Step {
 	if !ok && jsontext.Scan(data).Peek() == '{' {
 		ok = p.fromData(data, changed)
 	}
-	if !ok {
+	if !ok || p.request.Def.Effect == manifest.EffectDestructive {
 		return nil
 	}
 	params := p.request.Params
@@ -105,7 +105,7 @@ func (q *request) set(changed map[string]json.RawMessage, name, text string) boo
 		return false
 	}
 	i := slices.IndexFunc(q.params, func(m member) bool { return m.name == name })
-	if i >= 0 && q.params[i].text() == text {
+	if i >= 0 && q.params[i].text() == text || strings.Contains(text, "[secret ") { // redacted, and so no cursor
 		return false
 	}
 	changed[name] = encoded

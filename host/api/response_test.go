@@ -123,6 +123,7 @@ func TestNextPages(t *testing.T) {
 		{`<http://other.test/items/a?page=2>; rel="next"`, `[]`, ``},
 		{`<HOST/items/a?q=y&page=2&unknown=1>; rel="next"`, `{"next_cursor":"c2"}`, `{"id":"a","q":"x","cursor":"c2"}`},
 		{``, `{"next_cursor":"c2"}`, `{"id":"a","q":"x","cursor":"c2"}`},
+		{``, `{"next_cursor":"c-[secret KEY]"}`, ``},
 		{``, `{"response_metadata":{"next_cursor":"c2"}}`, `{"id":"a","q":"x","cursor":"c2"}`},
 		{``, `{"response_metadata":{"next_cursor":""}}`, ``},
 		{``, `{"next":"` + server.URL + `/items/a?q=x&page=3"}`, `{"id":"a","q":"x","page":3}`},
@@ -142,6 +143,25 @@ func TestNextPages(t *testing.T) {
 		}
 		if got != test.want || got != "" && result.Steps[0].Tool != "api.do" {
 			t.Errorf("%s%s: %s, want %s", test.link, test.body, got, test.want)
+		}
+	}
+}
+
+// TestNextOfDestructive checks that a server does not say what a destructive tool is called with next.
+func TestNextOfDestructive(t *testing.T) {
+	m := &manifest.Manifest{Name: "api", HTTP: &manifest.HTTP{Base: "https://a.test"}}
+	for effect, steps := range map[string]int{
+		manifest.EffectRead: 1, manifest.EffectWrite: 1, manifest.EffectDestructive: 0,
+	} {
+		def := &manifest.Tool{Name: "do", Effect: effect, Params: []byte(`{"properties":{"cursor":{"type":"string"}}}`),
+			HTTP: &manifest.Binding{Method: "DELETE", Path: "/a", Query: []manifest.QueryParameter{{Name: "cursor"}}}}
+		r := &host.Request{Job: host.Job{Tool: "do"}, Def: def}
+		r.Ask = (&call.Functions{HTTP: func(context.Context, *host.HTTPRequest) (*host.HTTPResponse, error) {
+			return &host.HTTPResponse{Status: 200, Body: []byte(`{"next_cursor":"c2"}`)}, nil
+		}}).Ask
+		result, err := api.Run(t.Context(), m, r)
+		if err != nil || len(result.Steps) != steps {
+			t.Errorf("%s: %+v, %v", effect, result, err)
 		}
 	}
 }
