@@ -79,8 +79,8 @@ func TestDownloadsEnd(t *testing.T) {
 	}
 }
 
-// TestIconsFailSilently ends requests for what a page loads, and for the icon that the browser asks for by itself, which
-// may be that of the document before.
+// TestIconsFailSilently ends requests for what a page loads, and for the icon that the browser asks for by itself. That
+// may be the icon of the document before.
 func TestIconsFailSilently(t *testing.T) {
 	for url, want := range map[string]int{"http://a.test/x.png": 2, "http://a.test" + OwnIcon: 0} {
 		a := NewActivity("F", 0, map[string]string{})
