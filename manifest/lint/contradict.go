@@ -59,30 +59,39 @@ func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradict
 	names := &nameChecker{l: l, t: t, fields: allFields(t)}
 	for i := range names.fields {
 		f := &names.fields[i]
+		if f.depth == 1 && !f.item && !f.isResult() {
+			names.params = append(names.params, f)
+		}
 		at, text := f.pointer+"/description", f.description()
-		add(at, f.denied(text))
+		add(at, f.denied(text, names))
 		for _, s := range sentences(text) {
 			if !f.isResult() && !f.isOpen() {
 				add(at, names.denied(s, true))
 			}
 		}
-		if e != nil && f.depth == 1 && !f.item && !f.isResult() {
+		if e != nil && slices.Contains(names.params, f) {
 			add(at, names.misleading(text, f, e))
 		}
 	}
 	for _, text := range toolTexts(t) {
 		for _, s := range sentences(text[1]) {
 			if f, isNamed := names.subject(s); isNamed {
-				add(text[0], f.denied(s))
+				add(text[0], f.denied(s, nil))
 			} else if f != nil {
 				add(text[0], append(f.deniedBounds(s), f.deniedDefault(s)...))
+			} else {
+				for _, f := range names.params {
+					add(text[0], f.deniedLists(s, names))
+				}
 			}
 			add(text[0], names.denied(s, false))
-			needed := lists.Find(names.fields, (*field).isNeeded)
-			if all := said("all-optional").FindString(s); all != "" && needed != nil {
-				add(text[0], []Contradiction{{"", all, fmt.Sprintf("%q is required", needed.name), ""}})
+			only := append(said("only-required").FindStringSubmatch(s), said("all-optional").FindString(s), "")
+			needed := lists.Find(names.fields, func(f *field) bool { return f.isNeeded() && !sameName(f.name, only[1]) })
+			if only[0] != "" && needed != nil && (only[1] == "" || names.knows(only[1])) {
+				add(text[0], []Contradiction{{"", only[0], fmt.Sprintf("%q is required", needed.name), ""}})
 			}
 		}
+		add(text[0], names.deniedObjects(text[1]))
 		if e != nil {
 			add(text[0], names.misleading(text[1], nil, e))
 		}
@@ -160,13 +169,20 @@ func (f *field) isNeeded() bool {
 func (f *field) isResult() bool  { return strings.HasPrefix(f.pointer, "/returns") }
 func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
 
-// denied returns the statements of a text about a field that its schema denies.
-func (f *field) denied(text string) (all []Contradiction) {
+// denied returns the statements of a text about a field that its schema denies; names are given for its description.
+func (f *field) denied(text string, names *nameChecker) (all []Contradiction) {
 	for _, check := range []func(*field, string) []Contradiction{(*field).deniedBounds, (*field).deniedUnit,
 		(*field).deniedDefault, (*field).deniedValues, (*field).deniedExample, (*field).deniedFormat, (*field).deniedNeed} {
 		all = append(all, check(f, text)...)
 	}
-	return all
+	if names != nil {
+		all = append(all, f.strays(text, names)...)
+	}
+	return lists.Filter(all, func(c Contradiction) bool { // not a sentence with a part that says which words are wrong
+		return !slices.ContainsFunc(all, func(o Contradiction) bool {
+			return len(o.Said) < len(c.Said) && strings.Contains(c.Said, o.Said)
+		})
+	})
 }
 
 // deny returns a statement that what the schema of the field has denies.
@@ -176,7 +192,7 @@ func (f *field) deny(said, has, instead string) Contradiction {
 
 // yesNo are words for values of flags.
 var yesNo = map[string]string{"yes": "true", "on": "true", "enabled": "true", "no": "false", "off": "false",
-	"disabled": "false"}
+	"disabled": "false", "true": "true", "false": "false"}
 
 // unquote returns a value as a text has it, and reports whether it stands in quotes.
 func unquote(s string) (string, bool) {
@@ -210,7 +226,33 @@ func (f *field) deniedDefault(text string) (found []Contradiction) {
 			}
 		}
 	}
-	return found[:min(1, len(found))]
+	if len(found) == 0 {
+		return f.impliedDefault(text)
+	}
+	return found[:1]
+}
+
+// impliedDefault compares the values in the parts of sentences about what is not given with the default.
+func (f *field) impliedDefault(text string) []Contradiction {
+	_, values := f.enum()
+	for _, clause := range said("clause").Split(text, -1) {
+		if clause = strings.Trim(clause, " .,;:"); !said("absence").MatchString(clause) {
+			continue
+		}
+		for _, m := range said("word").FindAllStringSubmatch(clause, -1) {
+			raw, quote := unquote(m[1])
+			lower := strings.ToLower(raw)
+			isFlag := f.is("boolean") && yesNo[lower] != "" && (quote || lower != "on" && lower != "no")
+			if !isFlag && !values[lower] && said("number").FindString(raw) == "" {
+				continue
+			}
+			if has, same, known := f.isDefault(raw, m[2], true); known && !same && has != "" {
+				return []Contradiction{f.deny(clause, "default "+has, strings.Replace(clause, raw, has, 1))}
+			}
+			break
+		}
+	}
+	return nil
 }
 
 // isDefault compares a value, and the word after it, with the default: has is that one, in the unit of the word.
@@ -226,8 +268,7 @@ func (f *field) isDefault(raw, after string, quote bool) (has string, same, know
 		said, scale, ok := f.in(&list[0], "")
 		return digits(v * scale), ok && said == v, ok
 	case bool:
-		lower = cmp.Or(yesNo[lower], lower)
-		return fmt.Sprint(want), lower == fmt.Sprint(want), lower == "true" || lower == "false"
+		return fmt.Sprint(want), yesNo[lower] == fmt.Sprint(want), yesNo[lower] != ""
 	case string:
 		return want, strings.EqualFold(raw, want), quote && want != "" || said("plain").MatchString(want)
 	}
@@ -252,8 +293,14 @@ func (f *field) enum() (list []string, set map[string]bool) {
 	return list, set
 }
 
-// deniedValues compares the lists of values in a text with an enum.
+// deniedValues compares the values in a text with an enum.
 func (f *field) deniedValues(text string) []Contradiction {
+	return append(f.deniedLists(text, nil), f.deniedKeys(text)...)
+}
+
+// deniedLists compares the lists of values in a text with an enum. A text that does not name the field is about it if
+// a list has several values of it, and one that the tool does not have, whose names are given.
+func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 	list, values := f.enum()
 	enum := strings.Join(list, ", ")
 	properties, _ := schemaOf(f.root)["properties"].(map[string]any)
@@ -261,27 +308,32 @@ func (f *field) deniedValues(text string) []Contradiction {
 		return nil
 	}
 	single := said("one-value").FindAllStringSubmatch(text, -1)
-	for _, m := range append(said("list").FindAllStringSubmatch(text, -1), single...) {
+	for i, m := range append(single, said("list").FindAllStringSubmatch(text, -1)...) {
 		list, known, unknown := cmp.Or(m[1:]...), 0, 0
 		quotes := strings.ContainsAny(list, "\"'`")
 		for _, raw := range said("item").FindAllString(list, -1) {
 			switch item, quote := unquote(raw); {
 			case values[strings.ToLower(item)]:
 				known++
+			case names != nil && (names.knows(item) || len(item) < 3):
 			case properties[item] == nil && quote == quotes && !said("no-value").MatchString(item) &&
 				spelling.Fold(item) != spelling.Fold(f.name):
 				unknown++
 			}
 		}
 		// Plain words may be anything unless most are values.
-		isOne, isPlain := len(m) == 2, len(m) > 2 && (m[3] != "" || strings.HasPrefix(m[0], "(") && !quotes)
+		isOne, isPlain := i < len(single), i >= len(single) && (m[3] != "" || strings.HasPrefix(m[0], "(") && !quotes)
+		isElse := names != nil && (known < 2 || isOne || strings.Contains(list, "/"))
 		isAll := (quotes || strings.Contains(list, "|")) && said("explicit-list").MatchString(m[0])
-		if unknown > 0 && (isOne || isAll || known >= unknown && (!isPlain || known > unknown)) {
-			list = strings.TrimRight(list, ".,;:)")
-			return []Contradiction{f.deny(m[0], "the values "+enum, strings.Replace(m[0], list, enum, 1))}
+		if unknown > 0 && !isElse && (isOne || isAll || known >= unknown && (!isPlain || known > unknown)) {
+			instead := strings.Replace(m[0], strings.TrimRight(list, ".,;:)"), enum, 1)
+			if isOne { // no other value is for what is said of it
+				instead = ""
+			}
+			return []Contradiction{f.deny(m[0], "the values "+enum, instead)}
 		}
 	}
-	return f.deniedKeys(text)
+	return nil
 }
 
 // deniedKeys compares the values of which a text says something each with an enum.
@@ -325,23 +377,38 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 		if items != nil {
 			candidates = append(candidates, lists.Map(candidates, func(v any) any { return []any{v} })...)
 		}
-		compiled, err := f.compile()
-		if err != nil {
-			return nil
-		}
 		expected, format := "", fmt.Sprint(f.schema["format"])
 		isOf := slices.ContainsFunc(candidates, func(v any) bool {
-			found, err := compiled.Validate(v)
+			found := f.violations(v)
 			for _, v := range found {
 				expected = cmp.Or(expected, v.Expected)
 			}
-			return err != nil || len(found) == 0 || found[0].Keyword == "minItems"
+			return len(found) == 0 || found[0].Keyword == "minItems"
 		})
-		if hasForm := forms[format]; isOf && hasForm != nil && (quote || said("date-like").MatchString(raw)) {
+		isLiteral := quote || format == "uuid" || said("date-like").MatchString(raw)
+		if hasForm := forms[format]; isOf && hasForm != nil && isLiteral {
 			isOf, expected = hasForm(raw), "the format "+format
 		}
 		if !isOf {
+			m[0] = strings.TrimRight(m[0], " .,;)")
 			all = append(all, Contradiction{"", m[0], fmt.Sprintf("the schema of %q expects %s", f.name, expected), ""})
+		}
+	}
+	return all
+}
+
+// strays returns the sentences of the description of a field with a word in quotes that its schema refuses, though
+// nothing says that it is a value.
+func (f *field) strays(text string, names *nameChecker) (all []Contradiction) {
+	_, values := f.enum()
+	isFormed := len(values) == 0 && f.is("string") && f.has("pattern", "maxLength", "minLength")
+	for _, s := range sentences(text) {
+		for _, at := range said("quoted-item").FindAllStringIndex(s, -1) {
+			item, _ := unquote(s[at[0]:at[1]])
+			isRefused := isFormed && len(f.violations(item)) > 0 || len(values) > 0 && !values[strings.ToLower(item)]
+			if isRefused && !names.knows(item) && !said("part-of-value").MatchString(s[:at[0]]) {
+				all = append(all, f.deny(s, "no value "+item, ""))
+			}
 		}
 	}
 	return all
@@ -353,17 +420,27 @@ var forms = map[string]func(string) bool{
 	"date-time": func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
 	"email":     func(s string) bool { return strings.Contains(s, "@") },
 	"uri":       func(s string) bool { return strings.Contains(s, ":") },
+	"uuid":      func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 },
 }
 
 // formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
 var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"local", ""},
-	{"time", "HH:MM:SS"}, {"unix", ""}, {"email", "email address"}, {"uri", "URL"}, {"uuid", "UUID"}}
+	{"time", "HH:MM:SS"}, {"unix", ""}, {"email", "email address"}, {"uri", "URL"}, {"phone", ""},
+	{"uuid", "UUID"}}
+
+// typeWords are the types that texts deny by a pattern of [said], and the words to say them by.
+var typeWords = map[string]string{"array": "array", "boolean": "true or false"}
 
 // sameFormats are formats that texts call like others.
 var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
 
 // deniedFormat compares the format that a text says with that of the schema, and with its type.
 func (f *field) deniedFormat(text string) (found []Contradiction) {
+	for kind, instead := range typeWords {
+		if m := said("not-" + kind).FindString(text); m != "" && f.is(kind) {
+			return []Contradiction{f.deny(m, "type "+kind, instead)}
+		}
+	}
 	given, _ := f.schema["format"].(string)
 	format, instead := cmp.Or(sameFormats[given], given), ""
 	for _, w := range formatWords {
@@ -377,7 +454,7 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	for _, w := range formatWords {
 		m := strings.Trim(said("format-"+w[0]).FindString(text), " .,;:)`'\"")
 		switch {
-		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email"): // a number may stand for one
+		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email" || w[0] == "phone"): // a number may stand for one
 		case f.isNumeric() && w[0] == "unix", w[0] == format,
 			strings.Contains(m, "8601") && (format == "time" || strings.HasPrefix(format, "date")):
 			return nil
@@ -425,6 +502,7 @@ type nameChecker struct {
 	l      *linter
 	t      *manifest.Tool
 	fields []field
+	params []*field        // those of the first level
 	known  map[string]bool // folded names and values of the tool; nil until they are needed
 }
 
@@ -523,12 +601,8 @@ var limitNames = lazy.Words(`limit perpage pagesize maxresults numresults result
 // number of results is about the parameter that limits them, which it does not name.
 func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	var named, limits []*field
-	for i := range n.fields {
-		f := &n.fields[i]
-		switch {
-		case f.depth > 1 || f.item || f.isResult():
-			continue
-		case limitNames()[spelling.Fold(f.name)]:
+	for _, f := range n.params {
+		if limitNames()[spelling.Fold(f.name)] {
 			limits = append(limits, f)
 		}
 		name := regexp.QuoteMeta(f.name)
@@ -544,8 +618,43 @@ func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	switch {
 	case len(named) == 1:
 		return named[0], true
-	case len(named) == 0 && len(limits) == 1 && said("results").MatchString(sentence):
+	case len(named) > 0:
+		return nil, false
+	case len(limits) == 1 && said("results").MatchString(sentence):
 		return limits[0], false
 	}
+	for _, number := range vocabulary.Numerals(sentence) {
+		for _, f := range n.params {
+			if !f.is("string") && sameName(f.name, number.After) {
+				return f, false
+			}
+		}
+	}
 	return nil, false
+}
+
+// deniedObjects compares the JSON objects that a text gives as examples of parameters with the schemas of these.
+func (n *nameChecker) deniedObjects(text string) (all []Contradiction) {
+	for _, at := range said("object-example").FindAllStringIndex(text, -1) {
+		var given map[string]any
+		in := json.NewDecoder(strings.NewReader(text[at[1]-1:]))
+		if in.UseNumber(); in.Decode(&given) != nil {
+			continue
+		}
+		whole, known, wrong := text[at[0]:at[1]-1+int(in.InputOffset())], false, ""
+		for _, key := range sortedKeys(given) {
+			at := slices.IndexFunc(n.params, func(f *field) bool { return f.name == key })
+			if known = known || at >= 0; at < 0 && !n.knows(key) {
+				wrong = fmt.Sprintf("%q has no parameter %s", n.t.Name, key)
+			} else if at >= 0 {
+				for _, v := range n.params[at].violations(given[key]) {
+					wrong = fmt.Sprintf("the schema of %q expects %s", key, v.Expected)
+				}
+			}
+		}
+		if known && wrong != "" {
+			all = append(all, Contradiction{"", whole, wrong, ""})
+		}
+	}
+	return all
 }

@@ -67,11 +67,9 @@ func (f *field) misleads(s string, isFirst bool, e *Evidence) bool {
 	if slices.Contains(failed, "required") && f.required {
 		return said("needless").MatchString(strings.NewReplacer("`"+f.name+"`", "it", f.name, "it").Replace(s))
 	}
-	if compiled, err := f.compile(); err == nil && slices.Contains(failed, "pattern") && !isFirst {
-		shows := func(word string) bool { // a value of the form, which not every word is
-			found, err := compiled.Validate(word)
-			return err == nil && len(found) == 0
-		}
+	if slices.Contains(failed, "pattern") && !isFirst {
+		// a value of the form, which not every word is
+		shows := func(word string) bool { return len(f.violations(word)) == 0 }
 		words := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;:()\"'`", r) })
 		return !shows("text") && !strings.Contains(s, pattern) && !slices.ContainsFunc(words, func(word string) bool {
 			return shows(strings.TrimRight(word, "."))

@@ -8,43 +8,12 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// verbs are words that names of tools begin with. Many of them are nouns too.
-var verbs = lazy.Words(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` abort accept acquire activate adjust advance
-	aggregate align allow analyse analyze annotate answer apply archive arrange ask assemble assert assign attach authenticate
-	authorise authorize back balance batch begin bind block book boot branch break browse build bundle cache calculate
-	call cancel capture cast change chart chat check checkout choose classify click clone close cluster collapse collect
-	combine comment commit compile complete compose compress compute confirm connect consume continue convert count crawl
-	crop cut debug decide declare decode decompress decrypt deduplicate defer define delegate deploy derive detach
-	diagnose diff disable disconnect discover dispatch dispose divide do download drag draft draw drive echo edit elect embed emit
-	emulate enable encode encrypt end enqueue enter escape estimate empty eval evaluate exchange exec execute expand expect explain
-	export expose extract factor fail fill filter finalise finalize finish fire fit flag flatten flip flood focus follow forecast
-	fork format forward freeze generate geocode go grab grade grant greet group grow guess halt handle hash help hide highlight hold
-	hover identify ignore impersonate import improve index infer inflate initialise initialize inject install instrument
-	interpret intersect introspect isolate invite invoke issue iterate join jump keep kill label launch learn lint listen load
-	locate lock log login logout look make manage map mark match measure mend merge migrate minify mix mock modify monitor
-	mount mute name navigate negotiate normalise normalize notify nudge open optimise optimize order organise organize pack
-	paginate paint parse pause pay perform pick pin ping place plan play plot poll pop predict prepare press prettify
-	print prioritise prioritize probe process produce profile prompt propose protect provision publish pull push quit quote
-	raise rank rate react rebase rebuild receive recognise recognize recommend reconcile record recover recurse redact redirect
-	redo reduce refactor refresh refund register reindex reject release reload render reorder repair repeat replay reply
-	report request require reschedule reserve resize resolve respond restart restore restrict resume retry revert review
-	revoke rewrite rewind roll rollback rotate route run salute sample sanitise sanitize scale schedule score scrape screenshot
-	scroll seal seek segment select serialise serialize serve share shift shuffle sign simplify simulate skip snapshot sleep slice
-	slugify smooth snap solve sort speak spin split squash stage standardise start stash step star stop stream strip submit subscribe
-	substitute suggest sum summarise summarize suspend swap switch sync synchronise synchronize take tally tap test think
-	template throttle toggle tokenise tokenize touch trace track train trap transcode transcribe transfer transform translate transpose
-	trigger trim try tune turn type unblock undo uninstall unlock unmount unpack unpin unregister unsubscribe unzip upload
-	tag link email mask queue reverse adapt append approve archive assess audit ban benchmark blend blur bookmark broadcast
-	burn buy charge chunk claim configure construct consult correct correlate decline deny deposit describe digest dump
-	duplicate enrich enroll escalate exclude expire extend extrapolate feed forget gather glob grep guard guide harvest
-	include insure integrate intercept interpolate interview investigate limit localise localize lower obfuscate observe
-	operate outline override pair patch permute persist polish postpone promote prove prune purchase quantize randomize
-	redeem refine relate remember remind rent replicate reshape retire revise scan scrub sell sense set shorten shut sift
-	sketch skim snooze spawn spell splice stamp steer stitch stretch subtract survey tell trade transact triage twist unlink
-	upgrade upscale use vary vectorize vet watch weigh widen withdraw validate verify visit vote wait wake walk warm warn wrap zip zoom`)
+// verbs are words that names of tools begin with.
+var verbs = lazy.Words(strings.Join([]string{vocabulary.Verbs, readVerbs, writeVerbs, destructiveVerbs}, " "))
 
 // The verbs whose effect is plain.
 const (

@@ -71,7 +71,7 @@ func (f *field) in(n *vocabulary.Numeral, of string) (value, back float64, ok bo
 	case of != "":
 		return n.Value, 1, counted()[n.After] == (of == "characters") && (!measured || of == "characters")
 	case !measured || known && own == u:
-		return n.Value, 1, !counted()[n.After] && !strings.HasPrefix(n.After, "kmb")
+		return n.Value, 1, !counted()[n.After]
 	case known && own.Dimension == u.Dimension:
 		return n.Value * u.Size / own.Size, own.Size / u.Size, true
 	}
@@ -179,6 +179,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		said, back, ok := f.in(&b.n, of)
 		switch {
 		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
+		case i == 1 && said <= 0 && has.value != nil && *has.value > 0: // "more than 0" is no maximum
 		case !ok || has.value == nil || b.exact && (i == 0 && said > *has.value || i == 1 && said < *has.value):
 		case math.Abs(said-*has.value) < 1e-9*math.Max(1, math.Abs(said)):
 			right[i] = true
@@ -187,15 +188,33 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 				text[b.from:b.n.From]+digits(*has.value*back)+text[b.n.To:b.to]))
 		}
 	}
-	for _, m := range said("special").FindAllStringSubmatch(text, -1) {
-		v, err := strconv.ParseFloat(cmp.Or(m[1:]...), 64)
-		if least := bounds[0].value; err == nil && of == "" && least != nil && v < *least {
-			all = append(all, f.deny(strings.Trim(m[0], " ("), bounds[0].name+" "+digits(*least), ""))
-		}
+	for i, b := range bounds {
+		wrong[i] = append(wrong[i], f.beyond(text, i, b, of)...)
 	}
 	for i, list := range wrong {
 		if len(list) > 0 && !right[i] {
 			all = append(all, list[0])
+		}
+	}
+	return all
+}
+
+// beyond returns the sentences with a number below the least bound (0) or above the most (1), though nothing says that
+// it is one.
+func (f *field) beyond(text string, which int, b bound, of string) (all []Contradiction) {
+	if b.value == nil || of == "items" {
+		return nil
+	}
+	for _, s := range sentences(text) {
+		isBeyond := of == "" && which == 0 && *b.value >= 0 && said("negative").MatchString(s)
+		for _, n := range vocabulary.Numerals(s) {
+			v, _, ok := f.in(&n, of)
+			isCompared := said("compared").MatchString(s[:n.From]) && (v == 0 || math.Abs(v-*b.value) <= 1)
+			isBeyond = isBeyond || ok && !isCompared && (v-*b.value)*float64(2*which-1) > 0 &&
+				!said("no-value-before").MatchString(s[:n.From]) && !said("no-value-after").MatchString(s[n.To:])
+		}
+		if isBeyond {
+			all = append(all, f.deny(s, b.name+" "+digits(*b.value), ""))
 		}
 	}
 	return all

@@ -254,13 +254,8 @@ func checkValuesValidate(l *linter, at string, t *manifest.Tool) {
 		for i, v := range list {
 			values[fmt.Sprintf("/examples/%d", i)] = v
 		}
-		if len(values) == 0 {
-			continue
-		}
-		if compiled, err := f.compile(); err == nil {
-			for _, key := range sortedKeys(values) {
-				l.validate(at+f.pointer+key, compiled, values[key])
-			}
+		for _, key := range sortedKeys(values) {
+			l.addFirst(at+f.pointer+key, f.violations(values[key]))
 		}
 	}
 	compiled, err := schema.CompileUntrusted(t.Params)
@@ -270,17 +265,26 @@ func checkValuesValidate(l *linter, at string, t *manifest.Tool) {
 	for i, e := range t.Examples {
 		const invalidArgs = 81
 		if value, err := jsontext.Decode(e.Params, jsontext.Limits{}); err == nil && e.ExitCode != invalidArgs {
-			l.validate(fmt.Sprintf("%s/examples/%d/params", at, i), compiled, value)
+			violations, _ := compiled.Validate(value)
+			l.addFirst(fmt.Sprintf("%s/examples/%d/params", at, i), violations)
 		}
 	}
 }
 
-// validate reports the first violation of a value, with its place in it.
-func (l *linter) validate(at string, by *schema.Schema, value any) {
-	if violations, err := by.Validate(value); err == nil && len(violations) > 0 {
+// addFirst reports the first violation of a value, with its place in it.
+func (l *linter) addFirst(at string, violations []schema.Violation) {
+	if len(violations) > 0 {
 		v := violations[0]
 		l.add(at+v.Pointer, "expected %s, got %s", v.Expected, v.Provided)
 	}
+}
+
+// violations validates a value; what cannot be judged is valid.
+func (f *field) violations(value any) (all []schema.Violation) {
+	if compiled, err := f.compile(); err == nil {
+		all, _ = compiled.Validate(value)
+	}
+	return all
 }
 
 // compile compiles the schema of a field, with the definitions of the whole for its references.

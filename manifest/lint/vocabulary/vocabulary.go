@@ -22,6 +22,11 @@ type Unit struct {
 //go:embed prose.txt
 var proseText string
 
+// Verbs are words that names of tools begin with, but those whose effect is plain. Many of them are nouns too.
+//
+//go:embed verbs.txt
+var Verbs string
+
 // all has the expressions of prose.txt by their names, and its units by their words.
 var all = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]Unit) {
 	patterns, units := map[string]func() *regexp.Regexp{}, map[string]Unit{}
@@ -55,7 +60,26 @@ func Units() map[string]Unit {
 	return units
 }
 
-var numberWords = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")
+// numberWords are the numbers up to twenty, and then the tens.
+var numberWords = strings.Fields(`zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+	fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred`)
+
+var scales = strings.NewReplacer(",", "", "_", "", "k", " 1000", "thousand", "1000", "million", "1000000", "a ", "")
+
+// valueOf returns the value of a number, in digits or in words.
+func valueOf(literal string) (value float64, err error) {
+	value = 1
+	for _, word := range strings.Fields(scales.Replace(strings.ToLower(literal))) {
+		of := float64(slices.Index(numberWords, word))
+		if of < 0 {
+			of, err = strconv.ParseFloat(word, 64)
+		} else if of > 20 {
+			of = 10 * (of - 18)
+		}
+		value *= of
+	}
+	return value, err
+}
 
 // Numeral is a number in a text, with the word after it.
 type Numeral struct {
@@ -64,16 +88,14 @@ type Numeral struct {
 	After    string
 }
 
-// Numerals returns the numbers in a text, in digits or in words up to twelve.
+// Numerals returns the numbers in a text, in digits or in words.
 func Numerals(text string) (all []Numeral) {
 	for _, at := range Said("number").FindAllStringIndex(text, -1) {
 		literal := strings.TrimRight(text[at[0]:at[1]], ",_")
 		n := Numeral{From: at[0], To: at[0] + len(literal)}
-		if n.Value = float64(slices.Index(numberWords, strings.ToLower(literal))); n.Value < 0 {
-			var err error
-			if n.Value, err = strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(literal), 64); err != nil {
-				continue
-			}
+		var err error
+		if n.Value, err = valueOf(literal); err != nil {
+			continue
 		}
 		if n.From > 0 && text[n.From] == '-' && !strings.ContainsRune(" ([", rune(text[n.From-1])) {
 			n.From, n.Value = n.From+1, -n.Value // the end of a range
