@@ -164,7 +164,8 @@ func (s *suggester) tool(t *stats.Tool) {
 			break // one text for all that is wrong with the parameter
 		}
 	}
-	if good := t.Calls - t.Failed; good >= minUses && t.Sessions >= minUsers {
+	// A single one costs a line only, and may just be rare.
+	if good := t.Calls - t.Failed; good >= minUses && t.Sessions >= minUsers && len(t.Unused) > 1 {
 		for _, name := range t.Unused {
 			s.add(at, overlay.Edit{Field: overlay.Rare, Param: name}, evidence{"unused",
 				fmt.Sprintf("none of %d successful calls had %s", good, name), inSessions(good, t)})
