@@ -542,7 +542,11 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 	params := map[string]any{}
 	for _, p := range all {
 		if isAsked(p) {
-			about, _, _ := strings.Cut(p.Description, ", ")
+			about := p.Description
+			if p.Required { // what an optional one does without a value is worth its words
+				about, _, _ = strings.Cut(about, ", ")
+				about, _, _ = strings.Cut(about, "; ")
+			}
 			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), about)
 		}
 	}

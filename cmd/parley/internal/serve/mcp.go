@@ -34,10 +34,9 @@ var mcpCommand = &command.Command[*mcpOptions]{
 	Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
 		"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
 		"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
-		"The setting pinned_tools names tools that progressive mode lists.\n" +
-		"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
-		"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.\n" +
-		"Which mode (--docs) suits: " + modesText,
+		"The setting pinned_tools names tools that progressive mode lists. Each client has a session of its own.\n" +
+		"With --session, the client on stdin and stdout shares your session NAME: its pages, cookies and logins.\n" +
+		"Over HTTP the line NAME=TOKEN session=NAME of --token-file does that. Which mode (--docs) suits:\n\n" + modesText,
 	Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 		"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
 	Options: map[string]command.Completer{"docs": command.OneOf(mcp.Modes()...)},

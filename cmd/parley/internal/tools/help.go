@@ -270,8 +270,11 @@ func helpText(w io.Writer, c CommandHelp, full bool) {
 		more()
 		return
 	}
-	fmt.Fprintf(w, "parley %s\n", c.Name)
-	fmt.Fprintln(w, command.Wrapped("  "+strings.ReplaceAll(c.Description, "\n", " "), 80, "  "))
+	text, rows, _ := strings.Cut(c.Description, "\n\n")
+	fmt.Fprintf(w, "parley %s\n%s\n", c.Name, command.Wrapped("  "+strings.ReplaceAll(text, "\n", " "), 80, "  "))
+	for row := range strings.Lines(rows) {
+		fmt.Fprintln(w, command.Wrapped("    "+row, 80, "      "))
+	}
 	for _, child := range c.Commands {
 		fmt.Fprintf(w, "    %-26s %s\n", child.Name, command.Fit(child.Description, 49))
 	}
