@@ -46,6 +46,9 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	if err != nil {
 		return nil, err
 	}
+	for _, d := range found.Docs {
+		m.of.sent.has(c.Session, m.out.docsText(d), true)
+	}
 	// That nothing matches well is said before what comes near.
 	return textResult(warningLines(warnings)+m.out.foundText(found, m.out.afterSearch(found)), nil), nil
 }

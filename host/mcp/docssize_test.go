@@ -96,6 +96,8 @@ func TestDescribedAgain(t *testing.T) {
 		}
 		describe(s, `{"name":"shop.text"}`, false) // the 20th call since
 		describe(s, `{"name":"shop.text"}`, true)
+		_, _ = call(t, s, "search_tools", `{"query":"shop.echo"}`)
+		describe(s, `{"name":"shop.echo"}`, false) // the search has sent it
 		for i := range 2 {
 			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "describe_tool", Meta: sdk.Meta{mcp.SessionKey: "s"},
 				Arguments: json.RawMessage(`{"name":"shop.large"}`)})

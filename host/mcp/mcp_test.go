@@ -352,7 +352,7 @@ func TestMetaTools(t *testing.T) {
 			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`,
 				"\nExample: shop.add {\"title\":\"tea\"}\n"},
 			{"search_tools", `{"query":"order","max_tokens":40}`, "Left out for max_tokens: signatures"},
-			{"describe_tool", `{"name":"shop__add","tier":"2"}`, "shop.add: Add an article [write]\n" +
+			{"describe_tool", `{"name":"shop__add","tier":"2","again":true}`, "shop.add: Add an article [write]\n" +
 				"The article can be ordered at once.\n  title: string  Name of the article.\n"},
 			{"plan_call", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"target":"T"}}`,
 				`"arguments":{"title":"tea"},"options":{"target":"T"}`},
