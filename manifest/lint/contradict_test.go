@@ -164,6 +164,14 @@ func TestContradictions(t *testing.T) {
 		{"user", `{"type":"string","format":"email"}`, "The user's phone number.", "The user's phone number", "email address"},
 		{"city", `{"type":"string","required":true}`, "You can skip it.", "You can skip it", ""},
 		{"city", `{"type":"string","required":true}`, "Leave it out to get all.", "Leave it out to get all", ""},
+		{"timeout_ms", wait, "How long to wait; unit: seconds.", "unit: seconds", "unit: milliseconds"},
+		{"timeout_ms", wait, "How many seconds to wait.", "How many seconds", "How many milliseconds"},
+		{"timeout_ms", wait, "How long to wait. Seconds are meant.", "Seconds are meant", "milliseconds are meant"},
+		{"city", `{"type":"string"}`, "City. It has to be given.", "It has to be given", ""},
+		{"city", `{"type":"string"}`, "City. Do not leave it out.", "Do not leave it out", ""},
+		{"city", `{"type":"string"}`, "City. No call works without it.", "No call works without it", ""},
+		{"city", `{"type":"string"}`, "City. Must be given as a name.", "", ""},
+		{"city", `{"type":"string"}`, "City. Do not leave it out if there is no query.", "", ""},
 	} {
 		m := described(t, c.name, c.schema, c.says, "")
 		found := Contradictions(m, &m.Tools[0])
