@@ -293,15 +293,14 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 			filled = object
 		}
 	}
+	if first && len(given) == 0 {
+		template := CallTemplate(at.Tool)
+		maps.Copy(template, filled)
+		filled = template
+	}
 	for _, name := range choose {
 		if _, ok := filled[name]; !ok {
-			q := manifest.Param{Type: "string"}
-			for _, known := range manifest.Params(at.Tool.Params) {
-				if known.Name == name {
-					q = known
-				}
-			}
-			filled[name] = holeOf(at.Tool)("/"+jsontext.EscapeToken(name), name, q.TypeText(), q.Description)
+			TemplateOf(at.Tool, filled, name)
 		}
 	}
 	for _, v := range flow.Values {
@@ -519,7 +518,7 @@ func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMessage {
 	for _, p := range manifest.Params(t.Params) {
 		if p.Name == name {
-			params[name] = holeOf(t)("/"+jsontext.EscapeToken(name), name, p.Type, p.Description)
+			params[name] = holeOf(t)("/"+jsontext.EscapeToken(name), name, p.TypeText(), p.Description)
 		}
 	}
 	return jsontext.Marshal(params)
@@ -531,13 +530,20 @@ const (
 	maxOtherType = 40 // bytes; a longer type is left out
 )
 
-// CallTemplate returns parameters of a tool with a hole for each one that is required, or for the positional ones if
-// none is.
+// CallTemplate returns parameters of a tool with a hole for each one that is required. If none is, it has one for the
+// positional ones that the first example has.
 func CallTemplate(t *manifest.Tool) map[string]any {
 	hole, all := holeOf(t), manifest.Params(t.Params)
 	isAsked := func(p manifest.Param) bool { return p.Required }
 	if !slices.ContainsFunc(all, isAsked) {
-		isAsked = func(p manifest.Param) bool { return slices.Contains(t.Positional, p.Name) }
+		first := map[string]any{}
+		if len(t.Examples) > 0 {
+			first, _ = decodeParams(t.Examples[0].Params)
+		}
+		isAsked = func(p manifest.Param) bool {
+			_, ok := first[p.Name]
+			return slices.Contains(t.Positional, p.Name) && (ok || len(t.Examples) == 0)
+		}
 	}
 	params := map[string]any{}
 	for _, p := range all {
