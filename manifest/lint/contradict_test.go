@@ -224,6 +224,7 @@ func TestContradictionsOfTools(t *testing.T) {
 		{"Finds records. Only the limit is required.", "Only the limit is required"},
 		{"Finds records. Only the query is required.", ""},
 		{"Finds records. Takes no parameters.", "Takes no parameters"},
+		{"Finds records. Use `max_width` to set the width.", "Use `max_width` to"},
 		{"Finds records. Set showDeleted to true for all.", "Set showDeleted to true"},
 		{"Finds records. Do not combine `query` with `country`.", "combine `query` with `country`"},
 	} {
