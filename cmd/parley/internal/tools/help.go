@@ -507,8 +507,8 @@ func nearTopic(a *command.App, word string, err error) error {
 			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
 	}
 	e.Message = "no command, document or plugin is named " + host.Printable(word)
-	if len(near) > 0 {
-		e.Steps, e.Next, e.DidYouMean = nil, nil, near
+	e.Steps, e.Next = nil, nil
+	if e.DidYouMean = near; len(near) > 0 {
 		return e.WithNext("parley help " + near[0].Name)
 	}
 	return e.WithNext("parley help")
