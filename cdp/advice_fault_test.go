@@ -38,7 +38,7 @@ func TestStepsOfFaults(t *testing.T) {
 	r := &host.Request{Job: host.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}`)}}
 	for tool, k := range map[string]*api.Error{
 		"cdp.targets":          {Code: api.CodeLimitExceeded, Message: "too many pages"},
-		"cdp.Runtime.evaluate": {Code: api.CodeBusy, Message: api.Restless},
+		"cdp.Runtime.evaluate": api.RestlessPage(),
 		"":                     {Code: api.CodeLimitExceeded, Message: "a reply is too large", Bytes: 9},
 	} {
 		step := host.Step{}

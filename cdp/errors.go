@@ -72,7 +72,7 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 	case api.CodeBusy:
 		if k.Dialog != nil {
 			e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
-		} else if k.Message == api.Restless && r != nil {
+		} else if k.Restless && r != nil {
 			e.Message += ", so nothing was called; try again"
 			e.Steps = []host.Step{repeatStep(r, host.StepOptions{})}
 		}

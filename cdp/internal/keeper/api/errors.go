@@ -39,9 +39,6 @@ const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
 // NoPage is the browser's reason for an error status with an empty body.
 const NoPage = "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
 
-// Restless is the message of a call that nothing answered since its document was replaced, with CodeBusy.
-const Restless = "the page changes documents all the time"
-
 // Error is the type of every failure of this package.
 type Error struct {
 	Code    string       `json:"code"`
@@ -51,6 +48,8 @@ type Error struct {
 	Target string `json:"target,omitempty"`
 	// Dialog is the dialog that blocks the target, with CodeBusy.
 	Dialog *Dialog `json:"dialog,omitempty"`
+	// Restless says that nothing answered since the document was replaced again and again, with CodeBusy.
+	Restless bool `json:"restless,omitempty"`
 	// Bytes is the size of the reply over the limit, with CodeLimitExceeded; zero if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
 	// NoPage says that the caller named no target and has no page, with CodeNotFound.
@@ -89,6 +88,11 @@ type ChromeError struct {
 // Errorf returns an error with a code and a formatted message.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// RestlessPage returns the error of a page on which nothing answers since it is replaced all the time.
+func RestlessPage() *Error {
+	return &Error{Code: CodeBusy, Restless: true, Message: "the page changes documents all the time"}
 }
 
 // FromChrome decodes the error member of a reply.

@@ -298,7 +298,7 @@ func (v *Visit) Call(in Frame, q verb.ScriptCall, args ...any) (json.RawMessage,
 		value, exception, err = v.Keeper.CallScript(v.Ctx, t, id, script(), q)
 	}
 	if Interrupted(err) {
-		err = api.Errorf(api.CodeBusy, api.Restless)
+		err = api.RestlessPage()
 	}
 	if err == nil && exception != nil {
 		return nil, api.Errorf(api.CodeInternal, "%s of page.js threw: %s", q.Function,
@@ -409,7 +409,7 @@ func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
 // says, or documents were replaced before it did.
 func Interrupted(err *api.Error) bool {
 	return err != nil && (err.Code == api.CodeProtocolError && strings.Contains(err.Message, "navigated") ||
-		err.Code == api.CodeBusy && err.Message == api.Restless)
+		err.Restless)
 }
 
 // Pause waits, and reports whether there is time left.

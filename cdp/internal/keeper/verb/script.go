@@ -198,7 +198,7 @@ func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, 
 			return nil, exception, nil
 		}
 	}
-	return nil, nil, api.Errorf(api.CodeBusy, api.Restless)
+	return nil, nil, api.RestlessPage()
 }
 
 // documentNumbers numbers documents from 1 on, each differently. A number modulo documentCycle cannot be foreseen from
