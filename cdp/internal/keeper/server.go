@@ -107,9 +107,7 @@ func (s *server) endConnection(id string) {
 // stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
 func (s *server) stopIfEmpty(reason string) bool {
 	e := s.verbs
-	e.Mux.Lock()
-	empty := len(e.Tenancy.OpenSessions()) == 0
-	e.Mux.Unlock()
+	empty := mux.Locked(e.Mux, func() bool { return len(e.Tenancy.OpenSessions()) == 0 })
 	if empty {
 		s.requestStop(reason)
 	}

@@ -57,6 +57,13 @@ func New(conn browser.Conn, maxMessage int) *Mux {
 // Observe sets who receives what is not a reply.
 func (m *Mux) Observe(o Observer) { m.observer = o }
 
+// Locked returns what a function reads while nothing else changes it.
+func Locked[R any](m *Mux, read func() R) R {
+	m.Lock()
+	defer m.Unlock()
+	return read()
+}
+
 // Address is where a command goes: a target, through a session with it.
 type Address struct{ ID, Session string }
 

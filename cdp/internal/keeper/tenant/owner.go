@@ -502,10 +502,7 @@ func (ow *Owners) evict(t *target.Target, why *api.Error) {
 func (ow *Owners) NewPage(ctx context.Context, by api.Caller, in cdp.BrowserContextID) (
 	t *target.Target, err *api.Error,
 ) {
-	ow.mux.Lock()
-	err = ow.checkPageLimit(by)
-	ow.mux.Unlock()
-	if err != nil {
+	if err = mux.Locked(ow.mux, func() *api.Error { return ow.checkPageLimit(by) }); err != nil {
 		return nil, err
 	}
 	params := cdptarget.CreateTargetParams{URL: api.BlankURL, BrowserContextID: in}

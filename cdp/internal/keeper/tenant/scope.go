@@ -114,10 +114,7 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 	if s != nil || err != nil {
 		return s, release, err
 	}
-	tn.mux.Lock()
-	full := len(tn.scopes) >= maxScopes
-	tn.mux.Unlock()
-	if full {
+	if mux.Locked(tn.mux, func() bool { return len(tn.scopes) >= maxScopes }) {
 		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
 	}
@@ -174,9 +171,7 @@ func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, 
 
 // TakeUsedRights returns the rights that a plugin's pages have used since the previous TakeUsedRights.
 func (tn *Tenancy) TakeUsedRights(by api.Caller) []string {
-	tn.mux.Lock()
-	s := tn.scopes[by.SessionKey()]
-	tn.mux.Unlock()
+	s := mux.Locked(tn.mux, func() *Scope { return tn.scopes[by.SessionKey()] })
 	if s == nil || s.Proxy == nil {
 		return nil
 	}
@@ -323,10 +318,7 @@ func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.
 		return err
 	}
 	defer unlock()
-	tn.mux.Lock()
-	has := tn.owners.CurrentOf(by) != nil
-	tn.mux.Unlock()
-	if has {
+	if mux.Locked(tn.mux, func() bool { return tn.owners.CurrentOf(by) != nil }) {
 		return nil
 	}
 	t, err := tn.owners.NewPage(ctx, by, s.Context)

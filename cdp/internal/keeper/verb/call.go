@@ -192,9 +192,7 @@ func (e *Verbs) aimAtFrame(q *api.CallRequest, t *target.Target, frame string) *
 		if given("contextId", "uniqueContextId", "executionContextId", "objectId") {
 			return nil
 		}
-		e.Mux.Lock()
-		unique := t.MainContext(frame)
-		e.Mux.Unlock()
+		unique := mux.Locked(e.Mux, func() string { return t.MainContext(frame) })
 		if unique == "" {
 			return api.Errorf(api.CodeNotFound, "frame %s has no document yet, or a new one; try again",
 				manifest.Clip(frame, 80))

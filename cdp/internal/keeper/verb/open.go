@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
@@ -217,10 +218,7 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 		defer cancel()
 		w.e.Mux.Wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.Closed, nil })
 	}
-	w.e.Mux.Lock()
-	begun := began()
-	w.e.Mux.Unlock()
-	if !begun && method != page.CommandReload {
+	if method != page.CommandReload && !mux.Locked(w.e.Mux, began) {
 		return nil
 	}
 	ended := func() bool { // a download, for example, ends a navigation without a new document

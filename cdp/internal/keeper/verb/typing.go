@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
@@ -29,9 +30,7 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.
 	if err := e.Claim(by, t, "has no field to type into"); err != nil {
 		return api.Typed{}, err
 	}
-	e.Mux.Lock()
-	leaving := t.Root().PendingURL
-	e.Mux.Unlock()
+	leaving := mux.Locked(e.Mux, func() string { return t.Root().PendingURL })
 	if leaving != "" {
 		return api.Typed{}, api.Errorf(api.CodeBusy,
 			"the page is being left for %s, so nothing was typed: wait until that is loaded, "+

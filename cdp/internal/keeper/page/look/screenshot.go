@@ -150,9 +150,7 @@ func capture(v *page.Visit, params page.Object, r *picture) *api.Error {
 		ctx, cancel := context.WithCancel(v.Ctx)
 		attempt := *v
 		attempt.Ctx = ctx
-		v.Keeper.Mux.Lock()
-		commits := v.Page.Commits
-		v.Keeper.Mux.Unlock()
+		commits := page.Locked(v, func() int { return v.Page.Commits })
 		go func() {
 			replaced := func() (bool, *api.Error) { return v.Page.Commits > commits, nil }
 			if v.Keeper.Mux.Wait(ctx, "for another document", replaced) == nil {
