@@ -143,19 +143,21 @@ func TestOpenLeaves(t *testing.T) {
 	c := startChrome(t)
 	const loop = "for (;;);"
 	say := map[string]string{"/two": "<script>alert('one'); confirm('two')</script>",
-		"/many":   "<button onclick=\"(function f(i) { alert(i); if (i < 5) setTimeout(f, 0, i + 1) })(0)\">Go</button>",
-		"/stay":   "<button onclick='onbeforeunload = (e) => e.preventDefault()'>Go</button>",
-		"/parse":  "<button>Go</button><script>" + loop + "</script>",
-		"/load":   "<script>onload = () => {" + loop + "}</script>",
-		"/timer":  "<script>setTimeout(() => {" + loop + "}, 0)</script>",
-		"/later":  "<script>setTimeout(() => {" + loop + "}, 300)</script>",
-		"/answer": "<script>document.title = confirm('?')</script>",
+		"/many":    "<button onclick=\"(function f(i) { alert(i); if (i < 5) setTimeout(f, 0, i + 1) })(0)\">Go</button>",
+		"/stay":    "<button onclick='onbeforeunload = (e) => e.preventDefault()'>Go</button>",
+		"/parse":   "<button>Go</button><script>" + loop + "</script>",
+		"/load":    "<script>onload = () => {" + loop + "}</script>",
+		"/timer":   "<script>setTimeout(() => {" + loop + "}, 0)</script>",
+		"/later":   "<script>setTimeout(() => {" + loop + "}, 300)</script>",
+		"/answer":  "<script>document.title = confirm('?')</script>",
+		"/endless": "<script>setTimeout(() => { for (;;) confirm('again') }, 300)</script>",
 	}
 	url := strangeSite(t, say)
 	open := func(path string, d time.Duration) (*PageResult, error) {
 		c.deadline = d
 		return run(t, c, Open, OpenParams{URL: url + path})
 	}
+	say["/framed"] = "<iframe src=" + strings.Replace(url, "127.0.0.1", "localhost", 1) + "/endless></iframe>"
 	half := sample.OneIn(t, 2)
 	for path := range say {
 		if strings.Contains(say[path], loop) && !half() {
@@ -171,9 +173,10 @@ func TestOpenLeaves(t *testing.T) {
 			if _, err := run(t, c, Click, ClickParams{Element: "Go"}); err != nil {
 				t.Error(exit(err))
 			}
-		case "/later":
+		case "/later", "/endless", "/framed":
 			time.Sleep(400 * time.Millisecond)
 		}
+		page := c.tabsOf(t)[path]
 		r, err = open("/next", 9*time.Second)
 		if path == "/stay" {
 			if !strings.HasPrefix(exit(err), "busy: ") || !strings.Contains(exit(err), "beforeunload") {
@@ -186,6 +189,8 @@ func TestOpenLeaves(t *testing.T) {
 		}
 		if err != nil || r.URL != url+"/next" || r.Caused != nil && r.Caused.Dialog != nil {
 			t.Errorf("from %s: %s, %s", path, effects(r), exit(err))
+		} else if now := c.tabsOf(t)["/next"]; now != page {
+			t.Errorf("from %s: another page, %s, not %s", path, now, page)
 		}
 	}
 }

@@ -369,16 +369,14 @@ func (a *Activity) AwaitPages(v *Visit, since int64) {
 	if len(a.windows) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(v.Ctx, pagesTime)
-	defer cancel()
-	_ = v.Keeper.Mux.Wait(ctx, "for new pages", func() (bool, *api.Error) {
+	Await(v, pagesTime, func() bool {
 		n := 0
 		for _, t := range v.Keeper.Tracker.All {
 			if t.Kind == "page" && t.Opener == v.Page.ID && t.Appeared >= since {
 				n++
 			}
 		}
-		return n >= len(a.windows), nil
+		return n >= len(a.windows)
 	})
 }
 

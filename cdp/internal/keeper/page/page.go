@@ -504,6 +504,13 @@ func Locked[R any](v *Visit, read func() R) R {
 	return read()
 }
 
+// Await waits for a change of the browser, but no longer than a time.
+func Await(v *Visit, most time.Duration, changed func() bool) {
+	ctx, cancel := context.WithTimeout(v.Ctx, most)
+	defer cancel()
+	_ = v.Keeper.Mux.Wait(ctx, "for a change", func() (bool, *api.Error) { return changed(), nil })
+}
+
 // IsDialog reports whether a call failed because a dialog is open.
 func IsDialog(err *api.Error) bool {
 	return err != nil && err.Code == api.CodeBusy && err.Dialog != nil

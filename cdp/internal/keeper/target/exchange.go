@@ -413,9 +413,14 @@ func (s *Sender) AnswerDialog(t *Target, how string) {
 }
 
 // EndDialog dismisses the open dialog of a page that is about to be left, and ends the script that shows it, which may
-// show others. The mux is locked.
-func (s *Sender) EndDialog(t *Target) {
-	Post(s.Mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+// show others: Chrome ends none that does nothing else. Where force is set, it ends the process of the page. The mux is
+// locked.
+func (s *Sender) EndDialog(t *Target, force bool) {
+	end := runtime.TerminateExecution
+	if force {
+		end = page.Crash
+	}
+	Post(s.Mux, t, end, cdp.Empty{}, nil)
 	s.AnswerDialog(t, "dismiss")
 }
 

@@ -106,33 +106,29 @@ type left struct {
 // dialogs, as a script may show one after the other, and a script that does not end. Once the other document has
 // arrived, Chrome takes no answer to a dialog and ends no script.
 func leftBy(v *page.Visit, dialogs bool) left {
-	m, t := v.Keeper.Mux, v.Page
-	wait := func(d time.Duration, ready func() bool) {
-		ctx, cancel := context.WithTimeout(v.Ctx, d)
-		defer cancel()
-		_ = m.Wait(ctx, "for a dialog", func() (bool, *api.Error) { return ready(), nil })
-	}
-	for range maxDialogs {
-		m.Lock()
-		open := t.Dialog
-		ends := dialogs && open != nil && open.Type != api.BeforeUnload
-		if ends {
-			v.Keeper.Tracker.Sender.EndDialog(t)
-		}
-		m.Unlock()
-		if !ends {
+	t := v.Page
+	for turn := 0; turn <= maxDialogs; turn++ {
+		open := page.Locked(v, func() *api.Dialog {
+			d := t.Dialog
+			if !dialogs || d == nil || d.Type == api.BeforeUnload {
+				return nil
+			}
+			isOther := func(f *target.Target) bool { return f.Kind == "iframe" && f.URL == d.URL && f.Within(t) }
+			force := turn == maxDialogs && !slices.ContainsFunc(v.Keeper.Tracker.All, isOther) // another process ends by itself
+			v.Keeper.Tracker.Sender.EndDialog(t, force)
+			return d
+		})
+		if open == nil {
 			break
 		}
-		wait(time.Second, func() bool { return t.Dialog != open })
-		wait(nextDialog, func() bool { return t.Dialog != nil })
+		page.Await(v, time.Second, func() bool { return t.Dialog != open })
+		page.Await(v, nextDialog, func() bool { return t.Dialog != nil || t.Crashed })
 	}
 	if page.Leaving(v) == "" {
 		v.Keeper.Tracker.Sender.Unstick(t, nil)
 	}
 	seq := lastSeq(v)
-	m.Lock()
-	defer m.Unlock()
-	return left{seq: seq, commits: t.Commits, crashed: t.Crashed, url: t.URL}
+	return page.Locked(v, func() left { return left{seq: seq, commits: t.Commits, crashed: t.Crashed, url: t.URL} })
 }
 
 // maxDialogs bounds the dialogs that a document may show one after the other before it is left, and nextDialog is how
@@ -152,12 +148,10 @@ func (of left) replaced(v *page.Visit, to string) bool {
 func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
 	t := v.Page
 	wait := func(most time.Duration, ended func() bool) {
-		ctx, cancel := context.WithTimeout(v.Ctx, most)
-		defer cancel()
-		_ = v.Keeper.Mux.Wait(ctx, "for another document", func() (bool, *api.Error) {
+		page.Await(v, most, func() bool {
 			shown := t.Commits > of.commits
 			is = to != of.url && !t.HasLoader(loader) && (shown && t.URL == of.url || t.PendingURL == of.url)
-			return is || shown || t.Closed || t.Crashed || t.Dialog != nil || ended(), nil
+			return is || shown || t.Closed || t.Crashed || t.Dialog != nil || ended()
 		})
 	}
 	wait(beginTime, func() bool { return t.PendingURL != "" })
@@ -197,7 +191,10 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 		err = nil // a dialog of the document that is left
 	}
 	if err == nil && name == "go" {
-		awaitBegin(v, from.commits)
+		page.Await(v, beginTime, func() bool {
+			t := v.Page
+			return t.PendingURL != "" || t.Commits > from.commits || t.Closed || t.Dialog != nil
+		})
 	}
 	if err != nil && (!page.IsDialog(err) || err.Dialog.Type == api.BeforeUnload) {
 		return fail(err)
@@ -229,15 +226,14 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 	if a.Status == http.StatusUnauthorized && a.Login {
 		return fail(v.Keeper.CannotOpen(v.Ctx, v.By, v.Page, a.Asks, api.NoLogin))
 	}
-	r := &opened{URL: last.URL, Title: last.Title, Status: a.Status}
+	r := &opened{URL: cmp.Or(last.URL, v.URL("")), Title: last.Title, Status: a.Status}
 	if r.Status == 0 && api.IsWebURL(r.URL) {
 		r.Status = v.Keeper.Tracker.DocumentStatus(v.Page) // of a document that came before its navigation was awaited
 	}
-	a.Frames = nil // they belong to the document
-	v.Causes(l, caused, a, start.seq)
-	if caused.Dialog != nil && r.URL == "" {
-		r.URL = v.URL("")
+	if from.none {
+		a.Frames = nil // they belong to the document
 	}
+	v.Causes(l, caused, a, start.seq)
 	if loaded(v) {
 		caused.AddPending(a.Pending)
 	} else {
@@ -253,15 +249,6 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 
 // beginTime is how long a navigation may take to begin after its command has returned.
 const beginTime = 150 * time.Millisecond
-
-// awaitBegin waits until a navigation has begun, or the page has another document already.
-func awaitBegin(v *page.Visit, commits int) {
-	ctx, cancel := context.WithTimeout(v.Ctx, beginTime)
-	defer cancel()
-	_ = v.Keeper.Mux.Wait(ctx, "for a navigation", func() (bool, *api.Error) {
-		return v.Page.PendingURL != "" || v.Page.Commits > commits || v.Page.Closed || v.Page.Dialog != nil, nil
-	})
-}
 
 // fetchTime is how long a document that has loaded may wait for responses that its scripts have asked for, soonTime how
 // long for those that they ask for when these have come.
@@ -345,7 +332,7 @@ func endsDialog(v *page.Visit, old bool) bool {
 	case api.AnswersDialogs(v.OnDialog):
 		sender.AnswerDialog(v.Page, v.OnDialog)
 	case old:
-		sender.EndDialog(v.Page)
+		sender.EndDialog(v.Page, false)
 	default:
 		return false
 	}
@@ -489,11 +476,9 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 	}
 	v.Keeper.Tracker.RefreshTargets(v.Ctx)
 	// A page that has just opened gets its address in a moment.
-	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(500*time.Millisecond))
-	defer cancel()
 	isOpening := func(t *target.Target) bool { return t.Kind == "page" && t.URL == "" && t.Owner == v.By.SessionKey() }
-	_ = v.Keeper.Mux.Wait(ctx, "for addresses", func() (bool, *api.Error) {
-		return !slices.ContainsFunc(v.Keeper.Tracker.All, isOpening), nil
+	page.Await(v, v.Within(500*time.Millisecond), func() bool {
+		return !slices.ContainsFunc(v.Keeper.Tracker.All, isOpening)
 	})
 	r := &tabList{Tabs: []tab{}}
 	for _, t := range v.Keeper.Owners.ListTargets(v.By, false) {
