@@ -125,7 +125,7 @@ func TestEffects(t *testing.T) {
 		t.Errorf("a new document: %s, %v", effects(e), err)
 	}
 	back, err := run(t, c, Go, GoParams{To: "back"})
-	if err != nil || back.URL != url+"/" || back.Title != "Start" {
+	if err != nil || back.URL != url+"/" || back.Title != "Start" || back.Status != 200 { // from the cache, too
 		t.Errorf("back: %+v, %v", back, err)
 	}
 	if _, err := run(t, c, Go, GoParams{To: "forward"}); err != nil {

@@ -42,7 +42,7 @@ type Document struct {
 	Idle       bool            // its network is idle; only while lifecycle events are enabled
 	IdleWaits  int             // calls that wait for that
 	Commits    int             // documents that the main frame has shown
-	document   mainResponse    // for the newest one
+	responses  []mainResponse  // for documents, the newest last
 	Asked      string          // the URL of the latest request for a document, after all redirects
 	Contexts   []scriptContext // for scripts
 }
@@ -130,6 +130,9 @@ type scriptContext struct {
 	Created json.RawMessage
 }
 
+// maxLoaders is how many loaders of a page, and responses for its documents, are known besides the newest.
+const maxLoaders = 7
+
 // mainResponse is the response for the document of the main frame.
 type mainResponse struct {
 	loader string
@@ -152,7 +155,8 @@ func (t *Target) followDocument(method string, params json.RawMessage) {
 		}
 	case network.ResponseReceived.Method:
 		if scan.Text(params, "type") == string(network.ResourceTypeDocument) && scan.Text(params, "frameId") == t.ID {
-			t.document = mainResponse{scan.Text(params, "loaderId"), scan.Number(params, "response", "status")}
+			t.responses = append(t.responses[max(0, len(t.responses)-maxLoaders):],
+				mainResponse{scan.Text(params, "loaderId"), scan.Number(params, "response", "status")})
 		}
 	}
 }
@@ -214,10 +218,7 @@ func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
 	if t == tr.SparePage && url != api.BlankURL && !strings.HasPrefix(url, "chrome-error:") {
 		tr.SparePage = nil // a caller has navigated it
 	}
-	if len(t.loaders) == 8 {
-		t.loaders = slices.Delete(t.loaders, 0, 1)
-	}
-	t.loaders = append(t.loaders, scan.Text(frame, "loaderId"))
+	t.loaders = append(t.loaders[max(0, len(t.loaders)-maxLoaders):], scan.Text(frame, "loaderId"))
 	t.Commits++
 	// A page from the back/forward cache is as it was left: no load event follows.
 	restored := scan.Text(params, "type") == string(page.NavigationTypeBackForwardCacheRestore)
@@ -250,15 +251,22 @@ const awaitBlankTimeout = 5 * time.Second
 func (tr *Tracker) DocumentStatus(t *Target) int {
 	tr.Mux.Lock()
 	defer tr.Mux.Unlock()
-	if n := len(t.loaders); n > 0 && t.document.loader == t.loaders[n-1] {
-		return t.document.status
+	for _, r := range slices.Backward(t.responses) {
+		if t.IsByLoader(r.loader) { // it may have come back from the back/forward cache
+			return r.status
+		}
 	}
 	return 0
 }
 
 // ResponseStatus returns the HTTP status of the newest response to a navigation of a page, which may show no document
 // for it; 0 if it is unknown. The mux is locked.
-func (t *Target) ResponseStatus() int { return t.document.status }
+func (t *Target) ResponseStatus() (status int) {
+	for _, r := range t.responses {
+		status = r.status
+	}
+	return status
+}
 
 // PageInfo queries the browser, not the page, so it works however busy the page is.
 func (tr *Tracker) PageInfo(ctx context.Context, t *Target) (api.Page, *api.Error) {

@@ -283,7 +283,7 @@ func (tr *Tracker) onTargetGone(method string, params json.RawMessage) {
 			t.Session, t.ready, t.Domains, t.Dialog = "", false, map[string]*Domain{}, nil
 			tr.Frames.forgetIn(t)
 			tr.Mux.FailPending(t.At(), ClosedTarget(t))
-			t.Contexts, t.document = nil, mainResponse{}
+			t.Contexts, t.responses = nil, nil
 			tr.observer.OnSessionEnd(t)
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !HasPage(t.Kind) || t.Kind == "iframe" {
