@@ -120,6 +120,8 @@ func TestAttach(t *testing.T) {
 	if _, err := session.activate(testContext(t), s.Targets[0].ID); err != nil {
 		t.Error(err)
 	}
+	_, err = session.CloseTarget(testContext(t), s.Targets[0].ID, "")
+	wantCode(t, err, api.CodeDenied, "was given")
 	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}

@@ -136,6 +136,9 @@ func (e *Verbs) CloseTarget(ctx context.Context, by api.Caller, selector, onDial
 	if err != nil {
 		return api.Page{}, err
 	}
+	if mux.Locked(e.Mux, func() bool { return t.Given && t.Owner == by.SessionKey() }) {
+		return api.Page{}, api.Errorf(api.CodeDenied, "the tab was given to this session: only a person closes it")
+	}
 	e.Mux.Lock()
 	closed := api.Page{Browser: e.Tracker.Name, Target: t.ID, URL: t.URL, Title: t.Title}
 	before := t.Dialog // this one closes with the page
