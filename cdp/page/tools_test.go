@@ -230,6 +230,10 @@ func TestEvaluate(t *testing.T) {
 	if times := c.evaluate(t, "times"); times != "3" {
 		t.Errorf("three programs ran %s times", times)
 	}
+	_, err := run(t, c, Evaluate, EvaluateParams{Expression: "location.href = '/next'; new Promise(() => {})"})
+	if !strings.HasPrefix(exit(err), "busy: the page went to") {
+		t.Errorf("a program that leaves the page: %s", exit(err))
+	}
 }
 
 // TestForms checks the tools for fields, and what they say about those that do not take what is given.

@@ -61,6 +61,8 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 		v.Warn("%s", warning)
 	}
 	switch {
+	case page.Interrupted(err):
+		return r, api.Errorf(api.CodeBusy, "the page went to another document while it ran, so its value is lost")
 	case err != nil:
 		return r, err
 	case found.Type == "function": // it has no value
