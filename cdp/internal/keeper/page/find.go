@@ -151,8 +151,9 @@ const NotAll = "what is deeper, or would have taken longer (a larger timeout, or
 // Anywhere calls a function for the document that has what a locator means: that of the page or of a frame. It returns
 // the frame for which the function did not fail, or the failure that says most, and of which frame. What several
 // documents have is ambiguous, as in one.
-func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (Frame, R,
-	*Failure, *api.Error) {
+func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (
+	Frame, R, *Failure, *api.Error,
+) {
 	if frames := v.Frames(); len(frames) == 0 || where == nil {
 		found, failure, err := withClosedRoots(v, "", try)
 		return "", found, failure, err
