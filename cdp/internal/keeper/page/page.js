@@ -894,7 +894,7 @@ function wordSearch(word) {
 	}
 	const part = fitting((el) => interactive.has(role(el)) && saysWords(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
-	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(name(el) || attribute(el, "name"), word));
+	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(shownName(el), word));
 	rank = framed[0] ? 5 : part[0] ? 6 : pressed[0] ? 7 : 8;
 	const best = framed[0] ? framed : pressed[0] ? pressed : part;
 	if (best[0]) return best;
