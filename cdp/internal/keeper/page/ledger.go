@@ -249,13 +249,13 @@ func (a *Activity) note(method, url string, p *actionParams) {
 			a.refused[api.OriginOf(p.Response.URL)] = api.NoLogin
 		}
 		if p.Response.Status >= 400 && !strings.HasSuffix(p.Response.URL, OwnIcon) {
-			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
+			a.failed = append(a.failed, fmt.Sprintf("%d %s%s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
 		}
 	case "Network.loadingFinished":
 		a.over(p.RequestID)
 	case "Network.loadingFailed":
 		if !p.Canceled && p.ErrorText != blockedByRule && !strings.HasSuffix(url, OwnIcon) {
-			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+url))
+			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+url))
 			if p.ErrorText != api.NoPage { // otherwise the status says why
 				a.refused[api.OriginOf(url)] = p.ErrorText
 			}
@@ -315,7 +315,7 @@ func (a *Activity) noteRequest(p *actionParams) {
 	if len(a.methods) >= maxMethods { // the ends of most have been missed
 		clear(a.methods)
 	}
-	a.methods[p.RequestID], a.Asked = p.Request.Method, true
+	a.methods[p.RequestID], a.Asked = p.Request.Method+" ", true
 	if p.Type == "Document" && p.FrameID == a.page {
 		a.Asks, a.id, a.Fault = p.Request.URL, p.RequestID, ""
 	}
