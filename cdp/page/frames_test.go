@@ -134,6 +134,39 @@ func TestFramesOfNavigations(t *testing.T) {
 	}
 }
 
+// TestFramesInBoxes clicks in a frame of another process that is in a box that scrolls and has less height than the
+// frame. What a dialog of the frame, and going back, change is told as the frame's.
+func TestFramesInBoxes(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	inner := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	c.show(t, url+"/", `<!doctype html><title>Box</title><div style="height:200px;overflow:auto"><p style="height:900px">Text</p>
+		<div style="height:300px;overflow:auto"><iframe style="width:400px;height:700px;transform:rotate(5deg)" src="`+inner+`/echo?`+
+		html.EscapeString(`<button onclick="this.textContent='A'">Top</button><p style="height:500px"></p><button onclick="`+
+			`this.textContent=confirm('Sure?')">Ask</button><a href="/next">Next</a>`)+`"></iframe></div></div>`)
+	for _, word := range []string{"Top", "Ask"} {
+		if e, err := run(t, c, Click, ClickParams{Element: word}); err != nil {
+			t.Fatalf("%s: %s, %s", word, effects(e), exit(err))
+		}
+	}
+	r, err := run(t, c, AnswerDialog, DialogParams{Action: "accept"})
+	if err != nil || strings.Contains(r.Note, "no change") {
+		t.Errorf("a dialog of the frame: %+v, %s", r, exit(err))
+	}
+	if s, err := run(t, c, Text, TextParams{MaxTokens: 200}); err != nil || !strings.Contains(s.Text, "true") {
+		t.Errorf("%q, %s", s.Text, exit(err))
+	}
+	e, err := run(t, c, Click, ClickParams{Element: "Next"})
+	if err != nil || e.Caused == nil || len(e.Caused.Frames) != 1 {
+		t.Fatalf("%s, %s", effects(e), exit(err))
+	}
+	o, err := run(t, c, Go, GoParams{To: "back"})
+	if err != nil || o.Title != "Box" || o.Caused == nil || len(o.Caused.Frames) != 1 ||
+		!strings.HasPrefix(o.Caused.Frames[0], inner+"/echo") {
+		t.Errorf("back: %s, %s", effects(o), exit(err))
+	}
+}
+
 // TestTextOfFrames checks that a text has that of each frame below its line, that a ref of a frame shows what it has,
 // and that a small answer names the frames that it leaves out.
 func TestTextOfFrames(t *testing.T) {

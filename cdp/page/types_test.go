@@ -228,6 +228,7 @@ type Caused struct {
 	NewPages   []NewPage `json:"new_pages,omitempty"`
 	NotSettled string    `json:"not_settled,omitempty"`
 	Chooser    string    `json:"chooser,omitempty"`
+	Frames     []string  `json:"frames,omitempty"`
 }
 
 type Before struct {

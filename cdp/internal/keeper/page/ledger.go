@@ -172,7 +172,8 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 
 // frameEvents are those of the events that count for an act when a frame in a process of its own sends them.
 var frameEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
-	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.windowOpen"}
+	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.windowOpen",
+	"Page.frameNavigated"}
 
 // underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
 // are known.

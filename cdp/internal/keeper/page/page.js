@@ -1665,10 +1665,8 @@ const cameAlone = ({noted, earlier}) => !(noted - earlier < restTime);
 const atRest = () => action && !action.stopped && !action.missed &&
 	clock() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations(document).length;
 
-// clipped reports whether the middle of an element is where a box around it would have to be scrolled to.
-function clipped(el, {left, top, width, height}) {
-	return pastBoxes(el, left + width / 2, top + height / 2).some((up) => /auto|scroll/.test(style(up).overflow));
-}
+// clipped returns the innermost box around an element that would have to be scrolled to a point of it.
+const clipped = (el, x, y) => pastBoxes(el, x, y).find((up) => /auto|scroll/.test(style(up).overflow));
 
 // pastBoxes returns the boxes around an element that a point is outside of, the innermost first.
 const pastBoxes = (el, x, y) => outward(parent(el)).filter((up) => {
@@ -1686,7 +1684,8 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
-	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth || clipped(el, box))) {
+	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth ||
+		clipped(el, box.left + box.width / 2, box.top + box.height / 2))) {
 		center(el);
 		still = keys;
 	}
@@ -1899,16 +1898,18 @@ function landed() {
 async function hold(of, x, y) {
 	const el = frameAt(of);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
-	if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) {
-		const before = rectOf(el);
-		center(el);
+	const outside = x < 0 || y < 0 || x > innerWidth || y > innerHeight, clip = clipped(el, x, y);
+	if (outside || clip) {
+		const before = rectOf(el), box = clip || scroller(), {left, top} = clip ? rectOf(clip) : {left: 0, top: 0};
+		box.scrollBy({left: x - left - box.clientWidth / 2, top: y - top - box.clientHeight / 2, behavior: "instant"});
 		await frame();
 		const after = rectOf(el);
 		if (before.x !== after.x || before.y !== after.y) return {moved: true};
 	}
 	const hit = pointedAt(x, y);
 	if (hit === el) return guard(null);
-	if (!hit || !rendered(el) || !visible(el)) return notReady(el, {why: "its frame is not visible"});
+	if (!hit) return notReady(el, {why: "it is outside the view"});
+	if (!rendered(el) || !visible(el)) return notReady(el, {why: "its frame is not visible"});
 	const {why, by} = unreached(el, hit, x, y), subject = "its frame";
 	return notReady(el, {by, why: why.replace(/\bit\b/, subject)});
 }

@@ -32,7 +32,11 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if p.Action == "" {
 		return r, nil
 	}
-	start := &begun{URL: v.URL(""), seq: lastSeq(v), verb: "dialog " + p.Action}
+	in := v.Ledger().In // the document of the last act, if the dialog is of it
+	if in != "" && v.URL(in) != open.URL {
+		in = ""
+	}
+	start := &begun{URL: v.URL(in), in: in, seq: lastSeq(v), verb: "dialog " + p.Action}
 	answer := page.Object{"accept": p.Action == "accept"}
 	if p.Text != "" {
 		answer["promptText"] = p.Text
@@ -46,7 +50,7 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 		Late  struct{ Changed bool }
 		Value begun
 	}
-	if v.Script("", &now, "also", "begin", nil, how{}) == nil && now.Value.URL == start.URL {
+	if v.Script(in, &now, "also", "begin", nil, how{}) == nil && now.Value.URL == start.URL {
 		start.Document, start.expected = now.Value.Document, now.Late.Changed
 	}
 	e, _, err := finish(v, start, nil)
