@@ -91,12 +91,14 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// TestOthersInTheWay checks that nothing stands in for a control that is no part of it.
+// TestOthersInTheWay checks that nothing stands in for a control that is no part of it, and that the error says why.
 func TestOthersInTheWay(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
 	const cover = `<span style="position:absolute;inset:0" onclick="did = 'cover'">Cover</span>`
 	for name, test := range map[string]struct{ html, element string }{
+		"went away":           {`<button onmousemove="this.remove()">Go</button>`, "Go"},
+		"is inert":            {`<main inert><button>Go</button></main>`, "css=button"},
 		"a cover of a button": {`<div style="position:relative"><button>Go</button>` + cover + `</div>`, "Go"},
 		"a cover of two boxes": {`<div style="position:relative"><input type=checkbox aria-label=One><input type=checkbox
 			aria-label=Two>` + cover + `</div>`, "One"},
@@ -114,6 +116,8 @@ func TestOthersInTheWay(t *testing.T) {
 		want := "not_ready: "
 		if strings.HasPrefix(test.element, "css=button[") {
 			want = "a CSS selector"
+		} else if name == "went away" || name == "is inert" {
+			want = name
 		}
 		if err == nil || !strings.Contains(exit(err), want) || c.evaluate(t, "did") != `""` {
 			t.Errorf("%s: %s, the page says %s", name, exit(err), c.evaluate(t, "did"))

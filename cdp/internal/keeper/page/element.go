@@ -130,6 +130,7 @@ func (f *Failure) Exit(wanted string) *api.Error {
 var adviceFor = map[string]string{
 	"it is covered":                   "deal with what covers it",
 	"it is clipped":                   "scroll or open what clips it",
+	"it is inert":                     "finish or close what keeps this part of the page from being used",
 	"the pointer goes through it":     "act on what is around it, or wait until the page lets it be clicked",
 	"it is disabled":                  "fill in or choose first what enables it",
 	"it is read-only":                 "act on what sets it",

@@ -1693,6 +1693,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!still) await frame();
 	const now = boxOf(el);
 	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
+	if (outward(el).some((up) => isHTML(up) && isInert(up))) return {why: "it is inert"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
 	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
 	if (offset) {

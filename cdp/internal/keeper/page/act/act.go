@@ -157,8 +157,12 @@ func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effe
 // again, until the time is up.
 func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
 	h.Guarded, h.All = true, true
+	missed := "" // the element that a pointer event has not reached
 	for until := time.Now().Add(v.Patience()); ; {
 		start, err := beginUntil(v, word, h, until)
+		if err != nil && err.Exit == "no_match" && missed != "" {
+			err = page.Exit("not_ready", missed+" went away when the pointer came to it", nil)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -173,6 +177,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 		case err != nil:
 			return nil, nil, err
 		case last.Missed != nil && time.Now().Before(until):
+			missed = start.Element.String()
 			continue
 		case last.Missed != nil:
 			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
