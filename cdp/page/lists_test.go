@@ -132,6 +132,31 @@ func TestListsOfWhatIsInView(t *testing.T) {
 	}
 }
 
+// TestListsThatGrow scrolls to an element that comes when the end of its list is reached, again and again.
+func TestListsThatGrow(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const more = `let n = 0, did = ""; const add = (most) => { for (let i = 0; i < 20 && n < most; i++, n++) items.insertAdjacentHTML("beforeend",
+		"<p style='height:40px'><button onclick='did = this.textContent'>Item " + n + "</button>") };
+		new IntersectionObserver((all) => all.at(-1).isIntersecting && setTimeout(add, 100, 90)).observe(end); add(90)`
+	for name, html := range map[string]string{
+		"a box":    `<div id=box style="height:300px;overflow:auto"><div id=items></div><div id=end>End</div></div>`,
+		"the page": `<div id=items></div><div id=end>End</div>`,
+	} {
+		c.show(t, url+"/", "<!doctype html>"+html+"<script>"+more+"</script>")
+		if e, err := run(t, c, Scroll, ScrollParams{Element: "Item 75"}); err != nil || !strings.Contains(e.On, "Item 75") {
+			t.Errorf("%s: %s, %s", name, effects(e), exit(err))
+		}
+		if e, err := run(t, c, Click, ClickParams{Element: "Item 75"}); err != nil || c.evaluate(t, "did") != `"Item 75"` {
+			t.Errorf("%s: %s, %s; the page has %s", name, effects(e), exit(err), c.evaluate(t, "did"))
+		}
+		_, err := run(t, c, Scroll, ScrollParams{Element: "Item 900"})
+		if !strings.Contains(exit(err), "to the end of what scrolls") {
+			t.Errorf("%s: no such item: %s", name, exit(err))
+		}
+	}
+}
+
 // TestLabelsOfOthers clicks by labels that are for elements that no label can have.
 func TestLabelsOfOthers(t *testing.T) {
 	c := startChrome(t)

@@ -18,9 +18,9 @@ import (
 // and definitions in Markdown, groups and suggestions of lists, what a page makes of a field when it is left, the days
 // that calendars mark, texts that become tags, closed branches, drags beyond the view, what a call without an element
 // is limited to, why a pointer does not reach an element, or its click does not, for the tags of lists of several,
-// lists that have only what is in view, branches chosen on the way to what is refused, labels of custom elements, and
-// words with which a part of a name begins.
-const maxMinified = 64_500
+// lists that have only what is in view, branches chosen on the way to what is refused, labels of custom elements,
+// words with which a part of a name begins, lists that grow at their end, and frames in boxes that scroll.
+const maxMinified = 64_800
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

@@ -658,7 +658,7 @@ function locate(locator) {
 	} catch {
 		return {failure: {code: "invalid", near: []}};
 	}
-	let found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	let found = matching(locator);
 	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
 	if (locator.has !== undefined) {
 		const part = clean(locator.has).toLowerCase();
@@ -670,8 +670,8 @@ function locate(locator) {
 		const outer = outerOf(locator.in), all = found;
 		found = Object.keys(locator).length > 1 ? inside(all, outer) : innermost([...new Set(outer.map((el) => holder(el, locator.in)))]);
 		if (!found.length) return {failure: {code: "no_match", near: all.slice(0, 2).map(describe),
-			why: outer.length ? `nothing matches ${written({...locator, in: undefined})} in ${written(locator.in)}` :
-				`nothing matches ${written(locator.in)}, which the parameter in names`}};
+			why: outer.length ? `${nothing({...locator, in: undefined})} in ${written(locator.in)}` :
+				`${nothing(locator.in)}, which the parameter in names`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
 		...contentType(document) === "application/pdf" ? {why: noElements} : inBranches(locator),
@@ -684,32 +684,38 @@ function inBranches(locator) {
 	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false");
 	const having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
 	if (!having.length && (!shut.length || nearest(locator).length)) {
-		return !locator.in && sparse().length && {why: `nothing matches ${written(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`};
+		return !locator.in && sparse().length && {why: `${nothing(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`};
 	}
 	return {near: (having.length ? having : shut).slice(0, 3)
-		.map(describe), why: `nothing matches ${written(locator)}, which may be in a closed branch`};
+		.map(describe), why: `${nothing(locator)}, which may be in a closed branch`};
 }
 
-const rolls = (el) => el.scrollHeight > 2 * el.clientHeight && (el === scroller() || /auto|scroll/.test(style(el).overflowY));
+const rolls = (el, times) => el.scrollHeight > times * el.clientHeight && (el === scroller() || /auto|scroll/.test(style(el).overflowY));
+const rolling = (times) => [...new Set([scroller(), ...allElements()])].filter((el) => rolls(el, times));
 
 // sparse returns what scrolls and has texts in a part of its height only: its items are in the document while they are in view.
 // A document of which a part is not there is not large.
 function sparse() {
 	if (queryDocument(document, "*").length > 5000) return [];
-	return [...new Set([scroller(), ...allElements()])].filter(rolls).filter((el) => {
+	return rolling(2).filter((el) => {
 		const all = elements(el).filter((x) => !query(x, "*") && clean(textContent(x))).map(boxOf);
 		const height = Math.max(...all.map((box) => box.bottom)) - Math.min(...all.map((box) => box.top));
 		return all.length > 4 && height < el.scrollHeight - el.clientHeight;
 	});
 }
 
-// roll scrolls an element from its beginning on until something is seen, which it reports. In vain, it is where it was.
-async function roll(el, look) {
-	const before = el.scrollTop, until = Math.min(deadline, clock() + 10_000);
-	for (let at = 0; at < el.scrollHeight && clock() < until; at += el.clientHeight * .8) {
+const rollEnd = () => Math.min(deadline, clock() + 10_000);
+
+// roll scrolls an element from a place on until something is seen, which it reports. At its end it waits a moment, since
+// it may get longer there. In vain, it is where it was.
+async function roll(el, look, at = 0, until = rollEnd()) {
+	const before = el.scrollTop, isEnd = () => at >= el.scrollHeight - el.clientHeight;
+	for (let last = false; !last && clock() < until; at += el.clientHeight * .8) {
 		el.scrollTop = at;
 		await frame();
 		await pause(0); // what the page does after its event
+		for (let turn = 0; turn < 20 && isEnd(); turn++) await pause(30);
+		last = isEnd();
 		readAgain();
 		if (look()) return true;
 	}
@@ -717,19 +723,25 @@ async function roll(el, look) {
 	return false;
 }
 
-// rollTo scrolls what is sparse until there is what a locator means, and all of a name.
+// rollTo scrolls, first what is sparse and then the rest to its end, until there is what a locator means, and all of a
+// name. It returns "", or why there is not.
 async function rollTo(locator) {
-	const {word} = locator, parts = wordsOf(word ?? locator.name ?? locator.text);
-	const look = (el) => {
-		const html = innerHTML(el).toLowerCase(); // to read it costs less than to search
-		return parts.every((part) => html.includes(part)) && (word === undefined ? search(locator) : wordSearch(word)).length > 0 && rank !== 6;
-	};
-	for (const el of sparse()) if (await roll(el, () => look(el))) return true;
-	return false;
+	const parts = wordsOf(locator.word ?? locator.name ?? locator.text), lists = sparse(), until = rollEnd();
+	for (const el of new Set([...lists, ...rolling(1)])) {
+		const at = lists.includes(el) ? 0 : el.scrollHeight - el.clientHeight;
+		const look = () => {
+			const html = innerHTML(el).toLowerCase(); // to read it costs less than to search
+			return parts.every((part) => html.includes(part)) && matching(locator).length > 0 && rank !== 6;
+		};
+		if (await roll(el, look, at, until)) return "";
+	}
+	return nothing(locator) + (clock() < until ? ", to the end of what scrolls" : " yet: page.scroll goes on");
 }
 
 // written returns the words of a locator.
 const written = (locator) => quoted(clip(Object.values(locator).filter((part) => typeof part === "string").join(" "), 60));
+
+const nothing = (locator) => `nothing matches ${written(locator)}`;
 
 // holder returns what the parameter in means without an element: of a text that is all of an element, as of a cell or a
 // heading, the row or the card.
@@ -740,7 +752,7 @@ function outerOf(locator) {
 	if (locator.ref) return byRef(locator.ref).elements || [];
 	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
 		!interactive.has(role(el)) && (equal(name(el), word) || role(el) === word));
-	const outer = named.length ? named : word === undefined ? search(locator) : wordSearch(word);
+	const outer = named.length ? named : matching(locator);
 	return outer.length || !word ? outer :
 		innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
 }
@@ -872,6 +884,8 @@ function innermost(all) {
 
 // rank says how well what the last search by a word has found fits it: the less, the better.
 let rank = 0;
+
+const matching = (locator) => locator.word === undefined ? search(locator) : wordSearch(locator.word);
 
 function wordSearch(word) {
 	rank = 0;
@@ -1679,6 +1693,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
+	if (outward(el).some((up) => isHTML(up) && isInert(up))) return {why: "it is inert"};
 	el = standIn(el);
 	if (edit && isReadOnly(el) && !opensList(el)) return {why: "it is read-only"};
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
@@ -1693,7 +1708,6 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!still) await frame();
 	const now = boxOf(el);
 	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
-	if (outward(el).some((up) => isHTML(up) && isInert(up))) return {why: "it is inert"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
 	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
 	if (offset) {
@@ -1727,7 +1741,11 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 		const found = how.field ? field(locator) : one(locator);
 		let failure = found.failure;
 		if (failure?.code === "no_match") failure = inList(locator) || failure;
-		if (failure?.code === "no_match" && how.seek && await rollTo(locator)) continue;
+		if (failure?.code === "no_match" && how.seek) {
+			const why = await rollTo(locator);
+			if (!why) continue;
+			failure = {...failure, why};
+		}
 		if (failure && failure.code !== "no_match") return {failure};
 		if (how.field && !failure && role(found.el) === "Iframe") return notReady(found.el, {why: "it is a frame"});
 		if (!failure) {
@@ -2030,7 +2048,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	} else if (to) { // another element, to which this one is dragged
 		let end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
 		if (end.failure?.code === "no_match" && to.in) end = one({...to, in: undefined});
-		if (end.failure?.code === "no_match") end.failure.why = `nothing matches ${written(to)}, where it is to be dragged`;
+		if (end.failure?.code === "no_match") end.failure.why = `${nothing(to)}, where it is to be dragged`;
 		if (end.failure?.code === "many") Object.assign(end.failure, {why: written(to)});
 		if (end.failure) return end;
 		other = end.el;
@@ -2492,7 +2510,7 @@ async function option(el, wanted, timeout) {
 			return {...describe(text || at), done: offer.isPath ? isOpenBranch : native ? optionsOf(native, wanted).some((o) => o.selected) :
 				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
 		}
-		const box = !closed && !at && clock() > until && timeout > unfoldTime && !typesIn(el) && all[0] && outward(all[0]).find(rolls);
+		const box = !closed && !at && clock() > until && timeout > unfoldTime && !typesIn(el) && all[0] && outward(all[0]).find((up) => rolls(up, 2));
 		if (box && await roll(box, () => elements(box).some((x) => isNamed(x, wanted)))) return option(el, wanted, 0);
 		if (!closed && at || clock() > until) {
 			return {closed, opener: refer(body(el)), ...noOption(el, wanted, !closed && at, all)};

@@ -697,8 +697,8 @@ func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
 		err = v.Input(page.Object{"type": "mouseWheel", "x": x, "y": y, "deltaX": p.By[0], "deltaY": p.By[1]})
 	case p.Element == "":
 		err = v.Input(page.Object{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
-	default: // aiming at it has scrolled it into view
-		return &Effects{On: start.Element.String()}, nil
+	default:
+		start.expected = true // aiming at it has scrolled it into view
 	}
 	e, _, err := finish(v, start, err)
 	return e, err
