@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // mix is a document with a button and frames in frames.
@@ -164,6 +165,28 @@ func TestFramesInBoxes(t *testing.T) {
 	if err != nil || o.Title != "Box" || o.Caused == nil || len(o.Caused.Frames) != 1 ||
 		!strings.HasPrefix(o.Caused.Frames[0], inner+"/echo") {
 		t.Errorf("back: %s, %s", effects(o), exit(err))
+	}
+}
+
+// TestHungFrames looks at a page of which a frame in another process runs a script that does not end. The answer has
+// the rest, and comes in time.
+func TestHungFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	hung := strings.Replace(url, "127.0.0.1", "localhost", 1) +
+		"/echo?<button>In</button><script>setTimeout(()=>{for(;;);},200)</script>"
+	for _, call := range []string{`snapshot {"max_tokens":500}`, `text {"max_tokens":500}`,
+		`expect {"text":"nowhere","timeout":100}`} {
+		c.show(t, url+"/", `<title>Hung</title><button>Add</button><iframe src="`+hung+`"></iframe>`)
+		time.Sleep(400 * time.Millisecond)
+		c.deadline = 8 * time.Second
+		tool, params, _ := strings.Cut(call, " ")
+		got, err := c.raw(t, tool, params)
+		c.deadline = 0
+		told := string(got) + exit(err)
+		if !strings.Contains(told, "frames, 1") && !strings.Contains(told, "not_met: ") {
+			t.Errorf("%s: %s", call, told)
+		}
 	}
 }
 

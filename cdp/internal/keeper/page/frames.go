@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -72,8 +73,17 @@ type Place struct {
 	Loading bool    `json:"loading"` // the document may get more than it has
 }
 
-func (v *Visit) place(f Frame) (at Place, err *api.Error) {
-	return at, v.Script(f, &at, "place")
+func place(v *Visit, f Frame) (at Place, err *api.Error) {
+	return at, v.Briefly(f, &at, "place")
+}
+
+// Briefly calls a function of page.js in a frame, as Script does. It does not wait long for a script there to end.
+func (v *Visit) Briefly(in Frame, result any, function string, args ...any) *api.Error {
+	own := *v
+	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
+	defer cancel()
+	own.Ctx, own.owed = ctx, nil
+	return own.Script(in, result, function, args...)
 }
 
 // projection maps the view of a frame to the view of the target that has its element: by a matrix of 3 x 3, since the
@@ -117,7 +127,7 @@ func (p *projection) inverse(x, y float64) (float64, float64) {
 // project returns the projection of a frame, and where it is in the document around it. It is nil where the frame is
 // not shown.
 func (v *Visit) project(f PageFrame) (*projection, Place, *api.Error) {
-	of, err := v.place(f.ID)
+	of, err := place(v, f.ID)
 	if err != nil {
 		return nil, of, err
 	}
@@ -219,7 +229,7 @@ func (v *Visit) ShownIn(in Frame) (shown []ShownFrame, err *api.Error) {
 		if f.parent != in {
 			continue
 		}
-		if at, err := v.place(f.ID); err == nil { // otherwise it is being replaced
+		if at, err := place(v, f.ID); err == nil { // otherwise it is being replaced
 			places, shown = append(places, at), append(shown, ShownFrame{ID: f.ID, Loading: at.Loading})
 		}
 	}

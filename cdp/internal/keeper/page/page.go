@@ -229,9 +229,7 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	if err := v.Keeper.Claim(v.By, t, "has no document"); err != nil {
 		return err
 	}
-	v.Keeper.Mux.Lock()
-	v.Page, v.owner = t, t.Owner
-	v.Keeper.Mux.Unlock()
+	v.Page, v.owner = t, Locked(v, func() string { return t.Owner })
 	v.About(Element{}, "")
 	if err := v.Keeper.Tracker.Attach(v.Ctx, t, ""); err != nil {
 		return err

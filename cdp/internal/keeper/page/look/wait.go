@@ -109,12 +109,8 @@ type waiting struct {
 
 // until waits in the page for a condition, through changes of the document. Elements and texts may be in a frame.
 func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
-	for turn := 0; ; turn++ {
-		left := time.Until(w.end)
-		condition["timeout"] = max(min(left.Milliseconds(), 2000), 0)
-		if turn == 0 {
-			condition["timeout"] = min(left.Milliseconds(), 300)
-		}
+	for most := int64(300); ; most = 2000 {
+		condition["timeout"] = max(min(time.Until(w.end).Milliseconds(), most), 0)
 		condition["time"] = w.v.TimeLeft()
 		var now seen
 		if err = w.v.Script("", &now, "until", condition); err != nil && !w.v.CanRetry("", err) {
@@ -132,7 +128,7 @@ func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
 		if condition["url"] == nil && condition["gone"] != true {
 			condition["timeout"] = 0
 			for _, f := range w.v.Frames() {
-				if err := w.v.Script(f.ID, &now, "until", condition); err == nil && now.Found {
+				if w.v.Briefly(f.ID, &now, "until", condition) == nil && now.Found {
 					return now, nil
 				}
 			}
