@@ -173,7 +173,8 @@ func TestFramesInBoxes(t *testing.T) {
 func TestHungFrames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
-	hung := strings.Replace(url, "127.0.0.1", "localhost", 1) +
+	// Frames of other tests are in another process.
+	hung := strings.Replace(url, "127.0.0.1", "hung.localhost", 1) +
 		"/echo?<button>In</button><script>setTimeout(()=>{for(;;);},200)</script>"
 	for _, call := range []string{`snapshot {"max_tokens":500}`, `text {"max_tokens":500}`,
 		`expect {"text":"nowhere","timeout":100}`} {

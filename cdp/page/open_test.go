@@ -157,7 +157,7 @@ func TestOpenLeaves(t *testing.T) {
 		c.deadline = d
 		return run(t, c, Open, OpenParams{URL: url + path})
 	}
-	say["/framed"] = "<iframe src=" + strings.Replace(url, "127.0.0.1", "localhost", 1) + "/endless></iframe>"
+	say["/framed"] = "<iframe src=" + strings.Replace(url, "127.0.0.1", "framed.localhost", 1) + "/endless></iframe>"
 	half := sample.OneIn(t, 2)
 	for path := range say {
 		if strings.Contains(say[path], loop) && !half() {
