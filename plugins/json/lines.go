@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -168,6 +169,15 @@ func replaced(expression, with string) func([]string, int) []string {
 	return func(lines []string, i int) []string { return []string{p().ReplaceAllString(lines[i], with)} }
 }
 
+var tomlWord = lazy.Pattern(`"(?:[^"\\]|\\.)*"|'[^']*'|#.*|[\w.+-]+(?:\s*=)?|:`)
+
+// tokens is a fix by what tokens are meant as, in arrays and inline tables, too. Texts, comments and names stay.
+func tokens(meant map[string]string) func([]string, int) []string {
+	return func(lines []string, i int) []string {
+		return []string{tomlWord().ReplaceAllStringFunc(lines[i], func(t string) string { return cmp.Or(meant[t], t) })}
+	}
+}
+
 // value is a fix of what follows a key or a dash, from the first group of the expression on.
 func value(expression string, fix func(value string) []string) func([]string, int) []string {
 	p := lazy.Pattern(expression)
@@ -188,12 +198,7 @@ func value(expression string, fix func(value string) []string) func([]string, in
 // inQuotes writes a value as a text in double quotes, without the quotes that it has, and what follows it as a comment.
 func inQuotes(value string) []string {
 	value, comment, _ := cutComment(strings.TrimSpace(value))
-	for _, quote := range []string{`"`, "'", "\u201c", "\u2018"} {
-		value = strings.TrimPrefix(value, quote)
-	}
-	for _, quote := range []string{`"`, "'", "\u201d", "\u2019"} {
-		value = strings.TrimSuffix(value, quote)
-	}
+	value = strings.TrimRight(strings.TrimLeft(value, "\"'\u201c\u2018"), "\"'\u201d\u2019")
 	return []string{string(jsontext.Marshal(value)) + comment, "'" + value + "'" + comment}
 }
 
@@ -250,8 +255,7 @@ func indented(lines []string, i int) (meant []string) {
 	bare := strings.TrimLeft(lines[i], " \t")
 	for j := i - 1; j >= max(0, i-20) && bare != ""; j-- {
 		if other := strings.TrimLeft(lines[j], " "); other != "" {
-			indent := lines[j][:len(lines[j])-len(other)]
-			meant = append(meant, indent+bare)
+			meant = append(meant, lines[j][:len(lines[j])-len(other)]+bare)
 		}
 	}
 	return meant
@@ -282,8 +286,8 @@ var yamlFixes = []lineFix{
 	{"missing quote", "the text ends with its line", true, value(yamlValue, closed)},
 	{"missing quote", "the text ends with its line", true, value(yamlItem, closed)},
 	{"missing bracket", "the list ends with its line", true, bracketed},
-	{"colon in a text", "all of it is one text", false, value(yamlValue, inQuotes)},
-	{"colon in a text", "all of it is one text", false, value(yamlItem, inQuotes)},
+	{"special characters in a text", "all of it is one text, without escapes", false, value(yamlValue, inQuotes)},
+	{"special characters in a text", "all of it is one text, without escapes", false, value(yamlItem, inQuotes)},
 	{"missing space", "", false, replaced(`^(\s*(?:- +)*[\w.-]+):(\S.*)$`, "$1: $2")},
 	{"missing space", "", true, replaced(`^(\s*)-(\w.*)$`, "$1- $2")},
 	{"indentation", "it belongs beside a line above", false, indented},
@@ -298,12 +302,10 @@ var tomlFixes = []lineFix{
 	{"missing bracket", "the name of the table ends with its line", false, replaced(`^(\s*\[)([\w.-]+)\s*$`, "$1$2]")},
 	{"missing bracket", "the name of the table ends with its line", false, replaced(`^(\s*\[\[)([\w.-]+)\]?\s*$`, "$1$2]]")},
 	{"wrong quotes", "", false, replaced("[\u201c\u201d\u201e]", `"`)},
-	{"comma too many", "", false, replaced(`[,;]\s*$`, "")},
-	{"comma too many", "", false, replaced(`(,\s*),|(\[\s*),`, "$1$2")},
-	{"word of another language", "", false, value(tomlValue, func(value string) []string {
-		return []string{map[string]string{"True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "yes": "true",
-			"no": "false", "on": "true", "off": "false"}[value]}
-	})},
+	{"comma too many", "", false, replaced(`(,\s*),|(\[\s*),|[,;]\s*$`, "$1$2")},
+	{"colon for equals sign", "", false, tokens(map[string]string{":": " ="})},
+	{"word of another language", "", false, tokens(map[string]string{"True": "true", "TRUE": "true", "False": "false",
+		"FALSE": "false", "yes": "true", "no": "false", "on": "true", "off": "false"})},
 	{"missing value", "what is null is left out", false, replaced(`^(\s*[\w."'-]+\s*=\s*(null|None|nil)\s*)$`, "# $1")},
 	{duplicate, "the last one holds; the other is kept as a comment", false, commented},
 	{"escape", "a backslash is one of the text", false, value(tomlValue, func(value string) []string {

@@ -227,7 +227,7 @@ var plugin = sdk.Plugin{
 					Params: raw(`{"text":"{\"a\": [1, {\"b\": tr"}`)},
 				{Title: "YAML, by the message of its parser", Kind: sdk.Full, Runnable: true,
 					Params: raw(`{"text":"title: Part 1: the end\n","format":"yaml","error":"line 1: mapping values are not allowed"}`),
-					Result: raw(`{"text":"title: \"Part 1: the end\"\n","format":"yaml","changes":["1:1 colon in a text; assumed: all of it is one text"],"diff":"@@ -1,1 +1,1 @@\n-title: Part 1: the end\n+title: \"Part 1: the end\"\n","lessons":["A YAML text with a colon and a space, or with a sign at its start, stands in quotes."]}`)},
+					Result: raw(`{"text":"title: \"Part 1: the end\"\n","format":"yaml","changes":["1:1 special characters in a text; assumed: all of it is one text, without escapes"],"diff":"@@ -1,1 +1,1 @@\n-title: Part 1: the end\n+title: \"Part 1: the end\"\n","lessons":["A YAML text with a colon and a space, or with a sign such as @ at its start, stands in quotes."]}`)},
 				{Title: "A template is not JSON", Kind: sdk.Error, Runnable: true,
 					Params: raw(`{"text":"{{ name }}"}`), ExitCode: 15},
 			},

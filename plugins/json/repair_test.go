@@ -49,6 +49,9 @@ func TestRepair(t *testing.T) {
 		{"toml", "[a\nx = 1\n", "[a]\nx = 1\n"},
 		{"toml", "p = \"C:\\Users\\ada\"\n", "p = 'C:\\Users\\ada'\n"},
 		{"toml", "a = True\nb = null\nc = 1,\n", "a = true\n# b = null\nc = 1\n"},
+		{"toml", "a = [True, 'no, True', False] # no\non = {x: yes, y: \"b: c\"}\n",
+			"a = [true, 'no, True', false] # no\non = {x = true, y = \"b: c\"}\n"},
+		{"toml", "a = [\n True,\n 2,,\n]\nb: {c: 1},\n", "a = [\n true,\n 2,\n]\nb = {c = 1}\n"},
 		{"toml", "a = [\n 1\n 2,\n]\n", "a = [\n 1,\n 2,\n]\n"},
 		{"toml", "a = [1, 2\nb = 1\n", "a = [1, 2]\nb = 1\n"},
 		{"toml", "my key = 1\n", "\"my key\" = 1\n"},
@@ -99,6 +102,21 @@ func checkDiff(t *testing.T, text string, r RepairResult) {
 	got, _ := os.ReadFile(file)
 	if err != nil || string(got) != r.Text {
 		t.Errorf("%q: the diff\n%s makes %q, want %q: %v %s", text, r.Diff, got, r.Text, err, out)
+	}
+}
+
+// TestRepairSaysWhatItAssumes checks the words of changes whose meaning is not plain.
+func TestRepairSaysWhatItAssumes(t *testing.T) {
+	for _, c := range [][3]string{
+		{"json", `{"p": "C:\new\q"}`, `1:14 escape; assumed: a backslash is one of the text where it begins no escape such as \n`},
+		{"yaml", `p: "C:\new\q"`, "1:1 special characters in a text; assumed: all of it is one text, without escapes"},
+		{"yaml", "a: @x", "1:1 special characters in a text; assumed: all of it is one text, without escapes"},
+		{"toml", `p = "C:\new\q"`, "1:1 escape; assumed: a backslash is one of the text"},
+	} {
+		r, err := Repair(&sdk.Call{}, RepairParams{Text: c[1], Format: c[0]})
+		if err != nil || strings.Join(r.Changes, "\n") != c[2] {
+			t.Errorf("%s: %q (%v)\nwant %q", c[1], r.Changes, err, c[2])
+		}
 	}
 }
 

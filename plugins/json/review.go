@@ -65,7 +65,8 @@ const (
 // Review checks a document against a JSON Schema, or against what a sample has.
 func Review(c *sdk.Call, p ReviewParams) (ReviewResult, error) {
 	if (p.Schema == nil) == (p.Sample == nil) {
-		return ReviewResult{}, sdk.Invalid("", "either schema or sample", "both or neither", "")
+		given := map[bool]string{true: "neither", false: "both"}[p.Schema == nil]
+		return ReviewResult{}, sdk.Invalid("", "either schema or sample", given, "")
 	}
 	r := &reviewer{unchecked: map[string]bool{}, lenient: p.Schema == nil}
 	if r.lenient {

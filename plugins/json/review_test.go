@@ -32,6 +32,16 @@ func summary(t *testing.T, data string, r ReviewResult) string {
 	return strings.Join(append(lines, string(fixed.Data)), "; ")
 }
 
+func TestReviewRequiresOneOfSchemaAndSample(t *testing.T) {
+	for want, p := range map[string]ReviewParams{
+		"neither": {Data: raw("1")}, "both": {Data: raw("1"), Schema: raw("{}"), Sample: raw("2")},
+	} {
+		if _, err := Review(&sdk.Call{}, p); err == nil || err.(*sdk.InvalidError).Provided != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestReview(t *testing.T) {
 	for _, c := range []struct{ schema, data, want string }{
 		{`true`, `1`, `1`},
