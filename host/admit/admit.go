@@ -64,8 +64,10 @@ func New(cfg Config) *Installer {
 		published: map[string]signature.Key{}, verified: map[string]signature.Key{}}}
 }
 
-// Uses is [Config].Uses.
-func (in *Installer) Uses(plugin string) map[string]string { return in.cfg.Uses(plugin) }
+// Compare returns what a new version of a plugin changes, with who called what it takes away.
+func (in *Installer) Compare(before, after *manifest.Manifest) []lint.Change {
+	return lint.WithUses(lint.Compare(before, after), in.cfg.Uses(before.Name))
+}
 
 // refuse returns the error that refuses the plugin, nil if nothing does. [Config].Admitted then gets the report.
 func (in *Installer) refuse(report *Report, steps ...host.Step) error {
@@ -130,7 +132,7 @@ func (in *Installer) Admit(ctx context.Context, c *store.Candidate, signer Signe
 	if err := provider.CheckScript(ctx); err != nil {
 		return report, err
 	}
-	if before := in.storedReport(report.Digest); before != nil && before.Host == in.cfg.Version {
+	if before := in.storedReport(report.Digest); before.Host == in.cfg.Version {
 		report.CompileMS = max(report.CompileMS, before.CompileMS) // its code was in the cache
 	}
 	if err := in.runExamples(ctx, provider, c.Manifest, report); err != nil {
@@ -249,7 +251,7 @@ func (in *Installer) Load(c *store.Candidate, accept []string, replace func(plug
 		return err
 	}
 	report := in.storedReport(c.Digest)
-	fresh := report == nil || report.Host != in.cfg.Version
+	fresh := report.Host != in.cfg.Version
 	if fresh {
 		report, err = in.Admit(context.Background(), c, signer, accept)
 		if report == nil {
@@ -375,13 +377,13 @@ func (in *Installer) pruneReports(dir string) {
 	}
 }
 
-// storedReport returns the report of a build, or nil.
+// storedReport returns the report of a build, an empty one if there is none.
 func (in *Installer) storedReport(digest string) *Report {
 	const limit = 4 << 20
 	report := &Report{}
 	data, err := protect.Read(in.reportPath(digest), limit)
 	if err != nil || json.Unmarshal(data, report) != nil || report.Digest != digest {
-		return nil
+		return &Report{}
 	}
 	return report
 }
@@ -418,9 +420,6 @@ type exampleKey struct {
 // exampleRuns returns what the report of a build says of its examples.
 func (in *Installer) exampleRuns(digest string) map[exampleKey]*manifest.ExampleRun {
 	report := in.storedReport(digest)
-	if report == nil {
-		return nil
-	}
 	runs := map[exampleKey]*manifest.ExampleRun{}
 	for _, r := range report.Examples {
 		key := exampleKey{r.Tool, r.Index}

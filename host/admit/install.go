@@ -208,7 +208,7 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 	if before != nil && before.Digest != c.Digest {
 		if old, ok := in.cfg.Store.Approved(before.Digest); ok {
 			if m, err := manifest.Load(old); err == nil {
-				i.Changes = lint.WithUses(lint.Compare(m, c.Manifest), in.cfg.Uses(m.Name))
+				i.Changes = in.Compare(m, c.Manifest)
 			}
 		}
 	}

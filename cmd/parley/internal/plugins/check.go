@@ -122,7 +122,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	changes := lint.WithUses(lint.Compare(before, after), app.Parley().Admission().Uses(before.Name))
+	changes := app.Parley().Admission().Compare(before, after)
 	data := struct {
 		Old     comparedPlugin `json:"old"`
 		New     comparedPlugin `json:"new"`
