@@ -337,10 +337,10 @@ type BatchLine struct {
 
 // ExampleRun is what a host found when it ran an example. One of Verified, Differs and NotRun is set.
 type ExampleRun struct {
-	Verified string // the host that ran it with the declared outcome, such as "parley 0.1.0"
-	Differs  string // how the outcome differs from the declared one
-	NotRun   string // why it could not be run to its end
-	ExitCode int    // the exit code in which it ended
+	Verified string `json:"verified,omitempty"` // the host that ran it as declared, such as "parley 0.1.0"
+	Differs  string `json:"differs,omitempty"`  // how the outcome differs from the declared one
+	NotRun   string `json:"not_run,omitempty"`  // why it could not be run to its end
+	ExitCode int    `json:"-"`                  // the exit code in which it ended
 }
 
 // Related refers to another tool and says why.

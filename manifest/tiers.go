@@ -70,9 +70,7 @@ type ExampleDoc struct {
 	Command  string          `json:"command,omitempty"` // the command that runs it; a front end that has commands sets it
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
-	Verified string          `json:"verified,omitempty"` // the host that ran it with this outcome
-	Differs  string          `json:"differs,omitempty"`  // how its outcome differed from what is declared
-	NotRun   string          `json:"not_run,omitempty"`  // why the outcome is only declared
+	ExampleRun
 }
 
 // Call is the example in one line: its command, or the name of the tool and the parameters.
@@ -186,7 +184,7 @@ func exampleDoc(e Example) ExampleDoc {
 		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result), Before: e.Before,
 	}
 	if run := e.Ran(); run != nil {
-		d.Verified, d.Differs, d.NotRun = run.Verified, CleanLine(run.Differs), CleanLine(run.NotRun)
+		d.ExampleRun = ExampleRun{Verified: run.Verified, Differs: CleanLine(run.Differs), NotRun: CleanLine(run.NotRun)}
 		if d.Differs != "" {
 			d.ExitCode, d.Result = run.ExitCode, nil
 		}
