@@ -3,7 +3,7 @@ package redact
 import (
 	"encoding/base32"
 	"encoding/base64"
-	"encoding/hex"
+	"fmt"
 	"html"
 	"slices"
 	"strconv"
@@ -116,20 +116,22 @@ func decodeEscape(s string) (decoded string, n int) {
 	case '\\':
 		switch s[1] {
 		case 'u':
-			v, ok := hexAt(2, 4)
-			if !ok {
-				break
+			if v, ok := hexAt(2, 4); ok {
+				if low, ok := hexAt(8, 4); ok && utf16.IsSurrogate(v) && s[6:8] == `\u` {
+					return string(utf16.DecodeRune(v, low)), 12
+				}
+				return lowerASCII(string(v)), 6
 			}
-			if low, ok := hexAt(8, 4); ok && utf16.IsSurrogate(v) && s[6:8] == `\u` {
-				return string(utf16.DecodeRune(v, low)), 12
-			}
-			return lowerASCII(string(v)), 6
 		case 'x':
 			if v, ok := hexAt(2, 2); ok {
 				return lowerASCII(string(v)), 4
 			}
 		case '\\', '/', '"', '\'', '`':
 			return s[1:2], 2
+		case '0', '1', '2', '3':
+			if v, err := strconv.ParseUint(s[1:min(len(s), 4)], 8, 8); err == nil && len(s) > 3 {
+				return lowerASCII(string([]byte{byte(v)})), 4
+			}
 		case 'n', 'r':
 			return "", 2 // a line break
 		case 't':
@@ -156,7 +158,10 @@ const baseAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 // foldedForms returns the forms of a value that do not depend on how a text is spelled, longest first per kind.
 func foldedForms(name, value string) []foldedForm {
-	forms := []foldedForm{{text: fold(value).text, name: name}, {text: hex.EncodeToString([]byte(value)), name: name}}
+	forms := []foldedForm{{text: fold(value).text, name: name}}
+	for _, between := range []string{"", " ", ":", "-"} {
+		forms = append(forms, foldedForm{text: strings.ReplaceAll(fmt.Sprintf("% x", value), " ", between), name: name})
+	}
 	// The base64 of a value depends on its offset in a group of three bytes, and base32 on that in a group of five. The
 	// characters that it shares with its neighbors are not part of the form.
 	add := func(encode func([]byte) string, group, bits int) {

@@ -48,6 +48,8 @@ func TestRedactForms(t *testing.T) {
 		"base32":         base32.StdEncoding.EncodeToString([]byte(value)),
 		"base32 lower":   strings.ToLower(base32.StdEncoding.EncodeToString([]byte("abc" + value))),
 		"hex":            hex.EncodeToString([]byte(value)), "hex upper": strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"hex apart": fmt.Sprintf("% X", value), "hex with colons": strings.ReplaceAll(fmt.Sprintf("% x", value), " ", ":"),
+		"octal":   escaped(`\%03o`),
 		"percent": url.QueryEscape(value), "percent twice": url.QueryEscape(url.QueryEscape(value)),
 		"percent three times": url.QueryEscape(url.QueryEscape(url.QueryEscape(value))),
 		"percent all":         escaped("%%%02x"), "%u": escaped("%%u%04x"),
