@@ -221,11 +221,9 @@ func writeBuilt(out string, whole []byte) (int, error) {
 			content, err = os.ReadFile(out)
 		} else {
 			var b bytes.Buffer
-			var w *gzip.Writer
-			if w, err = gzip.NewWriterLevel(&b, gzip.BestCompression); err == nil {
-				_, err = w.Write(whole)
-				err = errors.Join(err, w.Close())
-			}
+			w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the error is that of another level
+			_, err = w.Write(whole)
+			err = errors.Join(err, w.Close())
 			content = b.Bytes()
 		}
 		if err != nil {
@@ -452,12 +450,8 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		described = bytes.Replace(described, []byte(`"kind": "parley/1"`),
 			[]byte(`"kind": "script",`+"\n"+` "engine": {"name": "js", "version": "1"}`), 1)
 	}
-	if _, err := manifest.Parse(described, parley.Version); err != nil || len(opts.Name) > 40 {
-		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
-			"hyphens and underscores, a letter first, without \"__\"", host.Printable(opts.Name))
-	}
-	if manifest.Reserved(opts.Name) {
-		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", opts.Name)
+	if err := checkName(opts.Name, host.OpPluginNew, "--lang", cmp.Or(opts.Lang, "go")); err != nil {
+		return err
 	}
 	if !slices.Contains(languageNames, opts.Lang) {
 		given := command.Either(opts.Lang == "", "no --lang was given",

@@ -65,10 +65,8 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	entry, err := app.Parley().Store().Find(report.Plugin)
 	if err == nil {
 		data.Admission, err = app.Parley().Admission().ReportInstalled(ctx, entry)
-	} else if errors.Is(err, host.NotFound) {
-		err = nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, host.NotFound) {
 		return err
 	}
 	return app.Print(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
@@ -142,10 +140,8 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 		now, _ := manifest.Marshal(after)
 		data.ManifestDiff = strings.Split(store.ManifestDiff(old, now, maxDiff), "\n")
 	}
-	next := []string{}
-	if isPluginFile(opts.Now) && !strings.HasSuffix(opts.Now, ".json") {
-		next = append(next, "parley plugin install "+command.ShellQuote(opts.Now))
-	}
+	next := command.Either(isPluginFile(opts.Now) && !strings.HasSuffix(opts.Now, ".json"),
+		[]string{"parley plugin install " + command.ShellQuote(opts.Now)}, []string{})
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s -> %s %s: ", data.Old.Name, data.Old.Version, data.New.Name, data.New.Version)
 		switch {
@@ -271,11 +267,7 @@ func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 		manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
 		WithSteps(host.OperatorStep(host.OpPluginTest, repeat...))
 	for _, f := range report.Failures {
-		if e.Trace == nil {
-			e.Trace = f.Trace
-		}
-	}
-	for _, f := range report.Failures {
+		e.Trace = cmp.Or(e.Trace, f.Trace)
 		d := host.Detail{
 			Parameter: f.Tool, Keyword: f.Kind,
 			Expected: fmt.Sprintf("%s %s: %s", f.Kind, manifest.Clip(string(f.Params), 300), f.Reason),

@@ -1,13 +1,10 @@
 package plugins
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +31,10 @@ type documentData struct {
 }
 
 // wrapDocument writes a manifest of kind http for an OpenAPI document.
-func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
+func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions, out string) error {
+	if err := opts.check("an OpenAPI document", "--auth --effect --name --out --server --tag"); err != nil {
+		return err
+	}
 	data, err := command.ReadValue(ctx, opts.Path, openapi.MaxDocument)
 	if err != nil {
 		return host.Errorf(host.InvalidArgs, "cannot read the document: %s", manifest.CleanLine(err.Error()))
@@ -48,13 +48,12 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 				"document have an effect each", manifest.CleanValue(pair))
 		}
 	}
-	out := cmp.Or(opts.Out, strings.TrimSuffix(opts.Path, filepath.Ext(opts.Path))+".manifest.json")
-	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
-		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out))
-	}
 	m, report, err := openapi.Derive(data, openapi.Options{Name: opts.Name, Server: opts.Server, Tags: opts.Tags,
 		Auth: opts.Auth, Effects: effects})
 	if err != nil {
+		return err
+	}
+	if err := checkName(m.Name, host.OpPluginWrap, opts.Path, "--name"); err != nil {
 		return err
 	}
 	written, err := manifest.Marshal(m)
@@ -80,9 +79,8 @@ func writeDocument(w io.Writer, data *documentData) {
 	}
 	write := func(names []string, about string) {
 		shown := command.Map(names, func(s string) string { return manifest.Clip(manifest.CleanLine(s), 100) })
-		command.PrintIf(w, len(shown) > 0, "  %d %s:\n    %s\n", len(shown), about,
-			strings.Join(shown[:min(len(shown), 10)], "\n    "))
-		command.PrintIf(w, len(shown) > 10, "    and %d more; --json has all\n", len(shown)-10)
+		command.PrintIf(w, len(shown) > 0, "  %d %s:\n", len(shown), about)
+		command.WriteListed(w, "    ", shown, "--json has all")
 	}
 	write(r.Renamed, "renamed, because another operation has the name")
 	write(r.Unchecked, "checked by the API alone, because their schemas cannot be applied")

@@ -73,13 +73,9 @@ func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions)
 			return err
 		}
 	}
-	return app.Print(data, []string{"parley plugin verify", "parley plugin sync"}, func(w io.Writer) {
-		if len(data.Changed) == 0 {
-			fmt.Fprintf(w, "Nothing to change in %s\n", data.File)
-			return
-		}
-		fmt.Fprintf(w, "Pinned %s in %s\n", strings.Join(data.Changed, ", "), data.File)
-	})
+	did := command.Either(len(data.Changed) == 0, "Nothing to change", "Pinned "+strings.Join(data.Changed, ", "))
+	return app.Print(data, []string{"parley plugin verify", "parley plugin sync"},
+		command.Text("%s in %s\n", did, data.File))
 }
 
 var pluginSyncCommand = &command.Command[*pluginSyncOptions]{

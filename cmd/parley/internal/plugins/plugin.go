@@ -265,11 +265,7 @@ const maxDiff = 20
 
 // compare sets the fields of data that compare a build with the installed one.
 func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candidate) {
-	switch {
-	case before == nil:
-		return
-	case before.Digest == c.Digest:
-		data.Unchanged = true
+	if data.Unchanged = before != nil && before.Digest == c.Digest; before == nil || data.Unchanged {
 		return
 	}
 	data.Replaced, data.Rebuilt = before.Version, before.Version == c.Manifest.Version

@@ -202,13 +202,9 @@ func updateScripts(ctx context.Context, app *command.App) error {
 		}
 		data.Updated = append(data.Updated, entry.Name)
 	}
-	return app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
-		if len(data.Updated) == 0 {
-			fmt.Fprintln(w, "All installed scripts run on the engines that are installed.")
-			return
-		}
-		fmt.Fprintln(w, "Bound to the engine that is installed now: "+strings.Join(data.Updated, ", "))
-	})
+	said := command.Either(len(data.Updated) == 0, "All installed scripts run on the engines that are installed.",
+		"Bound to the engine that is installed now: "+strings.Join(data.Updated, ", "))
+	return app.Print(data, []string{"parley plugin list"}, command.Text("%s\n", said))
 }
 
 // transfer returns a function that prints how much of a file has been transferred, nil unless people see it.

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -403,11 +404,8 @@ func signedWith(app *command.App, key signature.Key) ([]string, error) {
 
 // trustCommands returns the command that trusts the key, if it is not trusted yet.
 func trustCommands(s admit.Signer) []string {
-	switch {
-	case s.KeyID == "" || s.Trusted:
+	if s.KeyID == "" || s.Trusted {
 		return nil
-	case s.Key == "":
-		return []string{"parley plugin trust KEY"}
 	}
-	return []string{"parley plugin trust " + command.ShellQuote(s.Key)}
+	return []string{"parley plugin trust " + command.ShellQuote(cmp.Or(s.Key, "KEY"))}
 }

@@ -46,36 +46,44 @@ var pluginWrapCommand = &command.Command[*pluginWrapOptions]{
 // to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
 // Extism plugin it writes what the plugin lists.
 func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
-	if isDocument(opts.Path) {
-		return wrapDocument(ctx, app, opts)
+	stem := opts.Path
+	for _, end := range []string{".gz", ".wasm", ".json", ".yaml", ".yml"} {
+		stem = strings.TrimSuffix(stem, end)
 	}
-	if len(opts.Words) > 0 && opts.Flags.ArgsLenAtDash() != 1 {
+	out := cmp.Or(opts.Out, stem+".manifest.json")
+	_, err := os.Lstat(out)
+	switch {
+	case isRemote(opts.Path):
+		return host.Errorf(host.InvalidArgs, "URLs are not fetched; download %s first, and wrap the file",
+			manifest.CleanLine(opts.Path)).WithNext("curl -fLO " + command.ShellQuote(opts.Path))
+	case len(opts.Words) > 0 && opts.Flags.ArgsLenAtDash() != 1:
 		return command.MissingWord("plugin wrap", "one FILE, and the command line after --",
 			"parley plugin wrap rev.wasm -- '{text}'")
+	case !errors.Is(err, fs.ErrNotExist):
+		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
+			WithSteps(host.OperatorStep(host.OpPluginCheck, command.Either(isDocument(opts.Path), out, opts.Path)))
+	case isDocument(opts.Path):
+		return wrapDocument(ctx, app, opts, out)
 	}
 	code, err := store.ReadModule(opts.Path)
 	if err != nil {
 		return err
 	}
-	w := &wrapper{o: opts, props: map[string]any{}}
-	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(opts.Path), ".gz"), ".wasm")
-	name := cmp.Or(opts.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
-	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
-		return host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
-			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and no name that Parley "+
-				"reserves; choose one with --name NAME", manifest.CleanValue(name))
-	}
-	out := cmp.Or(opts.Out, filepath.Join(filepath.Dir(opts.Path), stem+".manifest.json"))
-	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
-		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
-			WithSteps(host.OperatorStep(host.OpPluginCheck, opts.Path))
+	odd := regexp.MustCompile(`[^A-Za-z0-9-]+`)
+	name := cmp.Or(opts.Name, strings.Trim(odd.ReplaceAllString(filepath.Base(stem), "-"), "-"))
+	if err := checkName(name, host.OpPluginWrap, opts.Path, "--name"); err != nil {
+		return err
 	}
 	var described []byte
+	w := &wrapper{o: opts, props: map[string]any{}}
 	if store.IsExtism(code) {
 		described, err = extismManifest(ctx, app, opts, code, name)
 	} else {
-		w.help = commandHelp(ctx, app, opts.Path, code, name)
-		described, err = w.manifest(name)
+		const own = "--brief --effect --env --file --mime --name --out --output --stdin --tool WORD"
+		if err = opts.check("a WASI command", own); err == nil {
+			w.help = commandHelp(ctx, app, opts.Path, code, name)
+			described, err = w.manifest(name)
+		}
 	}
 	if err != nil {
 		return err
@@ -135,6 +143,32 @@ type pluginWrapOptions struct {
 	Output string   `flag:"output" usage:"text (default), json, lines, bytes or file:/PATH"`
 	Stdin  string   `flag:"stdin" usage:"the standard input, such as {text}"`
 	Tool   string   `flag:"tool" usage:"name of the tool; default run"`
+}
+
+// check refuses options and words that are for another kind of file.
+func (o *pluginWrapOptions) check(kind, own string) error {
+	const all = "--auth --brief --effect --env --file --mime --name --out --output --server --stdin --tag --tool WORD"
+	for _, name := range strings.Fields(all) {
+		isGiven := o.Flags.Changed(strings.TrimPrefix(name, "--")) || name == "WORD" && len(o.Words) > 0
+		if isGiven && !slices.Contains(strings.Fields(own), name) {
+			return host.Errorf(host.InvalidArgs, "%s is %s, and takes no %s; expected %s", manifest.CleanLine(o.Path), kind,
+				name, strings.ReplaceAll(own, " ", ", "))
+		}
+	}
+	return nil
+}
+
+// checkName refuses what no plugin can be named. A reserved name leads to a step with another one, after its arguments.
+func checkName(name string, op host.Op, args ...string) error {
+	switch {
+	case manifest.Reserved(name):
+		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", name).
+			WithSteps(host.OperatorStep(op, append(args, "my-"+name)...))
+	case len(name) > 40 || strings.Contains(name, "__") || !regexp.MustCompile(`^[A-Za-z][\w-]*$`).MatchString(name):
+		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
+			"hyphens and underscores, a letter first, without \"__\"", host.Printable(name))
+	}
+	return nil
 }
 
 // wrapData is the manifest that was written.
@@ -403,9 +437,8 @@ type extismTool struct {
 // plugin does not say which it needs.
 func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions, code []byte, name string) ([]byte,
 	error) {
-	if o.Tool != "" || o.Stdin != "" || o.Output != "" || o.MIME != "" || len(o.Words)+len(o.Files)+len(o.Env) > 0 {
-		return nil, host.Errorf(host.InvalidArgs, "%s is an Extism plugin, which lists its tools itself; expected no option "+
-			"but --name, --effect, --brief and --out", manifest.CleanLine(o.Path))
+	if err := o.check("an Extism plugin, which lists its tools itself", "--brief --effect --name --out"); err != nil {
+		return nil, err
 	}
 	data, err := probe(ctx, app, o.Path, code, name, manifest.KindExtism, "list", nil)
 	if err != nil {
