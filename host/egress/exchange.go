@@ -36,7 +36,7 @@ type exchange struct {
 	granted        origin.Origin       // of the grant that covers target
 	status         int                 // of the response of the hop; 0 if there is none yet
 	redirectedFrom string              // origin of the previous hop; "" at the first
-	sentSecrets    map[string][]string // values by name, in the forms that were sent
+	sentSecrets    map[string][]string // values by name, in the forms that are searched in redirects
 }
 
 // start copies the guest's request.
@@ -190,10 +190,8 @@ func (x *exchange) follow(status int, location string) error {
 	return nil
 }
 
-// leakedSecret returns the name of a secret that was sent before and that a URL contains, or "". Very short values are
-// ignored, because any URL may contain them.
+// leakedSecret returns the name of a secret that was sent before and that a URL contains, also encoded, or "".
 func (x *exchange) leakedSecret(location string) string {
-	const shortest = 4
 	texts := location
 	for _, decode := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
 		if plain, err := decode(location); err == nil {
@@ -202,10 +200,9 @@ func (x *exchange) leakedSecret(location string) string {
 	}
 	texts = strings.ToLower(texts) // host names lose their case on the way
 	for _, name := range slices.Sorted(maps.Keys(x.sentSecrets)) {
-		for _, value := range x.sentSecrets[name] {
-			if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
-				return name
-			}
+		isLeaked := func(form string) bool { return strings.Contains(texts, strings.ToLower(form)) }
+		if slices.ContainsFunc(x.sentSecrets[name], isLeaked) {
+			return name
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -155,9 +156,10 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 			"secret %s contains a line break or another control character, which headers must not", s.Name).
 			WithSteps(host.OperatorStep(host.OpSecretSet, s.Name))
 	}
-	x.sentSecrets[s.Name] = append(x.sentSecrets[s.Name], plain)
-	if strings.Contains(text, "{secret:basic}") {
-		x.sentSecrets[s.Name] = append(x.sentSecrets[s.Name], basic)
+	const shortest = 4 // any URL may contain a shorter one
+	if len(plain) >= shortest {
+		x.sentSecrets[s.Name] = []string{plain, hex.EncodeToString([]byte(plain)), strings.TrimRight(basic, "="),
+			base64.RawURLEncoding.EncodeToString([]byte(plain))}
 	}
 	return name, value, nil
 }

@@ -2,6 +2,8 @@ package egress
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -266,11 +268,15 @@ func TestEchoedSecrets(t *testing.T) {
 		"opaque": "javascript:SECRET", "path": other.URL + "/SECRET", "query": other.URL + "/?x=SECRET",
 		"fragment": other.URL + "/#SECRET",
 	} {
-		location = strings.ReplaceAll(to, "SECRET", url.PathEscape(secret))
-		_, err := send(s.URL, "GET "+other.URL)
-		wantError(t, err, host.Denied, "secret:KEY", s.URL+" redirected to another origin with this secret in the URL")
-		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) {
-			t.Errorf("%s: %v", mode, err)
+		for _, form := range []string{url.PathEscape(secret), hex.EncodeToString([]byte(secret)),
+			base64.RawURLEncoding.EncodeToString([]byte(secret)),
+			url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(secret)))} {
+			location = strings.ReplaceAll(to, "SECRET", form)
+			_, err := send(s.URL, "GET "+other.URL)
+			wantError(t, err, host.Denied, "secret:KEY", s.URL+" redirected to another origin with this secret in the URL")
+			if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(form)) {
+				t.Errorf("%s: %v", mode, err)
+			}
 		}
 	}
 	spaced := "hunter two"
