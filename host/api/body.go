@@ -66,13 +66,14 @@ func (q *request) object(params []member) []byte {
 	return append(b, '}')
 }
 
-// multipart writes a part for each parameter, and for each item of a list. An object is JSON.
+// multipart writes a part for each parameter, and for each item of a list without a media type of its own. An
+// object is JSON.
 func (q *request) multipart(ctx context.Context, params []member) (media string, data []byte, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for _, m := range params {
 		parts := []value{m.value}
-		if m.isList() {
+		if m.isList() && q.properties()[m.name].Media == "" {
 			parts = m.items()
 		}
 		for _, v := range parts {
@@ -121,7 +122,7 @@ type part struct {
 // text itself.
 func (q *request) content(ctx context.Context, name string, v value) (part, error) {
 	p := q.properties()[name]
-	if p.Items != nil {
+	if p.Items != nil && p.Media == "" {
 		p = *p.Items
 	}
 	switch text := v.text(); {
@@ -135,9 +136,9 @@ func (q *request) content(ctx context.Context, name string, v value) (part, erro
 		}
 		return part{name: name, media: cmp.Or(p.Media, "application/octet-stream"), data: data}, nil
 	case v.isObject():
-		return part{media: "application/json", data: v}, nil
+		return part{media: cmp.Or(p.Media, "application/json"), data: v}, nil
 	default:
-		return part{data: []byte(text)}, nil
+		return part{media: p.Media, data: []byte(text)}, nil
 	}
 }
 

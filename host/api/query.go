@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -19,13 +20,7 @@ func (p *pairs) add(name, joint string, parts ...string) {
 	if p.text.Len() > 0 {
 		p.text.WriteByte('&')
 	}
-	p.text.WriteString(p.escape(name) + "=")
-	for i, part := range parts {
-		if i > 0 {
-			p.text.WriteString(joint)
-		}
-		p.text.WriteString(p.escape(part))
-	}
+	p.text.WriteString(p.escape(name) + "=" + strings.Join(lists.Map(parts, p.escape), joint))
 }
 
 // joints are between the parts of a list, by style.

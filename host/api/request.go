@@ -138,7 +138,11 @@ func (q *request) path(rest *[]member) (string, error) {
 		b.WriteString(template[end:at[0]])
 		end = at[1]
 		name := template[at[2]:at[3]]
-		v, _ := q.take(rest, name)
+		v, ok := q.take(rest, name)
+		if !ok { // it was in the path before
+			given := slices.Clone(q.params)
+			v, _ = q.take(&given, name)
+		}
 		texts := v.texts()
 		for i, text := range texts {
 			if strings.ContainsFunc(text, unicode.IsControl) {

@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -50,9 +51,7 @@ func (v value) text() string {
 func (v value) texts() (all []string) {
 	switch {
 	case v.isList():
-		for _, item := range v.items() {
-			all = append(all, item.text())
-		}
+		all = lists.Map(v.items(), value.text)
 	case v.isObject():
 		for _, m := range v.members() {
 			all = append(all, m.name, m.text())
