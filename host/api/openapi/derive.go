@@ -38,6 +38,7 @@ type Report struct {
 	Unchecked  []string  `json:"unchecked"` // tools whose parameters the API alone checks
 	Shortened  []string  `json:"shortened"` // tools with a schema of fewer levels than the document has, or no result
 	Renamed    []string  `json:"renamed"`   // tools whose name another operation had
+	Unsent     []string  `json:"unsent"`    // security schemes that no call can send, where there is no other
 }
 
 // LeftOut is an operation that did not become a tool.
@@ -78,7 +79,7 @@ var methods = []string{"get", "head", "post", "put", "patch", "delete", "options
 // or the options; operations of which no tool can be made are in the report instead.
 func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	report := Report{LeftOut: []LeftOut{}, Sentences: []string{}, Unchecked: []string{}, Shortened: []string{},
-		Renamed: []string{}}
+		Renamed: []string{}, Unsent: []string{}}
 	doc, err := read(data)
 	if err != nil {
 		return nil, report, err
@@ -113,21 +114,14 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	if err := d.finish(m, base); err != nil {
 		return nil, report, err
 	}
-	m, err = d.parsed(m)
-	return m, report, err
-}
-
-// parsed returns the manifest as a host reads it.
-func (d *deriver) parsed(m *manifest.Manifest) (*manifest.Manifest, error) {
-	data, err := manifest.Marshal(m)
-	if err != nil {
-		return nil, err
+	written, err := manifest.Marshal(m)
+	if err == nil {
+		m, err = manifest.Parse(written, "999.0.0") // as a host reads it
 	}
-	parsed, err := manifest.Parse(data, "999.0.0")
 	if err != nil {
-		return nil, refuse("the manifest of the document is not valid: %v", err)
+		return nil, report, refuse("the manifest of the document is not valid: %v", err)
 	}
-	return parsed, nil
+	return m, report, nil
 }
 
 // operations returns the operations of the document with one of some tags, or all, in the order of their paths.
@@ -161,11 +155,9 @@ func (d *deriver) tags() (all []string) {
 func (d *deriver) findTokens(all []*operation) {
 	n := 0
 	for _, o := range all {
-		for _, p := range append(list(o.fields["parameters"]), list(o.item["parameters"])...) {
-			if strings.EqualFold(text(d.resolve(p)["name"]), "token") {
-				n++
-				break
-			}
+		given := slices.Concat(list(o.fields["parameters"]), list(o.item["parameters"]))
+		if slices.ContainsFunc(given, func(p any) bool { return strings.EqualFold(text(d.resolve(p)["name"]), "token") }) {
+			n++
 		}
 	}
 	if n > 0 && 2*n >= len(all) {
@@ -300,12 +292,10 @@ func (d *deriver) addReturns(t *manifest.Tool, o *operation) {
 			media, schema = "application/json", response["schema"]
 		}
 		switch {
-		case media == "" || schema == nil:
-			return
-		case !isJSON(media) && strings.HasPrefix(media, "text/"):
+		case schema != nil && strings.HasPrefix(media, "text/") && !isJSON(media):
 			t.Returns = json.RawMessage(`{"type":"string"}`)
 			return
-		case !isJSON(media):
+		case schema == nil || !isJSON(media):
 			return
 		}
 		room := max(d.share-len(t.Params)-2000, 1000)

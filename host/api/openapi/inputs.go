@@ -49,7 +49,7 @@ func (in *inputs) add(place, wire string, schema any, about string, isRequired b
 	if place == "header" {
 		name = kebab(words(wire))
 	} else if !plainName().MatchString(wire) || len(wire) > 100 {
-		name = notInNames().ReplaceAllString(wire, "-")
+		name = notInNames().ReplaceAllString(ascii(wire), "-")
 		name = strings.TrimLeft(strings.Trim(name, "-"), ".-0123456789")
 		if name = name[:min(len(name), 100)]; name == "" {
 			name = "value"

@@ -6,14 +6,35 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/parley-tools/parley/manifest/lint/letters"
 )
 
 // maxName is the size limit of each half of a tool's name.
 const maxName = 64
 
+// ascii returns a name with ASCII letters for Latin ones with diacritics.
+func ascii(s string) string {
+	if letters.IsASCII(s) {
+		return s
+	}
+	s = strings.NewReplacer("ß", "ss", "Æ", "AE", "æ", "ae", "Œ", "OE", "œ", "oe").Replace(s)
+	return strings.Map(func(r rune) rune {
+		switch folded := []rune(letters.Fold(string(r))); {
+		case len(folded) == 0: // a diacritic alone
+			return -1
+		case unicode.IsUpper(r) && unicode.Is(unicode.Latin, r):
+			return unicode.ToUpper(folded[0])
+		case unicode.Is(unicode.Latin, r):
+			return folded[0]
+		}
+		return r
+	}, s)
+}
+
 // words splits a name at what is no letter or digit, and at capitals: "getUserByID" is get, user, by, id.
 func words(s string) (all []string) {
-	runes, word := []rune(s), []rune{}
+	runes, word := []rune(ascii(s)), []rune{}
 	end := func() {
 		if len(word) > 0 {
 			all = append(all, strings.ToLower(string(word)))

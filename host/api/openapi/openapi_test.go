@@ -82,6 +82,9 @@ func TestRefused(t *testing.T) {
 		{"loopback", minimal(`"servers": [{"url": "http://127.0.0.1:8080"}],`, ""), Options{}, "--server http://127.0.0.1:8080"},
 		{"bad --server", minimal(server, ""), Options{Server: "a.test"}, "--server \"a.test\""},
 		{"bad --auth", minimal(server, ""), Options{Auth: "header:"}, "--auth \"header:\": expected header:NAME"},
+		{"--auth of the host", minimal(server, ""), Options{Auth: "header:Host"}, "the host sets itself, such as Host"},
+		{"--auth of a proxy", minimal(server, ""), Options{Auth: "header:Proxy-Authorization"}, "the host sets itself"},
+		{"--auth with a space", minimal(server, ""), Options{Auth: "query:a b"}, "--auth \"query:a b\": expected"},
 		{"unknown tag", minimal(server, `"tags": ["x"]`), Options{Tags: []string{"y"}}, "the tags are: x"},
 		{"unknown tool", minimal(server, ""), Options{Effects: map[string]string{"a.gat": "read"}}, `no tool is named "a.gat"`},
 		{"bad effect", minimal(server, ""), Options{Effects: map[string]string{"a.get": "none"}}, "expected read, write or"},
@@ -241,7 +244,10 @@ func TestNames(t *testing.T) {
 		{"orders", "orders", "/orders", "GET", "orders.orders"},
 		{"", "", "/api/v2/pets/{petId}", "GET", "pets.get-by-pet-id"},
 		{"", "", "/", "GET", "default.get"},
-		{"Größe", "übung", "/x", "GET", "gr-e.bung"},
+		{"Größe", "übung", "/x", "GET", "grosse.ubung"},
+		{"Straße", "getÜbersicht", "/x", "GET", "strasse.get-ubersicht"},
+		{"", "", "/cafe\u0301/{id}", "GET", "cafe.get-by-id"},
+		{"Заказы", "list", "/orders", "GET", "orders.list"},
 	} {
 		o := &operation{test.method, test.path, object{"operationId": test.id}, nil}
 		if test.tag != "" {
@@ -250,6 +256,35 @@ func TestNames(t *testing.T) {
 		n := newNames()
 		if got, _ := n.tool(o); got != test.want {
 			t.Errorf("tag %q, id %q, path %q: %q, want %q", test.tag, test.id, test.path, got, test.want)
+		}
+	}
+}
+
+// TestSchemes checks which secrets security schemes become, and that schemes which no call can send are reported where
+// there is no other.
+func TestSchemes(t *testing.T) {
+	for _, test := range []struct{ schemes, secrets, unsent string }{
+		{`"k": {"type": "apiKey", "in": "header", "name": "api_key"}`, "api_key: {secret}", ""},
+		{`"k": {"type": "apiKey", "in": "query", "name": "key"}, "c": {"type": "apiKey", "in": "cookie", "name": "sid"}`, "?key", ""},
+		{`"c": {"type": "apiKey", "in": "cookie", "name": "sid"}, "m": {"type": "mutualTLS"}`, "",
+			"c: apiKey cookie sid; m: mutualTLS"},
+		{`"d": {"type": "http", "scheme": "digest"}`, "", "d: http digest"},
+		{`"h": {"type": "apiKey", "in": "header", "name": "Host"}`, "", "h: apiKey header Host"},
+		{`"q": {"type": "apiKey", "in": "query", "name": "a b"}`, "", "q: apiKey query a b"},
+	} {
+		m, report, err := Derive([]byte(minimal(server+`"components": {"securitySchemes": {`+test.schemes+`}},`, "")), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", test.schemes, err)
+			continue
+		}
+		secrets := ""
+		for _, s := range m.Capabilities.Secrets {
+			if secrets += s.Header; s.Query != "" {
+				secrets += "?" + s.Query
+			}
+		}
+		if unsent := strings.Join(report.Unsent, "; "); secrets != test.secrets || unsent != test.unsent {
+			t.Errorf("%s: secrets %q, unsent %q", test.schemes, secrets, unsent)
 		}
 	}
 }

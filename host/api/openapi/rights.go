@@ -72,7 +72,7 @@ func originOf(base string) string {
 }
 
 // secrets returns the secrets that the security schemes of the document ask for: one for each header or parameter.
-func (d *document) secrets(opts Options, name, origin string) ([]manifest.SecretCapability, error) {
+func (d *deriver) secrets(opts Options, name, origin string) ([]manifest.SecretCapability, error) {
 	prefix := strings.ToUpper(strings.ReplaceAll(kebab(words(name)), "-", "_"))
 	secret := func(suffix string) manifest.SecretCapability {
 		return manifest.SecretCapability{Name: clipName(prefix + "_" + suffix), URL: origin,
@@ -103,52 +103,62 @@ func (d *document) secrets(opts Options, name, origin string) ([]manifest.Secret
 	slices.SortStableFunc(keys, func(a, b string) int {
 		return cmp.Compare(authOrder(d.resolve(schemes[a])), authOrder(d.resolve(schemes[b])))
 	})
+	var unsent []string
 	for _, key := range keys {
 		m := d.resolve(schemes[key])
-		s := secret("TOKEN")
-		switch place := text(m["in"]); authOrder(m) {
+		s, kind, place, name := secret("TOKEN"), text(m["type"]), text(m["in"]), text(m["name"])
+		switch authOrder(m) {
 		case bearerAuth:
 			s.Header, s.OAuth = "Authorization: Bearer {secret}", oauthOf(m)
 		case basicAuth:
 			s = secret("LOGIN")
 			s.Header = "Authorization: Basic {secret:basic}"
-		case keyAuth:
-			named := words(text(m["name"]))
-			s = secret(strings.ToUpper(strings.Join(named, "_")))
-			if s.Query = text(m["name"]); place == "header" {
-				s.Header, s.Query = text(m["name"])+": {secret}", ""
-			}
-			if len(named) == 0 || strings.ContainsAny(text(m["name"]), "&=#? \t\r\n:_") && place == "header" {
+		default:
+			s = secret(strings.ToUpper(strings.Join(words(name), "_")))
+			if kind != "apiKey" || !bind(&s, place, name) {
+				about := strings.Fields(key + ": " + kind + " " + text(m["scheme"]) + " " + place + " " + name)
+				unsent = append(unsent, manifest.CleanLine(strings.Join(about, " ")))
 				continue
 			}
-		default:
-			continue
 		}
 		add(s)
 	}
+	if len(all) == 0 {
+		d.report.Unsent = append(d.report.Unsent, unsent...)
+	}
 	return all, nil
+}
+
+// bind says where requests have the value of a secret: in a header that the host does not set itself, or in the query.
+// It reports whether there is such a place.
+func bind(s *manifest.SecretCapability, place, name string) bool {
+	isOwn := ownHeader().MatchString(name) && !strings.EqualFold(name, "cookie")
+	switch {
+	case place == "header" && plainName().MatchString(name) && !isOwn:
+		s.Header = name + ": {secret}"
+	case place == "query" && name != "" && !strings.ContainsAny(name, "&=#? \t\r\n"):
+		s.Query = name
+	default:
+		return false
+	}
+	return true
 }
 
 // givenSecret returns the secret that --auth describes.
 func givenSecret(auth string, s manifest.SecretCapability) ([]manifest.SecretCapability, error) {
 	kind, value, _ := strings.Cut(auth, ":")
-	isWord := value != "" && !strings.ContainsAny(value, "&=#?: \t\r\n")
 	switch {
 	case auth == "none":
 		return nil, nil
-	case kind == "header" && isWord:
-		s.Header = value + ": {secret}"
-	case kind == "query" && isWord:
-		s.Query = value
 	case auth == "basic":
 		s.Header = "Authorization: Basic {secret:basic}"
 	case auth == "bearer":
 		s.Header = "Authorization: Bearer {secret}"
 	case kind == "oauth" && (strings.HasPrefix(value, "https://") || strings.HasPrefix(value, "http://")):
 		s.Header, s.OAuth = "Authorization: Bearer {secret}", &manifest.OAuth{Issuer: value}
-	default:
-		return nil, refuse("--auth %q: expected header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none",
-			manifest.CleanValue(auth))
+	case !bind(&s, kind, value):
+		return nil, refuse("--auth %q: expected header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none; NAME is not a "+
+			"header that the host sets itself, such as Host", manifest.CleanValue(auth))
 	}
 	return []manifest.SecretCapability{s}, nil
 }
@@ -166,21 +176,18 @@ func (d *document) securitySchemes() object {
 const (
 	bearerAuth = iota
 	basicAuth
-	keyAuth
-	noAuth
+	otherAuth
 )
 
 func authOrder(m object) int {
-	kind, scheme, place := text(m["type"]), text(m["scheme"]), text(m["in"])
+	kind, scheme := text(m["type"]), text(m["scheme"])
 	switch {
 	case kind == "oauth2", kind == "openIdConnect", kind == "http" && strings.EqualFold(scheme, "bearer"):
 		return bearerAuth
 	case kind == "basic", kind == "http" && strings.EqualFold(scheme, "basic"):
 		return basicAuth
-	case kind == "apiKey" && (place == "header" || place == "query"):
-		return keyAuth
 	}
-	return noAuth
+	return otherAuth
 }
 
 // oauthOf says where a person logs in, nil if a scheme does not.

@@ -138,25 +138,19 @@ func (s *schemas) convert(v any, level, nesting int) object {
 }
 
 func (s *schemas) convertType(m, out object) {
-	switch kind := m["type"].(type) {
-	case string:
-		if kind == "file" {
-			out["type"], out["contentEncoding"] = "string", "base64"
-		} else if slices.Contains(kinds, kind) {
-			out["type"] = kind
+	var all []any
+	for _, kind := range append(slices.Clone(list(m["type"])), m["type"]) { // a list, or one
+		if slices.Contains(kinds, text(kind)) && !slices.Contains(all, kind) {
+			all = append(all, kind)
 		}
-	case []any:
-		var all []any
-		for _, k := range kind {
-			if slices.Contains(kinds, text(k)) && !slices.Contains(all, k) {
-				all = append(all, k)
-			}
-		}
-		if len(all) == 1 {
-			out["type"] = all[0]
-		} else if len(all) > 0 {
-			out["type"] = all
-		}
+	}
+	switch {
+	case text(m["type"]) == "file":
+		out["type"], out["contentEncoding"] = "string", "base64"
+	case len(all) == 1:
+		out["type"] = all[0]
+	case len(all) > 0:
+		out["type"] = all
 	}
 	if out["type"] == nil && m["properties"] != nil {
 		out["type"] = "object"
@@ -191,11 +185,7 @@ func (s *schemas) convertBounds(m, out object) {
 	for _, key := range []string{"minimum", "maximum"} {
 		exclusive := "exclusiveM" + key[1:]
 		if n, ok := m[key].(json.Number); ok {
-			out[key] = n
-			if isTrue(m[exclusive]) {
-				delete(out, key)
-				out[exclusive] = n
-			}
+			out[map[bool]string{true: exclusive, false: key}[isTrue(m[exclusive])]] = n
 		}
 		if n, ok := m[exclusive].(json.Number); ok {
 			out[exclusive] = n
@@ -239,13 +229,10 @@ func (s *schemas) convertParts(m, out object, level, nesting int) {
 			out["required"] = needed
 		}
 	}
-	switch more := m["additionalProperties"].(type) {
-	case bool:
-		if s.isInput && !more {
-			out["additionalProperties"] = false
-		}
-	case object:
+	if more, isMap := m["additionalProperties"].(object); isMap {
 		out["additionalProperties"] = s.convert(more, level, nesting+1)
+	} else if s.isInput && m["additionalProperties"] == false {
+		out["additionalProperties"] = false
 	}
 	if items := members(m["items"]); items != nil {
 		out["items"] = s.convert(items, level, nesting+1)
