@@ -489,6 +489,19 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestShortLived checks that a token which lives shorter than it may take on its way is refreshed for each call, by one
+// request.
+func TestShortLived(t *testing.T) {
+	s, client := loggedIn(t)
+	s.tokens["expires_in"] = 5
+	for i := range 3 {
+		token, err := client.Token(context.Background(), "KEY")
+		if want := fmt.Sprintf("%s-%d", tokenPart, i+2); err != nil || token != want || len(s.asked) != i+2 {
+			t.Errorf("%q, %v, after %d requests; want %q", token, err, len(s.asked), want)
+		}
+	}
+}
+
 // TestRefreshAtOnce checks that of many that need a token one refreshes it: a refresh token that comes twice ends the
 // login.
 func TestRefreshAtOnce(t *testing.T) {
