@@ -335,7 +335,7 @@ func addExample(t *manifest.Tool, given object, by *schema.Schema) {
 }
 
 // finish adds what all tools have in common, and the report.
-func (d *deriver) finish(m *manifest.Manifest, base string) error {
+func (d *deriver) finish(m *manifest.Manifest, base string) (err error) {
 	if len(m.Tools) == 0 {
 		return refuse("no operation of the document can be a tool; the first: %s: %s", d.report.LeftOut[0].Operation,
 			d.report.LeftOut[0].Reason)
@@ -367,8 +367,7 @@ func (d *deriver) finish(m *manifest.Manifest, base string) error {
 		t.Effect = effect
 	}
 	m.Capabilities.HTTP = requests(base, m.Tools)
-	secrets, err := d.secrets(d.opts, m.Name, originOf(base))
-	m.Capabilities.Secrets = secrets
+	m.Capabilities.Secrets, err = d.secrets(d.opts, m.Name, originOf(base))
 	d.report.Tools, d.report.Renamed = len(m.Tools), append(d.report.Renamed, d.names.renamed...)
 	d.report.Sentences = append(d.report.Sentences, slices.Sorted(maps.Keys(d.texts.left))...)
 	d.report.Shortened = sorted(d.report.Shortened)

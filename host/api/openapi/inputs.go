@@ -120,17 +120,18 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 		all[key] = m
 	}
-	form, consumes := object{}, list(o.fields["consumes"])
+	form, needed, consumes := object{}, []any{}, list(o.fields["consumes"])
 	if consumes == nil {
 		consumes = list(d.root["consumes"])
 	}
-	var needed []any
 	for _, key := range order {
 		m := all[key]
 		switch text(m["in"]) {
 		case "formData":
-			if name := text(m["name"]); !d.isCredential(m) {
-				form[name] = m
+			if name, format := text(m["name"]), cmp.Or(text(m["collectionFormat"]), "csv"); !d.isCredential(m) {
+				if form[name] = m; text(m["type"]) == "array" && format != "multi" {
+					form[name] = object{"type": "string", "description": text(m["description"]) + " A list, as " + format + "."}
+				}
 				if isTrue(m["required"]) {
 					needed = append(needed, name)
 				}

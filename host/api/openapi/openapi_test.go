@@ -289,6 +289,22 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
+// TestSwaggerForms checks that a list in a form of Swagger 2 is a text in its format, unless its items are repeated.
+func TestSwaggerForms(t *testing.T) {
+	for format, want := range map[string]string{
+		"":                              `{"description":"Ids. A list, as csv.","type":"string"}`,
+		`, "collectionFormat": "pipes"`: `{"description":"Ids. A list, as pipes.","type":"string"}`,
+		`, "collectionFormat": "multi"`: `{"description":"Ids.","items":{"type":"string"},"type":"array"}`,
+	} {
+		m, _, err := Derive([]byte(`{"swagger": "2.0", "info": {"title": "T"}, "host": "a.test", "paths": {"/a": {"post": {
+			"parameters": [{"name": "l", "in": "formData", "type": "array", "items": {"type": "string"}, "description": "Ids."`+
+			format+`}]}}}}`), Options{})
+		if err != nil || !strings.Contains(string(m.Tools[0].Params), want) {
+			t.Errorf("%q: %v, %s; want %s", format, err, m.Tools[0].Params, want)
+		}
+	}
+}
+
 func TestAuth(t *testing.T) {
 	for auth, want := range map[string]string{
 		"none": "", "bearer": "Authorization: Bearer {secret}", "basic": "Authorization: Basic {secret:basic}",
