@@ -160,9 +160,7 @@ func (d *deriver) findTokens(all []*operation) {
 			n++
 		}
 	}
-	if n > 0 && 2*n >= len(all) {
-		d.keys["token"] = true
-	}
+	d.keys["token"] = d.keys["token"] || n > 0 && 2*n >= len(all)
 }
 
 var version = lazy.Pattern(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}([-+][0-9A-Za-z.+-]{1,30})?$`)
@@ -266,8 +264,7 @@ func fallback(o *operation) string {
 // keywords are the words of an operation by which search finds its tool: its id, and those of its path.
 func keywords(o *operation) (all []string) {
 	if id := text(o.fields["operationId"]); id != "" {
-		_, isHidden := manifest.FirstHidden(id, false)
-		if len(id) <= 100 && !isHidden {
+		if _, isHidden := manifest.FirstHidden(id, false); len(id) <= 100 && !isHidden {
 			all = append(all, id)
 		}
 	}

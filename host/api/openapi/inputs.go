@@ -37,6 +37,7 @@ const (
 
 var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+	textual    = lazy.Pattern(`^text/|(xml|yaml|graphql|json)$`) // media types
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
 	// ownHeader matches the headers that the host sets itself, and what is no name of one.
 	ownHeader = lazy.Pattern("(?i)^(accept(-encoding)?|connection|content-(type|length)|cookie|expect|host|" +
@@ -328,7 +329,7 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 				schema = object{"type": "object"}
 			}
 		case isRaw && !isJSON(kind):
-			if schema = (object{"type": "string", "description": "The body, as " + kind + "."}); !isText(kind) {
+			if schema = (object{"type": "string", "description": "The body, as " + kind + "."}); !textual().MatchString(kind) {
 				schema = object{"type": "string", "contentEncoding": "base64", "contentMediaType": kind}
 			}
 		}
@@ -349,7 +350,12 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 			d.isCredential(object{"name": name, "description": to["description"]}) && in.binding.Body == "form" {
 			continue
 		}
-		own := in.add("body", name, props[name], "", needed[name])
+		given := props[name]
+		if media := mediaKind(text(members(encodings[name])["contentType"])); strings.HasSuffix(media, "json") {
+			to = maps.Clone(to)
+			to["contentMediaType"], given = media, to
+		}
+		own := in.add("body", name, given, "", needed[name])
 		isList := func(v any) bool { return text(d.resolve(v)["type"]) == "array" }
 		isDeep := text(members(encodings[name])["style"]) == "deepObject"
 		if isDeep && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
@@ -361,9 +367,4 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 			in.example[own] = v
 		}
 	}
-}
-
-func isText(kind string) bool {
-	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml") ||
-		strings.HasSuffix(kind, "graphql") || strings.HasSuffix(kind, "json")
 }

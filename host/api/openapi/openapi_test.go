@@ -289,6 +289,19 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
+// TestParts checks that a part which the document writes as JSON is one part of this type.
+func TestParts(t *testing.T) {
+	m, _, err := Derive([]byte(`{"openapi": "3.0.3", "info": {"title": "T"}, `+server+`"paths": {"/a": {"post": {"requestBody":
+		{"content": {"multipart/form-data": {"schema": {"type": "object", "properties": {"ids": {"type": "array", "items":
+		{"type": "integer"}}, "file": {"type": "string", "format": "binary"}}}, "encoding": {"ids": {"contentType":
+		"application/json; charset=utf-8"}, "file": {"contentType": "*/*"}}}}}}}}}`), Options{})
+	const want = `{"file":{"contentEncoding":"base64","type":"string"},"ids":{"contentMediaType":"application/json",` +
+		`"items":{"type":"integer"},"type":"array"}}`
+	if err != nil || !strings.Contains(string(m.Tools[0].Params), want) {
+		t.Errorf("%v, %s; want %s", err, m.Tools[0].Params, want)
+	}
+}
+
 // TestSwaggerForms checks that a list in a form of Swagger 2 is a text in its format, unless its items are repeated.
 func TestSwaggerForms(t *testing.T) {
 	for format, want := range map[string]string{

@@ -155,6 +155,9 @@ func (s *schemas) convertType(m, out object) {
 	if out["type"] == nil && m["properties"] != nil {
 		out["type"] = "object"
 	}
+	if media := text(m["contentMediaType"]); s.isInput && strings.HasSuffix(mediaKind(media), "json") {
+		out["contentMediaType"] = media
+	}
 	switch format := text(m["format"]); {
 	case text(out["type"]) == "string" && (format == "binary" || format == "byte"):
 		out["contentEncoding"] = "base64"
