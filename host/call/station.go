@@ -279,7 +279,7 @@ func (r *run) explain(err error) error {
 	e := host.AsError(err)
 	r.redactor.RedactError(e)
 	r.params.AddSuggestions(e)
-	// A plugin must not report one of the host's codes. What it looked for, too, may be not found: with its own number.
+	// A plugin must not report one of the host's codes, but may report not_found with an exit code of its own.
 	if isOwn := e.Code == host.NotFound && e.Exit != 0; e.Tool != nil && isOutcome(e.Code) && !isOwn {
 		e.Code = host.ToolFailed
 	}
