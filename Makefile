@@ -65,8 +65,8 @@ test-fast: ## run what needs neither Chrome nor a network nor minutes, for the i
 test-cli:
 	@$(GO) test $(TESTFLAGS) ./cmd/...
 
-test-browser:
-	@$(GO) test $(TESTFLAGS) $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
+test-browser: # each test at a time has a browser of its own
+	@$(GO) test $(TESTFLAGS) -parallel 1 $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
 
 test-plain:
 	@$(GO) test $(TESTFLAGS) $$($(GO) list ./... | \

@@ -167,7 +167,8 @@ func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err er
 		ctx, c.deadline = limited, 0
 	}
 	done, err := c.send(ctx, c.pages, string(v), string(must(json.Marshal(p))))
-	told, isBusy := exit(err), regexp.MustCompile("there was no time to look|did not return within")
+	told := exit(err)
+	isBusy := regexp.MustCompile("there was no time to look|did not return within|timed out before it was sent")
 	if isHurried && isBusy.MatchString(told) { // the machine, and not the page
 		c.deadline = 4 * hurry
 		return run(t, c, v, p)

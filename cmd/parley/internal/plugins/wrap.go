@@ -158,15 +158,15 @@ func (o *pluginWrapOptions) check(kind, own string) error {
 	return nil
 }
 
-// checkName refuses what no plugin can be named. A reserved name leads to a step with another one, after its arguments.
+// checkName refuses what no plugin can be named. The step has another name, after its arguments.
 func checkName(name string, op host.Op, args ...string) error {
 	switch {
 	case manifest.Reserved(name):
 		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", name).
 			WithSteps(host.OperatorStep(op, append(args, "my-"+name)...))
 	case len(name) > 40 || strings.Contains(name, "__") || !regexp.MustCompile(`^[A-Za-z][\w-]*$`).MatchString(name):
-		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
-			"hyphens and underscores, a letter first, without \"__\"", host.Printable(name))
+		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, - and _, "+
+			"a letter first, without __", host.Printable(name)).WithSteps(host.OperatorStep(op, append(args, "my-plugin")...))
 	}
 	return nil
 }
