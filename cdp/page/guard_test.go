@@ -91,7 +91,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// TestOthersInTheWay checks that nothing stands in for a control that is no part of it, and that the error says why.
+// TestOthersInTheWay checks that an element outside a control does not stand in for it, and that the error says why.
 func TestOthersInTheWay(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

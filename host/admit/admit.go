@@ -377,7 +377,7 @@ func (in *Installer) pruneReports(dir string) {
 	}
 }
 
-// storedReport returns the report of a build, an empty one if there is none.
+// storedReport returns the report of a build. Without one, it is empty.
 func (in *Installer) storedReport(digest string) *Report {
 	const limit = 4 << 20
 	report := &Report{}

@@ -429,16 +429,16 @@ var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 da
 	{"uuid", "UUID"}}
 
 // typeWords are the types that texts deny by a pattern of [said], and the words to say them by.
-var typeWords = map[string]string{"array": "array", "boolean": "true or false"}
+var typeWords = [][2]string{{"array", "array"}, {"boolean", "true or false"}}
 
 // sameFormats are formats that texts call like others.
 var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
 
 // deniedFormat compares the format that a text says with that of the schema, and with its type.
 func (f *field) deniedFormat(text string) (found []Contradiction) {
-	for kind, instead := range typeWords {
-		if m := said("not-" + kind).FindString(text); m != "" && f.is(kind) {
-			return []Contradiction{f.deny(m, "type "+kind, instead)}
+	for _, w := range typeWords {
+		if m := said("not-" + w[0]).FindString(text); m != "" && f.is(w[0]) {
+			return []Contradiction{f.deny(m, "type "+w[0], w[1])}
 		}
 	}
 	given, _ := f.schema["format"].(string)
