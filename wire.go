@@ -588,7 +588,7 @@ func (p *Parley) Host() (*call.Host, error) {
 	return p.parts.host, nil
 }
 
-// checkRecords returns a config_error if something that is no regular file has the place of a file of records.
+// checkRecords returns a config_error if something other than a regular file is in the place of a file of records.
 func (p *Parley) checkRecords() error {
 	paths := []string{p.AuditLog().Path(), trace.PathOf(p.TraceDir(), time.Now())}
 	for _, path := range paths {

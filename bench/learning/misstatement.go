@@ -412,7 +412,7 @@ func number10(n *json.Number) string {
 }
 
 func below(n *json.Number) json.RawMessage {
-	i, _ := n.Int64() // of a number that is no integer, a number far below
+	i, _ := n.Int64() // a number that is not an integer becomes one far below
 	return json.RawMessage(fmt.Sprint(i - 1))
 }
 

@@ -31,7 +31,7 @@ type signers struct {
 	builds map[string]*store.Candidate
 	// published are the keys that signed published builds, by digest.
 	published map[string]signature.Key
-	// verified are the keys that verified a signature, by what was verified; "" is no key.
+	// verified are the keys that verified a signature, by what was verified; "" means no key.
 	verified map[string]signature.Key
 }
 

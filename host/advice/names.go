@@ -421,7 +421,7 @@ func (n *Names) guess(name, within, local string) (found []peers.Rule, isTypo bo
 	word := local
 	if last := host.LocalName(local); within == "" {
 		word = name // "browser_resume" is not Debugger.resume
-	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
+	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is not a tool
 		word = last
 	}
 	p, ok := n.catalog.Provider(within)

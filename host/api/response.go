@@ -234,7 +234,7 @@ func messageOf(v any, depth int) string {
 	return ""
 }
 
-// markup matches what is no text in HTML.
+// markup matches what is not text in HTML.
 var markup = lazy.Pattern(`(?is)<script.*?</script>|<style.*?</style>|<!--.*?-->|<[^>]*>`)
 
 // plainText returns the start of a text without the tags of HTML, on one line.

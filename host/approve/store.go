@@ -305,7 +305,7 @@ func (s *Store) exclusive(do func([]*stored) error) error {
 	return do(all)
 }
 
-// read returns all approvals, the oldest first. A damaged file is no approval.
+// read returns all approvals, the oldest first. It skips damaged files.
 func (s *Store) read() ([]*stored, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !os.IsNotExist(err) {

@@ -167,8 +167,8 @@ func (r refusal) Error() string {
 	return manifest.Clip(manifest.CleanLine(strings.TrimSpace(r.Code+" "+r.Description)), 200)
 }
 
-// fault returns what went wrong with a server as an error of the host. A redirect that was not followed is no missing
-// grant.
+// fault returns what went wrong with a server as an error of the host. A redirect that was not followed does not
+// count as a missing grant.
 func fault(issuer string, err error) error {
 	if refused, is := errors.AsType[refusal](err); is {
 		return unusable(issuer, "it refused: %v", refused)

@@ -170,7 +170,7 @@ func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
 		if s.Options.Tier == manifest.Tier3 {
 			query += wholeDocs
 		}
-		return search(query), s.Tool != codeTool // a failed program is no reason to read how programs are run
+		return search(query), s.Tool != codeTool // a failed program does not lead to the page on programs
 	case host.OpCall:
 		if w.mustChoose(s) {
 			return search(s.Tool), true

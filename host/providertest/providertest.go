@@ -95,7 +95,7 @@ func checkNames(t *testing.T, p host.Provider) {
 	taken := map[string]bool{}
 	for _, n := range all {
 		if !namePattern.MatchString(n) || taken[strings.ToLower(n)] {
-			t.Errorf("%q is no name, or the name of two", n)
+			t.Errorf("%q is not a name, or names two tools", n)
 		}
 		taken[strings.ToLower(n)] = true
 	}

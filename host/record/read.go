@@ -207,7 +207,7 @@ const followWait = 200 * time.Millisecond
 // Records are the records of a journal.
 type Records[R any] struct {
 	Journal *Journal
-	// Decode returns the record of a line. The error says what the line is instead; [ErrNone] if that is no fault.
+	// Decode returns the record of a line. The error says what the line is instead; [ErrNone] if that is not a fault.
 	Decode func(Line) (R, Keys, error)
 	// Damaged is called for each line that was skipped because it is not a record; it may be nil.
 	Damaged func(path string, line int)

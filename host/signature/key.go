@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Key is a public key as the minisign tool writes it: one word of 56 characters that begins with RW. "" is no key.
+// Key is a public key as the minisign tool writes it: one word of 56 characters that begins with RW. "" means no key.
 type Key string
 
 // ParseKey parses a public key: the word alone, or the text of a file that minisign or Parley wrote.

@@ -135,7 +135,7 @@ func (l *line) take(limit int) (release func(), ok bool) {
 }
 
 // lock locks a file of the folder. It always succeeds without a folder, and where the folder has become unusable: a
-// broken disk is no reason to run nothing.
+// broken disk must not stop all calls.
 func (l *line) lock(name string) (unlock func(), ok bool) {
 	if l.dir == "" {
 		return func() {}, true

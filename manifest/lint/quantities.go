@@ -179,7 +179,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		said, back, ok := f.in(&b.n, of)
 		switch {
 		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
-		case i == 1 && said <= 0 && has.value != nil && *has.value > 0: // "more than 0" is no maximum
+		case i == 1 && said <= 0 && has.value != nil && *has.value > 0: // "more than 0" is not a maximum
 		case !ok || has.value == nil || b.exact && (i == 0 && said > *has.value || i == 1 && said < *has.value):
 		case math.Abs(said-*has.value) < 1e-9*math.Max(1, math.Abs(said)):
 			right[i] = true

@@ -39,7 +39,7 @@ var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 	textual    = lazy.Pattern(`^text/|(xml|yaml|graphql|json)$`) // media types
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
-	// ownHeader matches the headers that the host sets itself, and what is no name of one.
+	// ownHeader matches the headers that the host sets itself, and texts that cannot be names of headers.
 	ownHeader = lazy.Pattern("(?i)^(accept(-encoding)?|connection|content-(type|length)|cookie|expect|host|" +
 		"http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|user-agent|.*[^a-z0-9!#$%&'*+.^_`|~-].*)$")
 )

@@ -32,7 +32,7 @@ func ascii(s string) string {
 	}, s)
 }
 
-// words splits a name at what is no letter or digit, and at capitals: "getUserByID" is get, user, by, id.
+// words splits a name at capitals, and where it has neither a letter nor a digit: "getUserByID" is get, user, by, id.
 func words(s string) (all []string) {
 	runes, word := []rune(ascii(s)), []rune{}
 	end := func() {

@@ -1,6 +1,6 @@
 // Package judge lets a model say whether the sessions of traces did what they were for. What it says is evidence
 // beside the exit codes and never overrules them: a session that ended with a failed call has not passed. An answer
-// that is not a verdict is counted and is no score.
+// that is not a verdict is counted, but not as a score.
 package judge
 
 import (

@@ -38,7 +38,7 @@ func (q *Question) tokens() int { return manifest.Tokens(q.System) + manifest.To
 // Most estimates the most tokens that a question can cost, its answer included.
 func (q *Question) Most() int { return q.tokens() + q.Limit }
 
-// Budget bounds what a [Client] spends. 0 is no bound.
+// Budget bounds what a [Client] spends. 0 means no bound.
 type Budget struct {
 	Calls  int
 	Tokens int

@@ -96,7 +96,7 @@ func (a *outcome) worse(after *outcome) string {
 
 const note = "Tools other than the first need no arguments."
 
-// errMalformed says that texts cannot be measured: that is no bad score.
+// errMalformed says that texts cannot be measured, which differs from a bad score.
 var errMalformed = errors.New("it cannot be measured: an answer of the model is malformed")
 
 // measure lets the model choose tools for queries, by the texts that an overlay makes.

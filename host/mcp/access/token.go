@@ -85,7 +85,7 @@ func (f *File) Tokens() ([]Token, error) {
 	}
 	f.info = nil
 	read := f.ReadFirst
-	if read == nil || f.tokens != nil { // requests wait for it, so it is no pipe any more
+	if read == nil || f.tokens != nil { // requests wait for it, so it must not be a pipe again
 		read = func() ([]byte, error) { return protect.Read(f.Path, protect.MaxConfig) }
 	}
 	data, err := read()

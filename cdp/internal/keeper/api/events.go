@@ -90,7 +90,7 @@ func ListenEnables(domain string) bool {
 	return !known || enable.Effect == protocol.Read || domain == DebuggerDomain
 }
 
-// CheckPatterns rejects what is no pattern of event names.
+// CheckPatterns returns an error for a text that is not a pattern of event names.
 func CheckPatterns(patterns ...string) *Error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {

@@ -154,7 +154,7 @@ type response struct {
 	Login  bool // it asked for one
 }
 
-// blockedByRule is why a request failed that a rule of the session blocks, which is no news.
+// blockedByRule is why a request failed that a rule of the session blocks, which needs no report.
 const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT.Inspector"
 
 // NewActivity returns that of a page since an event. methods are those of the requests that were under way.

@@ -145,7 +145,7 @@ func WriteStorage() string {
 }`
 }
 
-// checkOrigins rejects what is no origin.
+// checkOrigins returns an error for a text that is not an origin.
 func checkOrigins(origins []string) *api.Error {
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {

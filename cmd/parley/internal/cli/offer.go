@@ -122,8 +122,7 @@ func (a *front) offers(line string) bool {
 	return isTest || a.Waits || !offered.equal(*a.refused)
 }
 
-// parseOffer parses a line: a command, or advice in words, which is no command. It returns nil for one that may not be
-// offered.
+// parseOffer parses a line: a command, or advice in words. It returns nil for one that may not be offered.
 func (a *front) parseOffer(line string) *parsedLine {
 	words, ok := commandline.Words(line)
 	if command, file, reads := strings.Cut(line, " < "); !ok && reads {

@@ -28,7 +28,7 @@ type typedLine struct {
 	objects    [][2]string // --params, and --param that is not KEY=VALUE, with their values
 	params     [][2]string
 	missing    bool   // a value cannot be read
-	valueless  string // an option that has no value and is no switch
+	valueless  string // an option without its value
 }
 
 // takeApart takes the command line apart: options that Parley does not have may be parameters of the tool, and so may a

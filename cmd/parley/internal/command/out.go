@@ -82,7 +82,7 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 const HeadSize = 512
 
 // OutFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
-// the result as binary, the text of a result that is one, and JSON otherwise. A result in pieces is no text.
+// the result as binary, the text of a result that is one, and JSON otherwise. A result in pieces is not a text.
 type OutFile struct {
 	Path    string
 	Returns json.RawMessage // the schema of the result

@@ -65,7 +65,7 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 	path := recordingPath(app, o.Record)
 	switch {
 	case o.Calls < 0 || o.Tokens < 0 || !(o.Cost >= 0):
-		return nil, host.Errorf(host.InvalidArgs, "a budget is negative; expected 0, which is no bound, or more")
+		return nil, host.Errorf(host.InvalidArgs, "a budget is negative; expected 0, which means no bound, or more")
 	case o.Record != "" && o.Replay != "":
 		return nil, host.Errorf(host.InvalidArgs, "--record and --replay exclude each other: a replay records nothing")
 	case o.Replay != "":

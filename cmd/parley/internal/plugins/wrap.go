@@ -371,7 +371,7 @@ const (
 )
 
 // commandHelp returns what a command prints for --help, or for -h: on stdout, or where it ends in a failure on stderr.
-// It runs in the sandbox, without rights. It returns "" where that is no help.
+// It runs in the sandbox, without rights. It returns "" where that does not help.
 func commandHelp(ctx context.Context, app *command.App, path string, code []byte, name string) string {
 	for _, flag := range []string{"--help", "-h"} {
 		data, err := probe(ctx, app, path, code, name, manifest.KindWASI, "help",

@@ -203,7 +203,7 @@ func (c *Call) Close() {
 	c.Files.CloseAll()
 }
 
-// guestError returns the reason why a guest ended without returning. Output of the guest is no evidence. The
+// guestError returns the reason why a guest ended without returning. Output of the guest proves nothing. The
 // context decides first, then the host's own error, then the engine's.
 func (c *Call) guestError(err error) error {
 	var exit *sys.ExitError

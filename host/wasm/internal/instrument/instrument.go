@@ -16,12 +16,12 @@
 // back counts its own path instead. Go's compiler turns each function into one loop around a branch table; a jump in
 // that form, by a known number, counts as the branch that it is.
 //
-// Why this bounds the work of a function: let D be the due at the position that it has reached. Each instruction
-// adds at least its work to D. Each charge of n units takes at most n from D. A branch forward leads to a position
-// whose D is no smaller, and a branch back to one whose D is smaller by at most what it counts. D is at most what
-// the function was charged where it began. So at each position all work since then is charged or counted. What is
-// counted and not yet reported when the function returns is covered by the function's charge too: until the first
-// report by firstTick units, then by what the first report paid ahead.
+// Why this bounds the work of a function: let D be the due at the position that it has reached. Each instruction adds
+// at least its work to D. Each charge of n units takes at most n from D. A branch forward leads to a position with the
+// same D or a larger one, and a branch back to one whose D is smaller by at most what it counts. D is at most what the
+// function was charged where it began. So at each position all work since then is charged or counted. What is counted
+// and not yet reported when the function returns is covered by the function's charge too: until the first report by
+// firstTick units, then by what the first report paid ahead.
 //
 // What is charged ahead limits the work between two yields, because a recursion can pay at each level and do the
 // work on its way back. For a function on the stack that is at most a stretch, its largest callee and the local

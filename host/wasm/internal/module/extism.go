@@ -9,8 +9,8 @@ const (
 )
 
 // ExtismFunctions maps the functions of [ExtismModule] to their types. Most numbers are addresses in a memory of the
-// host, which a guest reaches through these functions alone. 0 is no address. Source: extism.org's runtime kernel, and
-// the imports of its development kits.
+// host, which a guest reaches through these functions alone. 0 means no memory. Source: extism.org's runtime kernel,
+// and the imports of its development kits.
 var ExtismFunctions = map[string]instrument.FuncType{
 	"alloc": "i64->i64", "free": "i64->", "length": "i64->i64", "length_unsafe": "i64->i64",
 	"load_u8": "i64->i32", "load_u64": "i64->i64", "store_u8": "i64,i32->", "store_u64": "i64,i64->",

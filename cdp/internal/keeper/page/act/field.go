@@ -83,7 +83,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		err = v.Input(key("Enter", 0)...)
 	}
 	if err != nil && err.Code == api.CodeExit {
-		_, _, _ = finish(v, start, nil) // what was tried is no news
+		_, _, _ = finish(v, start, nil) // what was tried needs no report
 		return nil, err
 	}
 	start.expected = !p.Submit

@@ -29,7 +29,7 @@ type downloadsResult struct {
 	Saved     *savedFile      `json:"saved,omitempty"`
 }
 
-// Step implements [page.Step]. A step that saves one names it, and the file if that is no folder.
+// Step implements [page.Step]. A step that saves one names it, and the file unless that is a folder.
 func (r *downloadsResult) Step() (string, any) {
 	if r.Saved == nil {
 		return "", r
