@@ -9,6 +9,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,6 +25,9 @@ var ownSteps = map[string]host.Step{
 	"Page.reload":                 host.CallStep(Name+".go", json.RawMessage(`{"to":"reload"}`)),
 	"Page.handleJavaScriptDialog": host.CallStep(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
 }
+
+// leadingCommand matches the command that a message of the keeper begins with, which callers of this plugin did not call.
+var leadingCommand = lazy.Pattern(`^[A-Z]\w+\.[a-z]\w+( |: )`)
 
 // hostError turns an error of the keeper into the one that callers see.
 func (c *invocation) hostError(err error) error {
@@ -49,6 +53,7 @@ func (c *invocation) hostError(err error) error {
 	if e.Exit != 0 { // its number is one of the plugin cdp
 		e.Code, e.Exit, e.Steps = host.ToolFailed, 0, nil
 	}
+	e.Message = leadingCommand().ReplaceAllString(e.Message, "Chrome$1")
 	addDetails(e, k)
 	for i, s := range e.Steps {
 		name, _ := strings.CutPrefix(s.Tool, cdp.Name+".")

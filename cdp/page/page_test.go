@@ -173,6 +173,9 @@ func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err er
 		c.deadline = 4 * hurry
 		return run(t, c, v, p)
 	}
+	if command.MatchString(told) {
+		t.Errorf("%s: the error names a command that its caller did not call: %s", v, told)
+	}
 	if err != nil {
 		return result, err
 	}
@@ -186,6 +189,10 @@ func run[P, R any](t *testing.T, c *chrome, v verb[P, R], p P) (result R, err er
 	}
 	return result, nil
 }
+
+// command matches commands of the domains that verbs use.
+var command = regexp.MustCompile(`\b(Accessibility|Browser|CSS|DOM|DOMSnapshot|Emulation|Fetch|Input|Network|Page|` +
+	`Runtime|Storage|Target)\.[a-z]\w+`)
 
 const hurry = 1500 * time.Millisecond
 

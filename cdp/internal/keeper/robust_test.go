@@ -207,7 +207,7 @@ func TestDialogs(t *testing.T) {
 		q = evaluation("1+1")
 		q.OnDialog = how
 		_, err = c.Call(testContext(t), q)
-		wantCode(t, err, api.CodeBusy, "open", "Page.handleJavaScriptDialog")
+		wantCode(t, err, api.CodeBusy, "open", "accept or dismiss it")
 	}
 	if all, _ := c.Targets(testContext(t)); len(all) != 1 || all[0].Dialog == nil {
 		t.Errorf("the dialog was closed: %+v", all)
@@ -264,7 +264,7 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	openAsking()
 	for _, blocked := range []api.CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
 		_, err := c.Call(testContext(t), blocked)
-		wantCode(t, err, api.CodeBusy, "beforeunload", "handleJavaScriptDialog")
+		wantCode(t, err, api.CodeBusy, "beforeunload", "dismiss it to stay")
 		if err != nil && strings.Contains(err.Error(), "reload") {
 			t.Errorf("%s: %v", blocked.Method, err)
 		}

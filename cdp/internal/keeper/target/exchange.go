@@ -426,13 +426,12 @@ func (s *Sender) EndDialog(t *Target, force bool) {
 
 // BlockedTarget returns the error of what a dialog of a target blocks.
 func BlockedTarget(t *Target, d *api.Dialog) *api.Error {
-	way := `{"accept":true}, or reload or close the page`
+	way := "accept or dismiss it, or reload or close the page"
 	if d.Type == api.BeforeUnload {
-		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
+		way = "accept it to leave the page, or dismiss it to stay"
 	}
 	return &api.Error{Code: api.CodeBusy, Target: t.ID, Dialog: d, Message: fmt.Sprintf(
-		"a JavaScript dialog is open and blocks the page: %s %q; close it with Page.handleJavaScriptDialog %s", d.Type,
-		manifest.Clip(d.Message, 300), way)}
+		"a JavaScript dialog is open and blocks the page: %s %q; %s", d.Type, manifest.Clip(d.Message, 300), way)}
 }
 
 // endsDialog reports whether a command ends a dialog. While a beforeunload dialog is open, Chrome accepts

@@ -468,7 +468,7 @@ func (tr *Tracker) Attach(ctx context.Context, t *Target, method string) *api.Er
 		return usable() || t.Closed || t.Crashed, nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
-		err.Message += "; the page is busy, or had a JavaScript dialog open before Parley attached: Page.reload closes it"
+		err.Message += "; the page is busy, or had a JavaScript dialog open before Parley attached, which a reload closes"
 	}
 	return err
 }
