@@ -626,6 +626,8 @@ func TestWithin(t *testing.T) {
 		{bobs, "Edit", "css=tr", `ambiguous: "Edit" matches 2 elements: `},
 		{bobs, "Edit", "Nowhere", `no_match: nothing matches "Nowhere", which the parameter in names; nearest: button "Edit" `},
 		{bobs, "Delete", "Bob", `no_match: nothing matches "Delete" in "Bob"`},
+		{`<a href="#">Hello</a><a href="#">Help</a>`, "Hlep", "", `no_match: nothing matches "Hlep"; nearest: link "Help" `},
+		{`<a href="#">Logo</a><button>Log in</button>`, "Login", "", `no_match: nothing matches "Login"; nearest: button "Log in" `},
 	} {
 		c.show(t, url+"/", test.html)
 		_, err := run(t, c, Click, ClickParams{Element: test.element, In: test.in})

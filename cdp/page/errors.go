@@ -26,7 +26,7 @@ var ownSteps = map[string]host.Step{
 	"Page.handleJavaScriptDialog": host.CallStep(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
 }
 
-// leadingCommand matches the command that a message of the keeper begins with, which callers of this plugin did not call.
+// leadingCommand matches the command that begins a message of the keeper. Callers of this plugin did not call it.
 var leadingCommand = lazy.Pattern(`^[A-Z]\w+\.[a-z]\w+( |: )`)
 
 // hostError turns an error of the keeper into the one that callers see.

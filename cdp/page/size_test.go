@@ -19,8 +19,9 @@ import (
 // that calendars mark, texts that become tags, closed branches, drags beyond the view, what a call without an element
 // is limited to, why a pointer does not reach an element, or its click does not, for the tags of lists of several,
 // lists that have only what is in view, branches chosen on the way to what is refused, labels of custom elements,
-// words with which a part of a name begins, lists that grow at their end, and frames in boxes that scroll.
-const maxMinified = 64_800
+// words with which a part of a name begins, lists that grow at their end, frames in boxes that scroll, and names with
+// a mistake.
+const maxMinified = 65_000
 
 // minify prints how long the script that it reads is, minified.
 const minify = `import {minify} from "rolldown/experimental";

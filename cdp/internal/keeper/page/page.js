@@ -923,12 +923,19 @@ function wordSearch(word) {
 const saysWords = (text, part) => says(text, part) &&
 	` ${wordsOf(text).join(" ")} `.includes(` ${wordsOf(part).join(" ")}${part.length < 3 ? " " : ""}`);
 
-// ranked returns those of some things that have words in common with a text, those with most of them first.
+// withoutOne returns a word, and what is left of it without one of its letters. Words that differ in a letter, or in the
+// order of two, have one of these in common.
+const withoutOne = (word) => [word, ...[...word].map((_, i) => word.slice(0, i) + word.slice(i + 1))];
+
+// ranked returns the things that have words in common with a text, or words like its words, the best ones first.
 const wordsOf = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 function ranked(all, textOf, wanted) {
-	const asked = new Set(wordsOf(wanted));
-	return all.map((one) => [one, wordsOf(textOf(one)).filter((word) => asked.has(word)).length])
-		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([one]) => one);
+	const asked = wordsOf(wanted), parts = new Set(asked.flatMap(withoutOne));
+	const begins = (a, b) => b[2] && a.startsWith(b);
+	const score = (word) => asked.includes(word) ? 9 : word[3] && withoutOne(word).some((part) => parts.has(part)) ||
+		asked.some((other) => begins(word, other) || begins(other, word)) ? 1 : 0;
+	return all.map((one) => [one, wordsOf(textOf(one)).reduce((sum, word) => sum + score(word), 0)])
+		.filter(([, sum]) => sum).sort((a, b) => b[1] - a[1]).map(([one]) => one);
 }
 
 // isPressed reports whether an element can be clicked, and not for what is around it: an entry of a menu, whose whole
@@ -936,7 +943,7 @@ function ranked(all, textOf, wanted) {
 const isPressed = (el, others) => style(el).cursor === "pointer" && !closest(el, "label") &&
 	!others.some((other) => contains(other, el));
 
-// nearest returns the two interactive elements whose names have most words in common with what was not found.
+// nearest returns the two interactive elements whose names are most like what was not found.
 const nearest = (locator) => ranked(fitting((el) => interactive.has(role(el))), name,
 	Object.values({...locator, in: ""}).join(" ")).slice(0, 2).map(describe);
 
