@@ -38,8 +38,8 @@ func Child() {
 	os.Exit((&host.Error{Code: host.ConfigError}).ExitCode())
 }
 
-// keeperEgress returns a function that makes what the pages of plugins dial through, by the operator's rules at the
-// time when they dial. The folders are found before the keeper leaves its working directory.
+// keeperEgress returns a function that makes the egress for the pages of plugins, by the operator's rules at the time
+// when they dial. The folders are found before the keeper leaves its working directory.
 func keeperEgress(cfg egress.Config) func() (host.Egress, error) {
 	p := New(Config{})
 	return func() (host.Egress, error) {

@@ -19,9 +19,9 @@ type Dirs struct {
 	Run    string // sockets and profiles of open browsers
 }
 
-// FindDirs returns the folders under home, or under PARLEY_HOME where home is "". Without both they are those of the
-// user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data. All are absolute. Where
-// PARLEY_HOME is relative, or the home folder of the user is not known, nothing can be opened in them, and [Dirs.Check]
+// FindDirs returns the folders under home, or under PARLEY_HOME if home is "". Without both it returns the folders of
+// the user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data. All are absolute. If
+// PARLEY_HOME is relative, or the home folder of the user is unknown, nothing can be opened in them, and [Dirs.Check]
 // says so.
 func FindDirs(home string, env func(string) string) Dirs {
 	if own := env("PARLEY_HOME"); home == "" && own != "" {
@@ -102,8 +102,8 @@ func dirsUnder(base string) Dirs {
 	return Dirs{Config: in("config"), Data: in("data"), State: in("state"), Cache: in("cache"), Run: in("run")}
 }
 
-// own returns the folders, and those in them that have code, records or secrets: a link or a mount can put one of these
-// elsewhere.
+// own returns the folders, and the folders in them that have code, records or secrets, because a link or a mount can
+// put one of these elsewhere.
 func (d Dirs) own() []protect.Folder {
 	folders := []protect.Folder{
 		{Name: "config", Path: d.Config, Links: true}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},

@@ -79,7 +79,7 @@ type Config struct {
 	Session string
 	Traces  Traces
 	// Approver asks the person at hand about calls that require confirmation or a right that is not granted. Nil means
-	// that the client is asked to confirm calls over MCP. Whoever may also answers with parley approvals.
+	// that the client is asked to confirm calls over MCP. In either case parley approvals can answer, too.
 	Approver host.Approver
 	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
 	// Approver asks.
@@ -88,7 +88,7 @@ type Config struct {
 	Fleet Fleet
 	// Tracer observes calls, searches, descriptions and requests to the network. It may be nil.
 	Tracer host.Tracer
-	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
+	// Notice takes messages for a person that are not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug receives debug lines. It may be nil.
 	Debug func(format string, args ...any)

@@ -50,11 +50,11 @@ type parts struct {
 	held     *redact.Redactor
 	sessions *session.Store
 	approver *approve.Approver
-	engines  map[string]*wasm.Provider // of scripts, by digest
+	engines  map[string]*wasm.Provider // engines of scripts, by digest
 	shipped  []*wasm.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
-	stamp    catalogStamp // of what catalog was made from
+	stamp    catalogStamp // state from which catalog was made
 	host     *call.Host
 }
 
@@ -86,10 +86,10 @@ func (p *Parley) Secrets() secret.Store {
 	return secret.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
 }
 
-// Logins returns what logs in for secrets of a host, and refreshes the tokens.
+// Logins returns the client that logs in for secrets of a host, and refreshes the tokens.
 func Logins(p *Parley) *login.Client { return &login.Client{Store: p.Secrets(), Egress: egressOf(p)} }
 
-// egressOf returns what makes all requests of a host, within the operator's rules.
+// egressOf returns the egress that makes all requests of a host, within the operator's rules.
 func egressOf(p *Parley) host.Egress {
 	return egress.New(egress.Config{UserAgent: "parley/" + Version, Tracer: p.cfg.Tracer,
 		Rules: func() (host.EgressRules, error) { return byPolicy(p, (*policy.Policy).Egress) }})
@@ -103,7 +103,7 @@ func newTrust(d Dirs) *signature.Trust {
 	return &signature.Trust{Path: path, File: operator.File{Path: path}}
 }
 
-// Admission returns what admits, installs and removes plugins.
+// Admission returns the installer, which admits, installs and removes plugins.
 func (p *Parley) Admission() *admit.Installer { return p.admission }
 
 func (p *Parley) newInstaller() *admit.Installer {
@@ -246,7 +246,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	return p.parts.rules, nil
 }
 
-// byPolicy returns what the operator's policy says.
+// byPolicy returns the result of say for the operator's policy.
 func byPolicy[T any](p *Parley, say func(*policy.Policy) (T, error)) (said T, err error) {
 	rules, err := p.Policy()
 	if err != nil {
@@ -285,8 +285,8 @@ func (p *Parley) AuditLog() *audit.Log {
 	})
 }
 
-// redactor returns what takes the values of the secrets that the host holds now out of texts that are stored. Without a
-// policy, which secrets there are is not known.
+// redactor returns a function that removes the values of the secrets that the host holds now from texts to be stored.
+// Without a policy the secrets are unknown, and the function returns texts as they are.
 func (p *Parley) redactor() func(string) string {
 	rules, err := p.Policy()
 	if err != nil {
@@ -295,7 +295,7 @@ func (p *Parley) redactor() func(string) string {
 	return partOf(p, &p.parts.held, func() *redact.Redactor { return &redact.Redactor{Source: rules} }).Held()
 }
 
-// Approvals returns what has a person approve calls and changes, and keeps what waits for one.
+// Approvals returns the approver, which has a person approve calls and changes, and stores open approvals.
 func Approvals(p *Parley) *approve.Approver {
 	return partOf(p, &p.parts.approver, func() *approve.Approver {
 		store := &approve.Store{Dir: filepath.Join(p.dirs.State, "approvals")}
@@ -371,7 +371,7 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 	return catalog, made != nil, nil
 }
 
-// listProviders returns the built-in, shipped and installed plugins. Notice takes what is to be said of names.
+// listProviders returns the built-in, shipped and installed plugins. notice takes messages about their names.
 func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
 	shipped, err := p.shippedProviders()
 	if err != nil {
@@ -391,7 +391,7 @@ func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
 	for _, e := range entries {
 		switch {
 		case manifest.Builtin(e.Name):
-			if e.Info().Owner != host.OwnerShipped { // which is an earlier form of the built-in plugin
+			if e.Info().Owner != host.OwnerShipped { // a shipped one is an earlier form of the built-in plugin
 				notice("the installed plugin " + e.Name + " has the name of a built-in plugin and is ignored; remove it: " +
 					"parley plugin remove " + e.Name)
 			}
@@ -496,7 +496,7 @@ func (l *providerList) add(p host.Provider) {
 	l.providers = append(l.providers, p)
 }
 
-// ShippedSource returns the plugin that ships with this program and has a digest, or nil.
+// ShippedSource returns the plugin with this digest that ships with this program, or nil.
 func ShippedSource(digest string) (*store.Source, error) {
 	files, err := plugins.Shipped()
 	for _, f := range files {

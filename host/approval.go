@@ -14,15 +14,15 @@ type Approval struct {
 	Kind      ApprovalKind    `json:"kind"`
 	Principal string          `json:"principal"`         // who asks, such as "mcp:claude"
 	Session   string          `json:"session,omitempty"` // as [Session.String]
-	Tool      string          `json:"tool"`              // qualified name; of a change, the command
+	Tool      string          `json:"tool"`              // qualified name, or for a change the command
 	Effect    string          `json:"effect,omitempty"`
 	Params    json.RawMessage `json:"params,omitempty"` // without secrets; a long value is a text that is cut
-	// Rights are the missing rights of an ApproveRight, the smallest that suffice, in the grammar of grants. PATH stands
-	// for a folder that the person chooses.
+	// Rights has the smallest rights that suffice for an ApproveRight, in the grammar of grants. PATH stands for a folder
+	// that the person chooses.
 	Rights []Denial `json:"rights,omitempty"`
-	// Reason is why a person is asked: the rule that requires it; of a change, what is to change. It may have lines.
+	// Reason is why a person is asked: the rule that requires it, or what a change would do. It may have several lines.
 	Reason  string        `json:"reason,omitempty"`
-	Digest  string        `json:"digest,omitempty"` // of the plugin
+	Digest  string        `json:"digest,omitempty"` // digest of the plugin
 	Asked   time.Time     `json:"asked"`
 	Expires time.Time     `json:"expires"`
 	State   ApprovalState `json:"state"`
@@ -30,8 +30,8 @@ type Approval struct {
 	// Answered is the answer; absent while the approval is open.
 	Answered *Reply `json:"answered,omitempty"`
 
-	// Key is the key of the session, by which sessions of different owners are told apart. Exact are the parameters that
-	// the tool gets, byte for byte, or the text of the change. Both are part of what an answer is valid for.
+	// Key is the key of the session, which is unique across owners. Exact has the parameters that the tool gets, byte for
+	// byte, or the text of the change. Which calls an answer is valid for depends on both.
 	Key   string          `json:"-"`
 	Exact json.RawMessage `json:"-"`
 	// Within is the id of the call in which a plugin makes this one; "" if no plugin does.
@@ -76,12 +76,12 @@ const (
 type Reply struct {
 	Answer ApprovalAnswer `json:"answer"`
 	By     string         `json:"by"`             // ByTerminal, ByMCP or ByPolicy
-	Word   string         `json:"word,omitempty"` // for the caller, with a denial
+	Word   string         `json:"word,omitempty"` // a remark for the caller, with a denial
 	Time   time.Time      `json:"time"`
 	// Rights replaces the rights of the approval, with the folders that the person chose. Nil means the rights as asked,
-	// which is not possible with PATH in them.
+	// which is not possible if they contain PATH.
 	Rights []string `json:"rights,omitempty"`
-	// Nobody is why nobody at hand could be asked, as the end of a sentence. Only a reply without an answer has it.
+	// Nobody is why no person could be asked right away, as the end of a sentence. It is set only without an answer.
 	Nobody string `json:"-"`
 }
 
@@ -99,8 +99,8 @@ func NewApprovalID() string {
 // anything runs.
 type Approver interface {
 	// Approve puts an approval to a person and returns the reply. The error is [NoApproverError] if there is nobody to
-	// ask. Any other error ends the call as it is. An approver that keeps approvals sets the times of a, and its ID if the
-	// same has been asked before. A reply without an answer ends the call, and the approval stays open.
+	// ask. Any other error ends the call as it is. An approver that stores approvals sets the times of a and, if it has
+	// stored the same one before, its ID. A reply without an answer ends the call, and the approval stays open.
 	Approve(ctx context.Context, a *Approval) (Reply, error)
 }
 

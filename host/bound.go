@@ -16,16 +16,16 @@ import (
 const (
 	maxErrorSize = 1300
 	maxOneFault  = 560
-	maxOneStep   = 620 // with a step that has parameters, and these
+	maxOneStep   = 620 // one violation with a step that has parameters, including these
 	maxStepSize  = 240 // the parameters of a step
 	maxOffered   = 400 // the corrected parameters
 	maxErrorStep = 3   // steps
 	longValue    = 100 // a value from this size on is named
 
-	// maxAlone is maxErrorSize of an error without steps that have parameters.
+	// maxAlone replaces maxErrorSize for an error without steps that have parameters.
 	maxAlone = 1480
-	// Of many violations, as many as fit are listed: at least mostDetails as long as anything else can be shorter, and
-	// fewDetails as long as there are corrected parameters.
+	// As many violations are listed as fit: at least mostDetails while anything else can be shortened, and at least
+	// fewDetails while there are corrected parameters.
 	mostDetails, fewDetails = 10, 6
 	maxDetails              = 40
 )
@@ -54,7 +54,7 @@ func (e *Error) Bounded() *Error {
 	return &b
 }
 
-// clip shortens the texts to a part of what they may have.
+// clip shortens each text to 1/part of its limit.
 func (e *Error) clip(part int) {
 	short := func(s string, bytes int) string { return manifest.Clip(s, bytes/part) }
 	switch {
@@ -150,9 +150,9 @@ func (e *Error) fit() {
 	}
 }
 
-// limit is how large the error may be without its steps.
+// limit returns the maximum size of the error in bytes, without its steps.
 func (e *Error) limit() int {
-	given := 0 // the most that a step has
+	given := 0 // size of the largest step
 	for _, s := range e.Steps {
 		given = max(given, stepSize(s))
 	}
@@ -214,7 +214,7 @@ func (e *Error) nameLong(object json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// concerns reports whether a violation or a change is of the parameter of that name, or of a part of it.
+// concerns reports whether a violation or a change is about the parameter with that name, or about a part of it.
 func (e *Error) concerns(name string) bool {
 	at := jsontext.Pointer([]string{name})
 	isOf := func(pointer string) bool { return pointer == at || strings.HasPrefix(pointer, at+"/") }
@@ -242,7 +242,7 @@ func SizeOf(bytes int) string {
 func BoundedSteps(steps []Step) []Step {
 	short := []Step{}
 	for _, s := range steps {
-		// Escaping makes nothing shorter, so that long parameters need not be escaped.
+		// Escaping never shortens a text, so parameters that are too long already need not be escaped.
 		if len(short) < maxErrorStep && len(s.Params) <= maxStepSize && stepSize(s) <= maxStepSize {
 			short = append(short, s)
 		}
@@ -250,7 +250,7 @@ func BoundedSteps(steps []Step) []Step {
 	return short
 }
 
-// stepSize is the number of bytes of what differs from step to step, as it leaves the host.
+// stepSize returns the size in bytes of the parts in which steps differ, in the form in which they leave the host.
 func stepSize(s Step) int {
 	o := s.Options
 	return len(manifest.EscapeJSON(s.Params)) + len(s.Query) + len(o.JQ) + len(o.Browser+o.Target+o.Context+o.Session) +

@@ -17,7 +17,7 @@ import (
 )
 
 // Catalog is an immutable set of plugins. Names are case-insensitive. To change the set, make a new catalog and
-// call.Host.Swap it.
+// install it with call.Host.Swap.
 type Catalog struct {
 	providers []Provider // in listing order: built-in ones first, then by name
 	byName    map[string]Provider
@@ -29,7 +29,7 @@ type Catalog struct {
 	latestNear  atomic.Pointer[nearNames]
 }
 
-// nearNames are the names that a name resembles, in the plugin of a name or, for "", in all.
+// nearNames is the result of [Catalog.nearest] for a name: the similar names in one plugin, or in all if plugin is "".
 type nearNames struct {
 	plugin, typed string
 	near          []NearName
@@ -51,7 +51,7 @@ func NewCatalog(providers ...Provider) (*Catalog, error) {
 		name string
 		of   Provider
 	}
-	list := make([]listed, 0, len(providers)) // infos are large: with thousands of plugins, comparing these is faster
+	list := make([]listed, 0, len(providers)) // an Info is large: with thousands of plugins, sorting these is faster
 	c := &Catalog{providers: make([]Provider, 0, len(providers)), byName: make(map[string]Provider, len(providers))}
 	for _, p := range providers {
 		info := p.Info()
@@ -69,7 +69,7 @@ func NewCatalog(providers ...Provider) (*Catalog, error) {
 	return c, nil
 }
 
-// listedAt is 0 for plugins that lists have first.
+// listedAt returns 0 for plugins that lists show first, and 1 for others.
 func listedAt(i Info) int {
 	if i.Kind == manifest.KindBuiltin {
 		return 0
@@ -139,7 +139,7 @@ func split(name string) (plugin, local string) {
 // Has reports whether an address comes from this catalog.
 func (c *Catalog) Has(a Address) bool { return a.catalog == c }
 
-// Exact returns the tool whose qualified name is spelled exactly so; without one, the address has none.
+// Exact returns the address of the tool that has exactly this qualified name. Without such a tool, Tool is nil.
 func (c *Catalog) Exact(name string) (at Address) {
 	plugin, local := split(name)
 	if p, ok := c.Provider(plugin); ok && local != "" {
@@ -286,9 +286,9 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	return e.WithSteps(ListStep(plugin), SearchStep(Printable(strings.TrimSpace(local))))
 }
 
-// searchSteps returns the steps for a name that resembles no other of its plugin: they lead to what a search for it
-// finds: by a synonym or a part of a name, not by another spelling. Only hits that score about as high as the first
-// count.
+// searchSteps returns the steps for a name that resembles no name in its plugin. They lead to what a search for the
+// name finds by a synonym or a part of a name, not by another spelling. Only hits that score about as high as the
+// first count.
 func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	const tolerance = 0.05
 	hits := index.Search(c.SegmentsOf([]Provider{p}, nil), index.Query{Text: manifest.Strip(typed)}).Hits
@@ -304,8 +304,8 @@ func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	return steps
 }
 
-// nearest returns the tools and groups of a plugin, or with "" of all, that a name resembles, and the events of the
-// group that it names. The latest result is kept: who reports an error looks the name up again.
+// nearest returns the tools and groups of one plugin, or of all for "", that a name resembles. If the name has a
+// group, its events are included. The latest result is cached, because reporting an error looks the name up again.
 func (c *Catalog) nearest(plugin, typed string) (near []NearName) {
 	if latest := c.latestNear.Load(); latest != nil && latest.plugin == plugin && latest.typed == typed {
 		return slices.Clone(latest.near)
@@ -344,7 +344,7 @@ func Nearest(plugin, typed string, names []string) (near []NearName) {
 	return closestTo(near)
 }
 
-// closestTo is [Closest] for one name. Those at distance 0, such as the name without its plugin, exclude the others.
+// closestTo is [Closest] for one name. Names at distance 0, such as the name without its plugin, exclude the others.
 func closestTo(near []NearName) []NearName {
 	near = Closest(near)
 	if i := slices.IndexFunc(near, func(n NearName) bool { return n.Distance > 0 }); i > 0 {
@@ -437,7 +437,7 @@ func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
 	return s, nil
 }
 
-// SchemaCompiled reports whether schemaOf has already compiled the schema.
+// SchemaCompiled reports whether [Address.SchemaOf] has already compiled the schema.
 func (a Address) SchemaCompiled(part string) bool {
 	_, ok := a.catalog.schemas.Load(partKey{a.Name(), part})
 	return ok

@@ -12,9 +12,9 @@ import (
 type Content struct {
 	Type ContentType `json:"type"`
 	Text string      `json:"text,omitempty"` // a text, or the title of a resource or link
-	Data string      `json:"data,omitempty"` // base64, of an image, audio or embedded resource
-	MIME string      `json:"mime,omitempty"` // of Data, or of the target of a link
-	URI  string      `json:"uri,omitempty"`  // of a resource or a link
+	Data string      `json:"data,omitempty"` // base64 of an image, audio or embedded resource
+	MIME string      `json:"mime,omitempty"` // media type of Data, or of the target of a link
+	URI  string      `json:"uri,omitempty"`  // address of a resource or a link
 }
 
 // ContentType is the kind of a [Content].

@@ -99,10 +99,10 @@ type Error struct {
 	Denied   []Denial
 	Tool     *ToolError
 	Protocol *ProtocolError
-	// Corrected are parameters that would be accepted, and Retry is the call with them. They hold the caller's own values
-	// and the only ones that the schema allows, nothing else. Otherwise Template may have the caller's valid values, and
-	// texts such as "<url: string, the page to open>" for those that are missing. Changes says how either differs from
-	// what was given; every value that was left out is in it.
+	// Corrected are parameters that would be accepted, and Retry is the call with them. They hold only the caller's own
+	// values and values that the schema leaves no choice about. Otherwise Template may have the caller's valid values,
+	// and texts such as "<url: string, the page to open>" for missing ones. Changes says how either differs from what was
+	// given, including every value that was left out.
 	Corrected  json.RawMessage
 	Retry      *Step
 	Template   json.RawMessage
@@ -110,14 +110,14 @@ type Error struct {
 	DidYouMean []NearName
 	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
-	// Effects are what a call that crashed, or got no response, may have changed before, in the form of [Event].Uses.
+	// Effects are what a call may have changed before it crashed or lost its response, in the form of [Event].Uses.
 	Effects []string
 	Subject string // as [Result].Subject
 	// Approval is the id of the approval that the call waits for.
 	Approval string
-	// Place is the place in the line in which a call waited for a slot until its deadline, from 1 on.
+	// Place is the call's place in the line for a slot when its deadline passed, counted from 1.
 	Place int
-	// Trace is where a guest crashed. Only calls with [Call].Trace have it.
+	// Trace is where a guest crashed. It is set only for calls with [Wants].Trace.
 	Trace *Trace
 	Docs  *Docs
 	// Steps are what to do next, best first.
@@ -166,9 +166,9 @@ type ToolError struct {
 type InnerError struct {
 	Tool    string          `json:"tool"`
 	Code    Code            `json:"code"`
-	Name    string          `json:"name,omitempty"` // of the exit code that the inner tool declares
+	Name    string          `json:"name,omitempty"` // name of the exit code that the inner tool declares
 	Message string          `json:"message"`
-	Details json.RawMessage `json:"details,omitempty"` // those of the inner tool, or the violations of its parameters
+	Details json.RawMessage `json:"details,omitempty"` // details of the inner error, or the violations of its parameters
 }
 
 // ProtocolError is an error of the Chrome DevTools Protocol.

@@ -58,7 +58,7 @@ type Wants struct {
 	Trace bool
 }
 
-// Request is a job with the way back to the host: what the provider asks of it, and what it tells it.
+// Request is a job with the functions by which the provider asks the host for something and reports what happens.
 type Request struct {
 	Job
 	Def *manifest.Tool // the definition of Job.Tool
@@ -80,8 +80,8 @@ const (
 	// AskTool runs a tool of another plugin through all of call.Host.Call: {"tool","params","options"}.
 	AskTool = "call_tool"
 	// AskTools runs several tools at once, each as [AskTool] does: {"pending":[{"id","tool","params","options"}]}. The
-	// result is {"answers":[{"id","ok","result" or "error"}]}. A guest does not import it: it is for the response of one
-	// that waits for calls.
+	// result is {"answers":[{"id","ok","result" or "error"}]}. Guests do not import it: a guest that waits for calls
+	// lists them in its response.
 	AskTools = "call_tools"
 	// AskHTTP sends a request within the grant: {"method","url","headers","body" or "body_base64"}. The response has no
 	// secrets that the guest may not read.
@@ -92,11 +92,11 @@ const (
 
 // Functions of the host that guests cannot import. The last three are for built-in providers only.
 const (
-	// AskMayCall returns whether the caller may also call another tool of this plugin without a question: {"tool"}, by its
-	// local name. A provider asks before it does what that tool does. It also holds for all on whose behalf the caller
-	// calls.
+	// AskMayCall returns whether the caller may also call another tool of this plugin without confirmation: {"tool"}, its
+	// local name. A provider asks before it does the work of that tool. Everybody on whose behalf the caller calls must
+	// be allowed, too.
 	AskMayCall = "may_call"
-	// AskLast returns whether a record is the last one of the stream: the record. See [Wants].
+	// AskLast returns whether a record is the last one of the stream. The argument is the record. See [Wants].
 	AskLast = "is_last"
 	// AskBoundSecret returns a secret that is to be typed into a page, as a [BoundSecret]: {"name"}. The error is denied
 	// if the policy binds it to no origin, or if the calling plugin was not granted it.
@@ -105,14 +105,14 @@ const (
 	// only if text is true. The error is denied if the caller is not a plugin, and not_found if it ships no such script.
 	AskScript = "script"
 	// AskSharedFile copies a file that was handed to the calling plugin into a folder, and returns its path there:
-	// {"text","folder"}, the text as the plugin got it.
+	// {"text","folder"}, where text is what the plugin got for the file.
 	AskSharedFile = "copy_handed"
 )
 
 // Script is a script for pages that a plugin ships.
 type Script struct {
 	Plugin string `json:"plugin"`
-	SHA256 string `json:"sha256"` // of the text, in hexadecimal
+	SHA256 string `json:"sha256"` // hash of the text, in hexadecimal
 	Text   string `json:"text,omitempty"`
 }
 
@@ -133,8 +133,8 @@ type JobEvent struct {
 	Output  []byte          `json:"output,omitempty"`  // output
 	Right   string          `json:"right,omitempty"`   // use: in the form of Event.Uses; denied: in the grammar of grants
 	Why     string          `json:"why,omitempty"`     // denied
-	CPU     time.Duration   `json:"cpu,omitempty"`     // usage: what the process of the guest has used for the call
-	Peak    int64           `json:"peak,omitempty"`    // usage: bytes of the guest's memory when it was largest
+	CPU     time.Duration   `json:"cpu,omitempty"`     // usage: CPU time of the guest's process for the call
+	Peak    int64           `json:"peak,omitempty"`    // usage: peak size of the guest's memory in bytes
 }
 
 // Kinds of a [JobEvent].
@@ -144,9 +144,9 @@ const (
 	EventStarted  = "started" // from now on the stream has every record; at most once
 	EventRecord   = "record"
 	EventOutput   = "output"
-	EventUse      = "use"    // of a right
+	EventUse      = "use"    // a right was used
 	EventDenied   = "denied" // a right that the grant does not have
-	EventUsage    = "usage"  // what the guest has used; of several, CPU adds up
+	EventUsage    = "usage"  // what the guest has used; the CPU times of several events add up
 )
 
 func (r *Request) send(e JobEvent) error {

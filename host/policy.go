@@ -15,8 +15,8 @@ func (a Address) Outside() bool {
 	return a.Tool.Outside() || a.Tool.Reach == "" && a.Provider.Info().Kind == manifest.KindBuiltin
 }
 
-// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page.
-// A name of nothing stands for no tool.
+// Outside reports whether every tool that a name stands for reaches outside a page. The name may be a pattern with "*"
+// at its end. It returns false for a name that no tool has.
 func (c *Catalog) Outside(pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
@@ -61,7 +61,7 @@ type Ask struct {
 	Tool      string // local name
 	Effect    string
 	// Trusted means that the principal is a shipped plugin, which acts by its own rights. OnBehalf means that such a
-	// plugin calls on its behalf: only rules that deny the tool by its name count.
+	// plugin calls on behalf of the principal: only rules that deny the tool by its name count.
 	Trusted, OnBehalf bool
 	Owner             string // the identity of the plugin, as [Info.Identity]
 	ReplacedOwner     string // as in [Info]
@@ -105,12 +105,12 @@ type Decision struct {
 
 // Quota is what a caller may use. A limit of 0 means no limit.
 type Quota struct {
-	Account    string // under which its use is counted
+	Account    string // account under which the use is counted
 	Rate       int    // calls in Per
 	Per        time.Duration
 	Concurrent int
-	DailyCalls int               // a day is one in UTC
-	DailyBytes int               // of results
+	DailyCalls int               // a day is a calendar day in UTC
+	DailyBytes int               // bytes of results
 	In         map[string]string // where each limit is written, by its key: "policy.toml:12"
 }
 

@@ -1,6 +1,5 @@
-// Package host has the words between the parts of a host: providers of tools and the catalog of all of them, calls and
-// answers, errors, steps that may come next, and the interfaces that the parts have of each other. Package call runs
-// the calls.
+// Package host defines what the parts of a host share: providers of tools and the catalog of all of them, calls and
+// answers, errors, next steps, and the interfaces between the parts. Package call runs the calls.
 package host
 
 import (
@@ -28,7 +27,7 @@ const CallerPlugin = "plugin:"
 type SessionEnder interface {
 	// EndSession closes what a session has opened, and what plugins have opened on its behalf.
 	EndSession(ctx context.Context, of Session) error
-	// EndConnection is called when a connection has ended, by the id in [Session.Connection]. It does not wait.
+	// EndConnection is called with [Session.Connection] when a connection has ended. It does not wait.
 	EndConnection(id string)
 }
 
@@ -71,7 +70,7 @@ type Info struct {
 	// Owner is who the name belongs to: OwnerShipped, OwnerUnsigned, or the public key of the signer. "" means
 	// OwnerUnsigned, or OwnerShipped if the plugin is built in.
 	Owner string `json:"-"`
-	// ReplacedOwner is the identity of what had the name before, as [Info.Identity], if its owner was another; else "".
+	// ReplacedOwner is the [Info.Identity] of the plugin that had the name before, if it had another owner; else "".
 	ReplacedOwner string `json:"-"`
 }
 
@@ -137,37 +136,37 @@ type Features struct {
 	Entry func(name string) (*Entry, error)
 	// Coverage reports how much of a protocol the provider covers, for lists in JSON.
 	Coverage func() (any, error)
-	// Describe builds the documentation of a tool. Without it, that is [manifest.Describe].
+	// Describe builds the documentation of a tool. Without it, [manifest.Describe] does.
 	Describe func(t *manifest.Tool, tier int) *manifest.ToolDocs
 	// MissingPage returns the step that opens a page if a tool requires one and the caller's session has none, or nil if
-	// nothing is missing. It starts nothing. Of the job only Tool, Caller, Session and Options are set; without a tool it
-	// stands for one that acts on a page.
+	// nothing is missing. It starts nothing. Of the job only Tool, Caller, Session and Options are set; without Tool it
+	// stands for a call of any tool that acts on a page.
 	MissingPage func(ctx context.Context, j *Job) *Step
-	// Flow returns what comes before a tool, or nil if only the manifest says it. Without Flow, [manifest.FlowOf] applies.
+	// Flow returns what comes before a tool; nil leaves that to the manifest. Without Flow, [manifest.FlowOf] applies.
 	Flow func(tool string) *manifest.Flow
-	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
-	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line
-	// makes, itself or by way of a shipped plugin.
+	// NeedsConfirmation returns why a person must confirm a call that the policy allows, or "" if that is not necessary.
+	// Of the job only Tool, Params, Caller and Session are set. It is not asked about calls of the command line, neither
+	// direct ones nor those by way of a shipped plugin.
 	NeedsConfirmation func(j *Job) string
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
 	// no tool can have the name.
 	Pass func(name string) *manifest.Tool
 	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params and Caller.
 	Effect func(j *Job) string
-	// Includes returns the tools of other plugins, by their qualified names, that do a part of what a call does. A rule
-	// that denies one of them to a caller by its name denies the call, too. The job is that of Effect.
+	// Includes returns the qualified names of tools of other plugins that do a part of what a call does. A rule that
+	// denies one of them by its name also denies the call. Of the job the same fields are set as for Effect.
 	Includes func(j *Job) []string
-	// Whole returns the manifest with all its tools, where that of [Provider.Manifest] may have none.
+	// Whole returns the manifest with all its tools. Providers have it if [Provider.Manifest] may leave tools out.
 	Whole func() (*manifest.Manifest, error)
 	// Script returns the text of a script for pages that the plugin ships. Its manifest declares the digest.
 	Script func(name string) ([]byte, error)
-	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs]
-	// of the manifest.
+	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, search indexes the
+	// [SearchDocs] of the manifest.
 	SearchDocs func() []SearchDoc
-	// Overlaid reports that the documentation has edits of the operator, so that nothing prepared for its build holds.
+	// Overlaid reports that the documentation has edits of the operator, so nothing prepared for the build is valid.
 	Overlaid bool
-	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds it.
-	// When ctx ends first, it returns at once, with an error that says so, and what it prepares goes on for later calls.
+	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds
+	// it. If ctx ends first, it returns at once with an error that says so, and the preparation goes on for later calls.
 	Prepare func(ctx context.Context, r *Request) error
 }
 
@@ -192,7 +191,7 @@ type Options struct {
 	// not what Features.Prepare does before.
 	TimeoutConfigured bool
 
-	MaxBytes int // of the data in the answer; 0: no limit
+	MaxBytes int // limit of the data in the answer; 0: no limit
 	// Unlimited means that the caller gave a MaxBytes of 0, which no default of a front end replaces.
 	Unlimited bool
 
@@ -218,14 +217,14 @@ type Limits struct {
 	Timeout         time.Duration
 	OutputBytes     int
 	LogBytes        int
-	HostCalls       int // of call_tool, http_request and read_secret together
+	HostCalls       int // calls of call_tool, http_request and read_secret together
 	OpenFiles       int // at one time
 	FilesCreated    int
 	BytesWritten    int // to granted folders
-	ConcurrentCalls int // of the plugin in one host
+	ConcurrentCalls int // calls of the plugin in one host
 }
 
-// Bounds of what a policy can set in [ModuleLimits].
+// The largest values that a policy can set in [ModuleLimits].
 const (
 	MaxModuleMiB    = 256
 	MaxFunctions    = 4_000_000
@@ -237,7 +236,7 @@ const (
 type ModuleLimits struct {
 	FileMiB          int
 	Functions        int
-	TableEntries     int // of each table
+	TableEntries     int // entries of each table
 	CompileTime      time.Duration
 	CompileMemoryMiB int
 }
@@ -312,7 +311,7 @@ func (g Grant) Names() []string {
 		if s.Read {
 			name = "secret:read:" + s.Name
 		}
-		if !slices.Contains(names, name) { // each is bound to a URL of its own
+		if !slices.Contains(names, name) { // several may have this name, each for a URL of its own
 			names = append(names, name)
 		}
 	}

@@ -26,21 +26,21 @@ type Event struct {
 	Caller  string
 	Origin
 	Tool   string          // qualified name, or the name as given if it is unknown
-	Digest string          // of the plugin, or the version of one that is built in
+	Digest string          // digest of the plugin, or the version of a built-in one
 	Mode   string          // documentation mode of the caller; "" if it has none
 	Tiers  []int           // tiers that this caller was shown of this tool
 	Params json.RawMessage // as given
 	// Members are the values of parameters that the schema lists in an enum, by parameter.
 	Members        map[string][]string
-	Query          string // of a search
+	Query          string // set for a search
 	Err            *Error // nil if it succeeded
 	Duration       time.Duration
-	CPU            time.Duration // that the process of the guest used for the call; 0 if that is not known
-	PeakBytes      int64         // of the guest's memory when it was largest; 0 if there was none
+	CPU            time.Duration // CPU time of the guest's process for the call; 0 if unknown
+	PeakBytes      int64         // peak size of the guest's memory; 0 if there was no guest
 	OutBytes       int
-	DocsTokens     int    // tokens of the documentation that was sent, in the form in which it was
+	DocsTokens     int    // tokens of the documentation, in the form in which it was sent
 	RetryOf        string // id of the preceding failed call of the same tool in the session
-	SuggestionUsed bool   // the parameters are those that the failed call suggested
+	SuggestionUsed bool   // the parameters are what the failed call suggested
 	Result         json.RawMessage
 	Subject        string // as [Result].Subject
 
@@ -52,11 +52,11 @@ type Event struct {
 	Refused     []string // rights denied while it ran, in the grammar of grants, also if it succeeded
 	Within      string   // id of the call in which a plugin made this one
 	DryRun      bool     // the call was a dry run
-	Count       int      // how many calls of a plugin it stands for, which did the same within one call; 0 for one
+	Count       int      // number of equal calls by a plugin within one call that it stands for; 0 for one
 	Audit       string   // as in Decision; "" if the policy was not consulted
 
 	By       string   // who allowed or denied the call: ByTerminal, ByMCP or ByPolicy; "" if nobody did
-	Approval string   // id of the approval of a person that it took, or was to take
+	Approval string   // id of the approval that the call used or waits for
 	Hits     []string // qualified names of the first ten results of a search
 	Changes  []string // kinds of corrections of the parameters, such as "renamed"
 }
@@ -81,7 +81,7 @@ type Record struct {
 	Code           string  `json:"code"`
 	ExitCode       int     `json:"exit_code"`
 	MS             float64 `json:"ms"`
-	Count          int     `json:"count,omitempty"` // calls of a plugin that did the same, if several; MS is of all
+	Count          int     `json:"count,omitempty"` // number of equal calls by a plugin, if several; MS is of all
 	OutBytes       int     `json:"out_bytes,omitempty"`
 	DocsTokens     int     `json:"docs_tokens,omitempty"`
 	RetryOf        string  `json:"retry_of,omitempty"`
@@ -89,12 +89,12 @@ type Record struct {
 	Subject        string  `json:"subject,omitempty"` // what the tool acted on
 
 	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
-	Approval string   `json:"approval,omitempty"` // id of the approval of a person that it took
+	Approval string   `json:"approval,omitempty"` // id of the approval that the call used
 	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
 	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
 
-	// From says which parameters had a value that an earlier result of the session had, as "TOOL/POINTER" with 0 for
-	// each index, by parameter. It is known of calls that one process serves.
+	// From names, by parameter, the earlier result of the session that had its value, as "TOOL/POINTER" with 0 for each
+	// index. It is known only for calls that one process serves.
 	From map[string]string `json:"from,omitempty"`
 
 	Usage
@@ -102,8 +102,8 @@ type Record struct {
 
 // Usage is what the guest of a call used. Calls that it made have their own.
 type Usage struct {
-	CPUMS     float64 `json:"cpu_ms,omitempty"`     // of its process; absent for a guest without one
-	PeakBytes int64   `json:"peak_bytes,omitempty"` // of its memory when it was largest; absent if it was killed
+	CPUMS     float64 `json:"cpu_ms,omitempty"`     // CPU time of its process; absent for a guest without one
+	PeakBytes int64   `json:"peak_bytes,omitempty"` // peak size of its memory; absent if it was killed
 }
 
 // Violation is what was wrong with one parameter, without the value.
@@ -120,9 +120,9 @@ type Auditor interface {
 	Begin(Event) error
 }
 
-// Cost is what calls of a tool that succeeded took: medians.
+// Cost is what successful calls of a tool took, as medians.
 type Cost struct {
-	Calls  int // that were recorded
+	Calls  int // number of recorded calls
 	MS     float64
-	Tokens int // of the result
+	Tokens int // tokens of the result
 }

@@ -25,11 +25,11 @@ const (
 // Principal is who asks for something.
 type Principal struct {
 	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
-	Bound   bool   // of an mcp-http client: it has proved that it has this Name
+	Bound   bool   // the mcp-http client has proved that it has this Name
 	Session Session
 	Origin  Origin                                 // where its request came from
-	Tools   []string                               // of a plugin: the tools that its own call was granted
-	Roots   func() (folders []string, listed bool) // of a client here: what it lists, or else the working folder
+	Tools   []string                               // tools that a plugin's own call was granted
+	Roots   func() (folders []string, listed bool) // what a client on this machine lists, or the working folder
 }
 
 // IsPlugin reports whether the principal is a plugin.
@@ -38,7 +38,7 @@ func (p Principal) IsPlugin() bool { return strings.HasPrefix(p.Name, CallerPlug
 // Call is a request to run one tool. Only Name is required.
 type Call struct {
 	Name      string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
-	At        Address         // of Name, if the caller has looked it up already
+	At        Address         // address of Name, if the caller has looked it up already
 	Params    json.RawMessage // as given; empty means {}
 	Principal Principal
 	Options   Options
@@ -57,7 +57,7 @@ type Call struct {
 	BeforeRecord func(*Answer)
 	// KeepBinary replaces each binary part of the result by a [File], and keeps its content for the session.
 	KeepBinary bool
-	// Render renders the step that reads the whole of a result that is cut. Nil means that the answer has its URI,
+	// Render returns the text of the step that reads the whole of a cut result. Nil means that the answer has its URI,
 	// parley://result/CALL_ID.
 	Render func(Step) string
 	// Filter runs Options.JQ. Nil means the host's filter.
@@ -66,13 +66,13 @@ type Call struct {
 	Sink Sink
 }
 
-// Sink takes what a tool reports before it returns. The zero value takes nothing: the result must then be data of the
-// answer.
+// Sink takes what a tool reports before it returns. The zero value takes nothing: the result must then be in the data
+// of the answer.
 type Sink struct {
 	Wants Wants // which events are read; Wants.Until follows from Last
-	// Event takes each of them. An error means that nobody reads records or output any more.
+	// Event takes each event. An error means that nobody reads records or output any more.
 	Event func(JobEvent) error
-	// Last reports whether a record that could be the last one of a stream is it. Nil means that it is.
+	// Last reports whether a record that can be the last one of a stream is the last one. Nil means that it is.
 	Last func(record json.RawMessage) bool
 	// Drain sends the byte stream that the result refers to as output.
 	Drain bool
@@ -83,20 +83,20 @@ type Answer struct {
 	Result
 	Tool     string
 	CallID   string
-	Approval string          // id of the approval of a person that the call took; "" if none
+	Approval string          // id of the approval that the call used; "" if none
 	Returns  json.RawMessage // the schema of Data as the tool declares it
 	Err      *Error
 	Duration time.Duration
 	Docs     *Docs // with Call.DocsOnFirstUse, unless this session has been shown them
 	Cut      bool  // Data wraps a part of the result
-	// Whole is the data before binary parts of it were kept and before it was cut. It is nil if Data is that.
+	// Whole is the data before binary parts were replaced and before it was cut. It is nil if Data is the whole.
 	Whole json.RawMessage
 }
 
 // Filter runs jq expressions on results.
 type Filter interface {
-	// Check prepares for an expression. It returns the error of one that is invalid, and what was probably meant, ""
-	// if that is unknown.
+	// Check prepares an expression. For an invalid one it returns the error and what was probably meant, "" if that is
+	// unknown.
 	Check(ctx context.Context, expression string) (corrected string, err error)
 	// Filter returns data as the expression transforms it: its only output, or an array of its outputs. The error is
 	// the cause of the end of ctx, or limit_exceeded, or invalid_args if the expression fails on the data.
@@ -105,9 +105,9 @@ type Filter interface {
 
 type docsSizeKey struct{}
 
-// WithDocsSize returns a context for a front end that sends documentation in a form of its own: size returns the bytes
-// of that form, by which calls and descriptions count documentation in their records. InError says that the
-// documentation comes with the error of a call. Without it, records count [manifest.ToolDocs.Text].
+// WithDocsSize returns a context for a front end that sends documentation in a form of its own. size returns the
+// number of bytes in that form; records of calls and descriptions use it. inError means that the documentation comes
+// with the error of a call. Without size, records count [manifest.ToolDocs.Text].
 func WithDocsSize(ctx context.Context, size func(d *Docs, inError bool) int) context.Context {
 	return context.WithValue(ctx, docsSizeKey{}, size)
 }

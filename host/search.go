@@ -99,8 +99,8 @@ type SearchData struct {
 	Results       []SearchResult `json:"results"`
 	NearestGroups []string       `json:"nearest_groups,omitempty"`
 
-	Signals        []float64 `json:"-"` // what the warning that nothing matches well is decided by, with Explain
-	Foreign, Whole bool      `json:"-"` // the query is probably not in English; Query is all of it
+	Signals        []float64 `json:"-"` // with Explain: what decides whether to warn that nothing matches well
+	Foreign, Whole bool      `json:"-"` // the query is probably not in English; Query is the whole query
 }
 
 // SearchResult is one hit.
@@ -111,14 +111,14 @@ type SearchResult struct {
 	Score        float64      `json:"score"`
 	Confidence   string       `json:"confidence"`
 	Signature    string       `json:"signature,omitempty"`
-	Template     *Template    `json:"template,omitempty"` // of the first three results
+	Template     *Template    `json:"template,omitempty"` // set for the first three results
 	Effect       string       `json:"effect,omitempty"`
 	Kind         string       `json:"kind,omitempty"` // "event" or "type"
 	Deprecated   bool         `json:"deprecated,omitempty"`
 	Experimental bool         `json:"experimental,omitempty"`
 	Unsigned     bool         `json:"unsigned,omitempty"` // its plugin is neither shipped nor signed with a trusted key
 	Parts        []SearchPart `json:"parts,omitempty"`
-	// Typed is the whole name with the signature as a text shows it, with the values of enums and the type of the result.
+	// Typed is the qualified name and signature as texts show it, with the values of enums and the type of the result.
 	Typed string `json:"-"`
 }
 
@@ -131,7 +131,7 @@ type Template struct {
 	Others string          `json:"-"`
 }
 
-// String returns what a text shows of a template.
+// String returns the template as texts show it.
 func (t *Template) String() string {
 	if t.Others == "" {
 		return string(t.Params)

@@ -21,8 +21,8 @@ type Session struct {
 	Connection string
 	// Temporary sessions end with their connection.
 	Temporary bool
-	// Within are the keys of the sessions on whose behalf a plugin has this one of its own, the nearest first. It ends
-	// with each of them.
+	// Within has the keys of the sessions for which a plugin has this session of its own, the nearest first. The session
+	// ends with each of them.
 	Within []string
 	// Plugin is the plugin that owns the session; nil for sessions of others.
 	Plugin *SessionPlugin

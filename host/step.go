@@ -30,7 +30,7 @@ type Step struct {
 	// Query is the text of an OpSearch or the pattern of an OpListen.
 	Query   string
 	Options StepOptions
-	// Args are the arguments of an operator's step, in the order of the command; of a plan, the example if it is of one.
+	// Args are the arguments of an operator's step, in the order of the command, or the number of the example of a plan.
 	Args []string
 }
 
@@ -84,19 +84,19 @@ const (
 
 // StepOptions are the options of a step. Zero values are omitted.
 type StepOptions struct {
-	Tier, Limit int           // of an OpDescribe, and of an OpSearch
-	Kind        string        // of an OpSearch: "event" or "type"
-	Timeout     time.Duration // of an OpCall or OpListen
+	Tier, Limit int           // tier of an OpDescribe, limit of an OpSearch
+	Kind        string        // set for an OpSearch: "event" or "type"
+	Timeout     time.Duration // set for an OpCall or OpListen
 	Place
 	JQ      string
-	Until   string // of an OpListen
-	Trigger string // of an OpListen: the tool to call once listening
+	Until   string // set for an OpListen
+	Trigger string // set for an OpListen: the tool to call once listening
 	DryRun  bool
 	Out     bool   // write the result to a file
 	File    string // with Out: the file; "" leaves it to the caller
-	Drain   bool   // write the byte stream that the result refers to to that file
+	Drain   bool   // write the byte stream that the result refers to into File
 	Live    bool   // use the protocol of the running browser
-	Session string // of the user, where the caller named it for this call
+	Session string // session of the user, if the caller named it for this call
 
 	// The following are as in [Options], and only for a corrected call.
 	MaxBytes   int
@@ -149,7 +149,7 @@ func (s Step) At(p Place) Step {
 	return s
 }
 
-// In returns the step in a session of the user, if it is one that depends on the session. "" leaves it as it is.
+// In returns the step in a session of the user if the step depends on the session. "" leaves it as it is.
 func (s Step) In(session string) Step {
 	if session != "" && (!s.ForOperator() || s.Op == OpResult) && s.Op != OpList {
 		s.Options.Session = session
@@ -244,7 +244,7 @@ func TextSuggestion(text string) *Suggestion {
 	return &Suggestion{Op: SuggestText, Value: text}
 }
 
-// String returns the step in the form of no front end, for logs and tests: "describe shop.add tier 3".
+// String returns the step in a neutral form for logs and tests: "describe shop.add tier 3".
 func (s Step) String() string {
 	words := []string{string(s.Op)}
 	for _, w := range []string{s.Tool, string(s.Params), s.Query} {

@@ -16,15 +16,15 @@ type Operation struct {
 	Op     string // as [Event].Op, or "request"
 	CallID string
 	Caller string
-	Origin // of the caller
+	Origin // origin of the caller
 	// Tool is the qualified name of the tool. It is "" before the end, and if there is no such tool.
 	Tool   string
-	Method string // of a request
-	// Server is where a request goes, as "https://api.github.com": the origin of the grant, "*" for a part of its host
-	// that the grant leaves open.
+	Method string // set for a request
+	// Server is where a request goes, as "https://api.github.com": the origin of the grant, with "*" for a part of its
+	// host that the grant leaves open.
 	Server string
-	Status int  // of the response to a request; 0 if there was none
-	Code   Code // one of [Outcomes], "" before the end; that of a plugin is [ToolFailed]
+	Status int  // status of the response to a request; 0 if there was none
+	Code   Code // one of [Outcomes]; "" before the end; [ToolFailed] for a plugin's own code
 }
 
 // Ended returns the operation as it ended with an error, which may be nil.

@@ -1,5 +1,5 @@
 // Package admit decides which plugins a host has: it tries a plugin out before it is installed or loaded, knows who
-// owns a name and who signed a build, and installs and removes.
+// owns a name and who signed a build, and installs and removes plugins.
 package admit
 
 import (
@@ -30,8 +30,8 @@ import (
 
 // Config is what an [Installer] needs of its host. All but Admitted is required.
 type Config struct {
-	Version string // of the host
-	Dir     string // of the reports on builds
+	Version string // version of the host
+	Dir     string // folder of the reports on builds
 	Store   *store.Store
 	Trust   *signature.Trust
 	Engine  func() *wasm.Engine
@@ -43,7 +43,7 @@ type Config struct {
 	Providers func() ([]host.Provider, error)
 	// Shipped returns the digest of the shipped plugin of a name, "" if there is none.
 	Shipped func(name string) (digest string, err error)
-	// Uses says who called the tools of a plugin within a week, by their local names.
+	// Uses returns who called the tools of a plugin within a week, by their local names.
 	Uses func(plugin string) map[string]string
 	// Admitted takes the report on each plugin that is loaded for the first time or refused. It may be nil.
 	Admitted func(*Report)
@@ -64,7 +64,7 @@ func New(cfg Config) *Installer {
 		published: map[string]signature.Key{}, verified: map[string]signature.Key{}}}
 }
 
-// Compare returns what a new version of a plugin changes, with who called what it takes away.
+// Compare returns what a new version of a plugin changes, and who called what it removes.
 func (in *Installer) Compare(before, after *manifest.Manifest) []lint.Change {
 	return lint.WithUses(lint.Compare(before, after), in.cfg.Uses(before.Name))
 }
@@ -112,8 +112,8 @@ func checkAccepted(names []string) error {
 }
 
 // Admit checks a plugin and returns the report. Nothing is installed, and the plugin is granted nothing: its examples
-// run without rights, isolated where the system can, and within two seconds in all. Accept are rules to accept. A
-// plugin that breaks a rule of severity error, or that cannot be compiled, has no runs; the error is then in
+// run without rights, isolated where the system can, and within two seconds in all. accept has the rules that it may
+// break. If it breaks a rule of severity error, or cannot be compiled, no example runs; the error is then in
 // [Report.Errors], or returned.
 func (in *Installer) Admit(ctx context.Context, c *store.Candidate, signer Signer, accept []string) (*Report, error) {
 	report, err := in.inspect(c, signer, accept)
@@ -176,7 +176,7 @@ func (in *Installer) inspect(c *store.Candidate, signer Signer, accept []string)
 	return report, nil
 }
 
-// neighbors are the plugins beside a candidate, and a search with and without it.
+// neighbors returns the plugins beside a candidate, and a search with and without it.
 func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 	others, err := in.cfg.Providers()
 	if err != nil {
@@ -237,10 +237,10 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	}, nil
 }
 
-// Load decides whether a plugin may be loaded from its file, with its name and the rules of accept that it breaks.
-// Replace is called if it takes the name from another owner: "shipped" or the key of a signer. It may go on if that
-// returns nil; a nil replace refuses. A build that was admitted by this version before is only inspected if its report
-// is not stored: its examples do not run again.
+// Load decides whether a plugin may be loaded from its file under its name, with accept as the rules that it may
+// break. If it takes the name from another owner, which is "shipped" or the key of a signer, replace is called, and
+// the plugin may be loaded if that returns nil; a nil replace refuses. A build that this version has admitted before
+// is inspected only if its report is not stored, and its examples do not run again.
 func (in *Installer) Load(c *store.Candidate, accept []string, replace func(plugin, owner string) error) error {
 	signer, err := in.Verify(c)
 	if err != nil {
@@ -285,7 +285,7 @@ type Report struct {
 	// of the signer, trusted or not.
 	Owner     string `json:"owner"`
 	Signer    Signer `json:"signature"`
-	Bytes     int    `json:"bytes"`      // of the wasm
+	Bytes     int    `json:"bytes"`      // size of the wasm
 	CompileMS int64  `json:"compile_ms"` // how long compiling took; zero if it was not compiled
 	// Rights are the rights that it asks for, with its own words why.
 	Rights []host.Denial `json:"rights"`
@@ -294,7 +294,7 @@ type Report struct {
 	Findings []lint.Finding      `json:"findings"`
 	Accepted []string            `json:"accepted,omitempty"` // rules that were broken and accepted
 	Examples []ExampleRun        `json:"examples"`
-	Verified int                 `json:"verified"` // how many of the examples
+	Verified int                 `json:"verified"` // number of the verified examples
 	Host     string              `json:"host"`     // the version of the host that made the report
 }
 
@@ -328,7 +328,7 @@ func (r *Report) Errors() []lint.Finding {
 	return found
 }
 
-// maxReports bounds the reports that are kept; the oldest go first. Each is of one build.
+// maxReports bounds the stored reports, one of each build. The oldest are removed first.
 const maxReports = 500
 
 func (in *Installer) reportPath(digest string) string {
@@ -389,8 +389,8 @@ func (in *Installer) storedReport(digest string) *Report {
 }
 
 // Annotate adds the runs of examples to the manifest of a build. Shipped plugins were admitted when the binary was
-// built: its tests hold their examples to what they declare. The report of another build is read when somebody asks for
-// a run, which calls do not.
+// built: tests check that their examples do what they declare. The report of another build is read when somebody asks
+// for a run, which calls do not.
 func (in *Installer) Annotate(digest string, m *manifest.Manifest) {
 	if digest == "" {
 		return
@@ -417,7 +417,7 @@ type exampleKey struct {
 	index int
 }
 
-// exampleRuns returns what the report of a build says of its examples.
+// exampleRuns returns what the report of a build says about its examples.
 func (in *Installer) exampleRuns(digest string) map[exampleKey]*manifest.ExampleRun {
 	report := in.storedReport(digest)
 	runs := map[exampleKey]*manifest.ExampleRun{}

@@ -224,10 +224,10 @@ func outcomeOf(a *host.Answer) any {
 	return a.Err
 }
 
-// warmIdle is how long a runner stays that compared examples.
+// warmIdle is how long a runner stays after it has compared examples.
 const warmIdle = time.Second
 
-// compare sets what a run of an example shows. asks says that the plugin asks for rights, which it did not have.
+// compare sets the outcome of a run of an example. asks means that the plugin asks for rights, which it did not have.
 func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool) {
 	r.Reason, r.ExitCode = "", 0
 	if answer.Err != nil {

@@ -47,8 +47,8 @@ type Installation struct {
 	// TakesFrom is the owner from whom it takes the name: "shipped" or the key of a signer; "" if the name is free or its
 	// own. A person has to confirm that before [Installation.Commit].
 	TakesFrom string
-	// Older is why an older version may not take the place of a newer one; nil if it does not, or may. A person can
-	// confirm it.
+	// Older is why this older version may not replace a newer one; nil if it is not older, or may replace it. A person
+	// can confirm it.
 	Older *host.Error
 
 	by        *Installer
@@ -83,9 +83,9 @@ func (in *Installer) ReportInstalled(ctx context.Context, e store.Entry) (*Repor
 	return in.Admit(ctx, c, signer, nil)
 }
 
-// BreakingChanges returns the changes that a person must confirm: those that break callers or ask for more rights, in a
-// build whose version does not announce it by a higher first number; where it does, tools that are gone and still in
-// use. An older version is treated as a newer one.
+// BreakingChanges returns the changes that a person must confirm. If the version does not announce breaking changes by
+// a higher first number, these are changes that break callers or ask for more rights. If it does, they are tools that
+// are removed but still in use. An older version is treated as a newer one.
 func (i *Installation) BreakingChanges() []lint.Change {
 	if i.Replaces == nil {
 		return nil
@@ -96,7 +96,7 @@ func (i *Installation) BreakingChanges() []lint.Change {
 	})
 }
 
-// WhyConfirm says why the breaking changes between two versions have to be confirmed.
+// WhyConfirm returns why the breaking changes between two versions have to be confirmed.
 func WhyConfirm(before, after string) string {
 	switch {
 	case lint.IsMajor(before, after):
@@ -107,7 +107,7 @@ func WhyConfirm(before, after string) string {
 	return "is not a higher major version"
 }
 
-// Confirm states that a person has confirmed the changes of [Installation.BreakingChanges], and what is Older.
+// Confirm states that a person has confirmed the changes of [Installation.BreakingChanges], and Older.
 func (i *Installation) Confirm() { i.confirmed = true }
 
 // Installed says what an installation or a removal has changed.
@@ -116,8 +116,8 @@ type Installed struct {
 	Granted, Revoked []string // rights, in the grammar of grants
 }
 
-// BindScript binds an installed plugin of kind script to the build of its engine that is installed now, once that has
-// loaded its text. Its texts and rights were approved when it was installed, and stay.
+// BindScript binds an installed plugin of kind script to the present build of its engine, after that has loaded the
+// script's text. The plugin's texts and rights were approved when it was installed, and stay.
 func (in *Installer) BindScript(ctx context.Context, e store.Entry) error {
 	c, err := in.cfg.Store.Open(e)
 	if err != nil {
@@ -380,7 +380,7 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	return Installed{Entry: entry, Revoked: revoked}, nil
 }
 
-// revokeAll revokes all grants of a plugin. Those that are written by hand remain, as a notice says.
+// revokeAll revokes all grants of a plugin. Grants that are written by hand remain, and a notice says so.
 func (in *Installer) revokeAll(name string) ([]string, error) {
 	rules, err := in.cfg.Rules()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-tools/parley/host/wasm/store"
 )
 
-// Signer is what is known of a plugin's signature. It is zero for a plugin without one.
+// Signer is what is known about a plugin's signature. It is zero for a plugin without one.
 type Signer struct {
-	// Key is the public key that made the signature, where it is known and the signature is valid.
+	// Key is the public key that made the signature, if it is known and the signature is valid.
 	Key string `json:"signer,omitempty"`
 	// KeyID is the short name of the key that the signature claims: 16 hex digits.
 	KeyID string `json:"signer_id,omitempty"`
@@ -23,11 +23,11 @@ type Signer struct {
 	Trusted bool `json:"trusted"`
 }
 
-// signers returns to the policy who signed a build. It checks the signature and the operator's list of keys each time,
-// so that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
+// signers tells the policy who signed a build. It checks the signature and the operator's list of keys each time, so
+// that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
 type signers struct {
 	mu sync.Mutex
-	// builds are those in memory that are not in the store, by digest.
+	// builds are the builds in memory that are not in the store, by digest.
 	builds map[string]*store.Candidate
 	// published are the keys that signed published builds, by digest.
 	published map[string]signature.Key
@@ -35,7 +35,7 @@ type signers struct {
 	verified map[string]signature.Key
 }
 
-// add makes a build known that is loaded, or about to be installed.
+// add registers a build that is loaded, or about to be installed.
 func (s *signers) add(c *store.Candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,16 +55,16 @@ func (s *signers) publishedBy(digest string) signature.Key {
 	return s.published[digest]
 }
 
-// Vouch makes known to the policy which key signed a published build, as [Installer.AdmitPublished] found.
+// Vouch tells the policy which key signed a published build, as [Installer.AdmitPublished] found.
 func (in *Installer) Vouch(digest, key string) {
 	in.signers.mu.Lock()
 	defer in.signers.mu.Unlock()
 	in.signers.published[digest] = signature.Key(key)
 }
 
-// AdmitPublished decides whether a plugin that another machine published may be listed, of which a candidate has all
-// but the module. It sets its signer, and refuses it for what refuses an installation: an invalid signature, or texts
-// that could mislead an agent.
+// AdmitPublished decides whether a plugin that another machine published may be listed. The candidate has everything
+// but the module. AdmitPublished sets its signer, and refuses it for the reasons that refuse an installation: an
+// invalid signature, or texts that could mislead an agent.
 func (in *Installer) AdmitPublished(c *store.Candidate) error {
 	if c.Signature != nil {
 		sig, err := signature.Parse(c.Signature)
@@ -163,7 +163,7 @@ func (s *signers) verify(
 	return key, nil
 }
 
-// Difference says how a build differs from an approved one of its name, for the policy.
+// Difference returns how a build differs from an approved one of its name, for the policy.
 func (in *Installer) Difference(_, approved, found string) string {
 	if c := in.signers.build(found); c != nil {
 		return in.cfg.Store.Difference(approved, found, c.ManifestJSON)
@@ -171,7 +171,7 @@ func (in *Installer) Difference(_, approved, found string) string {
 	return in.cfg.Store.Difference(approved, found, nil)
 }
 
-// BuildOf is what a signature of a candidate covers.
+// BuildOf returns what a signature of a candidate covers.
 func BuildOf(c *store.Candidate) signature.Build {
 	return signature.Build{
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm,
@@ -215,8 +215,8 @@ func (in *Installer) Verify(c *store.Candidate) (Signer, error) {
 	return signerOf(key, trusted, pinned), nil
 }
 
-// SignerOf returns what the lock file says of the signature of an installed plugin, and whether its key is
-// trusted now.
+// SignerOf returns what the lock file says about the signature of an installed plugin, and whether its key is trusted
+// now.
 func (in *Installer) SignerOf(e store.Entry) (Signer, error) {
 	if e.Signer == "" {
 		return Signer{}, nil

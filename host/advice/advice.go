@@ -1,6 +1,6 @@
 // Package advice validates the parameters of calls and says what comes next: what a call was meant to be, which calls
-// come before it, and which steps a front end may offer. What a step names exists, its parameters are valid, and it
-// lifts no protection. That it is not the call that was refused, host/call checks.
+// come before it, and which steps a front end may offer. The names in an offered step exist, its parameters are valid,
+// and it lifts no protection. Package host/call checks that it is not the call that was refused.
 package advice
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// lifting are the options of the command line that lift a protection, with the value that does; "" means that any does.
-// They are for the operator to choose, so nothing that is offered has one.
+// lifting maps the options of the command line that lift a protection to the value that lifts it; "" means any value.
+// They are for the operator to choose, so no offered step has one.
 var lifting = map[string]string{
 	"accept": "", "allow-host": "", "allow-undefined": "", "downgrade": "", "isolate": "none", "no-password": "",
 	"no-token": "", "plain-http": "", "replace": "", "right": "", "send-anyway": "", "values": "", "yes": "",
@@ -36,7 +36,7 @@ func Lifts(words []string) bool {
 	return false
 }
 
-// Holds returns a step as it may be offered, and false for one that may not.
+// Holds returns a step in the form in which it may be offered, and false if it may not be offered.
 func Holds(n *Names, s host.Step) (host.Step, bool) {
 	if s.Options.SendAnyway = false; s.Options.Isolate == "none" {
 		s.Options.Isolate = ""

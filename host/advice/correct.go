@@ -34,8 +34,8 @@ func (p *Params) violationError(paramsSchema *schema.Schema, given any, violatio
 	return e
 }
 
-// planMissing adds to the error of an incomplete call the step that gets what another tool returns, if any does, and
-// makes the calls before it. The step keeps the caller's other values, and leaves out those that only the caller can
+// planMissing adds a step to the error of an incomplete call if another tool returns a missing value. The step makes
+// the calls that come before. It keeps the caller's other values, and leaves out the values that only the caller can
 // choose.
 func (p *Params) planMissing(e *host.Error) {
 	if e.Template == nil || p.At.Tool == nil || p.At.Provider == nil {
@@ -66,8 +66,8 @@ func (p *Params) planMissing(e *host.Error) {
 	e.Steps = append([]host.Step{step.At(p.Options.Place)}, e.Steps...)
 }
 
-// takeHoles removes the values with holes from an object, and the objects that are empty then, and returns their names:
-// "start.lineNumber" for one within an object.
+// takeHoles removes the values with holes from an object, and objects that become empty. It returns the names of the
+// removed values: "start.lineNumber" for a value in an inner object.
 func takeHoles(object map[string]any, at string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if inner, ok := object[name].(map[string]any); ok && len(inner) > 0 {
@@ -143,11 +143,11 @@ func isBelow(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
-// brokenJSON is a text in the place of parameters that is not JSON.
+// brokenJSON is a text that was given as parameters and is not JSON.
 type brokenJSON string
 
-// correct adds to an error what invalid parameters were meant to be: the corrected call or, where that does not follow
-// from what was given, a template. Given is a decoded value or a [brokenJSON].
+// correct adds to an error what invalid parameters were meant to be: the corrected call or, if that does not follow
+// from what was given, a template. given is a decoded value or a [brokenJSON].
 func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) {
 	var changes []host.Change
 	text, _ := given.(string)
@@ -157,7 +157,7 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 	} else if isBroken {
 		given, changes = nil, []host.Change{{How: schema.Dropped}}
 	}
-	var options host.StepOptions // that are moved out of the parameters
+	var options host.StepOptions // options that are moved out of the parameters
 	if words := p.wordsMeant(given); words != nil {
 		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
 	}
@@ -210,8 +210,8 @@ func (p *Params) wordsMeant(given any) map[string]any {
 	return all[0].Params
 }
 
-// bareParams returns the parameters without what else a call has: the tool's own name, and the list of words that they
-// are in.
+// bareParams returns the parameters without other parts of a call: it removes the tool's own name, and unwraps a list
+// of words.
 func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes []host.Change) {
 	bare = maps.Clone(given)
 	unknown := func(key string) bool {
@@ -232,8 +232,8 @@ func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes 
 	return bare, changes
 }
 
-// otherForm returns the parameters that another form of a tool's own means: one that its manifest knows, or steps that
-// are not a list.
+// otherForm returns the parameters that are meant by another form of them: a form that the tool's manifest knows, or
+// steps that are not a list.
 func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change) {
 	if p.At.Provider == nil { // a tool of the MCP server itself
 		return given, nil
@@ -252,7 +252,7 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 }
 
 // Retry returns the call with other parameters, on the same page of the same browser, and with the options that the
-// caller gave; those that were among the parameters, such as a timeout, come first. For a destructive tool it is a dry
+// caller gave. The moved options, which were among the parameters, take precedence. For a destructive tool it is a dry
 // run, which shows what would happen.
 func (p *Params) Retry(params json.RawMessage, moved host.StepOptions) *host.Step {
 	s := host.CallStep(p.Tool, params).At(p.Options.Place)
@@ -261,7 +261,7 @@ func (p *Params) Retry(params json.RawMessage, moved host.StepOptions) *host.Ste
 	return &s
 }
 
-// over returns options with others in their place, as far as these are given and may stand among parameters.
+// over returns rest with the options of first that are set and may stand among parameters.
 func over(first, rest host.StepOptions) host.StepOptions {
 	rest.Browser, rest.Target = cmp.Or(first.Browser, rest.Browser), cmp.Or(first.Target, rest.Target)
 	rest.Context, rest.JQ = cmp.Or(first.Context, rest.Context), cmp.Or(first.JQ, rest.JQ)
@@ -276,7 +276,7 @@ func over(first, rest host.StepOptions) host.StepOptions {
 func (p *Params) AddSuggestions(e *host.Error) {
 	if e.Corrected != nil {
 		p.dropDefaults(e)
-		if e.Retry == nil && e.Code != host.InvalidArgs { // of those, refuse adds the step
+		if e.Retry == nil && e.Code != host.InvalidArgs { // for invalid_args, refuse adds the step
 			e.Retry = p.Retry(e.Corrected, host.StepOptions{})
 			e.Steps = append([]host.Step{*e.Retry}, e.Steps...)
 		}
@@ -308,7 +308,7 @@ func (p *Params) dropDefaults(e *host.Error) {
 	e.Corrected, _ = manifest.Marshal(corrected)
 }
 
-// moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
+// moveOptions moves options of the call that were given among the parameters, where they are unknown, to o. It returns
 // the other parameters.
 func (p *Params) moveOptions(
 	paramsSchema *schema.Schema, given map[string]any, o *host.StepOptions,
@@ -323,7 +323,7 @@ func (p *Params) moveOptions(
 		if v.Keyword != "additionalProperties" || strings.Count(v.Pointer, "/") != 1 || len(v.DidYouMean) > 0 {
 			continue
 		}
-		if known, _, _ := manifest.ParamNamed(p.At.Tool.Params, name); known != "" { // by another name
+		if known, _, _ := manifest.ParamNamed(p.At.Tool.Params, name); known != "" { // a parameter's other name
 			continue
 		}
 		own, _ := manifest.TypeAt(p.At.Tool.Params, "timeout")

@@ -34,8 +34,8 @@ func NextAfterDescribe(d *host.Docs) (next []host.Step) {
 type maxTokensKey struct{}
 
 // WithMaxTokens returns a context in which [DescribeWithin] returns the best documentation that stays within a number
-// of tokens, as the front end sends it; see [host.WithDocsSize]. What is left out is said in it. 0 means that there is
-// no limit.
+// of tokens, as the front end sends it; see [host.WithDocsSize]. The documentation says what is left out. 0 means that
+// there is no limit.
 func WithMaxTokens(ctx context.Context, tokens int) context.Context {
 	return context.WithValue(ctx, maxTokensKey{}, tokens)
 }
@@ -87,8 +87,8 @@ func DescribeWithin(ctx context.Context, a host.Address, t *manifest.Tool, tier 
 // 3 always repeats the example, because it has no other step.
 const maxExampleStep = 140
 
-// ExampleStep returns the step that runs an example of a tool, with the calls before it if it needs any: a plan of the
-// tool with the values that the example gives or, where that plan would make other calls, of the example.
+// ExampleStep returns the step that runs an example of a tool. If the example needs calls before it, the step is a
+// plan of the tool with the example's values or, if that would make other calls, a plan of the example.
 func ExampleStep(d *manifest.ToolDocs, example int) host.Step {
 	e := &d.Examples[example]
 	if len(e.Before) == 0 && !strings.Contains(string(e.Params), `"${`) {

@@ -9,8 +9,8 @@ import (
 // maxMembers bounds the recorded members of an enum of one parameter.
 const maxMembers = 8
 
-// enumMembers returns the values of parameters that their schema lists in an enum, by parameter: those words are the
-// schema's, so a record may have them. Of an array, it returns the different items, if all are in the enum.
+// enumMembers returns the values of parameters that their schema lists in an enum, by parameter. These words come from
+// the schema, so a record may have them. For an array it returns the different items, if all are in the enum.
 func enumMembers(paramsSchema, params any) map[string][]string {
 	given, _ := params.(map[string]any)
 	object, _ := paramsSchema.(map[string]any)

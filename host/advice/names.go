@@ -25,7 +25,7 @@ import (
 type Names struct {
 	catalog *host.Catalog
 	peers   sync.Map                // Provider -> peers.Table
-	latest  atomic.Pointer[meaning] // of the name that was looked up last
+	latest  atomic.Pointer[meaning] // meaning of the latest name
 	forms   sync.Map                // Provider -> []spelled
 }
 
@@ -42,7 +42,7 @@ const maxName = 200
 type Meant struct {
 	Tool    string // qualified
 	Params  map[string]any
-	Changes []host.Change // of the parameters
+	Changes []host.Change // changes of the parameters
 	File    string        // the result goes there; only the command line has files
 }
 
@@ -53,12 +53,12 @@ func (n *Names) Knows(name string) bool {
 }
 
 // Meant returns the calls that such a name may mean, the likeliest one first, and the nearest tool. A tool's own name
-// may have words after it that belong to the name elsewhere, as in page.get_text. Words are those of a command line, or
-// of a step, after the name. The parameters keep what no rule knows: whoever validates them finds it.
+// may have words after it that belong to the name elsewhere, as in page.get_text. words are the words after the name,
+// on a command line or in a step. Parameters that no rule knows are kept, because validation reports them.
 func (n *Names) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
 	m := n.rules(name)
 	if m.isTypo && len(given)+len(words) == 0 {
-		return nil, "" // the name that is near says enough
+		return nil, "" // the similar name says enough
 	}
 	add := func(tool string, params map[string]any, changes []host.Change) {
 		params, more, _ := rewrite(m.always, params, nil)
@@ -90,7 +90,7 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 		}
 	}
 	if slices.ContainsFunc(m.all, func(r peers.Rule) bool { return len(r.Words) > 1 }) {
-		return all, see // the words have places
+		return all, see // the words are positional
 	}
 	for _, r := range m.all {
 		if params := unquoted(n.catalog.Exact(r.Tool).Tool, r, given, words); params != nil {
@@ -115,7 +115,7 @@ func unquoted(t *manifest.Tool, r peers.Rule, given map[string]any, words []any)
 	return params
 }
 
-// verbs are words that belong to the name of a call elsewhere, as in "cookies clear".
+// verbs are words that belong to the name of a call in other products, as in "cookies clear".
 var verbs = []string{"all", "clear", "delete", "get", "list", "local", "remove", "session", "set"}
 
 // Conflicts reports whether words after a tool's own name mean another call in other products: "cookies clear" shows no
@@ -173,8 +173,8 @@ func knowsAll(own json.RawMessage, given map[string]any) bool {
 // outName is the name that a rule uses for the file of the result.
 const outName = "--out"
 
-// placed takes the words out that only one parameter can mean: NAME=VALUE, NAME:VALUE, NAME: and a value, a value of
-// its enum or of another form, the name of a switch.
+// placed sets the parameters of words that can mean only one parameter, and returns the other words. Such words are
+// NAME=VALUE, NAME:VALUE, NAME: and a value, a value of an enum or in another form, and the name of a switch.
 func placed(params json.RawMessage, forms []peers.Rule, given map[string]any, words []any) (
 	placed map[string]any, rest []any, ok bool,
 ) {
@@ -217,7 +217,7 @@ func cutPair(text string) (name, value string, isPair bool) {
 	return text[:i], strings.TrimSpace(text[i+1:]), true
 }
 
-// homeOf returns the only parameter that a word can mean, as one of its values or as the name of a switch, else as a
+// homeOf returns the only parameter that a word can mean: as one of its values, as the name of a switch, or else as a
 // value in another form.
 func homeOf(params json.RawMessage, forms []peers.Rule, word string) (name string, value any) {
 	found := 0
@@ -241,9 +241,9 @@ func homeOf(params json.RawMessage, forms []peers.Rule, word string) (name strin
 	return name, value
 }
 
-// Option returns what an option of a command line, without dashes or as -i, stands for after such a name: whether a
-// rule or the tool itself has a parameter of that name, which for an option of every call has to be its own one, and
-// whether it takes no value.
+// Option returns what an option of a command line, typed without dashes or as -i, stands for after such a name.
+// isParam reports whether a rule or the tool itself has a parameter with that name; if every call has such an option,
+// it must be the tool's own name of the parameter. isSwitch reports whether the option takes no value.
 func (n *Names) Option(name, typed string) (isParam, isSwitch bool) {
 	m := n.rules(name)
 	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
@@ -275,8 +275,8 @@ func switches(params json.RawMessage, typed string) []manifest.Param {
 	})
 }
 
-// rewrite applies the rules that fit to parameters of a tool, in order. A text of JSON is read where a rule gives it a
-// place for any value. It reports false if no rule fits.
+// rewrite applies the rules that fit to parameters of a tool, in order. A JSON text is decoded if a rule puts it into
+// a parameter for any value. ok is false if no rule fits.
 func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 	meant map[string]any, changes []host.Change, ok bool,
 ) {
@@ -331,7 +331,7 @@ type meaning struct {
 // rules returns the meaning of a name. It looks for a tool with this name in any spelling, then for rules of manifests,
 // then for the only tool whose name, or last word, is nearly the same. A manifest's rules about other plugins do not
 // count, except about the built-in one. If the name has a plugin, tools of other plugins do not count. For a tool's own
-// name the rules are the call itself, and then those of its plugin's manifest.
+// name the rules are the call itself, and then the rules of its plugin's manifest.
 func (n *Names) rules(name string) *meaning {
 	if latest := n.latest.Load(); latest != nil && latest.name == name { // a caller asks several times
 		return latest
@@ -415,8 +415,8 @@ func (n *Names) findRules(m *meaning) {
 	}
 }
 
-// guess returns the call of the only tool whose name ends with the word of a name or, in its plugin, is the name
-// without a typo; nil if none or several are.
+// guess returns the call of the only tool that a name can mean: the last word of the tool's name is the word of the
+// name or, in the plugin of the name, the name differs by a typo. It returns nil if no tool or several match.
 func (n *Names) guess(name, within, local string) (found []peers.Rule, isTypo bool) {
 	word := local
 	if last := host.LocalName(local); within == "" {
@@ -437,7 +437,7 @@ func (n *Names) guess(name, within, local string) (found []peers.Rule, isTypo bo
 }
 
 // aliased returns the call of the only tool of a plugin that has a folded name among its aliases; nil if none or
-// several have.
+// several do.
 func aliased(p host.Provider, name string) (found []peers.Rule) {
 	names, _ := p.Names()
 	for _, local := range names {
@@ -489,13 +489,13 @@ type spelled struct {
 	forms [4]string
 }
 
-// only returns the call of the only tool whose name has a form that is spelled so; nil if none or several have. A
-// plugin limits them to its own.
+// only returns the call of the only tool whose name is spelled so in the given form; nil if none or several are. If
+// within is set, only tools of that plugin count.
 func (n *Names) only(form int, spelled, within string) (found []peers.Rule) {
 	for _, p := range n.catalog.Providers() {
 		plugin := p.Info().Name
 		if within != "" && plugin != within || form == whole && !strings.HasPrefix(spelled, spelling.Fold(plugin)) {
-			continue // its names are not read
+			continue // its names need not be read
 		}
 		for _, name := range n.formsOf(p) {
 			if name.forms[form] != spelled {
@@ -526,7 +526,7 @@ func (n *Names) formsOf(p host.Provider) (all []spelled) {
 	return all
 }
 
-// ruleOf returns the call of a tool with its own words.
+// ruleOf returns the rule for a call of a tool by its own name, with its positional parameters as words.
 func ruleOf(a host.Address) peers.Rule {
 	own := peers.Rule{Tool: a.Name()}
 	for i, word := range a.Tool.Positional {

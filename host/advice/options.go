@@ -37,8 +37,8 @@ func CorrectOptions(given map[string]any) schema.Correction {
 	return c
 }
 
-// durationText returns a number in the place of a duration as a duration: in the unit that the name of the option says.
-// Without one it is of milliseconds where it is too large for seconds; what else it may be is not known.
+// durationText returns a number in the place of a duration as a duration: in the unit that the name of the option
+// contains. Without one, a number too large for seconds is in milliseconds, and the unit of others is unknown: "".
 func durationText(name string, number json.Number) string {
 	n, err := number.Float64()
 	name = strings.ToLower(name)

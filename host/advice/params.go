@@ -23,17 +23,17 @@ const (
 	maxRepaired = 4 << 10
 )
 
-// Params are the parameters of one call. [Params.Check] brings them from the form in which they were given to the one
-// that the tool receives, or says what they were meant to be.
+// Params are the parameters of one call. [Params.Check] converts them from the form in which they were given to the
+// form that the tool receives, or says what they were meant to be.
 type Params struct {
 	Names        *Names // nil for a tool that no catalog has
 	At           host.Address
 	Tool         string // the name in messages
 	Given        json.RawMessage
-	Options      host.Options     // of the call
+	Options      host.Options     // options of the call
 	GivenOptions host.StepOptions // without those that the configuration has added
 
-	// What follows is what Check has found.
+	// Check sets the following fields.
 
 	Value    json.RawMessage     // complete and in canonical form
 	Members  map[string][]string // as in [host.Event]
@@ -43,7 +43,7 @@ type Params struct {
 }
 
 // Find looks up the tool of a call, and returns its parameters as they were given. The error is not_found, or
-// invalid_args for the name of something that cannot be called; also then At says what was found.
+// invalid_args for the name of something that cannot be called. Even then At says what was found.
 func Find(n *Names, c *host.Call) (*Params, error) {
 	at, err := c.At, error(nil)
 	if at.Tool == nil || !n.catalog.Has(at) { // a plugin may have been replaced since
@@ -61,7 +61,7 @@ func Find(n *Names, c *host.Call) (*Params, error) {
 }
 
 // Check decodes the parameters, coerces types where that is safe, fills in defaults and validates them, and the steps
-// among them. An error of the code invalid_args has every violation and the corrected call, where it is known.
+// among them. An invalid_args error has every violation, and the corrected call if it is known.
 func (p *Params) Check() *host.Error {
 	err := p.check()
 	if err == nil {
@@ -139,7 +139,7 @@ func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
 	return origin.CheckURLs(p.Value, p.At.Tool.URL)
 }
 
-// CheckValues is [Params.Check] for what is not a tool of a catalog, such as the tools of an MCP server itself. It
+// CheckValues is [Params.Check] for tools that are in no catalog, such as the tools of an MCP server itself. It
 // returns the parameters with defaults, and a warning for each coercion. The error is invalid_args with every
 // violation, or limit_exceeded.
 func CheckValues(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string,

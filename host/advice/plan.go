@@ -22,24 +22,24 @@ import (
 type Plan struct {
 	Tool  string     `json:"tool"`
 	Calls []PlanCall `json:"calls"`
-	// Chosen are values that nobody gave: the element, script or query with which a call gets a value for a later one.
-	// Each is replaced by one of the same name in the parameters that are planned.
+	// Chosen are values that the plan chose, such as the element, script or query with which a call gets a value for a
+	// later one. A parameter of the same name among the planned parameters replaces the value.
 	Chosen []Chosen `json:"chosen,omitempty"`
 	Holes  []string `json:"holes,omitempty"` // the values that the caller has to choose: "<url: string, ...>"
 	// Estimate is what the calls took before; nil if nothing is known.
 	Estimate *Estimate `json:"estimate,omitempty"`
 
 	Step   host.Step `json:"-"` // runs the plan
-	Effect string    `json:"-"` // of the tool
+	Effect string    `json:"-"` // effect of the tool
 }
 
-// Estimate is what the calls of a plan probably take: sums of the medians of the calls of their tools that succeeded.
+// Estimate is what the calls of a plan probably take: sums of the medians of earlier successful calls of their tools.
 type Estimate struct {
 	Calls   int      `json:"calls"`
 	MS      float64  `json:"ms"`
-	Tokens  int      `json:"tokens"`            // of the calls and their results
-	Of      int      `json:"of"`                // earlier calls that it is from
-	Unknown []string `json:"unknown,omitempty"` // tools without one, which are left out of the sums
+	Tokens  int      `json:"tokens"`            // tokens of the calls and their results
+	Of      int      `json:"of"`                // number of earlier calls that it is based on
+	Unknown []string `json:"unknown,omitempty"` // tools without earlier calls, which the sums leave out
 }
 
 func (e *Estimate) String() string {
@@ -84,8 +84,8 @@ func (c Chosen) String() string {
 	return fmt.Sprintf("%s %s in call %d", c.Parameter, manifest.EscapeJSON(c.Value), c.Call)
 }
 
-// Guesses reports whether the plan ends something that nobody named: its tool is destructive, and a value of its call
-// is a result of another one.
+// Guesses reports whether the plan may destroy something that nobody named: its tool is destructive, and a value of
+// its call is a result of another one.
 func (p *Plan) Guesses() bool {
 	return p.Effect == manifest.EffectDestructive && bytes.Contains(p.Calls[len(p.Calls)-1].Params, []byte(`"${`))
 }
@@ -108,9 +108,9 @@ type PlanOptions struct {
 // PlanQuery says what to plan, and for whom.
 type PlanQuery struct {
 	Tool      string          // qualified
-	Params    json.RawMessage // those that are known
+	Params    json.RawMessage // known parameters
 	Principal host.Principal
-	Place     host.Place // of all calls
+	Place     host.Place // where all calls act
 	Example   int        // which example of the tool to plan, instead of a call with Params; from 1
 	Estimate  bool       // whether to look up what the calls took before
 }
@@ -118,11 +118,11 @@ type PlanQuery struct {
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
 const maxPlan = 50
 
-// PlanOf returns the calls that lead to a call of a tool with parameters, of which only those have to be given that no
-// other tool returns. Parameters that the tool does not have replace those of the same name that the plan would choose
-// for a call before it. PlanOf calls nothing. It begins with what opens a page if the session has none. The error is
-// not_found for a tool that does not exist, or invalid_args for parameters that are not valid even with what is
-// missing.
+// PlanOf returns the calls that lead to a call of a tool with parameters. Only parameters that no other tool returns
+// have to be given. A parameter that the tool does not have replaces the value of the same name that the plan would
+// choose for an earlier call. PlanOf makes no call. The plan begins with a call that opens a page if the session has
+// none. The error is not_found for a tool that does not exist, or invalid_args for parameters that would be invalid
+// even with the missing ones.
 func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, error) {
 	at, err := catalog.Find(q.Tool)
 	if err != nil {
@@ -141,7 +141,7 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 	if place.Browser == host.DefaultBrowser {
 		place.Browser = ""
 	}
-	p.options.Browser, p.options.Context = place.Browser, place.Context // what opens a page is in no page
+	p.options.Browser, p.options.Context = place.Browser, place.Context // a call that opens a page is in no page
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		q.Place.Browser = cmp.Or(q.Place.Browser, host.DefaultBrowser)
 		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
@@ -176,7 +176,7 @@ func (p *planner) example(t *manifest.Tool, q PlanQuery) error {
 			"and no parameters", p.plan.Tool, len(t.Examples)).WithSteps(host.DescribeStep(p.plan.Tool, manifest.Tier3))
 	}
 	e := t.Examples[q.Example-1]
-	for i := range p.plan.Calls { // what opens a page: the example refers to its own calls by their numbers
+	for i := range p.plan.Calls { // these open a page; the example refers to its own calls by their numbers
 		p.plan.Calls[i].ID += len(e.Before) + 1
 	}
 	for i, line := range append(slices.Clip(e.Before), manifest.BatchLine{Tool: p.plan.Tool, Params: e.Params}) {
@@ -221,9 +221,9 @@ func (p *planner) setAside(at host.Address, params json.RawMessage) (json.RawMes
 	return jsontext.Marshal(own), nil
 }
 
-// BeforeExample returns the calls that an example needs before it, and its parameters with references to their results
-// in the place of every value that another tool returns. Own is what the example needs besides what its tool needs; its
-// values take the place of those of the tool.
+// BeforeExample returns the calls that an example needs before it, and its parameters with a reference to their
+// results in the place of every value that another tool returns. own is what the example needs besides what its tool
+// needs; its values replace the tool's.
 func BeforeExample(catalog *host.Catalog, tool string, params json.RawMessage, own manifest.Flow) (before []PlanCall,
 	with json.RawMessage, err error) {
 	plugin, _, _ := strings.Cut(tool, ".")
@@ -243,19 +243,19 @@ func BeforeExample(catalog *host.Catalog, tool string, params json.RawMessage, o
 type planner struct {
 	catalog *host.Catalog
 	plan    *Plan
-	options PlanOptions    // of every call
+	options PlanOptions    // options of every call
 	own     string         // the plugin of the tool
-	made    map[string]int // by call, the id of its line
-	replace bool           // values that are given for the first call are replaced, too
+	made    map[string]int // id of the line of each call
+	replace bool           // also replace values that are given for the first call
 
-	// instead are the given parameters that the tool does not have, and taken those of them that a call before it has.
+	// instead has the given parameters that the tool does not have, and taken marks those that an earlier call has.
 	// refused is the error if one is left.
 	instead map[string]any
 	taken   map[string]bool
 	refused *host.Error
 }
 
-// call adds a call with those before it, and returns its id. Path are the tools on the way to it.
+// call adds a call and the calls before it, and returns its id. path has the tools on the way to it.
 func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) {
 	at, err := p.catalog.Find(c.Tool)
 	if err != nil {
@@ -336,7 +336,7 @@ func (p *planner) wants(given map[string]any, v manifest.Value, first bool) bool
 	steps := strings.Split(v.Pointer[1:], "/")
 	isGiven := hasAt(given, steps)
 	if first && p.replace {
-		return isGiven // an example keeps its parameters, with values that exist
+		return isGiven // an example keeps its parameters, with values from other calls
 	}
 	beside := slices.Clip(steps[:len(steps)-1])
 	isReplaced := slices.ContainsFunc(v.Instead, func(name string) bool { return hasAt(given, append(beside, name)) })
@@ -502,8 +502,8 @@ func setAt(object map[string]any, steps []string, value any) {
 // maxAbout bounds the description of a value in a template, in bytes.
 const maxAbout = 80
 
-// holeOf returns what a template of a tool has in the place of a missing value: "<url: string, the page to open>". It
-// leaves out examples in the description, so that none is taken for the value. The tool may be nil.
+// holeOf returns the function that makes the text for a missing value in a template: "<url: string, the page to
+// open>". It leaves out examples in the description, so that nobody takes one for the value. The tool may be nil.
 func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	return func(at, name, words, about string) string {
 		text := "<" + name + ": " + expected(t, at, words)
@@ -514,7 +514,7 @@ func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	}
 }
 
-// TemplateOf returns parameters of a tool, with a hole in the place of one that has no value.
+// TemplateOf returns parameters of a tool with a hole for the parameter with a name.
 func TemplateOf(t *manifest.Tool, params map[string]any, name string) json.RawMessage {
 	for _, p := range manifest.Params(t.Params) {
 		if p.Name == name {
@@ -530,8 +530,8 @@ const (
 	maxOtherType = 40 // bytes; a longer type is left out
 )
 
-// CallTemplate returns parameters of a tool with a hole for each one that is required. If none is, it has one for the
-// positional ones that the first example has.
+// CallTemplate returns parameters of a tool with a hole for each required parameter. If none is required, it has holes
+// for the positional parameters that the first example has.
 func CallTemplate(t *manifest.Tool) map[string]any {
 	hole, all := holeOf(t), manifest.Params(t.Params)
 	isAsked := func(p manifest.Param) bool { return p.Required }
@@ -549,7 +549,7 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 	for _, p := range all {
 		if isAsked(p) {
 			about := p.Description
-			if p.Required { // what an optional one does without a value is worth its words
+			if p.Required { // for an optional one, the words about its absence matter
 				about, _, _ = strings.Cut(about, ", ")
 				about, _, _ = strings.Cut(about, "; ")
 			}
@@ -559,8 +559,8 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 	return params
 }
 
-// OtherParams names the parameters of a tool that are not among those shown, those of examples first, and with their
-// types if typed: "timeout: integer, format: \"png\"|\"webp\", 3 more".
+// OtherParams names the parameters of a tool that are not among those shown. Parameters in examples come first. With
+// typed, it adds the types: "timeout: integer, format: \"png\"|\"webp\", 3 more".
 func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string {
 	exampled := map[string]any{}
 	for _, e := range t.Examples {

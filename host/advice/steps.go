@@ -21,8 +21,8 @@ type StepForm struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// readSteps reads the steps that a parameter of the tool lists: calls of other tools of the plugin, in one of the forms
-// of [Params.splitStep]. Each is validated as a call of its tool, and the tool receives all in the second form.
+// readSteps reads the steps that a parameter of the tool lists: calls of other tools of the plugin, in one of the
+// forms of [Params.splitStep]. Each is validated as a call of its tool, and the tool receives all as [StepForm].
 func (p *Params) readSteps() error {
 	name := p.At.Tool.Steps
 	if name == "" {
@@ -58,8 +58,8 @@ func (p *Params) readSteps() error {
 	return err
 }
 
-// readList reads the steps of the parameter with this name. There are no forms if it is not known what each step was
-// meant to be.
+// readList reads the steps of the parameter with this name. forms is nil unless it is known what each step was meant
+// to be.
 func (p *Params) readList(name string, list []any) (forms []StepForm, wrong []host.Detail, err error) {
 	forms, known := make([]StepForm, len(list)), true
 	p.Steps = nil
@@ -102,7 +102,7 @@ func (p *Params) listMeant(list []any) []any {
 	return nil
 }
 
-// readStep reads one step, whose pointer is at. Details are what is wrong with it.
+// readStep reads one step. at is its JSON pointer. The details are what is wrong with it.
 func (p *Params) readStep(at string, given any) (*Params, []host.Detail, error) {
 	wrong := func(pointer string, provided any, expected string) (*Params, []host.Detail, error) {
 		text := manifest.Clip(manifest.CleanLine(string(jsontext.Marshal(provided))), 80)
@@ -112,7 +112,7 @@ func (p *Params) readStep(at string, given any) (*Params, []host.Detail, error) 
 	a, err := p.Names.catalog.FindIn(p.At.Plugin, tool)
 	isOwn := tool != "" && err == nil && a.Tool != nil
 	var details []host.Detail
-	if object, ok := params.(map[string]any); ok && !isOwn { // of another product: what it means is offered
+	if object, ok := params.(map[string]any); ok && !isOwn { // perhaps of another product: the error offers what it means
 		if all, _ := p.Names.Meant(tool, object, words); len(all) > 0 && all[0].File == "" {
 			a, _ = p.Names.catalog.Find(all[0].Tool)
 			isOwn, params, words = a.Plugin == p.At.Plugin, all[0].Params, nil
@@ -162,7 +162,7 @@ var (
 	stepParams = []string{"params", "arguments", "args", "parameters"}
 )
 
-// isStep reports whether a name is one of a step's tool: the tool's own, or that of another product.
+// isStep reports whether a name can be the tool of a step: it is a tool of the plugin, or known from another product.
 func (p *Params) isStep(name string) bool {
 	if name == "" {
 		return false
@@ -241,8 +241,8 @@ func stepArguments(rest map[string]any) (params any, words []any) {
 	return rest, nil
 }
 
-// listOfSteps returns the list that other steps mean: one step, or several as lines of a text. It is nil if they are a
-// list, or none.
+// listOfSteps returns the list that steps in another form mean: one step, or several as lines of a text. It returns
+// nil if given is a list already or has no steps.
 func (p *Params) listOfSteps(given any) (list []any) {
 	switch given := given.(type) {
 	case map[string]any:
@@ -263,8 +263,8 @@ func (p *Params) listOfSteps(given any) (list []any) {
 	return list
 }
 
-// wordsOfStep splits the text after the name of a step into n words, which quotation marks may hold together. The only
-// word is the whole text.
+// wordsOfStep splits the text after the name of a step into n words, which quotation marks may hold together. If n is
+// 1, the whole text is the word.
 func wordsOfStep(text string, n int) (words []any) {
 	text = strings.TrimSpace(text)
 	for text != "" {

@@ -1,6 +1,6 @@
 // Package api runs plugins of kind http. It makes the request of a call from the binding of the tool, asks the host to
-// send it, as a guest does, and makes the result of the call from the response. It sends nothing itself: grants,
-// secrets, limits, redaction and records are those of [host.AskHTTP].
+// send it, as a guest does, and makes the result of the call from the response. It sends nothing itself:
+// [host.AskHTTP] applies grants, secrets, limits, redaction and records.
 package api
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 // Run runs one call of a plugin of kind http. m is its manifest, whose tools are not read; the tool is r.Def. Errors
-// are [*host.Error]: those of the host for a request that was not sent or not answered, invalid_args for parameters
-// that no request can have, and the tool's own for a response of status 300 or more.
+// are [*host.Error]: the host's for a request that was not sent or not answered, invalid_args for parameters that no
+// request can have, and the tool's own for a response with a status of 300 or more.
 func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error) {
 	if m.HTTP == nil || r.Def == nil || r.Def.HTTP == nil {
 		return nil, host.Errorf(host.InvalidPlugin, "%s.%s has no request in its manifest; install the plugin again",
@@ -38,7 +38,7 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	subject := sent.Method + " " + to.String()
 	reply, err := r.Ask(ctx, host.AskHTTP, argument)
 	if err != nil {
-		e := *host.AsError(err) // which other calls may have, too
+		e := *host.AsError(err) // other calls may have the same error
 		if e.Subject = subject; e.Code == host.InvalidArgs && len(e.Steps) == 0 {
 			e.Steps = []host.Step{host.DescribeStep(m.Name+"."+r.Def.Name, 0)}
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// body makes the body of the parameters that are neither in the path, in the query nor a header. media is "" if the
+// body makes the body from the parameters that are in neither the path, the query nor a header. media is "" if the
 // request has none.
 func (q *request) body(ctx context.Context, rest []member) (media string, data []byte, err error) {
 	whole, hasWhole := q.take(&rest, q.binding.Whole)
@@ -46,7 +46,7 @@ func (q *request) body(ctx context.Context, rest []member) (media string, data [
 	for _, m := range rest {
 		if name := q.wire(m.name); m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
 			form.addStyled(name, manifest.StyleRepeat, m.value)
-		} else { // what an API has in brackets has them once
+		} else { // addStyled adds the brackets of a name such as ids[] again
 			form.addStyled(strings.TrimSuffix(name, "[]"), manifest.StyleDeep, m.value)
 		}
 	}
@@ -146,7 +146,7 @@ func (q *request) content(ctx context.Context, name string, v value) (part, erro
 // [host.MaxParams].
 const maxFile = 10 << 20
 
-// file returns the content of a file that the caller named, for which the host gave the text.
+// file returns the content of a file that the caller named. text is what the host gave for it.
 func (q *request) file(ctx context.Context, text, media string) (part, error) {
 	var size int
 	var name string

@@ -95,8 +95,7 @@ func (q *request) isCredential(wire string) bool {
 	return slices.ContainsFunc(q.Grant.Secrets, func(s host.SecretGrant) bool { return s.Query == wire })
 }
 
-// set changes a parameter to the value that a text of the wire stands for, and reports whether it differs from what was
-// given.
+// set sets a parameter to the value of a text of the response, and reports whether that differs from what was given.
 func (q *request) set(changed map[string]json.RawMessage, name, text string) bool {
 	encoded := jsontext.AppendString(nil, text)
 	if p := q.properties()[name]; (p.is("integer") || p.is("number")) && jsontext.ValidNumber(text) {
@@ -105,7 +104,7 @@ func (q *request) set(changed map[string]json.RawMessage, name, text string) boo
 		return false
 	}
 	i := slices.IndexFunc(q.params, func(m member) bool { return m.name == name })
-	if i >= 0 && q.params[i].text() == text || strings.Contains(text, "[secret ") { // redacted, and so no cursor
+	if i >= 0 && q.params[i].text() == text || strings.Contains(text, "[secret ") { // a redacted text is not a cursor
 		return false
 	}
 	changed[name] = encoded
@@ -149,7 +148,7 @@ func (p *response) fromData(data json.RawMessage, changed map[string]json.RawMes
 	return id != nil && p.request.setWire(changed, "starting_after", jsontext.Text(id))
 }
 
-// setWire is set for the parameter that has a name in the request, if the tool has one.
+// setWire is set for the parameter with this name in the request, if the tool has one.
 func (q *request) setWire(changed map[string]json.RawMessage, wire, text string) bool {
 	for name := range q.properties() {
 		if q.wire(name) == wire {

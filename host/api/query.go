@@ -9,13 +9,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// pairs writes names and values as a query or a form has them.
+// pairs writes names and values in the form of a query or of a form body.
 type pairs struct {
 	escape func(string) string
 	text   strings.Builder
 }
 
-// add adds a name with a value, of which parts are escaped and joined.
+// add adds a name with a value. The parts of the value are escaped and joined.
 func (p *pairs) add(name, joint string, parts ...string) {
 	if p.text.Len() > 0 {
 		p.text.WriteByte('&')
@@ -23,7 +23,7 @@ func (p *pairs) add(name, joint string, parts ...string) {
 	p.text.WriteString(p.escape(name) + "=" + strings.Join(lists.Map(parts, p.escape), joint))
 }
 
-// joints are between the parts of a list, by style.
+// joints are the texts between the parts of a list, by style.
 var joints = map[string]string{manifest.StyleComma: ",", manifest.StyleSpace: "%20", manifest.StylePipe: "%7C"}
 
 // addStyled adds a parameter in a style. A list or an object without members adds nothing.
@@ -48,7 +48,7 @@ func (p *pairs) addStyled(name, style string, v value) {
 	}
 }
 
-// addDeep adds a value with the way to each of its parts in the name: at[from]=1, ids[]=1, items[0][price]=1.
+// addDeep adds a value with the path to each of its parts in the name: at[from]=1, ids[]=1, items[0][price]=1.
 func (p *pairs) addDeep(name string, v value) {
 	switch {
 	case v.isObject():

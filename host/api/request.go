@@ -25,7 +25,7 @@ type request struct {
 	properties func() map[string]property
 }
 
-// property is what a request has to know of the schema of a parameter.
+// property is the part of a parameter's schema that a request needs.
 type property struct {
 	Type  any       `json:"type"`
 	Ref   string    `json:"$ref"`
@@ -115,7 +115,7 @@ func (q *request) build(ctx context.Context) (*sentRequest, error) {
 			header[strings.ToLower(q.wire(name))] = strings.Join(v.texts(), ",")
 		}
 	}
-	delete(header, "content-type") // of the body alone
+	delete(header, "content-type") // only the body has one
 	media := ""
 	if media, sent.Body, err = q.body(ctx, rest); err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (q *request) build(ctx context.Context) (*sentRequest, error) {
 	return sent, nil
 }
 
-// path fills the parameters into the path. Each stays within its segment: no value makes a segment empty, or one that a
-// server, after it has decoded it, takes for the way to another path.
+// path fills the parameters into the path. Each stays within its segment: no value makes a segment empty, or one that
+// a server would decode and take for the way to another path.
 func (q *request) path(rest *[]member) (string, error) {
 	var b strings.Builder
 	template, end := q.binding.Path, 0
@@ -164,7 +164,7 @@ func (q *request) path(rest *[]member) (string, error) {
 	return b.String() + template[end:], nil
 }
 
-// decoder decodes what may end a segment, or lead elsewhere, once.
+// decoder decodes, once, the escapes of characters that may end a segment or lead elsewhere.
 var decoder = strings.NewReplacer("%25", "%", "%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\",
 	"%3b", ";", "%3B", ";", "%3f", "?", "%3F", "?", "%23", "#", "%00", "\x00")
 
@@ -193,7 +193,7 @@ func quoted(s string, bytes int) string {
 	return `"` + manifest.Clip(manifest.CleanLine(s), bytes) + `"`
 }
 
-// carriesBody reports whether a request of a method has a body, if it may have one, also if no parameter is in it.
+// carriesBody reports whether a request with this method has a body even if no parameter is in it.
 func carriesBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }

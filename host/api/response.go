@@ -49,11 +49,11 @@ const (
 	kindBytes
 )
 
-// read returns the body as text where it is one, and its media type.
+// read returns the body as text if it is one, and its media type.
 func (p *response) read() (kind int, media, text string) {
 	media, parameters, err := mime.ParseMediaType(p.header("content-type"))
 	if err != nil {
-		media = "" // a body whose type is not said is what it looks like
+		media = "" // without a type, the content decides
 	}
 	text, isText := decode(p.body, parameters["charset"])
 	switch {
@@ -190,7 +190,7 @@ func (p *response) failure() *host.Error {
 	return e
 }
 
-// credentialSteps returns the step that gives the plugin a credential, or another value of the one that it has.
+// credentialSteps returns the step that gives the plugin a credential, or a new value for the one that it has.
 func (q *request) credentialSteps() []host.Step {
 	if granted := q.Grant.Secrets; len(granted) > 0 {
 		if granted[0].Login != "" {

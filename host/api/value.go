@@ -64,7 +64,7 @@ func (v value) texts() (all []string) {
 
 const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
-// escape writes all bytes but some as percent and two digits.
+// escape writes all bytes that are not in plain as a percent sign and two hexadecimal digits.
 func escape(s, plain string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder

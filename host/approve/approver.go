@@ -24,8 +24,8 @@ type Approver struct {
 // lookEvery is the time between two looks at an open approval.
 const lookEvery = 100 * time.Millisecond
 
-// Approve implements [host.Approver]. An answer that is known decides at once. Otherwise the approval is open, and the
-// reply is that of the first who answers; without one in time it has no answer.
+// Approve implements [host.Approver]. A known answer decides at once. Otherwise the approval is open, and the first
+// answer is the reply. If none comes in time, the reply has no answer.
 func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, error) {
 	for {
 		known, err := p.Store.begin(a)
@@ -43,7 +43,7 @@ func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, e
 		if err != nil || reply.Answer == "" || reply.Answer == host.AnswerAlways {
 			return reply, err
 		}
-		// What is allowed once is taken by one of the calls that wait for it; for others the approval is asked for again.
+		// One of the waiting calls takes what is allowed once; the others ask for approval again.
 	}
 }
 
@@ -88,9 +88,9 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 	}
 }
 
-// ask asks the person at hand about an open approval and stores the answer; asked receives how that ended. Answered is
-// closed once the approval is no longer open, which ends the question, too. Leave is to be called when the call no
-// longer waits. Without a time to wait it ends the question; otherwise the person may answer after the call is over.
+// ask asks the person at hand about an open approval and stores the answer. asked receives the error of that, or nil.
+// answered is closed once the approval is no longer open, which also ends the question. leave must be called when the
+// call no longer waits. If wait is 0, it ends the question; otherwise the person may answer after the call is over.
 func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (asked <-chan error,
 	answered <-chan struct{}, leave func()) {
 	if wait > 0 {

@@ -1,5 +1,5 @@
-// Package approve keeps approvals: what a person has to decide outlives the call that asked for it, in files that
-// processes share, so that whoever may answer can, and the first answer counts.
+// Package approve stores approvals in files that processes share. An approval outlives the call that asked for it,
+// everybody who may answer can do so, and the first answer counts.
 package approve
 
 import (
@@ -29,7 +29,8 @@ const (
 	// keptFor is how long an approval that is no longer open is listed.
 	keptFor = 24 * time.Hour
 
-	// maxOpen bounds the open approvals of one caller, maxAll those of all callers, whose names clients choose.
+	// maxOpen bounds the open approvals of one caller. maxAll bounds those of all callers, because clients choose the
+	// names of callers.
 	maxOpen = 20
 	maxAll  = 1000
 
@@ -56,7 +57,7 @@ type stored struct {
 	Served  *time.Time `json:"served,omitempty"`
 }
 
-// List returns all approvals, the one that was asked first coming first.
+// List returns all approvals, the oldest first.
 func (s *Store) List() ([]host.Approval, error) {
 	all, err := s.read()
 	return lists.Map(all, func(a *stored) host.Approval { return a.Approval }), err
@@ -186,9 +187,9 @@ func (s *Store) EndSession(session string) error {
 	})
 }
 
-// begin returns the answer that is known for what an approval is about, and counts it as used. Without one the approval
-// is open afterwards: a gets its times, or the id and times of the same one that is open already. The error is
-// busy if its caller has too many open ones.
+// begin returns the known answer to an approval, and counts it as used. Without an answer the approval is open
+// afterwards: a gets its times, or the id and times of an equal approval that is open already. The error is busy if
+// the caller has too many open approvals.
 func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 	subject := subjectOf(a)
 	request := digest(subject, string(a.Exact))
@@ -222,7 +223,7 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 				manifest.CleanLine(a.Principal), ofCaller, open).WithSteps(host.OperatorStep(host.OpApprovalsList))
 		}
 		if slices.ContainsFunc(all, func(other *stored) bool { return other.ID == a.ID }) {
-			a.ID = host.NewApprovalID() // it had that of an approval that another call has used
+			a.ID = host.NewApprovalID() // another call has used the approval with its id
 		}
 		now := s.now().UTC().Truncate(time.Millisecond)
 		a.Asked, a.Expires, a.State = now, now.Add(openFor), host.ApprovalOpen
@@ -231,13 +232,13 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 	return known, err
 }
 
-// validFor returns the answer of an approval, none while it is open, and whether it is about a request and can still
+// validFor returns the answer to an approval, if it has one, and whether the approval is about a request and can still
 // decide it.
 func (s *Store) validFor(a *stored, request string) (reply host.Reply, valid bool) {
 	switch {
 	case a.State == host.ApprovalOpen:
 		return reply, a.Request == request
-	case a.State == host.ApprovalExpired, a.Answered.Answer == host.AnswerAlways: // which the policy knows
+	case a.State == host.ApprovalExpired, a.Answered.Answer == host.AnswerAlways: // the policy knows these answers
 		return reply, false
 	case a.Answered.Answer == host.AnswerSession:
 		return *a.Answered, true
@@ -278,7 +279,8 @@ func bounded(a *host.Approval) host.Approval {
 	return kept
 }
 
-// exclusive calls do with the approvals while no other process changes them. Those that are long over are removed.
+// exclusive calls do with the approvals while no other process changes them. It removes approvals that were closed
+// long ago.
 func (s *Store) exclusive(do func([]*stored) error) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return failed(err)
@@ -357,7 +359,7 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// failed is the error of a folder of approvals that cannot be used.
+// failed returns the error of a folder of approvals that cannot be used.
 func failed(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err,
 		Message: "approvals cannot be kept: " + manifest.CleanLine(err.Error()) + "; nothing was run"}

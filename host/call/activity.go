@@ -26,11 +26,11 @@ type activity struct {
 	uses    []string
 	dropped int           // uses beyond maxUses
 	denials []string      // for the record: the rights
-	login   *host.Error   // of a secret for which a person has to log in
+	login   *host.Error   // the error of a secret that requires a login by a person
 	denied  []host.Denial // for the answer
 	failed  []innerError  // the last calls of the plugin that failed
-	cpu     time.Duration // of the guest
-	peak    int64         // bytes of its memory
+	cpu     time.Duration // CPU time of the guest
+	peak    int64         // peak size of the guest's memory in bytes
 }
 
 // innerError is a call of a plugin that failed.
@@ -39,7 +39,7 @@ type innerError struct {
 	*host.Error
 }
 
-// maxFailed is how many failed calls of a plugin are known, to tell which error it passes on.
+// maxFailed is how many failed calls of a plugin are remembered, to recognize the error that it passes on.
 const maxFailed = 20
 
 // recordFailure notes a call of the plugin that failed.
@@ -95,14 +95,14 @@ func (a *activity) effects(c *host.Catalog) (changes []string) {
 	return changes
 }
 
-// withEffects returns the error of a request without a response that says what became of it, with what it may have
-// changed. Such a request is not offered again.
+// withEffects adds to an error of the host about a running call what the call may have changed. If there is something,
+// the steps that make a call are removed, because the request was sent already.
 func (a *activity) withEffects(c *host.Catalog, err error) error {
 	failed, ok := errors.AsType[*host.Error](err)
 	if !ok || failed.Tool != nil {
 		return err
 	}
-	e := *failed // which other calls may have, too
+	e := *failed // other calls may have the same error
 	if e.Effects = a.effects(c); len(e.Effects) > 0 {
 		e.Message += "; the request was sent and may have changed something"
 		e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), func(s host.Step) bool { return s.Op == host.OpCall })
@@ -131,7 +131,7 @@ func (a *activity) denyUse(right, why string) {
 	}
 }
 
-// needLogin keeps the error of a secret for which a person has to log in: where the call fails, that is why.
+// needLogin stores the error of a secret that requires a login by a person. If the call fails, that is the reason.
 func (a *activity) needLogin(err error) {
 	e, ok := errors.AsType[*host.Error](err)
 	isLogin := func(s host.Step) bool { return s.Op == host.OpLogin }
@@ -167,7 +167,7 @@ func (a *activity) withDenials(result *host.Result, err error) (*host.Result, er
 	}
 	if err != nil {
 		e := host.AsError(err)
-		if len(e.Denied) == 0 { // otherwise the failure is itself that of a right
+		if len(e.Denied) == 0 { // otherwise the failure itself is about a right
 			e.Denied = slices.Clone(a.denied)
 		}
 		return nil, e
@@ -178,19 +178,19 @@ func (a *activity) withDenials(result *host.Result, err error) (*host.Result, er
 	return result, nil
 }
 
-// repeats are the calls that a plugin makes on its own behalf within one call. Those that do the same again, such as
-// the polls of a wait, are recorded once, before the record of that call: the first of them, with how many there were
-// and how long all took together.
+// repeats are the calls that a plugin makes on its own behalf within one call. Equal calls, such as the polls of a
+// wait, are recorded once, before the record of the outer call: as the first of them, with their number and their
+// total duration.
 type repeats struct {
 	mu     sync.Mutex
 	events []*host.Event
-	first  map[string]*host.Event // by what a call does, and also by its outcome
+	first  map[string]*host.Event // by what a call does, both with and without its outcome
 }
 
 // Limits of what is held back until the call ends: the number of different calls, and the bytes of each.
 const maxRepeats, maxRepeatBytes = 100, 16 << 10
 
-// begun reports whether the end of a call that does the same is held back, so that its beginning is recorded.
+// begun reports whether an equal call is held back, whose beginning has been recorded already.
 func (r *repeats) begun(key string) bool {
 	if r == nil {
 		return false
@@ -200,7 +200,7 @@ func (r *repeats) begun(key string) bool {
 	return r.first[key] != nil
 }
 
-// hold holds the event of a call back, or adds it to that of one that did the same. It reports whether it did.
+// hold holds back the event of a call, or adds it to the event of an equal call. It reports whether it did either.
 func (r *repeats) hold(key string, e host.Event) bool {
 	if r == nil || e.Approval != "" {
 		return false
@@ -236,7 +236,7 @@ func (r *repeats) record(h *Host) {
 	r.events, r.first = nil, nil
 }
 
-// repeatKey returns what a call does. For one that only reads, numbers do not count, such as the time that is left.
+// repeatKey returns a key for what a call does. For a call that only reads, it ignores numbers, such as the time left.
 func (r *run) repeatKey() string {
 	if r.address.Tool == nil {
 		return r.answer.Tool

@@ -31,7 +31,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	if len(d.Missing) > 0 {
 		asked.Kind, asked.Rights = host.ApproveRight, d.Missing
 	}
-	resume := deadline.Suspend(ctx) // of the calls that this one is within
+	resume := deadline.Suspend(ctx) // also the deadlines of the calls that this one is within
 	reply, err := a.host.cfg.Approver.Approve(ctx, asked)
 	resume()
 	a.approval = asked.ID
@@ -62,7 +62,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	return a.decideAgain(ctx, asked, reply)
 }
 
-// unanswered is the error of a call that requires an approval which nobody has answered.
+// unanswered returns the error of a call that requires an approval that nobody has given or denied.
 func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d host.Decision) *host.Error {
 	e := a.missingError(d)
 	if asked.Kind == host.ApproveCall {
@@ -81,12 +81,12 @@ func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d hos
 	return e
 }
 
-// waitFor adds an open approval to the error of a call, and what to do next: to answer it, and to make the call again.
+// waitFor adds an open approval to the error of a call, with the steps that answer it and make the call again.
 func waitFor(e *host.Error, approval, tool string, c *host.Call) {
 	again := host.CallStep(tool, c.Params)
 	again.Options, e.Approval = c.Given, approval
 	first := 0
-	if len(e.Steps) > 0 && e.Steps[0].Op == host.OpPolicyGrant { // which lasts
+	if len(e.Steps) > 0 && e.Steps[0].Op == host.OpPolicyGrant { // a grant that lasts stays first
 		first = 1
 	}
 	e.Steps = slices.Insert(slices.Clone(e.Steps), first, host.OperatorStep(host.OpApprovalsAllow, approval), again)
@@ -116,7 +116,7 @@ func (a *authorization) decideAgain(ctx context.Context, asked *host.Approval, r
 	return d, a.resolveSettings(&d)
 }
 
-// missingError is the error of a call that requires rights which are not granted.
+// missingError returns the error of a call that requires rights that are not granted.
 func (a *authorization) missingError(d host.Decision) *host.Error {
 	plugin, ask := a.params.At.Provider.Info().Name, ""
 	if !a.behalf.forOperator(a.call.Principal) {

@@ -149,7 +149,7 @@ func (f *Functions) callTool(ctx context.Context, in host.ToolArgument) (*host.R
 // Bounds of [AskTools].
 const (
 	maxPending   = 1000     // calls in one request
-	maxAtOnce    = 16       // of them
+	maxAtOnce    = 16       // calls that run at once
 	maxAnswering = 64 << 20 // bytes of all results
 )
 

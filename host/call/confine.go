@@ -24,11 +24,11 @@ func (a *authorization) confineAll(context.Context) error {
 	return err
 }
 
-// confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
-// may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
-// folders that they were granted, MCP clients those in the folders that the policy lists for them; a.confined then has
-// the paths of this machine, or where a tool gets none the texts that stand for the files. A file to make is
-// FOLDER//REST: no link may lead out of FOLDER when it is made.
+// confine checks the parameters that the tool declares as URLs and files. The command line may name any of them. Other
+// callers may name http and https URLs, and a plugin only URLs of the origins that it was granted. Plugins may name
+// files in the folders that they were granted, MCP clients files in the folders that the policy lists for them.
+// a.confined then has the paths on this machine, or, if the tool gets no paths, the texts that stand for the files. A
+// file to be made is FOLDER//REST: no link may lead out of FOLDER when it is made.
 func (a *authorization) confine(d host.Decision) error {
 	tool := a.params.At.Tool
 	anything := a.call.Principal.Name == host.CallerCLI
@@ -102,8 +102,8 @@ func (a *authorization) checkURL(given string) (string, error) {
 	return "", withGrantStep(a.call.Principal.Name, e, asked, "http:GET:"+to.String())
 }
 
-// resolveNew returns FOLDER//REST of a file that the caller wants to be made, or of the folder for it. The command line
-// may name any.
+// resolveNew returns FOLDER//REST for a file that the caller wants to be made, or for the folder to make it in. The
+// command line may name any path.
 func (a *authorization) resolveNew(d host.Decision, name string, anything bool) (string, error) {
 	if anything {
 		path, err := filepath.Abs(name)
@@ -123,9 +123,10 @@ func (a *authorization) resolveNew(d host.Decision, name string, anything bool) 
 	return root + "//" + rest, err
 }
 
-// resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
-// path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
-// folder must be writable; symbolic links are followed only inside it. A client may name a folder only to save a file.
+// resolveFile returns two paths on this machine: of the file or folder that the caller names, and of the folder that
+// gives the right to it. The caller names it by its guest path or by its path on this machine. It must be in a granted
+// folder, which must be writable if a folder is named; symbolic links are followed only inside it. A client may name a
+// folder only to save a file.
 func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (root, file string, err error) {
 	folders, plugin, relative := a.behalf.callerGrant.FS, a.call.Principal.IsPlugin(), ""
 	byRoots := !plugin && d.Files == nil && !saves
@@ -197,8 +198,8 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	return "", "", refused(mode)
 }
 
-// clientFolders returns the folders whose files the calling client may name: those that the policy lists for it or, to
-// read a file where the policy has no list, its roots.
+// clientFolders returns the folders whose files the calling client may name: the folders that the policy lists for it.
+// If the policy has no list, it returns the client's roots, for reading only.
 func (a *authorization) clientFolders(d host.Decision, saves bool) []string {
 	if d.Files != nil || saves {
 		return d.Files
@@ -206,7 +207,7 @@ func (a *authorization) clientFolders(d host.Decision, saves bool) []string {
 	return a.roots()
 }
 
-// roots returns the roots of the client that count: "/" says nothing of what a client works in.
+// roots returns the roots of the client without "/", which does not say where the client works.
 func (a *authorization) roots() (roots []string) {
 	if a.call.Principal.Roots != nil {
 		roots, _ = a.call.Principal.Roots()
@@ -214,8 +215,8 @@ func (a *authorization) roots() (roots []string) {
 	return slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return filepath.Dir(root) == root })
 }
 
-// inRoots returns the path of a file that a client names relative to its roots: in the first that has it. Of a path
-// that leaves the roots it tells nothing.
+// inRoots returns the path of a file that a client names relative to its roots, in the first root that has the file.
+// It does not reveal whether a file outside the roots exists.
 func (a *authorization) inRoots(name string) string {
 	roots := a.roots()
 	if len(roots) == 0 {
@@ -229,7 +230,7 @@ func (a *authorization) inRoots(name string) string {
 	return filepath.Join(roots[max(has, 0)], name)
 }
 
-// modes are those of grants of folders for what is only read, and for what is written.
+// modes maps whether a folder is written to the mode of its grant.
 var modes = map[bool]string{false: "ro", true: "rw"}
 
 // denyClientFile returns the error of a client that may not name a file, or a folder to save to. It says what the
@@ -244,7 +245,7 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 	switch err := a.host.cfg.Own.Check(folder, saves); {
 	case mode == "rw" && !saves:
 		e.Message += "; clients can name files, not folders"
-	case err != nil: // the reason names folders of the user
+	case err != nil: // err names folders of the user
 		e.Message += "; the policy cannot list its folder, because that is /, in a pseudo file system, or around or in a " +
 			"folder of Parley"
 	default:
@@ -261,8 +262,8 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 	return e
 }
 
-// explainRoots says why the roots of a client give no right to a file, "" for a client without roots. byList says that
-// only the list of the policy counts.
+// explainRoots returns why the roots of a client give no right to a file, "" for a client without roots. byList means
+// that only the list of the policy counts.
 func (a *authorization) explainRoots(name string, byList bool) string {
 	if a.call.Principal.Roots == nil {
 		return ""
@@ -290,7 +291,7 @@ func (a *authorization) denyPluginFile(name, mode string) error {
 		folder = name
 	}
 	if a.host.cfg.Own.Check(folder, mode == "rw") != nil {
-		// Which of these it is would tell a plugin where the host's folders are.
+		// To say which of these it is would tell a plugin where the host's folders are.
 		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
 			"system are out of reach"
 		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(a.call.Principal.Name,
@@ -319,8 +320,8 @@ func isWithin(file, folder string) bool {
 	return within
 }
 
-// denied returns the error of parameters that the caller may not use. right is what a grant could give, for which the
-// caller adds the step, or "".
+// denied returns the error of parameters that the caller may not use. right is the right that a grant could give, or
+// "". With a right, the function that calls denied adds the step.
 func denied(tool, right, why string) *host.Error {
 	e := &host.Error{Code: host.Denied, Message: tool + ": " + why + "; nothing was run"}
 	if right == "" {

@@ -14,23 +14,23 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// authorization is whether one call may be made: what the policy decides about it, for each on whose behalf it is made,
-// and what a person answers.
+// authorization decides whether one call may be made: by what the policy says for each caller on whose behalf it is
+// made, and by what a person answers.
 type authorization struct {
 	host   *Host
 	call   *host.Call
 	behalf *behalf
 	params *advice.Params
-	steps  []*authorization // of the calls of other tools of the plugin that the parameters list
+	steps  []*authorization // for the calls of other tools of the plugin that the parameters list
 
 	asked    host.Ask // what the policy decided on last
-	question host.Ask // what a person is asked: asked, of the caller who requires it
+	question host.Ask // what a person is asked: asked, for the caller that requires it
 	approval string   // id of the approval of a person; "" if none was needed
 	decision host.Decision
 	by       string          // as in Event
 	confined json.RawMessage // the parameters for the tool, if confine has replaced paths
 	granted  []string        // what was granted when the call began, in the grammar of grants
-	rights   []string        // those of them that the tool has, by its effect
+	rights   []string        // the granted rights that the tool has, by its effect
 }
 
 // of returns the authorization of another call that the tool makes for its caller.
@@ -52,7 +52,7 @@ func (a *authorization) decide(ctx context.Context) (err error) {
 	return nil
 }
 
-// permit asks a person where the policy leaves the call to one, and completes the decision.
+// permit asks a person if the policy requires that, and completes the decision.
 func (a *authorization) permit(ctx context.Context) (err error) {
 	d := &a.decision
 	if why := a.needsConfirmation(); why != "" && d.Verdict == host.Allow {
@@ -112,7 +112,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 		return ask, d, err
 	}
 	others := a.behalf.callers
-	if a.behalf.program != "" { // it gives no right, and may still be denied one
+	if a.behalf.program != "" { // a program gives no right, and may still be denied one
 		others = append(slices.Clone(others), host.Principal{Name: host.CallerPlugin + a.behalf.program})
 	}
 	for i, p := range others {
@@ -144,8 +144,8 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	return ask, d, err
 }
 
-// checkIncluded refuses a call that does a part of what another tool does if a rule denies that tool by its name to one
-// of those for whom the call is made.
+// checkIncluded refuses a call that includes the work of another tool if a rule denies that tool by its name to one of
+// the callers for whom the call is made.
 func (a *authorization) checkIncluded(ctx context.Context, callers []host.Principal) error {
 	includes := a.params.At.Provider.Features().Includes
 	if includes == nil {
@@ -192,7 +192,7 @@ func (a *authorization) resolveSettings(d *host.Decision) error {
 			again.Options.Isolate = ""
 			return host.Errorf(host.InvalidArgs, "%s is built in: there is no guest to isolate", info.Name).WithSteps(again)
 		}
-		if d.Isolate != "call" { // that is more than process
+		if d.Isolate != "call" { // "call" isolates more than "process"
 			d.Isolate = asked
 		}
 	}
@@ -235,7 +235,7 @@ func (a *authorization) settings(d *host.Decision) error {
 	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, a.params.At.Plugin))
 }
 
-// effect returns the effect of the call: that of its tool, unless the provider knows that this call has less.
+// effect returns the effect of the call: its tool's effect, unless the provider knows a lesser one for this call.
 func (a *authorization) effect() string {
 	own := a.params.At.Tool.Effect
 	if of := a.params.At.Provider.Features().Effect; of != nil && a.params.Value != nil {
@@ -247,7 +247,7 @@ func (a *authorization) effect() string {
 	return own
 }
 
-// job returns the call as a provider is asked about it before it runs.
+// job returns the call in the form in which a provider is asked about it before it runs.
 func (a *authorization) job() *host.Job {
 	return &host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name}
 }
@@ -266,8 +266,8 @@ func (a *authorization) checkEffect() error {
 		Denied: []host.Denial{{Right: right, Why: why}}, Steps: []host.Step{host.DescribeStep(a.params.Tool, 0)}}
 }
 
-// decideSteps asks the policy about each step, as about a call of its tool by each caller. A step that is denied denies
-// the call; one that requires confirmation makes the whole call require it.
+// decideSteps asks the policy about each step as about a call of the step's tool by each caller. A step that is denied
+// denies the call; one that requires confirmation makes the whole call require it.
 func (a *authorization) decideSteps(ctx context.Context, d *host.Decision) error {
 	for i, step := range a.steps {
 		err := step.checkEffect()
@@ -301,7 +301,7 @@ func (a *authorization) confineSteps() {
 		return
 	}
 	params := map[string]json.RawMessage{}
-	_ = json.Unmarshal(a.params.Value, &params) // an object, by its validation
+	_ = json.Unmarshal(a.params.Value, &params) // an object, because it was validated
 	forms := make([]advice.StepForm, len(a.steps))
 	for i, step := range a.steps {
 		forms[i] = advice.StepForm{Tool: step.params.At.Tool.Name, Params: step.params.Value}

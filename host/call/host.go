@@ -56,12 +56,12 @@ type Config struct {
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
 type Host struct {
 	cfg   Config
-	names atomic.Pointer[advice.Names] // of the current catalog
-	held  *redact.Redactor             // of the secrets whose values no record may have
-	typed *redact.Redactor             // of the secrets that calls have typed into pages
+	names atomic.Pointer[advice.Names] // names of the current catalog
+	held  *redact.Redactor             // redacts the secrets whose values no record may have
+	typed *redact.Redactor             // redacts the secrets that calls have typed into pages
 
 	mu          sync.Mutex
-	subscribers []*func(host.Event) // in the order of their calls of Subscribe
+	subscribers []*func(host.Event) // in the order in which they subscribed
 }
 
 // New returns a host. The error is config_error if the catalog or the policy is missing.
@@ -184,7 +184,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	var d *host.Docs
 	switch {
 	case err != nil:
-		if _, see := h.Names().Meant(name, map[string]any{}, nil); see != "" { // of another product, or in another form
+		if _, see := h.Names().Meant(name, map[string]any{}, nil); see != "" { // a name of another product, or another form
 			failed := host.AsError(err)
 			failed.Steps = append([]host.Step{host.DescribeStep(see, 0)}, failed.Steps...)
 		}
@@ -216,7 +216,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	return d, err
 }
 
-// begin begins an operation for the tracer. End takes the tool that it was about, if it was about one.
+// begin begins an operation for the tracer. end takes the address that the operation was about, if any, and its error.
 func (h *Host) begin(ctx context.Context, op, callID string, p host.Principal) (
 	within context.Context, end func(host.Address, error)) {
 	if h.cfg.Tracer == nil {
@@ -249,8 +249,8 @@ func (h *Host) EndSession(ctx context.Context, of host.Session) error {
 	return errors.Join(failures...)
 }
 
-// EndConnection tells the providers that a connection has ended. What was opened over it is closed after a grace, and a
-// temporary session ends with it.
+// EndConnection tells the providers that a connection has ended. What was opened over it is closed after a grace
+// period, and a temporary session ends with it.
 func (h *Host) EndConnection(of host.Session) {
 	for _, e := range h.sessionEnders() {
 		e.EndConnection(of.Connection)
@@ -296,8 +296,8 @@ func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery)
 // its confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no
 // hit matches well.
 //
-// With fits, which reports whether an answer is small enough to be sent, it leaves out what does not fit; one result
-// stays in any case.
+// fits reports whether an answer is small enough to be sent. If it is not nil, what does not fit is left out; one
+// result stays in any case.
 func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.SearchQuery, detail string,
 	fits func(*search.Answer) bool) (*search.Answer, []string, error) {
 	data, weak, err := h.Search(ctx, p, q)
@@ -350,14 +350,14 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 // maxTemplates is how many results have a template.
 const maxTemplates = 3
 
-// addTemplates adds what a call of each of the first results takes.
+// addTemplates adds a template of a call to each of the first results.
 func (h *Host) addTemplates(results []host.SearchResult) {
 	for i := range results[:min(len(results), maxTemplates)] {
 		r := &results[i]
 		if at, err := h.Catalog().Find(r.Name); err == nil && at.Tool != nil && r.Kind == "" {
 			params := advice.CallTemplate(at.Tool)
 			r.Template = &host.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
-			if r.Signature == "" { // which has all parameters
+			if r.Signature == "" { // a signature has all parameters
 				r.Template.Others = advice.OtherParams(at.Tool, params, true)
 			}
 		}
@@ -396,7 +396,7 @@ func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *
 	if at.Tool.Reach != manifest.ReachPage {
 		return nil
 	}
-	// A plugin's tool that acts on a page requires what the provider of pages says.
+	// For a plugin's tool that acts on a page, the provider of pages says what is missing.
 	job.Tool = ""
 	for _, other := range h.Catalog().Providers() {
 		if missing := other.Features().MissingPage; missing != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // invoke runs the tool. The schema of the result of a built-in tool is compiled meanwhile, and check finds it in the
-// catalog; that of a plugin is not compiled this way, because it may take long.
+// catalog. A plugin's schema is not compiled ahead, because that may take long.
 func (r *run) invoke(ctx context.Context) error {
 	if r.isBuiltin() && !r.address.SchemaCompiled("returns") {
 		go r.address.SchemaOf(r.address.Tool.Returns, "returns")
@@ -40,7 +40,7 @@ func (r *run) invoke(ctx context.Context) error {
 // isBuiltin reports whether the provider of the tool is part of this program.
 func (r *run) isBuiltin() bool { return r.address.Provider.Info().Kind == manifest.KindBuiltin }
 
-// runTool runs the tool until the first of its ends: its own, that of its time, or that of its rights.
+// runTool runs the tool until it returns, its time is up, or its rights are revoked.
 func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error) {
 	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
 	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
@@ -110,8 +110,8 @@ func (r *run) request(d host.Decision) *host.Request {
 	return req
 }
 
-// causeOf returns why a plugin could not run to its end. A runner ends, and a module is gone, with the plugin or its
-// rights, which may be seen here before the watch sees the change.
+// causeOf returns why a plugin could not run to its end. When a plugin is removed or its rights are revoked, its
+// runner ends and its module is gone. That may be seen here before the watch sees the change.
 func (r *run) causeOf(ctx context.Context, err error) error {
 	if !r.isBuiltin() && (errors.Is(err, host.Unavailable) || errors.Is(err, host.Trapped)) {
 		if lost, _ := r.lost(ctx, r.address.Provider.Info()); lost != nil {
@@ -155,7 +155,8 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 	return host.Errorf(host.Interrupted, "%s was interrupted", r.answer.Tool)
 }
 
-// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that; "" if not.
+// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that. "" means that it
+// does not.
 func (r *run) timeoutCut(d host.Decision) string {
 	o, limit := r.call.Options, d.Limits.Timeout
 	if o.TimeoutConfigured || limit <= 0 || o.Timeout <= limit {
@@ -179,13 +180,13 @@ func (r *run) timeout(d host.Decision) time.Duration {
 	return timeout
 }
 
-// ofAll are the codes of the host that say what the outer call met, too, when an inner call met it. Any other says that
-// the inner call was refused or failed, which the outer one was not.
+// ofAll are the host's codes that also hold for the outer call when an inner call ends with them. Any other code says
+// that the inner call was refused or failed, which is not true of the outer call.
 var ofAll = []host.Code{host.ChromeLaunch, host.ChromeConnection, host.TargetCrashed, host.Unavailable,
 	host.Interrupted, host.Terminated}
 
-// adoptInnerError completes the error of a plugin that passes on the error of a call that it made: one that ends with
-// the same exit code of the host, or has its message. The error names the inner tool and what it reported.
+// adoptInnerError completes the error of a plugin that passes on the error of a call that it made. It recognizes such
+// an error by the host's exit code or by the message. The error names the inner tool and what it reported.
 func (r *run) adoptInnerError(e *host.Error) {
 	if e.Tool == nil {
 		return
@@ -204,7 +205,7 @@ func (r *run) adoptInnerError(e *host.Error) {
 	}
 }
 
-// adopt completes e with the inner error that it passes on. passesExit is whether e has the exit code of it.
+// adopt completes e with the inner error that it passes on. passesExit means that e has the inner error's exit code.
 func (r *run) adopt(e *host.Error, inner innerError, passesExit bool) {
 	passed := &host.InnerError{Tool: inner.tool, Code: inner.Code, Message: inner.Message}
 	switch {
@@ -225,14 +226,14 @@ func (r *run) adopt(e *host.Error, inner innerError, passesExit bool) {
 	e.Tool.Inner = passed
 }
 
-// adoptDeclared is adopt for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
-// with each other: the code is that of the same name, or 1 if the outer tool declares none.
+// adoptDeclared is adopt for an exit code that the inner tool declares. The exit codes of two plugins are unrelated
+// numbers, so e gets the outer tool's code with the same name, or 1 if it declares none.
 func (r *run) adoptDeclared(e *host.Error, inner innerError) {
 	name := string(inner.Code)
 	exit, details := e.Tool.Exit, e.Tool.Details
 	e.Code, e.Exit, e.Steps = host.ToolFailed, 0, inner.Steps
 	if m, err := r.address.Provider.Manifest(); err == nil {
-		if by := m.ExitCode(exit); by != nil { // whose advice the message has
+		if by := m.ExitCode(exit); by != nil { // the message has this code's suggestion
 			e.Message = strings.TrimSuffix(e.Message, " ("+manifest.CleanLine(by.Suggestion)+")")
 		}
 	}
@@ -286,7 +287,7 @@ func (r *run) watch(ctx context.Context) (watched context.Context, stop func()) 
 				failed = 0
 			case host.AsError(err).Code == host.Denied:
 				lost = host.AsError(err)
-			default: // a file that is just being written, unless it stays like that
+			default: // probably a file that is being written, unless it stays like that
 				if failed++; failed > 1 {
 					lost = host.AsError(err)
 				}

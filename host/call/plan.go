@@ -9,9 +9,10 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 )
 
-// Plan is [advice.PlanOf] for the tool of a name, or else, for words without a dot, for the first hit of a search,
-// which a warning names. If asked to, it estimates what the calls take. The error is denied for a plan that cannot run:
-// the policy denies one of its calls, or a plugin lacks a right for it that nobody is asked for.
+// Plan is [advice.PlanOf] for the tool with a name. If there is none, words without a dot are searched, and the plan
+// is for the first hit, which a warning names. If asked to, it estimates what the calls take. The error is denied for
+// a plan that cannot run: the policy denies one of its calls, or a plugin lacks a right for it that nobody is asked
+// for.
 func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan, warnings []string, err error) {
 	plan, err = advice.PlanOf(ctx, h.Catalog(), q)
 	if err != nil && host.AsError(err).Code == host.NotFound && !strings.Contains(q.Tool, ".") {

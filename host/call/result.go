@@ -16,8 +16,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// checkResult validates a result. Chrome may be newer than the schemas that are compiled in, and a server than the
-// document of its API: for built-in tools and those of kind http it only adds warnings.
+// checkResult validates a result. For built-in tools and tools of kind http it only adds warnings, because Chrome may
+// be newer than the compiled schemas, and a server newer than the document of its API.
 func (r *run) checkResult(data json.RawMessage) error {
 	isDocument := r.isBuiltin() || r.address.Tool.HTTP != nil
 	returnsSchema, err := r.address.SchemaOf(r.address.Tool.Returns, "returns")
@@ -187,7 +187,7 @@ func (r *run) keepBinary() bool {
 	return count > 0
 }
 
-// extensionOf returns the extension of files of a media type, ".bin" for one that is not frequent.
+// extensionOf returns the file extension for a media type, ".bin" for an uncommon one.
 func extensionOf(media string) string {
 	switch media {
 	case "image/png", "image/webp", "image/gif", "audio/mpeg", "audio/wav", "application/pdf":

@@ -32,10 +32,10 @@ const (
 	maxProgramCalls = 200
 )
 
-// services are what a tool that runs asks of the host.
+// services are the functions of the host that a running tool can use.
 type services struct {
 	run          *run
-	grant        host.Grant // that of the tool's plugin
+	grant        host.Grant // grant of the tool's plugin
 	programCalls atomic.Int32
 }
 
@@ -56,8 +56,8 @@ func (v *services) receive(e host.JobEvent) error {
 	return nil
 }
 
-// callTool runs a tool for a plugin through all of [Host.Call]. The plugin is the caller, or makes the call as its own
-// caller.
+// callTool runs a tool for a plugin through all of [Host.Call]. The caller is the plugin, or the plugin's own caller
+// if it has the capability caller.
 func (v *services) callTool(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result,
 	error) {
 	r := v.run
@@ -111,8 +111,8 @@ func (v *services) asPlugin(inner *host.Call, of *behalf) {
 	of.callers = append(slices.Clone(r.behalf.callers), r.call.Principal)
 }
 
-// asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
-// call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
+// asCaller gives an inner call the identity, session and rights of the plugin's caller, as if the caller had made it.
+// The call has no right of the plugin. If it names no browser and no page, it gets those of the outer call.
 func (v *services) asCaller(inner *host.Call, of *behalf) {
 	r, c := v.run, v.run.call
 	inner.Principal = c.Principal
@@ -124,8 +124,8 @@ func (v *services) asCaller(inner *host.Call, of *behalf) {
 	}
 }
 
-// innerSession returns the session of the calls that the plugin makes: that of its caller if it was granted to act in
-// it, else one of its own.
+// innerSession returns the session of the calls that the plugin makes: its caller's session if it was granted to act
+// in that, else a session of its own.
 func (v *services) innerSession() host.Session {
 	r := v.run
 	if v.grant.Browser {
@@ -190,7 +190,7 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 }
 
 // checkMethod returns an error if a tool that only reads sends a request that may change something. The method that a
-// manifest of kind http declares is the tool itself, whose effect the operator may have said.
+// manifest of kind http declares is allowed: it is the tool itself, and the operator may have stated its effect.
 func (v *services) checkMethod(q *host.HTTPRequest) error {
 	if of := v.run.address.Tool.HTTP; of != nil && of.Method == q.Method {
 		return nil
@@ -286,39 +286,39 @@ func (v *services) copySharedFile(text, folder string) (string, error) {
 	return path, err
 }
 
-// secretBinder is implemented by [host.Secrets] that bind some secrets to origins. They may be typed into pages of
-// these.
+// secretBinder is implemented by [host.Secrets] that bind some secrets to origins. Such secrets may be typed into
+// pages of their origins.
 type secretBinder interface {
 	// SecretOrigins returns the origins in the spelling of [origin.Exact], none for a secret that is not bound.
 	SecretOrigins(name string) ([]string, error)
 }
 
-// behalf says for whom a plugin makes a call. The zero value is that of a call from outside.
+// behalf says for whom a plugin makes a call. The zero value means a call from outside.
 type behalf struct {
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
 	callers      []host.Principal
 	callerGrant  host.Grant
-	callerAsks   manifest.Capabilities // of that plugin's manifest
-	callerEffect string                // of the tool that makes this call
+	callerAsks   manifest.Capabilities // capabilities that the manifest of that plugin asks for
+	callerEffect string                // effect of the tool that makes this call
 	callerPlugin host.Provider         // that plugin; nil if the caller is not one
 	// trusted means that the plugin is shipped: the callers on whose behalf it calls only deny tools by name.
 	trusted bool
-	// program is the plugin that makes this call as its own caller, with the capability caller; "" if none does, also not
-	// further out.
+	// program is the plugin with the capability caller that makes this call, or an outer one, as its own caller; "" if
+	// there is none.
 	program  string
 	parentID string
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
 	innerCalls *atomic.Int32
-	returned   *atomic.Int64 // bytes that it and all within it have returned
+	returned   *atomic.Int64 // bytes that the outermost call and all calls within it have returned
 	redactor   *redact.Redactor
 	shared     *sharedFiles // files that were opened for the outermost call
-	repeats    *repeats     // of the call in which a plugin makes this one on its own behalf; nil in any other case
+	repeats    *repeats     // set if a plugin makes this call on its own behalf: repeats of the outer call
 }
 
-// forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of
-// plugins.
+// forOperator reports whether the person who runs the program makes the call: not a client, neither directly nor by
+// way of plugins.
 func (b *behalf) forOperator(outer host.Principal) bool {
 	if len(b.callers) > 0 {
 		outer = b.callers[0]
@@ -326,9 +326,10 @@ func (b *behalf) forOperator(outer host.Principal) bool {
 	return outer.Name == host.CallerCLI
 }
 
-// A tool whose schema marks a parameter as handed does not get the path of a file that its caller names: the host opens
-// the file, and the tool gets a text with its size and its name. It can pass the text to a tool of a built-in plugin,
-// for which the host copies the content to where that needs it. So a plugin that gives files to a page reads none.
+// A tool whose schema marks a parameter as handed does not get the path of a file that its caller names: the host
+// opens the file, and the tool gets a text with its size and its name. It can pass the text to a tool of a built-in
+// plugin, for which the host copies the content to where the tool needs it. So a plugin can give files to a page
+// without reading any.
 
 // sharedMark is the member of a schema of a parameter that names files to hand on.
 const sharedMark = "x-handed"
@@ -350,7 +351,7 @@ func hasMark(t *manifest.Tool, mark string) bool {
 	return len(t.Files) > 0 && bytes.Contains(t.Params, []byte(mark))
 }
 
-// add opens a file that the caller of a tool may name, and returns the text that stands for it. Path is where it is.
+// add opens a file that the caller of a tool may name, and returns the text that stands for it. path is its path.
 func (h *sharedFiles) add(tool, name, path string, open func(path string) (*os.File, error)) (string, error) {
 	refused := func(why string) (string, error) {
 		return "", host.Errorf(host.InvalidArgs, "%s: %s %s; nothing was run", tool, host.Printable(name), why)
@@ -386,12 +387,12 @@ func (h *sharedFiles) add(tool, name, path string, open func(path string) (*os.F
 	return text, nil
 }
 
-// openRead are the flags with which a file is opened: a pipe that has replaced it meanwhile is not waited for.
+// openRead are the flags for opening a file. Opening does not block on a pipe that has replaced the file meanwhile.
 const openRead = os.O_RDONLY | protect.Nonblock
 
 func openAnywhere(path string) (*os.File, error) { return os.OpenFile(path, openRead, 0) }
 
-// openWithin opens a file in a folder. No symbolic link leads out of it, also none that was put there meanwhile.
+// openWithin opens a file in a folder. No symbolic link may lead out of it, even if it was put there meanwhile.
 func openWithin(folder, path string) (*os.File, error) {
 	rest, err := filepath.Rel(folder, path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package call runs calls: each goes along the same stations, whoever makes it. It also has what else is asked of a
-// catalog: searches, plans and documentation.
+// Package call runs calls. Each call goes along the same stations, whoever makes it. The package also serves searches,
+// plans and documentation.
 package call
 
 import (
@@ -27,14 +27,14 @@ type station struct {
 	name string
 	does string
 	run  func(*run, context.Context) error
-	// advise returns an error of the station with what comes next: suggest before the tool has run, explain after it,
-	// nil if the station's own errors say it already.
+	// advise adds what comes next to an error of the station: suggest before the tool has run, explain after it. Nil
+	// means that the station's own errors say it already.
 	advise func(*run, error) error
 }
 
 // stations are the way of a call, in order. An error ends it, and so does a station that has nothing left to do; the
 // last one runs whatever the others did. docs/architecture.md has this table.
-// This is a function because a variable would be initialized in a cycle: a tool that runs makes calls.
+// It is a function because a variable would have an initialization cycle: a tool that runs makes calls.
 func stations() []station {
 	return []station{
 		{"find", "look the tool up by its name", (*run).find, nil},
@@ -56,7 +56,7 @@ func stations() []station {
 	}
 }
 
-// permission makes a station of what decides about a call.
+// permission makes a station from a function that decides about a call.
 func permission(decide func(*authorization, context.Context) error) func(*run, context.Context) error {
 	return func(r *run, ctx context.Context) error {
 		err := decide(r.auth, ctx)
@@ -67,13 +67,13 @@ func permission(decide func(*authorization, context.Context) error) func(*run, c
 
 // Call runs a tool. It is the only path by which any caller runs one, along the stations of this file.
 //
-// The error is Answer.Err, an [*host.Error], which errors.Is compares with codes. The answer is never nil: that of a
-// failed call has the call's id, warnings and next steps.
+// The error is Answer.Err, an [*host.Error], which errors.Is compares with codes. The answer is never nil: for a
+// failed call it has the call's id, warnings and next steps.
 func (h *Host) Call(ctx context.Context, c host.Call) (*host.Answer, error) {
 	return h.call(ctx, c, behalf{})
 }
 
-// call is Call, also for a plugin.
+// call is [Host.Call] for calls from outside and for calls by plugins.
 func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, error) {
 	if len(of.callers) == 0 {
 		h.Refresh()
@@ -98,7 +98,7 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 			run.err = err
 		}
 	}
-	var err error // which a nil a.Err is not
+	var err error // as an error, a nil a.Err would not be nil
 	if a.Err != nil {
 		err = a.Err
 	}
@@ -111,7 +111,7 @@ type run struct {
 	host     *Host
 	call     host.Call
 	behalf   behalf
-	mode     string // of documentation, for the record
+	mode     string // documentation mode, for the record
 	began    time.Time
 	redactor *redact.Redactor
 
@@ -123,20 +123,20 @@ type run struct {
 	// Set by find; without an error, the address has a tool.
 
 	params  *advice.Params // validate sets its Value
-	address host.Address   // of the params
+	address host.Address   // address of the tool
 	auth    *authorization // decide, confine and permit fill it in
 
 	// Set by invoke.
 
 	counted  func(bytes int64) // ends what countCall began; nil if there is no quota
-	deadline time.Time         // of the tool, and of the filter after it
+	deadline time.Time         // for the tool, and for the filter after it
 	result   *host.Result      // as the tool returned it
 
 	// For the record.
 
-	tiers          []int // of the documentation that the answer has
+	tiers          []int // tiers of the documentation that the answer has
 	retryOf        string
-	suggestionUsed bool // the parameters are those that the last failure suggested
+	suggestionUsed bool // the parameters are what the last failure suggested
 }
 
 // find looks the tool up.
@@ -258,8 +258,8 @@ func (r *run) check(context.Context) error {
 	return r.markUntrusted()
 }
 
-// suggest adds what comes next to the error of a call that was not made. Parameters that only these stations can check,
-// such as the path of a file, are refused like those that do not match the schema.
+// suggest adds what comes next to the error of a call that was not made. Parameters that only these stations can
+// check, such as the path of a file, are refused like parameters that do not match the schema.
 func (r *run) suggest(err error) error {
 	e := host.AsError(err)
 	r.params.AddSuggestions(e)
@@ -274,7 +274,7 @@ func isOutcome(code host.Code) bool {
 	return slices.ContainsFunc(host.Outcomes(), func(o host.Outcome) bool { return o.Code == code })
 }
 
-// explain says of the error of a tool that ran whose it is, and what comes next.
+// explain completes the error of a tool that ran: with the tool that it comes from, and with what comes next.
 func (r *run) explain(err error) error {
 	e := host.AsError(err)
 	r.redactor.RedactError(e)
@@ -301,7 +301,7 @@ func (r *run) explain(err error) error {
 	return e
 }
 
-// askOperator says what is for the operator to do about a credential, to a caller who cannot; "" if nothing is.
+// askOperator returns what the operator has to do about a credential, for callers who cannot do it; "" if nothing.
 func askOperator(steps []host.Step) string {
 	for _, s := range steps {
 		switch {

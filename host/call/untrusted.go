@@ -24,13 +24,13 @@ const (
 	untrustedLong = "long"
 )
 
-// longText is how many bytes a text of one line has at least that is more than a name or a title.
+// longText is the size in bytes above which a text of one line is more than a name or a title.
 const longText = 100
 
-// markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
-// foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. All
-// long texts of a server's response are marked. The result of a call that a plugin makes stays as it is: the plugin
-// puts it into its own. A result that cannot be read fails the call.
+// markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody can
+// foresee, so that a reader can tell where such a text ends, whatever it says. The text itself is kept to the byte.
+// All long texts of a server's response are marked. The result of a call by a plugin stays as it is, because the
+// plugin puts it into its own result. A result that cannot be read fails the call.
 func (r *run) markUntrusted() error {
 	marked := func(of *authorization) bool {
 		return of.params.At.Tool.HTTP != nil || bytes.Contains(of.params.At.Tool.Returns, []byte(untrustedMark))

@@ -122,7 +122,8 @@ func wordAfter(words []string, word string) string {
 	return ""
 }
 
-// Words splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
+// Words splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for other
+// syntax.
 func Words(line string) (words []string, ok bool) {
 	word, inWord, quote := "", false, rune(0)
 	escaped := false

@@ -27,7 +27,7 @@ type Audit struct {
 	// ListedMode is the mode whose list the Listed figures of the tools refer to.
 	ListedMode string     `json:"listed"`
 	Tools      []ToolCost `json:"tools"`
-	Fattest    []ToolCost `json:"fattest"` // those with the largest entries in that list, in descending order
+	Fattest    []ToolCost `json:"fattest"` // the tools with the largest entries in that list, in descending order
 }
 
 // ModeCost is the cost of tools/list in one mode.

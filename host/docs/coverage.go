@@ -32,7 +32,7 @@ type PluginCoverage struct {
 	WithoutTasks []string `json:"without_tasks,omitempty"`
 }
 
-// Share is a count of things and of those among them that have what is counted.
+// Share is a number of things, and how many of them have what is counted.
 type Share struct {
 	Total int     `json:"total"`
 	Have  int     `json:"have"`

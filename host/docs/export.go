@@ -64,7 +64,7 @@ type exporter struct {
 	tools    []exported
 	describe func(at host.Address, tier int) (*host.Docs, error) // as the command line shows it
 	warnings []string
-	// skillNames has the plugins of the skills that were named.
+	// skillNames maps the name of each skill that was named to its plugin.
 	skillNames map[string]string
 }
 
@@ -225,7 +225,7 @@ func (x *exporter) anthropic() ([]File, error) {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"input_schema"`
-		// Examples and Deferred are of the beta advanced-tool-use.
+		// Examples and Deferred belong to the beta advanced-tool-use.
 		Examples []json.RawMessage `json:"input_examples,omitempty"`
 		Deferred bool              `json:"defer_loading,omitempty"`
 	}

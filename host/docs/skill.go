@@ -15,20 +15,20 @@ import (
 // Budgets of the texts that agents load, in estimated tokens. Commands have more tokens than prose of their length: a
 // page of 480 has up to 600 in o200k.
 const (
-	skillTokens     = 480  // of SKILL.md, which is loaded as a whole
-	referenceTokens = 6000 // of a reference; further tools are in it by their signatures only
-	agentsTokens    = 320  // of a block of AGENTS.md, which is in the context of every session
-	llmsTokens      = 1200 // of llms.txt, which is an index of all plugins
+	skillTokens     = 480  // SKILL.md, which is loaded as a whole
+	referenceTokens = 6000 // a reference; further tools are in it by their signatures only
+	agentsTokens    = 320  // a block of AGENTS.md, which is in the context of every session
+	llmsTokens      = 1200 // llms.txt, which is an index of all plugins
 )
 
 // Limits of a skill in characters and tools.
 const (
-	// skillDescription is of the description, which is loaded for every skill. The format allows 1024 characters and
+	// skillDescription limits the description, which is loaded for every skill. The format allows 1024 characters and
 	// recommends some 100 tokens together with the name.
 	skillDescription = 440
-	skillOverview    = 440 // of what the page says of the plugin
-	skillTools       = 60  // up to which a skill documents each tool; a larger plugin lists its groups
-	maxNames         = 40  // of tools or plugins whose briefs do not fit
+	skillOverview    = 440 // characters of the text about the plugin on the page
+	skillTools       = 60  // up to so many tools a skill documents each; a larger plugin lists its groups
+	maxNames         = 40  // names of tools or plugins whose briefs do not fit
 )
 
 // answers is what an agent has to know of any call.
@@ -156,7 +156,7 @@ func (x *exporter) reference(m *manifest.Manifest, tools []exported) (string, er
 // item is a line of a list: a tool or a plugin.
 type item struct{ name, brief string }
 
-// lines describes the items for which there are tokens, and names the others.
+// lines describes as many items as the tokens allow, and names the others.
 func lines(items []item, tokens int) (text string) {
 	for i, it := range items {
 		line := "- " + it.name + ": " + manifest.CleanLine(prose(it.brief)) + "\n"
@@ -219,7 +219,7 @@ const (
 )
 
 // Splice returns the text of a file with its block replaced, or with the block at the end if it has none. The rest of
-// the text stays as it is. It fails if the marks are not those of one block.
+// the text stays as it is. It fails if the marks do not enclose exactly one block.
 func Splice(text, block string) (string, error) {
 	before, within, begins := strings.Cut(text, blockBegin)
 	within, after, ends := strings.Cut(within, blockEnd)

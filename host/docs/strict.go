@@ -9,9 +9,9 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// strictSchema returns a listed schema in OpenAI's strict form: every property is required, and null stands for one
-// that is left out, which the host accepts; no object has further properties. An object whose properties nobody knows
-// is a JSON text, which the host parses.
+// strictSchema returns a listed schema in OpenAI's strict form: every property is required, and null stands for a
+// property that is left out, which the host accepts; no object has further properties. An object with unknown
+// properties is a JSON text, which the host parses.
 func strictSchema(listed json.RawMessage) json.RawMessage {
 	value, err := jsontext.Decode(listed, jsontext.Limits{})
 	object, ok := value.(map[string]any)
@@ -27,7 +27,7 @@ func strictSchema(listed json.RawMessage) json.RawMessage {
 	return jsontext.Marshal(root)
 }
 
-// strictKeywords are those that the strict form keeps beside the structure.
+// strictKeywords are the keywords that the strict form keeps beside the structure.
 var strictKeywords = []string{
 	"type", "description", "enum", "pattern", "minimum", "maximum", "minItems", "maxItems", "format",
 }

@@ -32,9 +32,9 @@ type exchange struct {
 	header         http.Header // set by the guest
 	body           []byte
 	url            *url.URL
-	target         origin.Origin       // of url
-	granted        origin.Origin       // of the grant that covers target
-	status         int                 // of the response of the hop; 0 if there is none yet
+	target         origin.Origin       // origin of url
+	granted        origin.Origin       // origin of the grant that covers target
+	status         int                 // status of the hop's response; 0 if there is none yet
 	redirectedFrom string              // origin of the previous hop; "" at the first
 	sentSecrets    map[string][]string // values by name, in the forms that are searched in redirects
 }
@@ -161,9 +161,9 @@ func isRedirect(status int) bool {
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
-// follow makes the target of a redirect the next hop, as browsers do: 303 turns every method but HEAD into GET, 301 and
-// 302 turn POST into GET, and 307 and 308 repeat the request. The headers that the guest set for one origin are not
-// sent to another, nor to the first one again if it is redirected back there.
+// follow makes the target of a redirect the next hop, as browsers do: 303 turns every method but HEAD into GET, 301
+// and 302 turn POST into GET, and 307 and 308 repeat the request. The headers that the guest set for one origin are
+// not sent to another, nor to the first one again after a redirect back to it.
 func (x *exchange) follow(status int, location string) error {
 	previous := x.target
 	err := errors.New("it is not a valid URL")
@@ -208,14 +208,14 @@ func (x *exchange) leakedSecret(location string) string {
 	return ""
 }
 
-// crossOriginHeaders are those headers of a guest that are also sent to other origins.
+// crossOriginHeaders are the headers of a guest that are also sent to other origins.
 var crossOriginHeaders = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
 
 const maxResponseHeader = 64 << 10 // bytes of the status line and all headers
 
-// transport makes a transport for one hop, which is dropped with it: a connection that was opened under one grant, to
-// an address that this grant names, must never serve a request under another. Because a connection never serves a
-// second request, HTTP/1.1 is enough.
+// transport makes a transport that only one hop uses: a connection that was opened under one grant, to an address that
+// this grant names, must never serve a request under another. Because a connection never serves a second request,
+// HTTP/1.1 is enough.
 //
 // The context that net/http passes to dial functions outlives the request, and so do connections that it dials for
 // later use. Everything here is bound to the context of the request instead.

@@ -15,8 +15,8 @@ import (
 
 // guard decides which addresses are dialled:
 //
-//   - public addresses, which are those that no row of specialNetworks contains, that are not of this machine and, in
-//     IPv6, not of a network that it is in: there its neighbors have public addresses, too;
+//   - public addresses: no row of specialNetworks contains them, and they belong neither to this machine nor, in IPv6,
+//     to a network that it is in, because its neighbors there have public addresses, too;
 //   - the address that the URL itself names, if a grant covers that URL: the operator has written this very address;
 //   - loopback for the name localhost, if a grant covers it; no other address is dialled for that name;
 //   - addresses in the operator's networks, for hosts that a grant covers.
@@ -96,7 +96,7 @@ func (g guard) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return g.resolve(ctx, name)
 }
 
-// refusalReason says why an address must not be dialled; "" if it may be.
+// refusalReason returns why an address must not be dialled; "" if it may be.
 func (g guard) refusalReason(t target, a netip.Addr) string {
 	kind := cmp.Or(addressKind(a), g.localKind(a))
 	switch {
@@ -108,7 +108,7 @@ func (g guard) refusalReason(t target, a netip.Addr) string {
 	return kind
 }
 
-// localKind says that an address is of this machine, or of its network; "" if it is neither.
+// localKind returns whether an address is of this machine, or of its network, in words; "" if it is neither.
 func (g guard) localKind(a netip.Addr) string {
 	if inner, ok := embedded(a); ok {
 		a = inner
@@ -203,8 +203,8 @@ var (
 	sixToFour     = netip.MustParsePrefix("2002::/16")
 )
 
-// addressKind says what kind of special address this is, "" for a public one. An address that embeds an IPv4 address is
-// of the kind of that address.
+// addressKind returns the kind of a special address, "" for a public one. An address that embeds an IPv4 address has
+// the kind of the IPv4 address.
 func addressKind(a netip.Addr) string {
 	if inner, ok := embedded(a); ok {
 		if kind := addressKind(inner); kind != "" {
@@ -225,8 +225,8 @@ func addressKind(a netip.Addr) string {
 	return ""
 }
 
-// embedded returns the IPv4 address to which a gateway would send: with NAT64 (RFC 6052) the last four bytes, with 6to4
-// (RFC 3056) those after the prefix.
+// embedded returns the IPv4 address to which a gateway would send: with NAT64 (RFC 6052) the last four bytes, with
+// 6to4 (RFC 3056) the four bytes after the prefix.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {

@@ -18,7 +18,7 @@ import (
 
 const (
 	maxHeaders     = 100
-	maxHeaderBytes = 32 << 10 // of the names and values that a guest sends
+	maxHeaderBytes = 32 << 10 // total of the names and values that a guest sends
 )
 
 // checkMethod requires a method in the spelling of grants. CONNECT would open a tunnel; TRACE makes a server repeat
@@ -60,9 +60,9 @@ func headerOf(pairs [][2]string) (http.Header, error) {
 	return header, nil
 }
 
-// isReserved reports whether neither guests nor secrets may set a header: those about one connection (RFC 9110, section
-// 7.6.1), those that say where a message ends and which host it is for, and Accept-Encoding, because what the host
-// cannot decode it can neither count nor redact.
+// isReserved reports whether neither guests nor secrets may set a header. These are the headers about one connection
+// (RFC 9110, section 7.6.1), those that say where a message ends and which host it is for, and Accept-Encoding,
+// because the host can neither count nor redact what it cannot decode.
 func isReserved(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "proxy-") || slices.Contains([]string{"host", "connection", "keep-alive", "te",
@@ -80,8 +80,8 @@ func isFieldValue(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// headers returns the headers and the query of one hop: those of guest and host, and the secrets that are bound to its
-// URL. Where a secret and the guest set the same header or parameter, only the secret is sent.
+// headers returns the headers and the query of one hop: what guest and host set, and the secrets that are bound to its
+// URL. If a secret and the guest set the same header or parameter, only the secret is sent.
 func (x *exchange) headers(ctx context.Context) (_ http.Header, query string, err error) {
 	query = x.url.RawQuery
 	header := x.header.Clone()
@@ -118,7 +118,7 @@ func (x *exchange) headers(ctx context.Context) (_ http.Header, query string, er
 	return header, query, nil
 }
 
-// withParameter returns a query with a parameter, in place of any other of its name.
+// withParameter returns a query with a parameter, which replaces others of its name.
 func withParameter(query, name, value string) string {
 	parts := slices.DeleteFunc(strings.FieldsFunc(query, func(c rune) bool { return c == '&' }), func(part string) bool {
 		key, _, _ := strings.Cut(part, "=")

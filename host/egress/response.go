@@ -45,7 +45,7 @@ func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, err
 }
 
 func readBody(response *http.Response, limit int64) ([]byte, error) {
-	// What is sent, compressed or not, is hardly longer than the body that it stands for.
+	// The bytes that are sent, compressed or not, are hardly more than those of the body.
 	wire := &io.LimitedReader{R: response.Body, N: limit + limit/8 + 4<<10}
 	plain := io.Reader(wire)
 	switch strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ", ")) {

@@ -24,8 +24,8 @@ const (
 	MaxSize = 10_000
 	// maxMemory is how much the heap may grow while an expression runs, in bytes.
 	maxMemory = 512 << 20
-	// memoryInterval is how often that is looked at. One operation can allocate more in between: gojq limits a text
-	// to 2 GiB.
+	// memoryInterval is how often the heap is measured. One operation can allocate more in between: gojq limits a text to
+	// 2 GiB.
 	memoryInterval = 10 * time.Millisecond
 )
 
@@ -35,8 +35,7 @@ type Expression struct {
 	code *gojq.Code
 }
 
-// Compile compiles an expression. It knows no environment, no modules and no further input. The error is that of
-// [Check].
+// Compile compiles an expression. It has no environment, no modules and no further input. The error is as for [Check].
 func Compile(text string) (*Expression, error) {
 	code, err := compile(text)
 	if err != nil {
@@ -98,7 +97,7 @@ func Join(outputs []any) (json.RawMessage, error) {
 	return gojq.Marshal(outputs)
 }
 
-// Outputs returns the outputs of the expression on data. The errors are those of [Expression.Filter].
+// Outputs returns the outputs of the expression on data. Errors are as for [Expression.Filter].
 func (x *Expression) Outputs(ctx context.Context, data json.RawMessage) ([]any, error) {
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.UseNumber()
@@ -138,7 +137,8 @@ func (x *Expression) run(ctx context.Context, value any) gojq.Iter {
 
 type safely struct{ gojq.Iter }
 
-// Next is that of [gojq.Iter]. gojq 0.12.20 has a fault in how it keeps variables of nested functions.
+// Next implements [gojq.Iter]. gojq 0.12.20 can panic, because it has a fault in how it keeps variables of nested
+// functions.
 func (s safely) Next() (v any, more bool) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -148,7 +148,7 @@ func (s safely) Next() (v any, more bool) {
 	return s.Iter.Next()
 }
 
-// Holds reports whether an output of the expression on a value is neither null nor false. The value is one that
+// Holds reports whether an output of the expression on a value is neither null nor false. The value has a type that
 // encoding/json decodes to.
 func (x *Expression) Holds(ctx context.Context, value any) (bool, error) {
 	for outputs := x.run(ctx, value); ; {

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Sandbox implements [host.Filter] by the tool query of a plugin, without any right: what an expression of a client or
-// a plugin takes of processor and memory is limited as in any other sandbox.
+// Sandbox implements [host.Filter] by the tool query of a plugin, without any right: the processor time and memory
+// that an expression of a client or a plugin takes are limited as in any other sandbox.
 type Sandbox struct {
 	// Plugin returns the plugin, nil if there is none.
 	Plugin func() (host.Provider, error)

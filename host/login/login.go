@@ -1,19 +1,19 @@
 // Package login gets secrets from OAuth 2.1 authorization servers: a person logs in once, in a browser, and from then
 // on the tokens are refreshed when a value is asked for.
 //
-// What it gets is stored under the name of the secret, with the id of the client and the endpoints of the day of the
-// login: a name has a value or a login, never both, a refresh has what it needs, and a server that publishes other
-// endpoints later gets no refresh token there. Servers replace a refresh token when it is used, and end the login when
-// the old one comes again. So one process refreshes at a time, with one request, which a call that ends meanwhile does
-// not interrupt.
+// The tokens are stored under the name of the secret, with the id of the client and the endpoints as they were at the
+// login. So a name has a value or a login, never both, a refresh has what it needs, and no refresh token is sent to
+// endpoints that a server publishes later. Servers replace a refresh token when it is used, and end the login when
+// they see the old one again. So only one process refreshes at a time, with one request, and a call that ends
+// meanwhile does not interrupt it.
 //
-// Discovery and registration are those of go-sdk, whose handler would begin with the 401 of an MCP server and keep the
-// tokens in memory. golang.org/x/oauth2 repeats a refused refresh with other credentials, and has the body of a
-// response in its errors.
+// Discovery and registration come from go-sdk. Its handler is not used, because it begins with the 401 of an MCP
+// server and keeps the tokens in memory. golang.org/x/oauth2 is not used, because it repeats a refused refresh with
+// other credentials, and has the body of a response in its errors.
 //
-// It trusts nothing that a server says of itself: the issuer in the metadata is the one that was asked for, endpoints
-// are https unless the issuer is on loopback, PKCE with S256 is required, and requests follow no redirect to another
-// origin.
+// The package trusts nothing that a server says about itself: the issuer in the metadata must be the requested one,
+// endpoints must be https unless the issuer is on loopback, PKCE with S256 is required, and requests follow no
+// redirect to another origin.
 package login
 
 import (
@@ -45,13 +45,13 @@ type Client struct {
 	Store  secret.Store
 	Egress host.Egress   // makes all requests but those of the browser
 	Wait   time.Duration // for a person to log in; 0 is 5 minutes
-	Limit  time.Duration // of each request; 0 is 20 seconds
+	Limit  time.Duration // time limit of each request; 0 is 20 seconds
 }
 
 // Request says where to log in, and for what.
 type Request struct {
 	Secret string // the name under which the login is stored
-	// Again are the words after parley login that make this login again. Errors offer them.
+	// Again are the words after "parley login" that repeat this login. Errors offer them.
 	Again    []string
 	Issuer   string
 	Scopes   []string
@@ -59,7 +59,7 @@ type Request struct {
 	// ClientID is the id of a client that is registered with the server. "" registers one (RFC 7591).
 	ClientID     string
 	ClientSecret string // "" for a public client
-	Port         int    // of the address that the server sends the browser back to; 0 is any
+	Port         int    // port of the address to which the server sends the browser back; 0 is any
 	// Open shows a page to a person. It returns at once.
 	Open func(page string) error
 }
@@ -171,7 +171,7 @@ func (c *Client) register(ctx context.Context, meta *oauthex.AuthServerMeta, l *
 	if via.err != nil {
 		return fault(l.Issuer, via.err)
 	} else if err != nil {
-		why := refusal{Code: "its response cannot be used"} // err may hold it
+		why := refusal{Code: "its response cannot be used"} // err may contain the response
 		if e, is := errors.AsType[*oauthex.ClientRegistrationError](err); is {
 			why = refusal{e.ErrorCode, e.ErrorDescription}
 		}
@@ -184,12 +184,12 @@ func (c *Client) register(ctx context.Context, meta *oauthex.AuthServerMeta, l *
 
 const callbackPath = "/callback"
 
-// closePage is what the browser shows at the end. It says nothing of the outcome, which is not known yet.
+// closePage is what the browser shows at the end. It says nothing about the outcome, which is not known yet.
 const closePage = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</title>
 <p>Parley has the answer of the server. Close this page; the terminal says whether the login succeeded.</p></html>
 `
 
-// await returns the parameters with which the browser comes back. It takes the first answer only, and closes the
+// await returns the parameters with which the browser comes back. It accepts only the first response, and closes the
 // listener.
 func (c *Client) await(ctx context.Context, listener net.Listener, r Request) (url.Values, error) {
 	wait := cmp.Or(c.Wait, 5*time.Minute)
@@ -262,7 +262,7 @@ func isLoopback(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// with returns parameters with those added that are not empty.
+// with returns v with the further parameters that are not empty.
 func with(v url.Values, more map[string]string) url.Values {
 	for name, value := range more {
 		if value != "" {
@@ -272,7 +272,7 @@ func with(v url.Values, more map[string]string) url.Values {
 	return v
 }
 
-// unusable is the error of a server that does not do what it must.
+// unusable returns the error of a server that does not do what it must.
 func unusable(issuer, format string, args ...any) *host.Error {
 	return host.Errorf(host.Unavailable, "the authorization server %s cannot be used: %s", manifest.CleanValue(issuer),
 		manifest.Clip(fmt.Sprintf(format, args...), 400))

@@ -18,12 +18,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// early is how long before its end a token is refreshed: it could meet that on its way.
+// early is how long before its expiry a token is refreshed, because it could expire on its way.
 const early = 10 * time.Second
 
-// Token returns the access token of a stored login, refreshed if it has expired. Of all processes one refreshes at a
-// time, with one request; what it gets is stored before it is returned. The error is denied, with the step to log in,
-// if that is needed; otherwise the login stays as it is.
+// Token returns the access token of a stored login, refreshed if it has expired. Only one process refreshes at a time,
+// with one request; the new tokens are stored before Token returns. If a new login is needed, the error is denied,
+// with the step to log in; after any other error the login stays as it is.
 func (c *Client) Token(ctx context.Context, name string) (string, error) {
 	l, err := c.Store.Login(name)
 	if err != nil || l.Valid(early) {
@@ -63,7 +63,7 @@ func (c *Client) Token(ctx context.Context, name string) (string, error) {
 }
 
 // Logout revokes the tokens of a login if its server can do that (RFC 7009), and removes them from the store in any
-// case. failed says why they are not revoked; nil if they are. The error is not_found if the secret has no login.
+// case. failed is why they are not revoked; nil if they are. The error is not_found if the secret has no login.
 func (c *Client) Logout(ctx context.Context, name string) (failed, err error) {
 	release, err := c.Store.Lock(ctx, name)
 	if err != nil {

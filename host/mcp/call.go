@@ -49,11 +49,11 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 	for _, d := range found.Docs {
 		m.of.sent.has(c.Session, m.out.docsText(d), true)
 	}
-	// That nothing matches well is said before what comes near.
+	// The warning that nothing matches well comes before the near matches.
 	return textResult(warningLines(warnings)+m.out.foundText(found, m.out.afterSearch(found)), nil), nil
 }
 
-// moreResults is how many results the step after a search asks for that found no sure one.
+// moreResults is how many results the next step asks for after a search without a sure result.
 const moreResults = 20
 
 // afterSearch returns the calls to take after a search: the documentation of the first result if that is likely and the
@@ -84,8 +84,8 @@ type describeArguments struct {
 	Again     bool   `json:"again"`
 }
 
-// describeTool returns documentation. What the session was sent within its last calls is answered in a line: the model
-// still has it.
+// describeTool returns documentation. If the session was sent it within its last calls, it returns one line instead,
+// because the model still has it.
 func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
@@ -169,12 +169,12 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 	return m.run(ctx, r, host.Call{Name: m.names.Qualified(p.Name), Params: p.Arguments}, options)
 }
 
-// calledByNameKey is the key of the context of a call by a tool's own name, for a tool that tools/list does not have in
-// this mode. Its value is the [host.Call] without options.
+// calledByNameKey is the context key of a call by a tool's own name, for a tool that tools/list does not have in this
+// mode. Its value is the [host.Call] without options.
 type calledByNameKey struct{}
 
-// route leads a request to a tool that the SDK runs: a call by a tool's own name to call_tool, and one by a prefixed
-// name of a meta-tool to that. A tool that does not exist is a protocol error.
+// route directs a request to a tool that the SDK runs: a call by a tool's own name to call_tool, and a call by a
+// prefixed name of a meta-tool to that meta-tool. A tool that does not exist is a protocol error.
 func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
 	if m.native[r.Params.Name] || m.names.Metas[r.Params.Name] != nil {
 		return ctx, nil
@@ -207,7 +207,7 @@ func invalidParams(message string, data any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: marshalEscaped(data)}
 }
 
-// run makes a call for the client of a request. It fills in the options, and for whom the call is.
+// run makes a call for the client of a request. It fills in the options and the principal.
 func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options) (
 	*sdk.CallToolResult, error) {
 	if m.of.closing.Err() != nil {
@@ -265,7 +265,7 @@ func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, option
 	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
 		call.Options.MaxBytes = DefaultMaxBytes
 		if t := call.At.Tool; t != nil && isBinary(t.Returns) {
-			call.Options.MaxBytes = maxBinary // which a client shows itself; a model does not read it
+			call.Options.MaxBytes = maxBinary // the client shows it; a model does not read it
 		}
 	}
 	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
@@ -296,8 +296,8 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), err error) {
 	return func() { <-s.largeCalls }, nil
 }
 
-// sink sends the progress of a call to a client that asked for it, and what a plugin logs to one that has set a level
-// for logs. Progress that does not increase, and what follows too soon, is left out.
+// sink sends the progress of a call to a client that asked for it, and a plugin's log to a client that has set a log
+// level. Progress that does not increase, or that follows too soon, is left out.
 func sink(ctx context.Context, r *sdk.CallToolRequest, name string) host.Sink {
 	token := r.Params.GetProgressToken()
 	var mu sync.Mutex

@@ -24,12 +24,12 @@ const refreshInterval = time.Second
 type lists struct {
 	tools     []listedTool             // sorted by name, without those that the SDK lists
 	resources map[string]*sdk.Resource // by URI
-	digests   map[string]string        // of the plugins that these resources describe
+	digests   map[string]string        // digests of the plugins that these resources describe, by URI
 	prompts   map[string]*sdk.Prompt   // by name
 }
 
 // listedTool is a tool of the catalog as tools/list shows it. The SDK does not know it, because it would decode and
-// encode its schema again and again: a call by its name becomes one of call_tool.
+// encode its schema again and again: a call by its name becomes a call of call_tool.
 type listedTool struct {
 	name string // in tools/list
 	json []byte
@@ -42,12 +42,12 @@ func (s *Server) refresh() {
 	modes := slices.Collect(maps.Values(s.modes))
 	s.mu.Unlock()
 	for _, m := range modes {
-		// A plugin that cannot be read is listed without its tools. It is not worth the rest of the lists.
+		// A plugin that cannot be read is listed without its tools, and the rest of the lists is served.
 		_ = m.update()
 	}
 }
 
-// watch refreshes again and again until stop is called, for a client that listens for changes.
+// watch refreshes at intervals until stop is called, for a client that listens for changes.
 func (s *Server) watch() (stop func()) {
 	ctx, stop := context.WithCancel(s.closing)
 	go func() {
@@ -65,8 +65,8 @@ func (s *Server) watch() (stop func()) {
 	return stop
 }
 
-// update makes the lists those of the host's catalog, if it was swapped. The SDK notifies the clients of each list that
-// changes. The error says which plugins cannot be read.
+// update makes new lists if the host's catalog was swapped. The SDK notifies the clients of each list that changes.
+// The error says which plugins cannot be read.
 func (m *modeServer) update() error {
 	if m.catalog.Load() == m.host.Catalog() {
 		return nil
@@ -94,7 +94,7 @@ func (m *modeServer) update() error {
 	return err
 }
 
-// pass tells the SDK what of a list is gone, new or other than before.
+// pass tells the SDK which items of a list are gone, new or changed.
 func pass[V any](last, next map[string]*V, remove func(...string), add func(*V)) {
 	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(last)), func(key string) bool { return next[key] != nil })
 	if len(gone) > 0 {
@@ -107,8 +107,8 @@ func pass[V any](last, next map[string]*V, remove func(...string), add func(*V))
 	}
 }
 
-// listsOf returns what the mode lists of a catalog. The error joins those of the plugins that cannot be read; what
-// could be read is listed all the same.
+// listsOf returns what the mode lists of a catalog. The error joins the errors of the plugins that cannot be read;
+// everything else is listed all the same.
 func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	l := &lists{
 		resources: map[string]*sdk.Resource{},
@@ -133,9 +133,9 @@ func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	return l, errors.Join(faults...)
 }
 
-// listedTools are the tools of cdp and of the shipped plugins as full mode lists them, by a test. A line
-// "= KEY" is in front of the tools of each provider. Making them takes ten times as long as everything else that a
-// server does until it has sent its list.
+// listedTools are the tools of cdp and of the shipped plugins as full mode lists them. A test generates them. A line
+// "= KEY" precedes the tools of each provider. Making them takes ten times as long as everything else that a server
+// does until it has sent its list.
 //
 //go:generate go test -run TestListedTools -update .
 //go:embed listed.txt

@@ -14,11 +14,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// codeTool is the tool that runs a program: a call of runCode is one of it.
+// codeTool is the tool that runs a program. runCode calls it.
 const codeTool = "js.run"
 
-// Of each query, a search for programs declares so many tools, and names so many more: fewer if the first is likely the
-// best, and if there are further queries.
+// codeHits returns how many tools a search for programs declares for each query, and how many more it names. There are
+// fewer if the first is likely the best, and if there are several queries.
 func codeHits(queries int, best string) (declared, named int) {
 	switch {
 	case queries > 1 && best == "high":
@@ -65,8 +65,8 @@ func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p code
 	return m.run(ctx, r, host.Call{Name: codeTool, Params: params}, options)
 }
 
-// searchForCode answers each query by the declarations of the tools that it finds, or by the documentation of the tool
-// that it names. A tool that two queries find is declared once.
+// searchForCode answers each query with the declarations of the tools that it finds, or with the documentation of the
+// tool that it names. A tool that two queries find is declared once.
 func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, p struct{ Queries []string }) (
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
@@ -123,7 +123,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 // wholeDocs after the name of a tool asks for all of its documentation.
 const wholeDocs = " tier 3"
 
-// named returns the tool whose whole name a query is, as a program or a list spells it, and the tier that it asks for.
+// named returns the tool if a query is its whole name, as a program or a list spells it, and the requested tier.
 func (m *modeServer) named(query string) (at host.Address, tier int, ok bool) {
 	tier = manifest.Tier2
 	if whole, found := strings.CutSuffix(query, wholeDocs); found {
@@ -137,7 +137,7 @@ func (m *modeServer) named(query string) (at host.Address, tier int, ok bool) {
 	return at, tier, ok && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
 }
 
-// unusual says what speaks against a hit.
+// unusual returns what speaks against a hit, such as that it is deprecated.
 func unusual(r *host.SearchResult) string {
 	var words []string
 	if r.Deprecated {

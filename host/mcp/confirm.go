@@ -34,16 +34,16 @@ type asker struct {
 	server  *Server
 	request *sdk.CallToolRequest
 	caller  host.Principal
-	// questions takes those that a plugin's call puts half-way; see waitingCall.
+	// questions receives the questions that a plugin's call asks half-way; see [waitingCall].
 	questions chan<- halfwayQuestion
 }
 
-// Approver is the person at the client of a call over MCP: it makes the client ask whether to go on. The client is not
-// asked about rights, for these are the operator's to give, nor about calls that do not come over MCP.
+// Approver asks the person at the client of a call over MCP whether to go on. It does not ask about rights, which only
+// the operator can grant, nor about calls that do not come over MCP.
 type Approver struct{}
 
-// Patience returns how long calls over MCP wait for an approval: for a time below the clients' own limits. A call that
-// is parked keeps no client waiting, so it may take as long as it can be parked.
+// Patience returns how long calls over MCP wait for an approval: the given time, which is below the clients' own
+// limits. A parked call keeps no client waiting, so it may wait as long as it can be parked.
 func Patience(wait time.Duration) func(context.Context, *host.Approval) time.Duration {
 	return func(ctx context.Context, q *host.Approval) time.Duration {
 		if a, ok := ctx.Value(askerKey{}).(*asker); ok && wait > 0 && q.Within != "" && a.asksByRetry() {
@@ -85,7 +85,7 @@ func (a *asker) asksByRetry() bool {
 
 // elicit asks with a request to the client, as revisions with sessions do.
 func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error) {
-	hungUp, stored := hungUp(ctx), ctx // which ends when the reply is stored
+	hungUp, stored := hungUp(ctx), ctx // stored ends when the reply is stored
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
 		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
@@ -180,12 +180,12 @@ type waitingCall struct {
 	binding   string // identifies the call that a reply is valid for
 	cancel    context.CancelCauseFunc
 	questions chan halfwayQuestion
-	done      chan *host.Answer // holds one
+	done      chan *host.Answer // buffers one answer
 	// ended must be called once the answer has been used.
 	ended func()
 }
 
-// halfwayQuestion is a question that a plugin's call puts half-way.
+// halfwayQuestion is a question that a plugin's call asks half-way.
 type halfwayQuestion struct {
 	params *sdk.ElicitParams
 	reply  chan<- host.Reply
@@ -205,7 +205,7 @@ type parking struct {
 	parked map[string]*parkedCall // by the states of their questions
 }
 
-// start begins a call. One that can be parked runs beside its request, and goes on when that has its result.
+// start begins a call. A call that can be parked runs beside its request, and goes on after the request has a result.
 func (m *modeServer) start(ctx context.Context, a *asker, call host.Call, ended func()) *waitingCall {
 	w := &waitingCall{binding: a.callBinding(call.Name, call.Params), done: make(chan *host.Answer, 1), ended: ended}
 	if a.asksByRetry() {
@@ -271,8 +271,8 @@ func (s *parking) takeParked(state string) *parkedCall {
 	return p
 }
 
-// resume goes on with the parked call that a request carries a reply for. The result is nil if the request is not about
-// one. A reply is valid once, for the client, the session and the call that it belongs to.
+// resume continues the parked call that a request carries a reply for. It returns nil if the request carries none. A
+// reply is valid once, for the client, the session and the call that it belongs to.
 func (s *parking) resume(a *asker, name string, params []byte) (w *waitingCall, err error) {
 	state := a.request.Params.RequestState
 	if !strings.HasPrefix(state, parkedPrefix) {
@@ -298,7 +298,7 @@ func (a *asker) callBinding(name string, params []byte) string {
 	return nameHash("parked", a.caller.Name, a.caller.Session.Key(), name, string(params))
 }
 
-// askHalfway puts the question of a plugin's call, which is parked until the reply comes.
+// askHalfway asks the question of a plugin's call, which is parked until the reply comes.
 func (a *asker) askHalfway(ctx context.Context, q *host.Approval) (host.Reply, error) {
 	a.server.parking.mu.Lock()
 	full := len(a.server.parking.parked) >= maxParked

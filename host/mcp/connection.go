@@ -18,30 +18,30 @@ import (
 const (
 	// lostAfter is how long a client over HTTP whose stream broke off may take to send another request.
 	lostAfter = 2 * time.Second
-	// silentAfter is the same for one without a stream. It may only be thinking, so it has as long as a client without a
-	// session.
+	// silentAfter is the same for a client without a stream. It may only be thinking, so it has as long as a client
+	// without a session.
 	silentAfter = 10 * time.Minute
 )
 
-// connection is one over which requests have come. The host is told when it ends: a session of a stateful revision over
-// HTTP with that session, any other with the server.
+// connection is a connection over which requests have come. The host is told when it ends. A connection of a stateful
+// revision over HTTP ends with its session, any other with the server.
 type connection struct {
 	session host.Session
-	user    string // whose token began it; "" without a token
+	user    string // user of the token that began it; "" without a token
 
-	begun    int  // requests of HTTP so far
-	requests int  // of them, under way
-	streams  int  // of these, streams for messages
+	begun    int  // HTTP requests so far
+	requests int  // requests under way
+	streams  int  // requests under way that are streams for messages
 	streamed bool // the client sends no request without a stream, so it is lost when that breaks off
 	silence  *time.Timer
 
 	used map[string]func() []string // caller -> the tools that it had used most when it first asked for the list
 }
 
-// connections are those of all clients. It is safe for concurrent use.
+// connections are the connections of all clients. It is safe for concurrent use.
 type connections struct {
 	host  *hostcall.Host
-	id    string // of this process: the session of a client on stdio
+	id    string // id of this process, which is the session of a client on stdio
 	named string // the session of the user in which the client on stdio works, "" for one of its own
 
 	lostAfter   time.Duration
@@ -116,8 +116,9 @@ func (s *connections) endAll() {
 }
 
 // hold counts a request over HTTP until release is called. A client whose stream broke off and that has had no request
-// under way for lostAfter is lost: it was probably killed. One without a stream is lost after silentAfter. What it
-// opened is then closed as if it had ended its session, but the session stays, in case only the stream broke off.
+// under way for lostAfter is lost: it was probably killed. A client without a stream is lost after silentAfter. What a
+// lost client opened is closed as if it had ended its session, but the session stays, in case only the stream broke
+// off.
 func (s *connections) hold(r *http.Request) (release func()) {
 	user := ""
 	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
@@ -167,9 +168,9 @@ func (s *connections) lose(c *connection, begun int) {
 	}
 }
 
-// sessionOf returns the session of the requests of a client. Over stdio, and in revisions with sessions, that is the
-// connection; in stateless revisions it is the one that the request names. Without that, requests cannot be related to
-// each other.
+// sessionOf returns the session of the requests of a client. Over stdio, and in revisions with sessions, the
+// connection is the session; in stateless revisions the request names it. Without a name, requests cannot be related
+// to each other.
 func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) host.Session {
 	if extra == nil || extra.Header == nil {
 		if s.named != "" {
@@ -196,21 +197,21 @@ func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExt
 	return of
 }
 
-// connectionID returns the id of the connection that is a session of the protocol.
+// connectionID returns the id of the connection that belongs to a session of the protocol.
 func connectionID(session string) string { return nameHash("connection", session) }
 
 const (
-	// recentCalls is how many calls after a description a session is not sent it again.
+	// recentCalls is for how many calls after a description it is not sent to the session again.
 	recentCalls = 20
-	// maxSent bounds what is remembered. Beyond it all is forgotten, which costs some repetition.
+	// maxSent bounds what is remembered. At the bound all is forgotten, which costs some repetition.
 	maxSent = 10_000
 )
 
 // sentDocs remembers the descriptions that each session was sent. It is safe for concurrent use.
 type sentDocs struct {
 	mu    sync.Mutex
-	calls map[string]int // of a session, so far
-	sent  map[string]int // the call that sent a session a text, by both
+	calls map[string]int // calls of each session so far
+	sent  map[string]int // by session and text: the call that sent it
 }
 
 // count counts a call of a session.
@@ -224,8 +225,8 @@ func (s *sentDocs) count(of host.Session) {
 	s.calls[nameHash(of.Key(), of.Connection)]++
 }
 
-// has reports whether a session was sent a text within its last calls, and otherwise notes that it is sent it now if
-// sends is set. Calls that cannot be related to each other have nothing.
+// has reports whether a session was sent a text within its last calls. If not, and if sends is set, it notes that the
+// text is sent now. It returns false for calls that cannot be related to each other.
 func (s *sentDocs) has(of host.Session, text string, sends bool) bool {
 	session, both := nameHash(of.Key(), of.Connection), nameHash(of.Key(), of.Connection, text)
 	s.mu.Lock()

@@ -28,7 +28,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Path is where [Server.HTTP] serves MCP. Path + "/" + mode is another documentation mode.
+// Path is where [Server.HTTP] serves MCP. Path + "/" + mode serves another documentation mode.
 const Path = "/mcp"
 
 const (
@@ -57,8 +57,8 @@ type HTTPConfig struct {
 	// Verify checks the token of a request instead of Tokens, such as [access.File.Verify]. With an error the request is
 	// refused: with 403 if the code is denied, and else with 401.
 	Verify func(ctx context.Context, text string) (access.Token, error)
-	// Metadata is the URL of the metadata by which clients find the authorization server, as RFC 9728 has it. "" means
-	// that there is none.
+	// Metadata is the URL of the metadata of RFC 9728, from which clients learn the authorization server. "" means that
+	// there is none.
 	Metadata string
 	// Access takes each request after its response, for an access log. It may be nil.
 	Access func(Access)
@@ -76,11 +76,11 @@ type HTTPConfig struct {
 type Access struct {
 	Time   time.Time     `json:"t"`
 	From   string        `json:"from"`           // address of the client
-	Name   string        `json:"name,omitempty"` // that its token is bound to
+	Name   string        `json:"name,omitempty"` // name that its token is bound to
 	Method string        `json:"method"`
 	Path   string        `json:"path"`
 	Status int           `json:"status"`
-	Bytes  int64         `json:"bytes"` // of the response
+	Bytes  int64         `json:"bytes"` // bytes of the response
 	Took   time.Duration `json:"took_ns"`
 	Parent string        `json:"-"` // as in [host.TraceContext]
 }
@@ -88,8 +88,8 @@ type Access struct {
 // HealthPath is the path at which [Server.HTTP] reports its health, without a token.
 const HealthPath = "/health"
 
-// Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode, or with the mode "" in each
-// at its path, [Path] and below it. For one mode it can be mounted at any path of any mux, beside other routes:
+// Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode or, for the mode "", every
+// mode at its path, [Path] and below it. For one mode it can be mounted at any path of any mux, beside other routes:
 //
 //	handler, err := server.Handler(mcp.Progressive, mcp.HTTPConfig{Tokens: tokens})
 //	mux.Handle("/tools", handler)
@@ -189,7 +189,7 @@ func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	frame.Serve(w, r, func() string { return m.revision(r) }, http.HandlerFunc(m.serveFramed))
 }
 
-// revision returns the revision of a request: that of the session, or else of the header.
+// revision returns the revision of a request: the session's, or else the one in the header.
 func (m *modeServer) revision(r *http.Request) string {
 	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
 		for session := range m.server.Sessions() {
@@ -283,7 +283,7 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 	})
 }
 
-// retryAfter is when a client may send a request again that came while the server shuts down, in seconds.
+// retryAfter is after how many seconds a client may repeat a request that came while the server shuts down.
 const retryAfter = "2"
 
 // maxLoggedPath bounds the path in an access log, in bytes.
@@ -323,8 +323,8 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// Guard serves a handler beside MCP: what a page of another site asks for, or by another name than the server's, is
-// refused as it is for MCP. No token is required.
+// Guard serves a handler beside MCP. Requests from pages of another site, and requests by a name that is not the
+// server's, are refused as they are for MCP. No token is required.
 func (c HTTPConfig) Guard(next http.Handler) http.Handler {
 	g := &guard{hosts: c.Hosts}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -370,7 +370,7 @@ func hostName(header string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 }
 
-// verifyToken checks a token, and says who the client is.
+// verifyToken checks a token, and returns who the client is.
 func (g *guard) verifyToken(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
 	of, err := g.verify(ctx, text)
 	info := &auth.TokenInfo{Extra: map[string]any{boundName: of.Name, boundSession: of.Session}}

@@ -1,4 +1,4 @@
-// Package mcp serves a host over the Model Context Protocol, on stdio and Streamable HTTP, in three documentation
+// Package mcp serves a host over the Model Context Protocol, on stdio and Streamable HTTP, in four documentation
 // modes. It only translates: the host finds, describes, allows and runs tools.
 //
 // [Server.Stdio] and [Server.HTTP] are whole servers. [Server.Handler] is a handler for a mux of your own.
@@ -65,13 +65,13 @@ const (
 // Config configures a [Server]. Host and Mode are required.
 type Config struct {
 	Host    *hostcall.Host
-	Version string // of the server, as clients see it
-	Mode    string // of stdio, and of Path over HTTP
-	// Pinned are the qualified names of the tools that progressive mode lists. None: those that the caller uses most,
-	// and the common ones.
+	Version string // version of the server, as clients see it
+	Mode    string // mode on stdio, and at Path over HTTP
+	// Pinned are the qualified names of the tools that progressive mode lists. If it is empty, the mode lists the tools
+	// that the caller uses most, and the common ones.
 	Pinned []string
-	// Used returns the qualified names of the tools that a caller uses most, the most used first. It is asked once in a
-	// connection. Nil: none.
+	// Used returns the qualified names of the tools that a caller uses most, the most used first. It is called once for
+	// each connection. Nil means that there are none.
 	Used func(caller string) []string
 	// DocsOnFirstUse adds tier 2 to the first success of a tool that the session has not read about. Full mode, whose list
 	// has the documentation, never does.
@@ -95,8 +95,8 @@ type Server struct {
 
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
-	largeCalls  chan struct{} // those calls that may return more than maxSmall
-	requests    chan struct{} // without a complete response
+	largeCalls  chan struct{} // calls that may return more than maxSmall
+	requests    chan struct{} // requests without a complete response
 	largeBodies chan struct{}
 
 	unsentBytes atomic.Int64 // bytes of responses that HTTP clients have yet to read
@@ -114,19 +114,19 @@ type Server struct {
 
 // modeServer is the server in one documentation mode.
 type modeServer struct {
-	of                  *Server // whose mode it is
+	of                  *Server // the server whose mode this is
 	mode                string
 	host                *hostcall.Host
 	metas               []metaTool
 	names               envelope.Reader
 	out                 renderer
 	server              *sdk.Server
-	stateless, stateful http.Handler // of the two kinds of revisions over HTTP
+	stateless, stateful http.Handler // handlers of the two kinds of revisions over HTTP
 
 	native map[string]bool // tools beside the meta-tools that the SDK runs; tests add some
 
 	updating sync.Mutex                   // held while lists follow a catalog
-	catalog  atomic.Pointer[host.Catalog] // that lists are of
+	catalog  atomic.Pointer[host.Catalog] // catalog that lists was made from
 	lists    atomic.Pointer[lists]
 }
 
@@ -215,7 +215,7 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 }
 
 // receive handles each request before the SDK does. The lists follow the catalog first. A call of a tool that is not
-// listed becomes one of call_tool: every tool can be called in every mode.
+// listed becomes a call of call_tool: every tool can be called in every mode.
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "ping" {
@@ -247,7 +247,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		switch r := result.(type) {
 		case *sdk.InitializeResult:
-			r.Instructions = m.of.instructions(m.mode) // the SDK has those of the time when the mode was set up
+			r.Instructions = m.of.instructions(m.mode) // the SDK's are from the time when the mode was set up
 		case *sdk.DiscoverResult:
 			r.Instructions = m.of.instructions(m.mode)
 		}
@@ -343,9 +343,9 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 // rootsTime is how long a client may take to list its roots.
 const rootsTime = 5 * time.Second
 
-// rootsOf returns the folders that a client on this machine works in: the roots that it lists, which may be none. For a
-// client that knows no roots, or cannot be asked for them in its revision, it is the working folder, unless that holds
-// the home folder: there it says nothing of what the client works in.
+// rootsOf returns the folders that a client on this machine works in: the roots that it lists, which may be none. For
+// a client without roots, or whose revision does not let the server ask for them, it returns the working folder. It
+// leaves that out if it holds the home folder, because then it does not say where the client works.
 //
 // Roots are asked for in each request, because they change.
 func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, listed bool) {
@@ -373,7 +373,7 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, liste
 	return folders, true
 }
 
-// How requests come, as [host.Origin] has it.
+// The transports of [host.Origin].
 const transportStdio, transportHTTP = "stdio", "http"
 
 // originOf returns how a request came.
@@ -434,7 +434,7 @@ func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.mu.Lock()
 	for _, m := range s.modes {
 		for session := range m.server.Sessions() {
-			go session.Close() // which ends the streams that keep connections open
+			go session.Close() // this ends the streams that keep connections open
 		}
 	}
 	s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// useToolName is the prompt that asks for one call of a tool. learnPrefix begins the names of those made of
-	// tutorials.
+	// useToolName is the prompt that asks for one call of a tool. learnPrefix begins the names of the prompts that are
+	// made from tutorials.
 	useToolName = "use_tool"
 	learnPrefix = "learn_"
 	// maxCompleted is the number of values that the protocol allows in one completion.
@@ -132,7 +132,7 @@ func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.C
 	typed := strings.ToLower(r.Params.Argument.Value)
 	at := func(v string) int { return strings.Index(strings.ToLower(v), typed) }
 	values = slices.DeleteFunc(values, func(v string) bool { return at(v) < 0 })
-	slices.SortStableFunc(values, func(a, b string) int { return min(at(a), 1) - min(at(b), 1) }) // what begins so first
+	slices.SortStableFunc(values, func(a, b string) int { return min(at(a), 1) - min(at(b), 1) }) // prefix matches first
 	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{
 		Values: append([]string{}, values[:min(len(values), maxCompleted)]...), Total: len(values),
 		HasMore: len(values) > maxCompleted,

@@ -40,7 +40,7 @@ func (l *lists) addResource(plugin host.Info) {
 	}
 }
 
-// subscribe lets a client wait for changes of a document that is listed: that of a plugin changes when the plugin is
+// subscribe lets a client wait for changes of a listed document. The document of a plugin changes when the plugin is
 // replaced. The other documents are too many to watch.
 func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
 	if m.lists.Load().resources[r.Params.URI] == nil {
@@ -49,7 +49,7 @@ func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error
 	return nil
 }
 
-// notFound is the error of a document that is not there.
+// notFound returns the error of a document that does not exist.
 func notFound(uri string) error { return sdk.ResourceNotFoundError(manifest.Clip(uri, 400)) }
 
 func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {

@@ -133,7 +133,7 @@ func (w *renderer) successResult(a *host.Answer) *sdk.CallToolResult {
 	return result
 }
 
-// firstUseText is the documentation that comes with the first use of a tool.
+// firstUseText returns the documentation that comes with the first use of a tool.
 func firstUseText(d *host.Docs) string {
 	return "About this tool (shown once):\n" + strings.TrimSpace(d.Text())
 }
@@ -224,8 +224,8 @@ func withoutMember(data json.RawMessage, encoded string) json.RawMessage {
 	return jsontext.Marshal(members)
 }
 
-// docsText renders documentation as describe_tool returns it: the text of its tier, once. Of the next steps it has only
-// those that the text does not show: how an event is received.
+// docsText renders documentation as describe_tool returns it: the text of its tier, once. It adds only the next step
+// that the text does not show: how an event is received.
 func (w *renderer) docsText(d *host.Docs) string {
 	text := d.Text()
 	if d.Kind == "event" {

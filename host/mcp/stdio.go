@@ -57,8 +57,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// hungUpKey is the key of the context of a stdio connection under which a context stands that is done when the client
-// has hung up.
+// hungUpKey is the context key for a second context, which is done when the client of a stdio connection has hung up.
 type hungUpKey struct{}
 
 // hungUp returns a context that is done when the client of a request on stdio has hung up, and can no longer be asked.

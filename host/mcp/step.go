@@ -55,7 +55,7 @@ func (w *renderer) step(s host.Step) (nextCall, bool) {
 	case host.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
 	case host.OpPlan:
-		if w.mode == Minimal { // which does not list plan_call; the description names the sources
+		if w.mode == Minimal { // this mode does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
 		options := optionsOf(host.StepOptions{Place: s.Options.Place})

@@ -25,7 +25,7 @@ import (
 // The names of the meta-tools that other code names.
 const (
 	callTool    = envelope.CallTool
-	planCall    = "plan_call" // which mode minimal does not list
+	planCall    = "plan_call" // mode minimal does not list it
 	searchTools = "search_tools"
 	runCode     = "run_code"
 )
@@ -79,8 +79,8 @@ func metaTools() []metaTool {
 	}
 }
 
-// listedSchema returns a meta-tool's schema without what a model need not read. The answer that the argument again
-// concerns names it, and programs know format and detail from the documents.
+// listedSchema returns a meta-tool's schema without what a model need not read. An answer to which the argument
+// "again" applies names it, and programs know format and detail from the documents.
 func (t metaTool) listedSchema() json.RawMessage {
 	unlisted := []string{"additionalProperties", "again", "default", "detail", "format", "max_tokens", "maximum",
 		"maxItems", "minimum", "minItems", "minLength", "x-aliases"}
@@ -89,8 +89,8 @@ func (t metaTool) listedSchema() json.RawMessage {
 	})
 }
 
-// setMetaTools makes the meta-tools of the mode, and the reader of calls that knows them. Their schemas leave the
-// arguments of a call to the tool that is called, which explains better what is wrong with them.
+// setMetaTools makes the meta-tools of the mode, and the reader of calls that knows them. Their schemas do not
+// describe the arguments for the called tool, because the tool explains better what is wrong with them.
 func (m *modeServer) setMetaTools() error {
 	m.metas = metaTools()
 	if m.mode == Code {
@@ -126,7 +126,7 @@ func (m *modeServer) addMetaTools() {
 	}
 }
 
-// runMeta runs a meta-tool, or the call that is made by the own name of its tool.
+// runMeta runs a meta-tool, or a call by the tool's own name.
 func (m *modeServer) runMeta(ctx context.Context, tool metaTool, r *sdk.CallToolRequest) (
 	result *sdk.CallToolResult, warnings []string, err error) {
 	if c, ok := ctx.Value(calledByNameKey{}).(host.Call); ok {
@@ -211,7 +211,7 @@ const (
 type pin struct {
 	address  host.Address
 	tool     *sdk.Tool
-	required []string // parameters
+	required []string // required parameters
 }
 
 // bytes estimates the size of the tool in tools/list.
@@ -335,7 +335,7 @@ func (m *modeServer) listTools(
 }
 
 // toolsFor returns the tools of the catalog that the client of a request is shown. In progressive mode without a
-// configuration, the first of them are those that it uses often.
+// configuration, the tools that it uses often come first.
 func (m *modeServer) toolsFor(r *sdk.ListToolsRequest) []listedTool {
 	if m.mode != Progressive || len(m.of.cfg.Pinned) > 0 || m.of.cfg.Used == nil {
 		return m.lists.Load().tools
@@ -390,8 +390,8 @@ type objectSchema struct {
 }
 
 // signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their
-// types. It allows further parameters, and has those of the minimal example: where one of several parameters is needed,
-// none is required.
+// types. It allows further parameters. It also has the parameters of the minimal example, because no parameter is
+// required if one of several is needed.
 func signatureSchema(t *manifest.Tool) objectSchema {
 	var whole objectSchema
 	_ = json.Unmarshal(manifest.Portable(t.Params), &whole)
@@ -449,9 +449,10 @@ func prefixed(prefix, text string) string {
 	return prefix + manifest.CleanLine(text)
 }
 
-// outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A result
-// that is too large is cut to the form that the second branch describes. The results of Chrome may be newer than the
-// protocol's description, and the schemas of kind mcp may not have passed the gate: neither has a schema here.
+// outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A
+// result that is too large is cut to the form that the second branch describes. The results of Chrome may be newer
+// than the protocol's description, and the schemas of kind mcp may not have passed the gate, so neither has a schema
+// here.
 func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind
 	if kind == manifest.KindBuiltin || kind == manifest.KindExtism || !describesObject(a.Tool.Returns) {
@@ -477,7 +478,7 @@ func outputSchema(a host.Address) any {
 	return manifest.CleanJSON(jsontext.Marshal(root))
 }
 
-// describesObject reports whether a schema is one of objects without binary content that can be moved below another
+// describesObject reports whether a schema describes objects without binary content and can be moved below another
 // root: none of its references depends on where it stands.
 func describesObject(returns json.RawMessage) bool {
 	kind, _ := manifest.TypeAt(returns)

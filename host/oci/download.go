@@ -25,10 +25,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Tries of a download. Each goes on where the one before ended; one that brings nothing counts.
+// Tries of a download. Each goes on where the one before ended. Only a try that brings nothing counts for maxTries.
 const (
 	maxTries  = 5
-	maxRounds = 1000 // in all, of a server that sends a little each time
+	maxRounds = 1000 // in all, if a server sends a little each time
 	retryWait = 300 * time.Millisecond
 	idleWait  = 30 * time.Second // for the next bytes
 )
@@ -72,7 +72,7 @@ func (c *Client) download(ctx context.Context, from *repository, d descriptor, r
 	return path, err
 }
 
-// files returns the path of a download, and that of its unfinished form. It removes old downloads.
+// files returns the path of a download, and the path of its unfinished form. It removes old downloads.
 func (c *Client) files(name string) (path, partial string, err error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return "", "", host.Errorf(host.Unavailable, "cannot make the folder of downloads: %v", err)
@@ -144,7 +144,7 @@ var errStalled = fmt.Errorf("it sent nothing for %v", idleWait)
 
 var errRestart = errors.New("the server sends only whole files")
 
-// fill makes a file have size bytes, by what read returns from a position on. A size below zero is not known: the file
+// fill fills a file to size bytes, with what read returns from a position on. A size below zero is unknown: the file
 // ends where the content does.
 func (c *Client) fill(
 	ctx context.Context, path string, size int64, read func(ctx context.Context, at int64) (io.ReadCloser, error),
@@ -222,7 +222,7 @@ func waitToRetry(ctx context.Context) {
 	}
 }
 
-// isFinal reports whether an error is an answer, which another try would get again.
+// isFinal reports whether an error is an answer of the server, which another try would get again.
 func isFinal(err error) bool {
 	_, isAnswer := errors.AsType[*host.Error](err)
 	return isAnswer
@@ -231,7 +231,7 @@ func isFinal(err error) bool {
 // progressFrom is the size from which sending a file is reported.
 const progressFrom = 64 << 10
 
-// progressReader reports what is read.
+// progressReader reports how much is read.
 type progressReader struct {
 	from     io.Reader
 	client   *Client
@@ -266,7 +266,7 @@ func hashFile(path string) (string, error) {
 var isDigest = lazy.Pattern(`^sha256:[0-9a-f]{64}$`)
 
 // Get fetches a plugin from a server, and its signature from the same URL with .minisig, if it is there. A fragment
-// #sha256:.. pins the digest of the file. The errors are those of [Client.Pull], and invalid_url.
+// #sha256:.. pins the digest of the file. Errors are as for [Client.Pull], or invalid_url.
 func (c *Client) Get(ctx context.Context, text string) (*Fetched, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Host)) ||

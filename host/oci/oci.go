@@ -46,7 +46,7 @@ var layerTypes = []string{wasmType, "application/vnd.module.wasm.content.layer.v
 var tarTypes = []string{"application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip",
 	"application/vnd.docker.image.rootfs.diff.tar.gzip"}
 
-// Size limits in bytes. That of a wasm file is the one of an installation.
+// Size limits in bytes. An installation has the same limit for a wasm file.
 const (
 	maxWasm      = 128 << 20
 	maxManifest  = 1 << 20
@@ -73,7 +73,7 @@ type image struct {
 	Annotations   map[string]string `json:"annotations,omitempty"`
 }
 
-// Plugin is what is pushed.
+// Plugin is a plugin to push.
 type Plugin struct {
 	Name, Version, Brief string
 	Wasm                 []byte // with the manifest in it
@@ -94,7 +94,7 @@ type Client struct {
 
 // Fetched is a plugin that was fetched.
 type Fetched struct {
-	Path      string // of the wasm file, in [Client].Dir; it has its digest in its name
+	Path      string // path of the wasm file, in [Client].Dir; it has its digest in its name
 	Signature []byte // nil if there is none
 	Source    string // where it is from, with the digest: oci://HOST/NAME:TAG@sha256:..
 	Digest    string // "sha256:.." of the artifact, or of the file if it is from a server
@@ -251,8 +251,8 @@ func isLoopback(hostport string) bool {
 // maxRedirects bounds the redirects of one request.
 const maxRedirects = 5
 
-// http returns a client that follows a few redirects, none from HTTPS to HTTP. The Authorization header does not go to
-// another host, as the standard library has it.
+// http returns a client that follows a few redirects, none from HTTPS to HTTP. As in the standard library, the
+// Authorization header does not go to another host.
 func (c *Client) http() *http.Client {
 	client := &http.Client{}
 	if c.HTTP != nil {
@@ -280,7 +280,7 @@ func remoteError(r Reference, err error) error {
 	return unavailable(fmt.Sprintf("the registry of %s", r), err)
 }
 
-// unavailable returns an error that is not one of the host as such, and nil for nil.
+// unavailable turns an error that is not a [*host.Error] into one. It returns nil for nil.
 func unavailable(what string, err error) error {
 	switch {
 	case err == nil:

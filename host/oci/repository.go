@@ -30,7 +30,7 @@ type repository struct {
 	client *Client
 	http   *http.Client
 	base   string // the URL of the repository
-	header string // of the Authorization header, once the registry has asked for it
+	header string // value of the Authorization header, once the registry has asked for one
 	up     *upload
 }
 
@@ -42,8 +42,8 @@ func (c *Client) repository(r Reference) *repository {
 	return &repository{ref: r, client: c, http: c.http(), base: scheme + "://" + r.host + "/v2/" + r.name + "/"}
 }
 
-// do sends a request to the repository, again with credentials if the registry asks for them. The response has one of
-// the statuses, or the error says what the registry answered.
+// do sends a request to the repository, again with credentials if the registry asks for them. If the response has none
+// of the statuses, the error says how the registry responded.
 func (p *repository) do(
 	ctx context.Context, method, to string, header map[string]string, body []byte, statuses ...int,
 ) (*http.Response, error) {
@@ -85,7 +85,7 @@ func (p *repository) do(
 	}
 }
 
-// send is do for a request whose answer has no content.
+// send is do for a request whose response has no content.
 func (p *repository) send(
 	ctx context.Context, method, to string, header map[string]string, body []byte, statuses ...int,
 ) (*http.Response, error) {
@@ -102,7 +102,7 @@ func sameOrigin(a, b string) bool {
 	return errX == nil && errY == nil && x.Scheme == y.Scheme && x.Host == y.Host
 }
 
-// refused is the error of an answer that was not expected.
+// refused returns the error of an unexpected response.
 func (p *repository) refused(status int) error {
 	switch status {
 	case http.StatusNotFound:
@@ -158,7 +158,7 @@ func (p *repository) has(ctx context.Context, d descriptor) (bool, error) {
 	return err == nil && response.StatusCode == http.StatusOK, err
 }
 
-// get returns content from a position on; the error is errRestart where only the whole can be had.
+// get returns content from a position on. The error is errRestart if the registry sends only the whole.
 func (p *repository) get(ctx context.Context, d descriptor, at int64) (io.ReadCloser, error) {
 	header := map[string]string{"Accept-Encoding": "identity"}
 	if at > 0 {
@@ -207,7 +207,7 @@ const chunkSize = 4 << 20
 type upload struct {
 	*repository
 	content []byte
-	query   string   // of the request that ends it
+	query   string   // query of the request that ends it
 	to      *url.URL // where the next part goes; nil before it has begun
 	sent    int      // bytes that the registry has
 	whole   bool     // the registry takes only whole files
@@ -226,7 +226,7 @@ func (u *upload) begin(ctx context.Context) error {
 	return u.follow(response)
 }
 
-// follow takes over from a response where the next part goes.
+// follow reads from a response where the next part goes.
 func (u *upload) follow(response *http.Response) error {
 	if response.Header.Get("Location") == "" && u.to != nil {
 		return nil
@@ -317,10 +317,10 @@ func (p *repository) push(ctx context.Context, m image, tag string, contents ...
 	return d, p.index(ctx, *m.Subject, d)
 }
 
-// indexTag is where a registry that does not know referrers has the index of them.
+// indexTag returns the tag under which a registry that does not know referrers has the index of them.
 func indexTag(of descriptor) string { return strings.Replace(of.Digest, ":", "-", 1) }
 
-// index adds an artifact to the index of those that refer to another.
+// index adds an artifact to the index of the artifacts that refer to subject.
 func (p *repository) index(ctx context.Context, subject, d descriptor) error {
 	all, err := p.referrers(ctx, subject)
 	if err != nil || slices.Contains(all, d) {
@@ -335,7 +335,7 @@ func (p *repository) index(ctx context.Context, subject, d descriptor) error {
 	return err
 }
 
-// referrers returns the artifacts that refer to another.
+// referrers returns the artifacts that refer to another artifact.
 func (p *repository) referrers(ctx context.Context, of descriptor) ([]descriptor, error) {
 	for _, path := range []string{"referrers/" + of.Digest, "manifests/" + indexTag(of)} {
 		response, err := p.do(ctx, http.MethodGet, path, map[string]string{"Accept": indexType}, nil,
@@ -355,8 +355,8 @@ func (p *repository) referrers(ctx context.Context, of descriptor) ([]descriptor
 	return nil, nil
 }
 
-// signature returns the signature that refers to an artifact, the last one of the list, or nil if there is none.
-// Whether it is valid, and whose it is, the installation decides.
+// signature returns the signature that refers to an artifact, the last one of the list, or nil if there is none. The
+// installation decides whether it is valid, and whose it is.
 func (p *repository) signature(ctx context.Context, r Reference, of descriptor) ([]byte, error) {
 	found, err := p.referrers(ctx, of)
 	if err != nil {
@@ -390,7 +390,7 @@ func (p *repository) signature(ctx context.Context, r Reference, of descriptor) 
 
 var challengePart = lazy.Pattern(`([a-z]+)="([^"]*)"`)
 
-// authorize gets what a registry asks for: credentials, or a token that it gives for them.
+// authorize gets what a registry asks for: credentials, or a token that it gives in exchange for them.
 func (p *repository) authorize(ctx context.Context, asked string, write bool) error {
 	user, password, err := p.client.credentials(ctx, p.ref.host)
 	if err != nil {
@@ -453,8 +453,8 @@ func (p *repository) authorize(ctx context.Context, asked string, write bool) er
 	return nil
 }
 
-// credentials returns what Docker's config.json has for a registry: itself, or by a program that it names, as docker
-// login sets them up. Both are "" if there is nothing.
+// credentials returns the credentials for a registry from Docker's config.json, or from a program that this names, as
+// docker login sets them up. Both are "" if there are none.
 func (c *Client) credentials(ctx context.Context, registry string) (user, password string, err error) {
 	if c.Config == "" {
 		return "", "", nil

@@ -102,7 +102,7 @@ var names = []string{
 // localNames are the names of [Local].
 var localNames = []string{"session", "out", "until"}
 
-// elsewhere says of each of them why another caller cannot give it.
+// elsewhere says why other callers cannot give each of these options.
 var elsewhere = map[string]string{
 	"session": "session is an option of the command line and of batch only; here a call belongs to the session of the " +
 		"client or of the plugin: leave it out",
@@ -178,7 +178,7 @@ func checkOne(name string, value any) error {
 		manifest.CleanLine(jsontext.Shorten(string(jsontext.Marshal(value)))))
 }
 
-// Schema is what call options are corrected by. A duration has a unit.
+// Schema is the schema by which call options are corrected. A duration must have a unit.
 var Schema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"properties":{` +
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// VisitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
-// way it visits all elements.
+// VisitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. If the pointer
+// leads through a list, it visits all elements.
 func VisitTexts(tool string, params any, pointer string, visit func(string) (string, error)) (any, error) {
 	tokens, ok := jsontext.SplitPointer(pointer)
 	if !ok {
@@ -53,7 +53,7 @@ func VisitTexts(tool string, params any, pointer string, visit func(string) (str
 	return walk(params, tokens)
 }
 
-// schemes are those that Chrome can load.
+// schemes are the schemes of URLs that Chrome can load.
 var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
 	"filesystem", "javascript", "view-source"}
 
@@ -65,7 +65,7 @@ func CheckURLs(params json.RawMessage, pointers []string) error {
 	}
 	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return nil // whoever reads them says so, as below
+		return nil // validation reports this
 	}
 	var e *host.Error
 	for _, pointer := range pointers {
@@ -86,7 +86,7 @@ func CheckURLs(params json.RawMessage, pointers []string) error {
 			return meant, nil
 		})
 		if err != nil {
-			return nil // no text: whoever reads it says so
+			return nil // not a text, which validation reports
 		}
 	}
 	if e == nil {

@@ -26,19 +26,19 @@ const (
 	Alias   = "alias" // these add to a list
 	Keyword = "keyword"
 	Task    = "task"
-	Phrase  = "phrase" // as a task, of which search knows that it is not the author's
+	Phrase  = "phrase" // a task that search does not count as the author's
 	Need    = "need"
-	Example = "example" // comes first, or in the place of the one of its title
+	Example = "example" // comes first, or replaces the example with its title
 
 	Deprecated = "deprecated" // the message of a deprecation, which then names no replacement
 
 	Param      = "param"       // the description of a parameter
-	ParamAlias = "param_alias" // another name of it, that corrections know
-	From       = "from"        // an item of its x-from
-	Rare       = "rare"        // tier 2 has only its name
+	ParamAlias = "param_alias" // another name of a parameter, for corrections
+	From       = "from"        // an item of a parameter's x-from
+	Rare       = "rare"        // tier 2 has only the parameter's name
 )
 
-// Fields are all fields, in the order in which documentation has them.
+// Fields returns all fields, in the order in which documentation has them.
 func Fields() []string {
 	return []string{Brief, Standard, Full, When, WhenNot, Alias, Keyword, Task, Phrase,
 		Need, Example, Deprecated, Param, ParamAlias, From, Rare}
@@ -61,7 +61,7 @@ var additions = map[string]func(*manifest.Tool) *[]string{
 	Need:    func(t *manifest.Tool) *[]string { return &t.Needs },
 }
 
-// FromSchema is the origin of an edit that corrects what a schema denies.
+// FromSchema is the origin of an edit that corrects what contradicts a schema.
 const FromSchema = "schema"
 
 // Edit is a change of a tool's documentation that the operator applied.
@@ -73,7 +73,7 @@ type Edit struct {
 	// Example is the value of the field [Example].
 	Example *manifest.Example `json:"example,omitempty"`
 	Origin  string            `json:"origin,omitempty"` // what proposed it, such as "rule enum"
-	// Scores are those of the texts before and after it and the edits that it was applied with, if they were measured.
+	// Scores are the scores of the tool's texts before and after this edit and those applied with it, if measured.
 	Scores  *Scores   `json:"scores,omitempty"`
 	Applied time.Time `json:"applied,omitzero"`
 }
@@ -196,7 +196,7 @@ func addTo(value string) func(any) any {
 	}
 }
 
-// annotate sets a keyword of a property that no validator reads.
+// annotate sets a keyword that no validator reads in the schema of a parameter.
 func annotate(params json.RawMessage, name, keyword string, change func(any) any) json.RawMessage {
 	root, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {

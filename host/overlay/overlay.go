@@ -192,7 +192,7 @@ func (p *overlaid) Features() host.Features {
 	return f
 }
 
-// flowOf adds the edits of a tool to what the plugin says about what comes before it.
+// flowOf adds the edits of a tool to the flow that its plugin gives for it.
 func flowOf(o *Overlay, t *manifest.Tool, of *manifest.Flow) *manifest.Flow {
 	added := manifest.Flow{}
 	for e := range o.of(t.Name) {
@@ -370,7 +370,7 @@ func (s *Store) Save(changes ...Change) error {
 	return nil
 }
 
-// prepare writes the files of an overlay beside the present ones, and returns what replaces these.
+// prepare writes the files of an overlay beside the present ones, and returns the function that replaces these.
 func (s *Store) prepare(base host.Provider, o *Overlay) (write func() error, err error) {
 	path, segmentPath := s.path(base.Info(), overlaySuffix), s.path(base.Info(), segmentSuffix)
 	if len(o.Edits) == 0 {

@@ -37,14 +37,14 @@ const (
 	deny verb = iota
 	confirm
 	allow
-	unconfirmed // what needs no confirmation, although confirm says so
+	unconfirmed // exempt from confirmation, although confirm matches
 )
 
 var verbs = [4]string{"deny", "confirm", "allow", "unconfirmed"}
 
 // rules is one list of a caller.
 type rules struct {
-	pos   position // of a default: a text, without a line
+	pos   position // for a default: a text instead of a file, without a line
 	rules []rule
 }
 
@@ -135,8 +135,8 @@ func severity(effect string) int {
 }
 
 // matches reports whether the rule applies to a tool. A name without "*" also applies to everything in it, if it is a
-// plugin or a group: deny = ["cdp.Browser"] must not mean nothing. In deny and confirm, an effect includes the worse
-// ones; elsewhere it is that effect alone.
+// plugin or a group: deny = ["cdp.Browser"] must not be without effect. In deny and confirm, an effect includes the
+// worse ones; elsewhere it is that effect alone.
 func (r rule) matches(v verb, tool, effect string) bool {
 	if r.effect != "" {
 		return r.effect == effect || (v == deny || v == confirm) && severity(r.effect) < severity(effect)
@@ -161,14 +161,14 @@ var defaults = map[string][4][]string{
 	kindCLI:    {allow: {"*"}},
 	kindMCP:    {allow: {"*"}, confirm: {"effect:destructive"}},
 	kindHTTP:   {allow: {"effect:read"}},
-	kindPlugin: {allow: {"*"}}, // of those that its tool: grants include
+	kindPlugin: {allow: {"*"}}, // of the tools that its tool: grants include
 }
 
 // access is a verdict and its reason.
 type access struct {
 	verdict host.Verdict
 	reason  string
-	steps   []host.Step // what the operator would do, where one step helps
+	steps   []host.Step // what the operator can do, if one step helps
 }
 
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
@@ -269,8 +269,8 @@ func (s *state) accessAs(caller, tool, effect string, fallback bool) access {
 	return a
 }
 
-// exemption says which list frees a tool from the confirmation that another one requires, "" if none does. What
-// policy.toml requires, only policy.toml frees from.
+// exemption returns which list frees a tool from the confirmation that another list requires, "" if none does. Only
+// policy.toml frees a tool from what policy.toml requires.
 func (s *state) exemption(caller, tool, effect string, required *rules) string {
 	for _, f := range s.files() {
 		if f == s.generated && required.isIn(s.manual) {
@@ -285,12 +285,12 @@ func (s *state) exemption(caller, tool, effect string, required *rules) string {
 	return ""
 }
 
-// isIn reports whether the list is one of a file.
+// isIn reports whether the list belongs to a file.
 func (l *rules) isIn(f *file) bool {
 	return f != nil && slices.ContainsFunc(f.callers, func(c *caller) bool { return slices.Contains(c.lists[:], l) })
 }
 
-// only names the rules, as what alone is allowed.
+// only returns the rules as the text of what alone is allowed.
 func (l *rules) only() string {
 	if len(l.rules) == 0 {
 		return "nothing"
@@ -315,7 +315,7 @@ func (s *state) rulesFor(name string, v verb, fallback bool) *rules {
 	return list
 }
 
-// mostSpecific returns what the most specific entry for a caller says that says something, the zero value if none does.
+// mostSpecific returns the value of the most specific entry for a caller that has one, or the zero value.
 func mostSpecific[T any](s *state, name string, say func(*caller) (T, bool)) (best T) {
 	bestLen := -1
 	for _, f := range s.files() {
@@ -330,8 +330,8 @@ func mostSpecific[T any](s *state, name string, say func(*caller) (T, bool)) (be
 	return best
 }
 
-// filesOf returns the folders whose files a caller may name in parameters: those of the most specific entry that lists
-// any. Over the network the entries for mcp-http come first.
+// filesOf returns the folders whose files a caller may name in parameters: the list of the most specific entry that
+// has one. Over the network the entries for mcp-http come first.
 func (s *state) filesOf(ask host.Ask) []string {
 	kind, name, _ := strings.Cut(ask.Principal.Name, ":")
 	names := []string{ask.Principal.Name}
@@ -340,7 +340,7 @@ func (s *state) filesOf(ask host.Ask) []string {
 		return nil
 	case kind == kindHTTP:
 		if !ask.Principal.Bound {
-			// Any client can give this name: it applies only as far as it loosens nothing.
+			// Any client can use this name, so its entry applies only as far as it loosens nothing.
 			ask.Principal.Bound = true
 			own := s.filesOf(ask)
 			ask.Principal.Name = kind + ":" + nobody
@@ -371,9 +371,9 @@ func (c *caller) specificity(name string) int {
 	return -1
 }
 
-// grantFor returns the grant by which a plugin may call a tool, or the reason why it may not. Whether the plugin
-// requested the tool, and is the build that it was granted to, was decided when its own call began: the grant of that
-// call names the tools. This excludes only what a wildcard never includes.
+// grantFor returns the grant by which a plugin may call a tool, or the reason why it may not. When the plugin's own
+// call began, it was decided whether the plugin requested the tool and is the build that was granted it: the grant of
+// that call names the tools. This excludes only tools that have changed hands, or that a wildcard never includes.
 func (s *state) grantFor(plugin string, ask host.Ask) (grantedBy, refused string) {
 	tool := ask.Plugin + "." + ask.Tool
 	if p := s.entry(plugin).grantSource(); p != nil {

@@ -60,9 +60,8 @@
 // # Rights
 //
 // A plugin has the rights that its manifest requests and the policy grants, never more. Grants and settings apply to
-// the digest or signer beside them and to no other plugin of the same name; limits, isolate
-// and run apply to every version.
-// To plugins that are built in, only limits.timeout and the rules of callers apply.
+// the digest or signer beside them and to no other plugin of the same name; limits, isolate and run apply to every
+// version. Only limits.timeout and the rules of callers apply to built-in plugins.
 //
 // A plugin that policy.toml binds to another digest or signer does not run at all. Neither does, under require_signer,
 // an installed plugin without a signature of a trusted key. A signer that policy.toml names is trusted for that plugin;

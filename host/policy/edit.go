@@ -26,8 +26,8 @@ type Edit struct {
 	Path    string   `json:"file"`
 	Old     string   `json:"-"`                // the present text; "" if there is no file
 	New     string   `json:"-"`                // the text afterwards
-	Plugin  string   `json:"plugin,omitempty"` // whose grants change
-	Caller  string   `json:"caller,omitempty"` // or whose calls need no confirmation any more
+	Plugin  string   `json:"plugin,omitempty"` // plugin whose grants change
+	Caller  string   `json:"caller,omitempty"` // or caller whose calls need no confirmation any more
 	To      string   `json:"to,omitempty"`     // the digest or signer that the grants are bound to
 	Added   []string `json:"added"`            // grants
 	Removed []string `json:"removed"`
@@ -60,9 +60,10 @@ func (e Edit) Diff() string {
 	return b.String()
 }
 
-// Grant prepares a change that grants rights to the build of a plugin that has the digest to ("sha256:.."), or to the
-// builds that the signer to signed. Rights of another build of the same name do not carry over. A grant replaces an
-// existing one for the same folder, origin, tool, variable or secret, except that the methods of an origin are merged.
+// Grant prepares a change that grants rights to a build of a plugin. to is the digest of the build ("sha256:.."), or a
+// signer, whose builds of the plugin all get the rights. Rights of another build of the same name do not carry over. A
+// grant replaces an existing one for the same folder, origin, tool, variable or secret, except that the methods of an
+// origin are merged.
 func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.editOf(plugin)
 	if err != nil {
@@ -127,7 +128,7 @@ func (e *Edit) bindOwners(env Env, grants []Grant) {
 		}
 		identity, displaced := env.Owner(callee)
 		if identity == "" || identity == host.OwnerShipped && displaced == "" {
-			delete(e.owners, strings.ToLower(callee)) // the name of nobody, or one that cannot change hands unseen
+			delete(e.owners, strings.ToLower(callee)) // nobody has the name, or it cannot change hands unseen
 			continue
 		}
 		if e.owners == nil {
@@ -175,8 +176,8 @@ func (p *Policy) Unconfirm(caller, tool, effect string) (Edit, error) {
 	return edit, edit.encode(doc)
 }
 
-// Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for the
-// same guest folder, origin, tool, variable or secret; of an origin it removes only the given methods.
+// Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for
+// the same guest folder, origin, tool, variable or secret. For an origin it removes only the given methods.
 func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.editOf(plugin)
 	if err != nil {
@@ -280,7 +281,7 @@ func (e *Edit) add(list []Grant, g Grant) []Grant {
 	return list
 }
 
-// write makes the new text: the old one with other grants for one plugin.
+// write makes the new text: the old one with the given grants for one plugin.
 func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	doc := map[string]any{}
 	if err := toml.Unmarshal([]byte(e.Old), &doc); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// evaluation is what a plugin gets of the rights that its manifest requests.
+// evaluation is which of the rights that its manifest requests a plugin gets.
 type evaluation struct {
 	grant  host.Grant
 	rights []Right
@@ -29,8 +29,8 @@ type Right struct {
 	Login    string   `json:"login,omitempty"` // until when a login lasts, for a secret that a person logs in to get
 	Next     string   `json:"next,omitempty"`  // the command that would grant it; a front end that has commands sets it
 
-	Grants      []string `json:"-"` // those that include the right, or a part of it
-	Grantable   string   `json:"-"` // the right to grant, where that is all that is missing
+	Grants      []string `json:"-"` // grants that include the right, or a part of it
+	Grantable   string   `json:"-"` // the right to grant, if nothing else is missing
 	NeedsFolder bool     `json:"-"` // a grant must name a folder in place of PATH
 	NeedsLogin  bool     `json:"-"` // parley login is needed before the secret has a value
 
@@ -38,9 +38,9 @@ type Right struct {
 	login     string         // the secret that parley login gets; "" for another right
 }
 
-// evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
-// A shipped plugin has the rights that its manifest names, unless policy.toml lists its grants; folders are left to the
-// operator, who alone can name them.
+// evaluate returns the rights that are both requested and granted: by the files, or by a person for one call. A
+// shipped plugin has the rights that its manifest names, unless policy.toml lists its grants. Folders are left to the
+// operator, because only the operator can name them.
 func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool, env Env, allowed ...Grant) evaluation {
 	ev := &evaluator{env: env, part: &plugin{}, plugin: e.name}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
@@ -86,7 +86,7 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 	return ev.evaluation
 }
 
-// shippedGrants returns the grants of a shipped plugin: what its manifest names, but folders.
+// shippedGrants returns the grants of a shipped plugin: everything that its manifest names except folders.
 func shippedGrants(caps manifest.Capabilities) []locatedGrant {
 	caps.FS = nil
 	var grants []locatedGrant
@@ -103,7 +103,7 @@ type evaluator struct {
 	env           Env
 	plugin        string // its name
 	grants        []locatedGrant
-	part          *plugin // whose grants they are
+	part          *plugin // the part that has these grants
 	unboundReason string  // why no grant applies
 }
 
@@ -117,7 +117,7 @@ func (ev *evaluator) allow(grants []Grant) {
 	}
 }
 
-// add adds a right of which missing is refused. ungrantable says why no grant can give it, "" if one can.
+// add adds a right. missing is the part of it that is refused. ungrantable says why no grant can give it, or is "".
 func (ev *evaluator) add(r Right, missing, ungrantable string) {
 	r.Right, r.Refused, r.Why = manifest.CleanLine(r.Right), manifest.CleanLine(missing), manifest.CleanLine(r.Why)
 	switch {
@@ -137,8 +137,8 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
 // to a folder inside of it: a plugin with write access could have replaced that folder with a link. So a grant for /
-// does not give /data; one for /data gives what is below. A folder of the host's own is not mounted, whatever was
-// written: the check is repeated here, because a link may lead there in the meantime.
+// does not give /data; one for /data gives what is below. A folder of the host's own is never mounted, even if a grant
+// names it: the check is repeated here, because a link may lead there in the meantime.
 func (ev *evaluator) fs(asks []manifest.FSCapability) {
 	outOfReach := map[string]error{} // by guest path
 	for _, g := range ev.ofKind(FS) {
@@ -249,7 +249,7 @@ func (ev *evaluator) secret(a manifest.SecretCapability) {
 	}
 }
 
-// setVariable gives the plugin a variable. One that is not set is not set for the plugin either.
+// setVariable gives the plugin a variable. A variable that is not set here is not set for the plugin either.
 func (ev *evaluator) setVariable(name string) {
 	if value, ok := ev.env.LookupEnv(name); ok {
 		if ev.grant.Env == nil {
@@ -261,8 +261,8 @@ func (ev *evaluator) setVariable(name string) {
 
 func readable(g locatedGrant) bool { return g.Read }
 
-// named evaluates a right that a grant of the same name gives, and returns these grants. Of the kinds that have no name
-// there is one form.
+// named evaluates a right that grants of the same name give, and returns these grants. All rights of a kind without
+// names are the same.
 func (ev *evaluator) named(asked Grant, why string, optional bool) (by []locatedGrant) {
 	by = lists.Filter(ev.ofKind(asked.Kind), func(g locatedGrant) bool {
 		return g.Name == asked.Name || asked.Kind == Browser
@@ -320,7 +320,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 	}
 }
 
-// pluginOf returns the plugin whose tools the first of the patterns names that names one; "" if none does.
+// pluginOf returns the plugin of the first pattern that names a plugin; "" if none does.
 func pluginOf(patterns ...string) string {
 	for _, p := range patterns {
 		if plugin, _, dotted := strings.Cut(p, "."); dotted && isPlugin(plugin) {
@@ -342,9 +342,8 @@ func MatchTool(granted []string, name string, outside bool) bool {
 	return false
 }
 
-// RequestedBy reports whether a manifest requests what a grant gives: something of its name with the whole mode, all
-// methods and the reading of the secret. Whatever exceeds the request has no effect, and is most likely meant for
-// another plugin.
+// RequestedBy reports whether a manifest requests what a grant gives: the same name with the whole mode, all methods
+// and the reading of the secret. What exceeds the request has no effect, and is most likely meant for another plugin.
 func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
 	env := Env{LookupEnv: func(string) (string, bool) { return "", true }}.complete()

@@ -25,9 +25,9 @@ type Explanation struct {
 	Tool     string   `json:"tool,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
 	Signer   string   `json:"signer,omitempty"` // public key of a valid signature
-	Files    []string `json:"files"`            // that were read; none: the defaults apply
-	Isolate  string   `json:"isolate"`          // that applies: none, process or call
-	Pool     string   `json:"pool,omitempty"`   // of the fleet that runs the plugin, where a service serves with one
+	Files    []string `json:"files"`            // files that were read; without any, the defaults apply
+	Isolate  string   `json:"isolate"`          // how calls are isolated: none, process or call
+	Pool     string   `json:"pool,omitempty"`   // pool of the fleet that runs the plugin, if there is one
 	Limits   []string `json:"limits"`           // set by the policy, such as "timeout 30s"
 	Settings string   `json:"settings,omitempty"`
 	Rights   []Right  `json:"rights"`
@@ -157,7 +157,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	}
 }
 
-// loginState says what the store has for a secret that a person logs in to get.
+// loginState returns what the store has for a secret that a person logs in to get, and whether a login is needed.
 func loginState(env Env, name string) (state string, needed bool) {
 	store := secret.Store{Dir: env.Store}
 	if l, err := store.Login(name); err == nil {
@@ -327,8 +327,8 @@ type Match struct {
 	DidYouMean []host.NearName `json:"did_you_mean,omitempty"`
 }
 
-// Matches says of each rule of the files which tools, plugins or origins of a catalog it applies to, in the order of
-// the files. A rule that applies to none may be misspelled.
+// Matches returns which tools, plugins or origins of a catalog each rule of the files applies to, in the order of the
+// files. A rule that applies to none may be misspelled.
 func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 	s, err := p.current()
 	if err != nil {
@@ -363,7 +363,7 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 					to = append(to, plugin)
 				}
 			}
-			for _, f := range s.files() { // either may have the origin that logs in with it
+			for _, f := range s.files() { // either file may have the origin that uses it for logins
 				to = append(to, lists.Filter(slices.Sorted(maps.Keys(f.origins)), func(of string) bool {
 					return f.origins[of].login == name
 				})...)
@@ -384,7 +384,7 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 	return found.list, nil
 }
 
-// builtinReason says why only limits.timeout applies to a built-in plugin, and what to do about the rest.
+// builtinReason returns why only limits.timeout applies to a built-in plugin, and what to do about the rest.
 func (p *plugin) builtinReason() string {
 	text := p.name + " is built in, without a sandbox and rights of its own; remove it"
 	if filepath.Base(p.pos.file) == GrantsFile {
@@ -416,7 +416,7 @@ func (m *matches) read(provider host.Provider) {
 	}
 }
 
-// add adds a rule. Typed is the name in it; "" if none can be misspelled.
+// add adds a rule. typed is the name in it that may be misspelled, or "".
 func (m *matches) add(pos position, rule string, to []string, typed string) {
 	match := Match{Where: pos.String(), Rule: rule, Matches: len(to), First: append([]string{}, to[:min(3, len(to))]...)}
 	if len(to) == 0 && typed != "" {
@@ -425,7 +425,7 @@ func (m *matches) add(pos position, rule string, to []string, typed string) {
 	m.list = append(m.list, match)
 }
 
-// addSettings adds each setting of a plugin, which its schema may know.
+// addSettings adds a rule for each setting of a plugin. It applies to the plugins whose schema has the setting.
 func (m *matches) addSettings(p *plugin, own []string) {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(p.settings, &given)

@@ -42,21 +42,21 @@ type plugin struct {
 	pos         position
 	digest      string
 	signer      string
-	boundPos    position // of digest, or else of signer
-	signerPos   position // of signer
+	boundPos    position // position of digest, or else of signer
+	signerPos   position // position of signer
 	granted     bool     // the file has the key grants
 	grantsPos   position
 	grants      []locatedGrant
 	owners      map[string]string // the identity that tool: grants are bound to, by the name of their plugin in lower case
 	isolate     string
-	pool        string // of the fleet that runs the plugin
+	pool        string // pool of the fleet that runs the plugin
 	limits      limits
 	settings    json.RawMessage
 	settingsPos position
-	guestKeys   []element // which have no effect on a built-in plugin
+	guestKeys   []element // keys that have no effect on a built-in plugin
 }
 
-// limits are those that a file sets for a plugin and its module.
+// limits are the limits that a file sets for a plugin and its module.
 type limits struct {
 	host.Limits
 	host.ModuleLimits
@@ -92,7 +92,7 @@ type locatedGrant struct {
 // source is where a secret comes from.
 type source struct {
 	from          string   // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
-	refuseReflect bool     // an answer that holds the value fails
+	refuseReflect bool     // a response that contains the value fails
 	origins       []string // into whose pages it may be typed, in canonical spelling
 	pos           position
 }
@@ -287,7 +287,7 @@ func (f *file) addGrants(t table, p *plugin) {
 	}
 }
 
-// addOwners reads whom the plugins belonged to whose tools are granted.
+// addOwners reads the owners that the plugins of granted tools had.
 func (f *file) addOwners(t table, p *plugin) {
 	owners, ok := t.subtable("owners")
 	if !ok {
@@ -304,7 +304,7 @@ func (f *file) addOwners(t table, p *plugin) {
 	}
 }
 
-// foreignOwner says why a tool: grant of the part does not hold for the present owner of a plugin; "" if it does. A
+// foreignOwner returns why a tool: grant of the part does not hold for the present owner of a plugin; "" if it does. A
 // grant that is not bound to an owner holds as long as the name has not changed hands.
 func (p *plugin) foreignOwner(callee, identity, displaced string) string {
 	bound, ok := p.owners[strings.ToLower(callee)]
@@ -362,7 +362,7 @@ func (f *file) addSecret(all, t table, name string) {
 	f.secrets[name] = source{from, reflect == reflectRefuse, origins, t.valuePos("from")}
 }
 
-// originRule is what the operator says of the server of an origin.
+// originRule is what the operator says about the server of an origin.
 type originRule struct {
 	tls   string // "any", "pin:sha256/HASH" or ""
 	login string // the secret with USER:PASSWORD; "" for none

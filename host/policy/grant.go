@@ -200,7 +200,7 @@ func (p *Policy) SecretFiles() []string {
 	}
 	var paths []string
 	for _, f := range s.files() {
-		for _, name := range slices.Sorted(maps.Keys(f.secrets)) { // what names a runner depends on the order
+		for _, name := range slices.Sorted(maps.Keys(f.secrets)) { // the name of a runner depends on the order
 			kind, rest, _ := strings.Cut(f.secrets[name].from, ":")
 			switch kind {
 			case "file":
@@ -256,8 +256,7 @@ func below(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// pattern matches tools: one, or all whose qualified name begins with name. Case does not matter, as it does not when
-// tools are called.
+// pattern matches tools: one, or all whose qualified name begins with name. Case does not matter, as in calls.
 type pattern struct {
 	name string // in lower case, without "*"
 	wild bool

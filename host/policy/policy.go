@@ -32,7 +32,7 @@ const (
 	AuditOff      = "off"
 )
 
-// Env is the environment of a policy. The zero value is that of the process.
+// Env is the environment of a policy. The zero value means the environment of the process.
 type Env struct {
 	// LookupEnv reads environment variables; nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
@@ -50,18 +50,18 @@ type Env struct {
 	// Owner returns who a plugin belongs to, as [host.Info.Identity], and what had its name before; nil means that no
 	// plugin is known, and "" that this one is not.
 	Owner func(plugin string) (identity, displaced string)
-	// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page;
-	// nil means that none does. What a call may do depends on [host.Ask] alone; this is for reports before a call.
+	// Outside is [host.Catalog.Outside]; nil means that no tool reaches outside a page. Decisions depend on [host.Ask]
+	// alone; this is for reports before a call.
 	Outside func(pattern string) bool
 	// NotIsolated returns what this system lacks to isolate a plugin, with or without granted folders. Nil means that it
 	// lacks nothing.
 	NotIsolated func(folders bool) []string
-	// Difference describes, as lines, how the manifest of a build of a plugin differs from that of the approved one, or
-	// says why it cannot; nil describes nothing.
+	// Difference returns lines that say how the manifest of the found build of a plugin differs from the approved
+	// build's, or why that cannot be said; nil describes nothing.
 	Difference func(plugin, approved, found string) string
 }
 
-// complete returns the environment with a function for each that is nil.
+// complete returns the environment with a default for each function that is nil.
 func (e Env) complete() Env {
 	if e.LookupEnv == nil {
 		e.LookupEnv = os.LookupEnv
@@ -122,7 +122,7 @@ func Load(dir string, env Env) (*Policy, error) {
 	return p, nil
 }
 
-// Own returns the files of the host, and those from which the policy reads secrets.
+// Own returns the files of the host, including the files from which the policy reads secrets.
 func (p *Policy) Own() *protect.Files { return p.env.Own }
 
 // Decide decides about a call. It reads the files again when they have changed, so that revoked rights are gone from
@@ -320,7 +320,7 @@ func (s *state) files() []*file {
 	return slices.DeleteFunc([]*file{s.manual, s.generated}, func(f *file) bool { return f == nil })
 }
 
-// first returns what the first of some parts says that says something, the zero value if none does.
+// first returns the value of the first part that has one, or the zero value.
 func first[P, T any](parts []P, say func(P) (T, bool)) (said T) {
 	for _, p := range parts {
 		if v, ok := say(p); ok {
@@ -359,7 +359,7 @@ func (s *state) secret(name string) (found source, ok bool) {
 	return found, ok
 }
 
-// origin returns what the files say of an origin.
+// origin returns what the files say about an origin.
 func (s *state) origin(of string) originRule {
 	return first(s.files(), func(f *file) (originRule, bool) {
 		r, has := f.origins[of]
@@ -369,7 +369,7 @@ func (s *state) origin(of string) originRule {
 
 // entry is what both files say about one plugin; nil for a file without it.
 type entry struct {
-	name              string // of the plugin
+	name              string // name of the plugin
 	manual, generated *plugin
 }
 

@@ -32,8 +32,8 @@ func (c *caller) addQuota(t table) {
 }
 
 // quotaOf returns what a caller may use, or nil if nothing limits it. Each limit is from the most specific entry that
-// has it. Over the network the entries for mcp-http come first; a client there that has not proved its name shares what
-// the entries for all of them allow.
+// has it. Over the network the entries for mcp-http come first, and all clients that have not proved their names share
+// what the entries for all clients allow.
 func (s *state) quotaOf(p host.Principal) *host.Quota {
 	q := host.Quota{Account: p.Name, In: map[string]string{}}
 	kind, name, _ := strings.Cut(p.Name, ":")

@@ -13,9 +13,9 @@ import (
 )
 
 // Secret returns the value of a secret, from the source in [secrets.NAME] or else from the store, without one line
-// break at its end; of a login, an access token that is valid now. It does not check who may have it: grants do. The
-// error is config_error, of the cause io/fs.ErrNotExist if nothing is stored, or that of [Env.Token]. It never contains
-// any of the value.
+// break at its end. For a login it returns an access token that is valid now. It does not check who may have the
+// value: grants do. The error is config_error, with the cause io/fs.ErrNotExist if nothing is stored, or the error of
+// [Env.Token]. It never contains any part of the value.
 func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -48,8 +48,8 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// RefusesReflection reports whether the binding of a secret says reflect = "refuse". It does where the policy cannot be
-// read.
+// RefusesReflection reports whether the binding of a secret says reflect = "refuse". It returns true if the policy
+// cannot be read.
 func (p *Policy) RefusesReflection(name string) bool {
 	refuses, err := ask(p, func(s *state) bool {
 		src, _ := s.secret(name)
@@ -67,13 +67,13 @@ func (p *Policy) SecretOrigins(name string) ([]string, error) {
 	})
 }
 
-// OriginTLS returns what [origins] says of the certificate of an https origin: "any", "pin:sha256/HASH", or "" for what
-// the browser says.
+// OriginTLS returns what [origins] says about the certificate of an https origin: "any", "pin:sha256/HASH", or "" to
+// leave it to the browser.
 func (p *Policy) OriginTLS(of string) (string, error) {
 	return ask(p, func(s *state) string { return s.origin(of).tls })
 }
 
-// NamesTLS reports whether [origins] says something of the certificate of any origin.
+// NamesTLS reports whether [origins] says something about the certificate of any origin.
 func (p *Policy) NamesTLS() bool {
 	names, err := ask(p, func(s *state) bool {
 		return slices.ContainsFunc(s.files(), func(f *file) bool {
@@ -99,8 +99,8 @@ func (p *Policy) OriginLogin(ctx context.Context, of string) (string, error) {
 }
 
 // HeldSecrets returns the values of the secrets of the store, of files and of the environment, by name, that are not
-// shorter than [host.MinHeldSecret]; of a login, all its tokens as they are. It runs no program, sends nothing, and
-// leaves out what cannot be read.
+// shorter than [host.MinHeldSecret]. For a login it returns all tokens as they are. It runs no program, sends nothing,
+// and leaves out what cannot be read.
 func (p *Policy) HeldSecrets(ctx context.Context) map[string]string {
 	sources, err := p.Secrets()
 	if err != nil {
@@ -132,7 +132,7 @@ type SecretSource struct {
 	Name string `json:"name"`
 	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"; a command also has "login"
 	At   string `json:"at,omitempty"` // position in the policy, FILE:LINE
-	// Origins are those into whose pages it may be typed.
+	// Origins are the origins into whose pages it may be typed.
 	Origins []string `json:"origins,omitempty"`
 }
 

@@ -14,10 +14,9 @@ type Signer struct {
 	Shipped bool   // the build is part of this program, and needs no signature
 }
 
-// approve returns an error if the operator does not let a build of a plugin run. It is integrity where policy.toml
+// approve returns an error if the operator does not let a build of a plugin run. The error is integrity if policy.toml
 // binds the plugin to another digest or signer, or requires a trusted signature and there is none. A signer that
-// policy.toml names for a plugin is trusted for that plugin. Plugins that are compiled in (digest "") are always
-// approved.
+// policy.toml names for a plugin is trusted for that plugin. Built-in plugins (digest "") are always approved.
 func (s *state) approve(plugin, digest string, env Env) error {
 	if digest == "" {
 		return nil
@@ -85,7 +84,7 @@ func (s *state) requireSigner() *position {
 	return &f.requireSignerPos
 }
 
-// signerMismatch says why a part that is bound to a signer does not apply to a build; "" if it does. A key that
+// signerMismatch returns why a part that is bound to a signer does not apply to a build; "" if it does. A key that
 // policy.toml names needs no other trust.
 func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
 	if bound.signer == "" {

@@ -75,7 +75,7 @@ func (d *document) locate(data []byte) {
 		line := sort.SearchInts(lines, offset+1)
 		return position{d.file, line, offset - lines[max(line, 1)-1] + 1}
 	}
-	var last position // of the last key, for values that have no position of their own
+	var last position // position of the last key, for values that have no position of their own
 	key := func(prefix string, depth int, element unstable.Iterator) (string, int) {
 		for element.Next() && depth <= maxNesting {
 			depth++

@@ -45,8 +45,9 @@ func DockerFolder(env func(string) string) string {
 }
 
 // CleanEnvironment makes the variables of this process name absolute folders only, so that nothing in the working
-// folder is opened because of one, here or by a program that this process starts. A relative HOME is that of the user,
-// and other relative ones are removed. PARLEY_HOME stays: no folder is opened because of a relative one.
+// folder is opened because of a variable, neither here nor by a program that this process starts. It replaces a
+// relative HOME by the user's home folder, and removes other relative values. PARLEY_HOME stays: a relative one opens
+// no folder.
 func CleanEnvironment() {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
 		"XDG_RUNTIME_DIR", "TMPDIR", "DOCKER_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR"} {

@@ -23,7 +23,7 @@ func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
 
 // Open opens a file that the host reads on its own: a regular file that belongs to this user or the administrator and
 // has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. From then on no grant reaches
-// the file; see [Register]. The error is a *[FileError], or that of package os.
+// the file; see [Register]. The error is a *[FileError], or an error of package os.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	return open(path, os.O_RDONLY, limit, true)
 }
@@ -178,7 +178,7 @@ func ModTime(path string) time.Time {
 	return info.ModTime()
 }
 
-// Stamp says whether what is at a path may have changed.
+// Stamp is the state of a path, to tell whether what is there may have changed.
 type Stamp struct {
 	exists bool
 	info   fs.FileInfo // nil if it cannot be read, or does not exist

@@ -4,7 +4,7 @@ package protect
 
 import "io/fs"
 
-// Nonblock are flags of open where opening may wait.
+// Nonblock are the flags that keep open from waiting. These systems have none.
 const Nonblock = 0
 
 // OwnedByUser reports whether a file belongs to this user. Other systems have access lists instead of owners and modes,

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Nonblock are flags of open: it does not wait for the writer of a pipe, and no terminal becomes that of the process.
+// Nonblock are flags of open: it does not wait for the writer of a pipe, and no terminal becomes the process's own.
 const Nonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // OwnedByUser reports whether a file belongs to this user.

@@ -39,8 +39,8 @@ type Files struct {
 	Programs []string
 }
 
-// inputs returns the files that the host reads outside of its folders: those that were opened, those that options have
-// named, those of secrets, and those to which links in its folders lead.
+// inputs returns the files that the host reads outside of its folders: files that were opened, files that options have
+// named, files of secrets, and the targets of links in its folders.
 func (o *Files) inputs() []string {
 	paths, _ := registered(o.Folders)
 	paths = append(append(paths, o.named()...), o.Inputs...)
@@ -94,7 +94,7 @@ func (o *Files) Check(folder string, writable bool) error {
 	if filepath.Dir(folder) == folder {
 		return outOfReach(folder, "is the root of the file system")
 	}
-	// Spelling decides where there is nothing yet, and where files have no identity.
+	// Spelling decides where nothing exists yet, and where files have no identity.
 	spelled := func(path string) string { return path }
 	if runtime.GOOS == "windows" {
 		spelled = func(path string) string {
@@ -145,8 +145,8 @@ func inFolder(path, folder string) bool {
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// Holds returns the files that the host reads whose paths lead through a folder, also by a link. Nobody gets to them by
-// a grant of the folder.
+// Holds returns the files that the host reads whose paths lead through a folder, also by a link. A grant of the folder
+// gives no access to them.
 func (o *Files) Holds(folder string) (files []string) {
 	id := Identify(folder)
 	if o == nil || id == (FileID{}) {
@@ -193,10 +193,10 @@ func folderIDs(folder string) []FileID {
 // of an isolated call checks, too. A nil *Guard denies nothing.
 type Guard struct {
 	Own     []GuardedFolder `json:"own"`
-	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
+	Above   []GuardedFolder `json:"above"` // folders that contain own ones, with the names of these
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
-	Opened  []openedFile    `json:"opened,omitempty"` // under any name; what is at its path now is in Secrets
+	Opened  []openedFile    `json:"opened,omitempty"` // under any name; what is at their paths now is in Secrets
 	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to what the host reads or runs
 	Linked  []FileID        `json:"linked,omitempty"` // what [Guard.Load] found
 
@@ -252,8 +252,8 @@ func (o *Files) Guard() *Guard {
 	return g
 }
 
-// foldersTo returns the folders through which a path leads: those with a name of it, and where a name is a symbolic
-// link also those of its target.
+// foldersTo returns the folders through which a path leads. If a name in it is a symbolic link, they include the
+// folders through which the link's target leads.
 func foldersTo(path string) []string {
 	const most = 256
 	separator := string(filepath.Separator)
@@ -306,7 +306,7 @@ func (o *Files) fileIDs() []FileID {
 	return ids
 }
 
-// Load reads the identities of the host's own files, for a process that cannot.
+// Load reads the identities of the host's own files, for a process that cannot read them.
 func (g *Guard) Load() *Guard {
 	if g != nil && g.load != nil {
 		g.Linked, g.load = g.load(), nil
@@ -314,8 +314,8 @@ func (g *Guard) Load() *Guard {
 	return g
 }
 
-// Folder returns an *[OutOfReachError] if a folder with these identities, its own first and then those of the folders
-// that contain it, must not be granted, read-only or writable.
+// Folder returns an *[OutOfReachError] if a folder must not be granted, read-only or writable. ids are its identity,
+// followed by the identities of the folders that contain it.
 func (g *Guard) Folder(name string, ids []FileID, writable bool) error {
 	if g == nil || len(ids) == 0 {
 		return nil
@@ -339,7 +339,7 @@ func (g *Guard) Folder(name string, ids []FileID, writable bool) error {
 	return nil
 }
 
-// refuse returns the error of a folder that holds the own one, or lies in it.
+// refuse returns the error of a folder that contains the own folder, or lies in it.
 func (own GuardedFolder) refuse(how, name string) error {
 	return outOfReach(name, fmt.Sprintf("%s the host's %s folder, %s", how, own.Name, own.Path))
 }
@@ -374,15 +374,16 @@ var register = struct {
 	files map[string]openedFile
 }{files: map[string]openedFile{}}
 
-// openedFile is a file as it was when it was opened. A system gives the inode of a file that is gone to another one,
-// which was changed at another time.
+// openedFile is a file as it was when it was opened. A system may reuse the inode of a deleted file; the time of the
+// change tells the two files apart.
 type openedFile struct {
 	ID       FileID `json:"id"`
 	Modified int64  `json:"modified"` // in nanoseconds since 1970
 }
 
-// Register notes that the host reads a file. No grant gives a plugin its folder to write, and in a folder that a plugin
-// may read it cannot be opened: neither what was opened nor what is at the path later. Only regular files are noted.
+// Register records that the host reads a file. No grant lets a plugin write to its folder, and in a folder that a
+// plugin may read the file cannot be opened: neither what was opened nor what is at the path later. Only regular files
+// are recorded.
 func Register(path string, info fs.FileInfo) {
 	path, err := filepath.Abs(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -394,8 +395,8 @@ func Register(path string, info fs.FileInfo) {
 	register.files[path] = openedFile{id, info.ModTime().UnixNano()}
 }
 
-// registered returns the paths of the register, and what was opened there. What lies in one of the
-// folders is left out, because no grant reaches those.
+// registered returns the paths of the register, and what was opened there. What lies in one of the folders is left
+// out, because no grant reaches those.
 func registered(folders []Folder) (paths []string, opened []openedFile) {
 	register.Lock()
 	defer register.Unlock()
@@ -407,9 +408,9 @@ func registered(folders []Folder) (paths []string, opened []openedFile) {
 	return paths, opened
 }
 
-// Remember registers a file, which need not exist yet, for all processes of the user that use the same folders, now and
-// later: an option named it, such as the tokens of a server, so no other process knows of it. It counts while there is
-// a regular file at the path.
+// Remember registers a file, which need not exist yet, for all processes of the user that use the same folders, now
+// and later. It is for a file that an option named, such as the tokens of a server, because no other process knows of
+// it. It counts while there is a regular file at the path.
 func (o *Files) Remember(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil || o.Named == "" {

@@ -58,7 +58,7 @@ func PseudoFile(f *os.File) bool {
 	return err == nil && slices.Contains(pseudoTypes, uint32(st.Type))
 }
 
-// mount says that a folder, or a file, of a file system is at a point of the tree.
+// mount says that root, a folder or a file of the file system device, is mounted at point.
 type mount struct{ device, root, point string }
 
 // mounts returns what is mounted, later mounts last; nil where the kernel does not say.
@@ -115,7 +115,7 @@ func placesIn(all []mount, path string) []place {
 	return places
 }
 
-// shows reports whether p is another place of own, of what contains that, or of something in it.
+// shows reports whether p is another place of own, of a folder that contains own, or of something in own.
 func (p place) shows(own place) bool {
 	if p.device == "" || p.device != own.device {
 		return false
@@ -151,8 +151,8 @@ func withoutLinks(path string) string {
 	}
 }
 
-// mounted says why a folder must not be granted because a mount shows one of the host's own folders in it, or in a
-// writable one a file from which a secret is read, or a program; "" if none does.
+// mounted returns why a folder must not be granted because of a mount in it: one of the host's own folders or, in a
+// writable folder, a file from which a secret is read, or a program. It returns "" if there is no such mount.
 func (o *Files) mounted(all []mount, folder string, writable bool) string {
 	if o == nil || len(all) == 0 {
 		return ""

@@ -12,7 +12,7 @@ import (
 // Key is a key of the policy that limits what a caller uses.
 type Key struct {
 	Name string
-	Most int // that the policy may set
+	Most int // the largest value that the policy may set
 	Of   func(q *host.Quota) *int
 }
 

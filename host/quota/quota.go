@@ -21,7 +21,7 @@ import (
 )
 
 // Counter counts in the files of a folder, one for each account. A write is not flushed: a crash of the machine may
-// lose the last calls, that of a process loses none. It is safe for concurrent use.
+// lose the last calls, a crash of a process loses none. It is safe for concurrent use.
 type Counter struct {
 	dir   string
 	now   func() time.Time
@@ -117,7 +117,7 @@ func exceeded(q *host.Quota, key, again, used string, of ...any) *host.Error {
 const lockTimeout = 5 * time.Second
 
 // change changes what an account has used, while no other process does. A file that cannot be read, as after a crash
-// of the machine, is as none.
+// of the machine, counts as missing.
 func (c *Counter) change(account string, do func(u *use, now time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Counter) change(account string, do func(u *use, now time.Time) error) e
 	return nil
 }
 
-// write writes the file in place, always as long: to replace a file costs milliseconds.
+// write writes the file in place and with the same length, because replacing a file costs milliseconds.
 func (u *use) write(path string) error {
 	data, err := manifest.Marshal(u)
 	if err != nil {
@@ -172,7 +172,7 @@ func (u *use) write(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// fileBytes is how long a file is; what follows the JSON text is space. An account has at most [maxAccount] bytes.
+// fileBytes is the size of a file; the JSON text is padded with spaces. An account has at most [maxAccount] bytes.
 const (
 	fileBytes  = 1 << 10
 	maxAccount = 256

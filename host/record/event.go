@@ -9,10 +9,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// MaxName is how many bytes a name or an id in a record has at most. Longer ones are cut, and the cut is visible.
+// MaxName is the maximum size of a name or an id in a record, in bytes. Longer ones are cut, and the cut is visible.
 const MaxName = 256
 
-// maxSubject is how many bytes the subject of a call has at most.
+// maxSubject is the maximum size of the subject of a call, in bytes.
 const maxSubject = 200
 
 // Name returns a name or an id as records have it: clean, on one line, and cut.
@@ -25,8 +25,8 @@ func Text(s string, limit int) string { return manifest.Clip(manifest.CleanLine(
 // fragment or data, which may be secrets and are parameters of the document.
 var address = lazy.Pattern(`(?i)\b([a-z][a-z0-9+.-]*://)(?:[^/\s"?#]*@)?([^\s"?#]*)[^\s"]*|\b(data:)[^\s"]*`)
 
-// Named returns an event whose names and ids have the form of [Name], and whose subject has that of [Text], and
-// addresses without what follows their path.
+// Named returns an event with its names and ids in the form of [Name], and its subject in the form of [Text], without
+// what follows the path of an address.
 func Named(e host.Event) host.Event {
 	for _, s := range []*string{
 		&e.CallID, &e.Within, &e.Session, &e.Caller, &e.Peer, &e.Token, &e.Tool, &e.Digest, &e.RetryOf, &e.By, &e.Approval,

@@ -19,7 +19,7 @@ type Filter struct {
 	Failed  bool   // only what did not end in 0
 }
 
-// Keys are what a [Filter] reads of a record.
+// Keys are the parts of a record that a [Filter] reads.
 type Keys struct {
 	Time     time.Time
 	Op       string
@@ -30,11 +30,11 @@ type Keys struct {
 	Code     string // "" where nothing has ended
 	ExitCode int
 
-	// What a page knows of a record beside whether it matches.
+	// For pages, beside whether the record matches:
 	Over   time.Time // when the call that began at Time ended, if it was recorded then
-	Begins string    // the call that has begun by this record
-	Ends   string    // the call that has ended
-	Prev   []byte    // hash of the line before, as the record has it
+	Begins string    // the call whose beginning is recorded
+	Ends   string    // the call whose end is recorded
+	Prev   []byte    // hash of the line before, as recorded
 }
 
 // Matches reports whether a record with these keys is selected.
@@ -56,7 +56,7 @@ func (f Filter) Covers(file File) bool {
 		(f.Until.IsZero() || f.Until.After(file.Since))
 }
 
-// CoversAll reports whether all records of a file match, which is known only of one with bounds.
+// CoversAll reports whether all records of a file match, which is known only for a file with bounds.
 func (f Filter) CoversAll(file File) bool {
 	return f == (Filter{Since: f.Since, Until: f.Until}) && !f.Since.After(file.Since) &&
 		(f.Until.IsZero() || !file.Until.IsZero() && !f.Until.Before(file.Until))

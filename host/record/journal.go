@@ -1,6 +1,6 @@
 // Package record keeps files of JSON lines to which several processes append while others read. [Journal] writes,
-// rotates and locks them; [Records] reads them from a cursor on, by a [Filter]. Package audit keeps the chained log of
-// the operator by it, package trace the traces.
+// rotates and locks them; [Records] reads them from a cursor on, through a [Filter]. Package audit keeps the
+// operator's chained log with it, package trace the traces.
 package record
 
 import (
@@ -24,7 +24,7 @@ type Config struct {
 	Dir  string
 	Lock string // name of the file that is locked
 
-	// List returns those of the names in the folder that are files of the journal, the oldest first.
+	// List returns the files of the journal among the names in the folder, the oldest first.
 	List func(names []string) []File
 	// Drop returns how many of the oldest files to remove when files[at] begins; at most at.
 	Drop func(files []File, at int) int
@@ -48,7 +48,7 @@ type Config struct {
 type File struct {
 	// ID identifies the file even after it is renamed. Later files have longer IDs, or greater ones of the same length.
 	ID   string
-	Path string // its name where [Config.List] returns it
+	Path string // only its name in the result of [Config.List]
 	// Since and Until are the bounds of the times of its records, as far as they are known.
 	Since, Until time.Time
 
@@ -57,8 +57,8 @@ type File struct {
 	Err    error // the reason why it is not open
 }
 
-// Journal is a folder of files of lines. It is safe for concurrent use, also by several processes: who writes, and who
-// opens files to read, holds a lock.
+// Journal is a folder of files of lines. It is safe for concurrent use, also by several processes: a process holds a
+// lock while it writes or opens files to read.
 type Journal struct {
 	Config
 	warned sync.Once
@@ -67,7 +67,7 @@ type Journal struct {
 	fileLock lock
 	file     *os.File    // the last file written to, open for the next line; may be nil
 	opened   os.FileInfo // file when it was opened
-	size     int64       // of file after the last line; -1 if it is not known to end there
+	size     int64       // size of file after the last line; -1 if the file may not end there
 }
 
 // Open returns a journal. Its folder is made, for this user alone, when the first line is written.
@@ -80,7 +80,7 @@ func Open(cfg Config) *Journal {
 	}
 }
 
-// Report passes an error to [Config.Warn], unless an earlier one was.
+// Report passes the first error to [Config.Warn] and drops later ones.
 func (j *Journal) Report(err error) {
 	if j.Warn != nil {
 		j.warned.Do(func() { j.Warn(err) })
@@ -93,13 +93,13 @@ type End struct {
 	Size  int64 // bytes of whole lines
 	Torn  int64 // bytes of a half-written line after them
 	Known bool  // nobody has written to the file since this journal did
-	// Of a file without a whole line: the files before it, and how many of them are removed once lines are written.
+	// For a file without a whole line: the files before it, and how many of them are removed once lines are written.
 	Before []File
 	Drop   int
 }
 
-// Append appends the lines that it gets from lines, given the end of the file, in one write. With flush they are on the
-// disk when it returns. A write that fails leaves nothing behind.
+// Append calls lines with the end of the file, and appends the lines that it returns in one write. With flush they are
+// on the disk when Append returns. A write that fails leaves nothing behind.
 func (j *Journal) Append(name string, flush bool, lines func(End) ([]byte, error)) (err error) {
 	if err := protect.CheckFolder(j.Dir); err != nil { // it may have changed since the host was opened
 		return err
@@ -141,7 +141,7 @@ func (j *Journal) Append(name string, flush bool, lines func(End) ([]byte, error
 		return err
 	}
 	j.size = size + int64(len(data))
-	for _, f := range end.Before[:end.Drop] { // after the lines that may say so; what remains is removed by the next file
+	for _, f := range end.Before[:end.Drop] { // after the lines, which may say so; the rest goes with the next file
 		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.Report(fmt.Errorf("old records cannot be removed: %w", err))
 		}
@@ -152,7 +152,7 @@ func (j *Journal) Append(name string, flush bool, lines func(End) ([]byte, error
 	return nil
 }
 
-// open opens a file for the next line. It stays open as long as it is the one at its path.
+// open opens a file for the next line. The file stays open as long as it is the one at its path.
 func (j *Journal) open(path string) (end End, err error) {
 	size := int64(-1)
 	if j.file != nil {
@@ -200,7 +200,7 @@ func (j *Journal) rotate(path string) (End, error) {
 	return j.open(path)
 }
 
-// begin finds the files before one that begins.
+// begin sets End.Before and End.Drop for a file that begins.
 func (j *Journal) begin(path string, end *End) error {
 	files, err := j.files()
 	if at := indexOf(files, path); at >= 0 {
@@ -213,8 +213,8 @@ func indexOf(files []File, path string) int {
 	return slices.IndexFunc(files, func(f File) bool { return f.Path == path })
 }
 
-// write removes what it wrote if not all of it fits; by name, because Windows does not truncate files that are open for
-// appending.
+// write appends data to a file of the given size. If not all of it fits, it removes what it wrote; by name, because
+// Windows does not truncate files that are open for appending.
 func (j *Journal) write(data []byte, size int64, flush bool) error {
 	if _, err := j.file.Write(data); err != nil {
 		return errors.Join(err, os.Truncate(j.file.Name(), size))

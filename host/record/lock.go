@@ -14,7 +14,7 @@ func (j *Journal) Exclusive(do func(files []File) error) error {
 	return j.withFiles(true, do)
 }
 
-// withFiles is [Journal.Exclusive]; unless the lock is required, it does without one that it cannot get.
+// withFiles is [Journal.Exclusive]. Unless the lock is required, it goes on without a lock that it cannot get.
 func (j *Journal) withFiles(required bool, do func(files []File) error) error {
 	if _, err := os.Stat(j.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -27,8 +27,8 @@ type lock struct {
 	isNext bool
 }
 
-// tryLock takes the lock unless it is held, or it is the turn of another process. Until it does, or leave is called, it
-// is the turn of this process next.
+// tryLock takes the lock unless it is held, or it is the turn of another process. Until it has the lock, or leave is
+// called, this process is next.
 func (l *lock) tryLock() (bool, error) {
 	for {
 		err := l.open()

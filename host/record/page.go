@@ -16,16 +16,16 @@ import (
 
 // Reading says how far a journal was read, and what its records leave out.
 type Reading struct {
-	Lines int       `json:"lines"`          // that were read, whether they are records that match or not
+	Lines int       `json:"lines"`          // lines that were read, also those that are not matching records
 	Since time.Time `json:"since,omitzero"` // the earliest and the latest time of a record that was read
 	Until time.Time `json:"until,omitzero"`
 
 	Unreadable int `json:"unreadable,omitempty"` // lines that are not records
-	Unchained  int `json:"unchained,omitempty"`  // lines whose hash is not the one that the line after them has
+	Unchained  int `json:"unchained,omitempty"`  // lines whose hash differs from what the next line says
 	Partial    int `json:"partial,omitempty"`    // records that match, with values that were redacted or did not fit
 
-	// Cursor names the last line that was read: a page goes on with what is older, an export with what is newer. It holds
-	// when files are rotated and others removed. A page without a cursor has the oldest record that matches.
+	// Cursor names the last line that was read: the next page goes on with older lines, an export with newer ones. It
+	// stays valid when files are rotated and others removed. A page without a cursor has the oldest record that matches.
 	Cursor string `json:"cursor,omitempty"`
 }
 
@@ -42,8 +42,8 @@ const pageBytes = 4 << 20
 const late = time.Minute
 
 // Page reads the journal from its end, or before a cursor, until it has limit records that a filter selects, or has
-// read as much as a page may. The beginning of a call is left out if its end was recorded soon after, too. The error is
-// not_found if what the cursor names is gone.
+// read as much as a page may. The beginning of a call is left out if its end was recorded soon after, too. The error
+// is not_found if the line of the cursor is gone.
 func (r Records[R]) Page(f Filter, before string, limit int) (Page[R], error) {
 	p := Page[R]{Records: []R{}}
 	files, err := r.Journal.OpenFiles(Cursor{}, Filter{})
@@ -59,7 +59,7 @@ func (r Records[R]) Page(f Filter, before string, limit int) (Page[R], error) {
 	if before != "" {
 		_, s.later, _ = r.Decode(mark)
 	}
-	var begun []string // of each record of the page, the call that it begins
+	var begun []string // for each record of the page: the call that it begins
 	ended := map[string]bool{}
 	budget := int64(pageBytes)
 	for line, err := range r.Journal.backward(files, at, mark, f) {
@@ -109,8 +109,8 @@ func (r Records[R]) endedAfter(files []File, mark Line, ended map[string]bool) {
 	}
 }
 
-// Each calls do with all records after a cursor that a filter selects, the oldest first; "" is the beginning. The error
-// is that of do, that of a file that cannot be read, or not_found if what the cursor names is gone.
+// Each calls do with all records after a cursor that a filter selects, the oldest first; "" is the beginning. It
+// returns the error of do or of a file that cannot be read, or not_found if the line of the cursor is gone.
 func (r Records[R]) Each(f Filter, after string, do func(R) error) (done Reading, err error) {
 	from := f
 	if after != "" {
@@ -129,7 +129,7 @@ func (r Records[R]) Each(f Filter, after string, do func(R) error) (done Reading
 	s := scan[R]{Records: r, filter: f, reading: &done}
 	last := mark.Sum
 	for line, err := range r.Journal.Lines(files[at:], mark.Next) {
-		if err != nil || line.Tail { // which may be half-written
+		if err != nil || line.Tail { // the tail may be half-written
 			return done, err
 		}
 		record, keys, ok := s.read(line)
@@ -150,7 +150,7 @@ type scan[R any] struct {
 	Records[R]
 	filter  Filter
 	reading *Reading
-	later   Keys // of the line after the one that is read, where lines are read backward
+	later   Keys // keys of the line after this one, when lines are read backward
 }
 
 // read decodes a line and reports whether it is a record that the filter selects.
@@ -177,7 +177,7 @@ func (s *scan[R]) read(line Line) (record R, keys Keys, ok bool) {
 	return record, keys, ok
 }
 
-// check counts a line whose hash is not the one that the line after it has.
+// check counts a line whose hash differs from what the line after it says.
 func (s *scan[R]) check(line Line, prev []byte) {
 	if len(prev) > 0 && len(line.Sum) > 0 && !bytes.Equal(line.Sum, prev) {
 		s.reading.Unchained++

@@ -37,7 +37,7 @@ type Line struct {
 	Broken bool   // it ends without a line break
 	Tail   bool   // Broken, and the last line of the journal: it may be half-written
 
-	Path   string // of the file
+	Path   string // path of the file
 	Number int    // in the file, from 1, counted from the cursor
 	Next   Cursor // the position after the line
 }
@@ -164,7 +164,7 @@ func (j *Journal) Backward(f io.ReaderAt, size int64) iter.Seq2[Line, error] {
 type blocks struct {
 	file  io.ReaderAt
 	block []byte
-	at    int64 // of the block
+	at    int64 // position of the block
 }
 
 const blockBytes = 128 << 10
@@ -185,7 +185,7 @@ func (b *blocks) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, b.block[off-b.at:]), nil
 }
 
-// WholeLines returns how many of the first size bytes of a file are up to the last line break among them.
+// WholeLines returns the offset after the last line break in the first size bytes of a file, or 0.
 func WholeLines(f io.ReaderAt, size int64) (int64, error) {
 	var buf [4 << 10]byte
 	for size > 0 {

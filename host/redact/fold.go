@@ -150,7 +150,7 @@ func decodeEscape(s string) (decoded string, n int) {
 type foldedForm struct {
 	text string // folded
 	name string
-	// A character of the alphabet next to the form holds bits of the value, too.
+	// before and after mean that the base64 character next to the form holds bits of the value, too.
 	before, after bool
 }
 
@@ -162,8 +162,8 @@ func foldedForms(name, value string) []foldedForm {
 	for _, between := range []string{"", " ", ":", "-"} {
 		forms = append(forms, foldedForm{text: strings.ReplaceAll(fmt.Sprintf("% x", value), " ", between), name: name})
 	}
-	// The base64 of a value depends on its offset in a group of three bytes, and base32 on that in a group of five. The
-	// characters that it shares with its neighbors are not part of the form.
+	// The base64 of a value depends on its offset in a group of three bytes, and the base32 on its offset in a group of
+	// five. The characters that it shares with its neighbors are not part of the form.
 	add := func(encode func([]byte) string, group, bits int) {
 		for shift := range group {
 			encoded := encode(append(make([]byte, shift), value...))
@@ -183,7 +183,7 @@ func foldedForms(name, value string) []foldedForm {
 // maxEscapes is how many levels of escapes are decoded.
 const maxEscapes = 4
 
-// redactFolded replaces what holds a form however it is spelled, and what a cut has left of one at either end.
+// redactFolded replaces each form in a text, however it is spelled, and what a cut has left of a form at either end.
 func redactFolded(s string, forms []foldedForm) string {
 	if len(s) < minFolded || len(forms) == 0 {
 		return s
@@ -203,7 +203,7 @@ func redactFolded(s string, forms []foldedForm) string {
 	return s
 }
 
-// foldTo folds a text and decodes some levels of escapes; ok is false if it does not have as many.
+// foldTo folds a text and decodes some levels of escapes; ok is false if it has fewer levels.
 func foldTo(s string, levels int) (f folded, ok bool) {
 	f, ok = fold(s), true
 	for range levels {
@@ -214,7 +214,7 @@ func foldTo(s string, levels int) (f folded, ok bool) {
 	return f, true
 }
 
-// redact replaces a form in a text, which was folded to f, and what a cut left of it at either end.
+// redact replaces a form in a text s, which was folded to f, and what a cut has left of the form at either end.
 func (form foldedForm) redact(s string, f folded) string {
 	var out strings.Builder
 	copied, from := 0, 0
@@ -310,8 +310,8 @@ func newSecretForms(values map[string]string) *secretForms {
 	return f
 }
 
-// parts returns what may occur of a value: all of it, its lines as a message joins them, its words as a form does, and
-// the password after a user.
+// parts returns the parts of a value that may occur in texts: the whole, its lines joined as in a message, its words
+// joined as in a submitted form, and the password after a user.
 func parts(value string) []string {
 	all := []string{value, manifest.CleanLine(value)}
 	if _, password, isPair := strings.Cut(value, ":"); isPair && len(password) >= minFragment {

@@ -26,8 +26,8 @@ type heldSecrets interface {
 	HeldSecrets(ctx context.Context) map[string]string
 }
 
-// reflectionRefuser is implemented by [host.Secrets] that bind some secrets to answers without their values: where an
-// answer holds the value in a known form, the call fails instead of having it redacted.
+// reflectionRefuser is implemented by [host.Secrets] that refuse responses with the values of some secrets: if a
+// response holds such a value in a known form, the call fails instead of having it redacted.
 type reflectionRefuser interface {
 	RefusesReflection(name string) bool
 }
@@ -44,17 +44,17 @@ func Clean(c host.Content, redact func(string) string) host.Content {
 type Redactor struct {
 	Source host.Secrets
 	Grants []host.SecretGrant
-	Outer  *Redactor // of the call that makes this one
-	Typed  *Redactor // of the secrets that this host has typed into pages, which can show them in later calls
+	Outer  *Redactor // redactor of the call that makes this one
+	Typed  *Redactor // redacts secrets that this host has typed into pages, which can show them later
 
 	mu      sync.Mutex
-	values  map[string]string       // by name, those that were used
-	forms   *secretForms            // of values; nil if there are none
-	refused map[string]*secretForms // of the values that no answer may hold, by name
+	values  map[string]string       // values that were used, by name
+	forms   *secretForms            // forms of values; nil if there are none
+	refused map[string]*secretForms // forms of the values that no response may hold, by name
 }
 
-// Value returns the value of a granted secret. The error is denied, with the step to log in, for one that has none
-// because nobody has logged in.
+// Value returns the value of a granted secret. The error is denied, with the step to log in, for a secret without a
+// value because nobody has logged in.
 func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
 	i := slices.IndexFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name })
 	if i < 0 {
@@ -81,7 +81,7 @@ func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// Add makes the value of a secret one that is redacted.
+// Add registers the value of a secret for redaction.
 func (v *Redactor) Add(name, value string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +98,7 @@ func (v *Redactor) Add(name, value string) {
 	}
 }
 
-// Reflected returns an error if a text holds a secret whose binding refuses that.
+// Reflected returns an error if a text holds a secret whose binding says reflect = "refuse".
 func (v *Redactor) Reflected(where string, texts ...string) error {
 	if v.Typed != nil {
 		if err := v.Typed.Reflected(where, texts...); err != nil {
@@ -194,7 +194,8 @@ func (v *Redactor) empty() bool {
 	return v.forms == nil && (v.Typed == nil || v.Typed.empty())
 }
 
-// RedactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.
+// RedactUnreadable is [Redactor.Redact] for data that goes to the guest itself: it keeps the secrets that the guest
+// may read.
 func (v *Redactor) RedactUnreadable(s string) string {
 	v.mu.Lock()
 	unread := map[string]string{}
@@ -239,7 +240,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 	}
 	e.Earlier, e.Effects = lists.Map(e.Earlier, v.Redact), lists.Map(e.Effects, v.Redact)
 	if e.Trace != nil {
-		trace := *e.Trace // which the error that this one was copied from has, too
+		trace := *e.Trace // the error that this one was copied from has it, too
 		trace.Stderr, trace.Log = lists.Map(trace.Stderr, v.Redact), lists.Map(trace.Log, v.Redact)
 		e.Trace = &trace
 	}
@@ -259,8 +260,8 @@ func (v *Redactor) RedactError(e *host.Error) {
 // ownTexts are the fields of an event that the host chooses: ids that it makes, and words of its own.
 var ownTexts = []string{"Op", "CallID", "Within", "RetryOf", "Approval", "Mode", "Audit", "By"}
 
-// RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool,
-// and in whichever text they are: names of sessions and clients, too.
+// RedactEvent returns an event without the values of the secrets that the host holds. It does not matter who gave them
+// to which tool. All texts are redacted, also names of sessions and clients.
 func (v *Redactor) RedactEvent(e host.Event) host.Event {
 	if v.hold(); v.empty() {
 		return e
@@ -290,13 +291,13 @@ func (v *Redactor) redactFields(of reflect.Value) {
 	}
 }
 
-// Held returns [Redactor.Redact] for the secrets that the host holds now, for texts that are stored and no events.
+// Held returns [Redactor.Redact] for the secrets that the host holds now. It is for stored texts that are not events.
 func (v *Redactor) Held() func(string) string {
 	v.hold()
 	return v.Redact
 }
 
-// hold makes the values that are redacted those of the secrets that the host holds now.
+// hold replaces the redacted values by the values of the secrets that the host holds now.
 func (v *Redactor) hold() {
 	source, ok := v.Source.(heldSecrets)
 	if !ok {
@@ -315,8 +316,8 @@ func (v *Redactor) hold() {
 
 // Shorter forms would match unrelated text.
 const (
-	minFragment = 8 // of what may be redacted where it was not used, and of what a cut has left
-	minFolded   = 5 // of an encoded form of a value that was used
+	minFragment = 8 // bytes of a secret that the call did not use, and of what a cut has left
+	minFolded   = 5 // bytes of an encoded form of a value that was used
 )
 
 // newReplacer returns a replacer of each value, as it is and as logs write it. Longer forms come first, so that no part

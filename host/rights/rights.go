@@ -1,4 +1,4 @@
-// Package rights says which rights one call has of those of its plugin: what its tool needs, within the tool's effect.
+// Package rights decides which of its plugin's rights one call has: what its tool needs, within the tool's effect.
 package rights
 
 import (
@@ -58,8 +58,8 @@ func Severity(effect string) int {
 // ReadMethods are the methods of HTTP that a tool with the effect read may send.
 var ReadMethods = []string{"GET", "HEAD"}
 
-// RestrictTo returns the part of the rights that a tool with an effect has: one that only reads gets folders read-only
-// and may only send GET and HEAD.
+// RestrictTo returns the part of the rights that a tool with an effect has. A tool that only reads gets folders
+// read-only and may only send GET and HEAD.
 func RestrictTo(g host.Grant, effect string) host.Grant {
 	if effect != manifest.EffectRead {
 		return g

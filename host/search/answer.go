@@ -11,7 +11,7 @@ import (
 type Answer struct {
 	*host.SearchData
 	Docs []*host.Docs `json:"docs,omitempty"`
-	// LeftOut is what a limit of tokens left no place for.
+	// LeftOut names what was left out to stay within a limit of tokens.
 	LeftOut []string `json:"left_out,omitempty"`
 	// Open is the step that is required before the first result can be called; nil if there is none.
 	Open *host.Step `json:"-"`
@@ -26,7 +26,7 @@ func (a *Answer) Best() *host.SearchResult {
 	return &a.Results[0]
 }
 
-// WriteSignatures sets what a text shows of the results that have a signature.
+// WriteSignatures sets Typed of the results that have a signature.
 func WriteSignatures(d *host.SearchData, c *host.Catalog) {
 	for i := range d.Results {
 		r := &d.Results[i]
@@ -41,8 +41,8 @@ func WriteSignatures(d *host.SearchData, c *host.Catalog) {
 	}
 }
 
-// KeepSignatures removes the signatures and templates of the results, except for those of the one at index i, whose
-// signature stays if it is a sure one.
+// KeepSignatures removes the signatures and templates of the results, except for the result at index i. Its template
+// stays, and its signature stays if its confidence is high.
 func KeepSignatures(d *host.SearchData, i int) {
 	for k := range d.Results {
 		if k != i {
@@ -74,5 +74,5 @@ func (a *Answer) Reduce(fits func(*Answer) bool) {
 	}
 }
 
-// MissingDocs names the documentation of results that a limit left no place for.
+// MissingDocs returns a line of [Answer.LeftOut] for n results whose documentation was left out.
 func MissingDocs(n int) string { return "the documentation of " + manifest.Plural(n, "result") }

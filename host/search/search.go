@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// near is by how much the scores of hits may differ that match equally well: the name of a plugin alone makes a small
-// difference.
+// near is the largest difference between the scores of hits that match equally well. The name of a plugin alone makes
+// a small difference.
 const near = 0.01
 
 // Order is how hits that match equally well are ordered.
@@ -28,7 +28,7 @@ type Order struct {
 	Exact bool
 }
 
-// place returns where the hits of a plugin come, the lowest first.
+// place returns the rank of a plugin's hits; the lowest comes first.
 func (o *Order) place(p host.Provider) int {
 	info := p.Info()
 	isNamed := func(name string) bool { return strings.EqualFold(name, info.Name) }
@@ -104,9 +104,9 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(str
 // maxQuery is how much of a query the result repeats, in bytes.
 const maxQuery = 400
 
-// demoteDeprecated puts each deprecated tool behind the one of its plugin that replaces it, which need not be a hit. A
-// query that spells the name of the deprecated tool still finds it first, and a query with filters only what passes
-// them.
+// demoteDeprecated puts each deprecated tool behind the tool of its plugin that replaces it, which need not be a hit.
+// A query that spells the name of the deprecated tool still finds it first, and a query with filters adds only tools
+// that pass them.
 func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.SearchResult) []host.SearchResult {
 	text := strings.TrimSpace(manifest.Strip(q.Text))
 	filtered := q.Group != "" || q.Effect != "" || q.Category != ""

@@ -19,9 +19,9 @@ type File struct {
 	MIME  string `json:"mime"`
 }
 
-// MediaType returns the media type of content by its first 512 bytes. They come before the declared type, because a
-// caller may have chosen another format than the schema of a tool names. Where they do not tell, it is the declared
-// type. The type of unknown content is application/octet-stream.
+// MediaType returns the media type of content. Its first 512 bytes decide, because a caller may have chosen another
+// format than the schema of a tool names. If they do not tell, the declared type is returned. The type of unknown
+// content is application/octet-stream.
 func MediaType(content []byte, declared string) string {
 	found, _, _ := strings.Cut(http.DetectContentType(content), ";")
 	switch {
@@ -43,16 +43,16 @@ func MediaType(content []byte, declared string) string {
 const (
 	// MaxResults is how many files a session stores.
 	MaxResults = 16
-	// maxResultBytes bounds the size of each.
+	// maxResultBytes bounds the size of each file.
 	maxResultBytes = 64 << 20
 )
 
-// ResultFile is a file that a session has stored of a call: the whole of a result that was cut, or the content of a
+// ResultFile is a file that a session has stored for a call: the whole of a result that was cut, or the content of a
 // binary one.
 type ResultFile struct {
-	Path string // of the file
+	Path string // path of the file
 	JSON bool   // the file is the result as JSON; otherwise it is the content itself
-	Tool string // that returned the JSON, qualified; "" if a filter has changed it
+	Tool string // qualified name of the tool that returned the JSON; "" if a filter has changed it
 }
 
 // FindResult returns the file of a call of a session, the one with JSON if there are several. The error is not_found.
@@ -138,7 +138,8 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	return path
 }
 
-// resultFile is a stored file: SESSION.CALL, which names the file of its session, and an ending from the next dot on.
+// resultFile is a stored file. Its name is SESSION.CALL, where SESSION is the name of the session's file, and an
+// ending from the next dot on.
 type resultFile struct{ path, session, callID, ending string }
 
 // resultFiles returns the stored files of a session, or of all for "".

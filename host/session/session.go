@@ -41,12 +41,12 @@ func isFileName(name string) bool {
 }
 
 // Store stores, in one small file per session, which documentation an agent has been shown and which calls failed. A
-// session expires when it has not been used for 24 hours. A nil *Sessions stores nothing.
+// session expires when it has not been used for 24 hours. A nil *Store stores nothing.
 type Store struct {
 	Dir string           // "": nothing is stored
 	Now func() time.Time // nil: time.Now
-	// Redact returns what takes the values of secrets out of texts; nil leaves them. Nothing is stored for a session whose
-	// name has such a value. Results are stored as they are.
+	// Redact returns a function that removes the values of secrets from texts; nil leaves them. Nothing is stored for a
+	// session whose name contains such a value. Results are stored as they are.
 	Redact func() func(string) string
 
 	mu   sync.Mutex // taken before the lock between processes, which is polled
@@ -67,14 +67,15 @@ const (
 	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
 	maxErrors = 8
 	maxTools  = 256
-	// sameMistake is how often a mistake occurs until the error says so. Each such time it has all documentation again.
+	// SameMistake is from which occurrence on the error of a mistake counts them. At each multiple of it the error has
+	// all documentation again.
 	SameMistake = 3
 )
 
 // State is the file of one session.
 type State struct {
-	// Of is the key of the session. For a plugin's session, Within are the keys of the sessions that it serves. They are
-	// empty if the name of the file says whose it is.
+	// Of is the key of the session. For a plugin's session, Within has the keys of the sessions that it serves. Both are
+	// empty if the name of the file identifies the session.
 	Of     string             `json:"of,omitempty"`
 	Within []string           `json:"within,omitempty"`
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
@@ -151,8 +152,8 @@ func (s *State) countAgain(tool, line string) {
 	s.Times[tool][line] = max(s.Times[tool][line], 1) + 1
 }
 
-// Repeated returns how often the most frequent part of an error has occurred with a tool. Failures that a tool has no
-// name for, such as those of programs, may be different ones.
+// Repeated returns how often the most frequent part of an error has occurred with a tool. It returns 0 for failures
+// without a name, such as those of programs, because they may be different ones.
 func (s *State) Repeated(tool string, e *host.Error) (times int) {
 	if e.Code == host.ToolFailed && (e.Tool == nil || e.Tool.Name == "") {
 		return 0
@@ -223,7 +224,8 @@ func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
 	}
 }
 
-// hides reports whether the name of a session has the value of a secret. A client of MCP does not choose the name.
+// hides reports whether the name of a session contains the value of a secret. It returns false for a temporary
+// session, because its client does not choose the name.
 func (s *Store) hides(of host.Session) bool {
 	return s.Redact != nil && !of.Temporary && len(of.Name) >= host.MinHeldSecret && s.Redact()(of.Name) != of.Name
 }
@@ -261,8 +263,7 @@ func (s *Store) write(path string) {
 	s.last.file, _ = os.Stat(path)
 }
 
-// Delete removes what was remembered of a session and its results. It does the same for the plugins' sessions that
-// serve it.
+// Delete removes what was remembered of a session and its results, also for the plugins' sessions that serve it.
 func (s *Store) Delete(of host.Session) {
 	if s == nil || s.Dir == "" {
 		return
@@ -316,8 +317,8 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// fileName returns the file name of a session. Other sessions than the user's have a hash, so that no caller can choose
-// a path.
+// fileName returns the file name of a session. Sessions that are not the user's have a hash, so that no caller can
+// choose a path.
 func fileName(s host.Session) string {
 	switch {
 	case s.Owner == "" && s.Name == "":
@@ -351,7 +352,7 @@ type ShownTool struct {
 // StoredResult is what is stored of the result of a call; see [ResultFile].
 type StoredResult struct {
 	CallID string    `json:"call_id"`
-	Bytes  int64     `json:"bytes"` // of all its files
+	Bytes  int64     `json:"bytes"` // size of all its files
 	Time   time.Time `json:"time"`
 }
 

@@ -73,7 +73,7 @@ func NewSecretKey() (SecretKey, error) {
 }
 
 // ReadSecretKey parses a secret key that minisign or Parley wrote. It calls password only for an encrypted key. The
-// error says what is wrong with the text, or is the one that password returned.
+// error says what is wrong with the text, or is the error that password returned.
 func ReadSecretKey(text []byte, password func() (string, error)) (SecretKey, error) {
 	var k SecretKey
 	text = bytes.TrimSpace(text)
@@ -122,7 +122,7 @@ func (k SecretKey) FileText(password string) ([]byte, error) {
 }
 
 // WritePair writes the secret key to path (mode 0600) and the public key to path + ".pub". It never overwrites a file
-// (already_exists), and removes the first file where it cannot write the second.
+// (already_exists), and removes the first file if it cannot write the second.
 func (k SecretKey) WritePair(path, password string) (err error) {
 	secret, err := k.FileText(password)
 	if err != nil {

@@ -106,7 +106,7 @@ func (s *Signature) Comment() string { return manifest.CleanLine(s.raw.TrustedCo
 // with.
 var ErrUnknownKey = errors.New("the key is not known")
 
-// Verify returns the key that made the signature of a build. It tries those of keys that have the signature's ID. Where
+// Verify returns the key that made the signature of a build. It tries the given keys that have the signature's ID. If
 // there are none, it tries the key that the signature itself names: success then proves which key signed, not that the
 // key can be trusted.
 //
@@ -136,10 +136,10 @@ func (s *Signature) Verify(b Build, keys ...Key) (Key, error) {
 		b.nameVersion(), candidates[0])
 }
 
-// VerifyClaim returns the key that a signature names, once that key has signed that it covers the build of a digest. It
-// needs no module: whoever has that verifies the whole signature by [Signature.Verify]. A signature without such a
-// claim, as the minisign tool makes it, has no key here. The error is integrity for a claim about another build, or of
-// another key.
+// VerifyClaim returns the key that a signature names, if that key has signed that it covers the build with this
+// digest. It needs no module; with the module, use [Signature.Verify] to verify the whole signature. For a signature
+// without such a claim, as the minisign tool makes it, it returns no key. The error is integrity for a claim about
+// another build, or by another key.
 func (s *Signature) VerifyClaim(b Build) (Key, error) {
 	if s.claim.key == "" {
 		return "", nil

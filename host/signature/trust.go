@@ -43,7 +43,7 @@ type File interface {
 // Trust is the operator's list of trusted keys. Each method reads it again, so that withdrawn trust takes effect at
 // once.
 type Trust struct {
-	Path string // of the file, for messages
+	Path string // path of the file, for messages
 	File File
 }
 

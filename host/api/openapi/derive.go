@@ -22,7 +22,7 @@ import (
 
 // Options say what the document does not. The zero value takes all from the document.
 type Options struct {
-	Name    string            // of the plugin; "" means the title of the document
+	Name    string            // name of the plugin; "" means the title of the document
 	Server  string            // the URL before all paths; "" means the first server of the document
 	Tags    []string          // take operations with one of them only; nil means all
 	Auth    string            // header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none; "" as the document says
@@ -31,7 +31,7 @@ type Options struct {
 
 // Report says what became of the operations of a document.
 type Report struct {
-	Operations int       `json:"operations"` // in the document, of the tags that were asked for
+	Operations int       `json:"operations"` // in the document, with the requested tags
 	Tools      int       `json:"tools"`
 	LeftOut    []LeftOut `json:"left_out"`  // operations that no call can make
 	Sentences  []string  `json:"sentences"` // left out of texts, because they would mislead an agent
@@ -51,7 +51,7 @@ type LeftOut struct {
 type operation struct {
 	method, path string
 	fields       object
-	item         object // of the path
+	item         object // item of its path
 }
 
 // deriver derives one manifest.
@@ -252,7 +252,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 	m.Tools = append(m.Tools, t)
 }
 
-// fallback is the brief of an operation without texts: the words of its id, or its method and path.
+// fallback returns the brief of an operation without texts: the words of its id, or its method and path.
 func fallback(o *operation) string {
 	all := words(text(o.fields["operationId"]))
 	if len(all) == 0 {
@@ -261,7 +261,7 @@ func fallback(o *operation) string {
 	return strings.ToUpper(all[0][:1]) + strings.Join(all, " ")[1:]
 }
 
-// keywords are the words of an operation by which search finds its tool: its id, and those of its path.
+// keywords returns the words of an operation by which search finds its tool: its id, and the words of its path.
 func keywords(o *operation) (all []string) {
 	if id := text(o.fields["operationId"]); id != "" {
 		if _, isHidden := manifest.FirstHidden(id, false); len(id) <= 100 && !isHidden {
@@ -276,7 +276,7 @@ func keywords(o *operation) (all []string) {
 	return all
 }
 
-// addReturns adds the schema of the first answer that is a success, if there is room for it.
+// addReturns adds the schema of the first response that is a success, if there is room for it.
 func (d *deriver) addReturns(t *manifest.Tool, o *operation) {
 	responses := members(o.fields["responses"])
 	for _, status := range slices.Sorted(maps.Keys(responses)) {

@@ -32,7 +32,7 @@ type input struct {
 const (
 	maxParams = 1000 // in its path, query and headers, and of properties of a body that are parameters
 	maxPath   = 2000 // bytes
-	maxParts  = 100  // of allOf, in the body
+	maxParts  = 100  // parts of allOf in the body
 )
 
 var (
@@ -96,7 +96,7 @@ func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
 
 // inputs returns the parameters and the request of an operation, or why no call can make it.
 func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
-	path, _, _ := strings.Cut(o.path, "#") // which sets apart operations with the same request
+	path, _, _ := strings.Cut(o.path, "#") // a fragment sets apart operations with the same request
 	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path, As: map[string]string{}},
 		taken: map[string]bool{}, example: object{}}
 	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)

@@ -56,7 +56,7 @@ func words(s string) (all []string) {
 	return all
 }
 
-// kebab makes a name of words, which begins with a letter.
+// kebab makes a name from words. It begins with a letter.
 func kebab(all []string) string {
 	name := strings.Join(all, "-")
 	if name != "" && !unicode.IsLetter(rune(name[0])) {
@@ -95,7 +95,7 @@ func without(name, tag []string) []string {
 	return name
 }
 
-// pathWords are the words of a path, without its parameters, versions and what all paths begin with.
+// pathWords returns the words of a path, without its parameters, versions, "api" and "rest".
 func pathWords(path string) (all []string) {
 	for part := range strings.SplitSeq(path, "/") {
 		list := words(part)
@@ -108,19 +108,19 @@ func pathWords(path string) (all []string) {
 	return all
 }
 
-// names gives each tool a name that no other has.
+// names gives each tool a name of its own.
 type names struct {
 	taken   map[string]bool
 	groups  map[string]string // name -> tag
 	renamed []string
-	numbers map[string]int // of names with a number: the last one that was given
+	numbers map[string]int // by name: the last number that was added to it
 }
 
 func newNames() *names {
 	return &names{taken: map[string]bool{}, groups: map[string]string{}, numbers: map[string]int{}}
 }
 
-// maxGroups is how many groups a manifest may have. Further operations are in one of their own.
+// maxGroups is how many groups a manifest may have. Further operations share one more group.
 const maxGroups = 1000
 
 // group returns the group of an operation, and the words of its tag.
@@ -185,8 +185,8 @@ func (n *names) take(full string, isOwn bool) string {
 var destructive = strings.Fields(`delete remove revoke purge destroy cancel terminate kick ban wipe drop archive erase
 	truncate uninstall clear reset expire deactivate`)
 
-// effect is what a call may change, by the method, the words of the name, and the verb with which the id or the path
-// begins or ends.
+// effect returns what a call may change, by the method, the words of the name, and the verb with which the id or the
+// path begins or ends.
 func effect(o *operation, name string) string {
 	_, local, _ := strings.Cut(name, ".")
 	list, id := strings.Split(local, "-"), words(text(o.fields["operationId"]))

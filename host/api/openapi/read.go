@@ -61,11 +61,11 @@ func read(data []byte) (*document, error) {
 	return d, nil
 }
 
-// yamlReader makes values of the nodes of a YAML document. An anchor is read once, and all its aliases share the value.
-// They count as if they did not, because what a manifest takes over is written for each.
+// yamlReader makes values of the nodes of a YAML document. An anchor is read once, and all its aliases share the
+// value. Each alias counts in full, because a manifest has the value once for each.
 type yamlReader struct {
 	made   map[*yaml.Node]any
-	sizes  map[*yaml.Node]int // of made, in values
+	sizes  map[*yaml.Node]int // number of values in each of made
 	open   map[*yaml.Node]bool
 	values int
 }

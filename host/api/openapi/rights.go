@@ -13,7 +13,7 @@ import (
 
 const maxScopes = 20
 
-// server returns the URL that the paths of the document follow.
+// server returns the URL to which the paths of the document are appended.
 func (d *document) server(opts Options) (string, error) {
 	if opts.Server != "" {
 		if u, err := url.Parse(opts.Server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -129,7 +129,7 @@ func (d *deriver) secrets(opts Options, name, origin string) ([]manifest.SecretC
 	return all, nil
 }
 
-// bind says where requests have the value of a secret: in a header that the host does not set itself, or in the query.
+// bind sets where requests have the value of a secret: in a header that the host does not set itself, or in the query.
 // It reports whether there is such a place.
 func bind(s *manifest.SecretCapability, place, name string) bool {
 	isOwn := ownHeader().MatchString(name) && !strings.EqualFold(name, "cookie")
@@ -190,7 +190,7 @@ func authOrder(m object) int {
 	return otherAuth
 }
 
-// oauthOf says where a person logs in, nil if a scheme does not.
+// oauthOf returns where a person logs in, nil if a scheme does not say.
 func oauthOf(m object) *manifest.OAuth {
 	if found, ok := strings.CutSuffix(text(m["openIdConnectUrl"]), "/.well-known/openid-configuration"); ok {
 		return issuer(found, nil)
@@ -233,7 +233,7 @@ func requests(base string, tools []manifest.Tool) []manifest.HTTPCapability {
 	return all
 }
 
-// keys are the names of parameters that hold a credential: those of the security schemes, and common ones.
+// keys returns the names of parameters that hold a credential: names in the security schemes, and common ones.
 func (d *document) keys() map[string]bool {
 	all := map[string]bool{"authorization": true, "api_key": true, "apikey": true, "api-key": true, "x-api-key": true,
 		"access_token": true, "accesstoken": true, "x-auth-token": true, "proxy-authorization": true}

@@ -21,17 +21,17 @@ const (
 	perLevel  = 3 // schemas in a schema, for each level of references
 )
 
-// depths are how deep schemas are taken over: the first one with which they are small enough. What lies deeper has its
-// type alone.
+// depths are the depths to which schemas are taken over. The first one is used with which they are small enough. A
+// deeper schema keeps only its type.
 var depths = []int{4 * perLevel, 3 * perLevel, 2 * perLevel, perLevel, 2, 1, 0, -1}
 
-// schemas turns schemas of a document into one of a tool. What references lead to becomes a definition.
+// schemas turns schemas of a document into a schema of a tool. What references lead to becomes a definition.
 type schemas struct {
 	d       *document
 	texts   *texts
-	isInput bool // of parameters, where what is read-only is left out; else of a result, of which the shape alone stays
+	isInput bool // for parameters, without what is read-only; else for a result, of which only the shape stays
 	depth   int
-	room    int // bytes that are left; the schema is useless if there are less than none
+	room    int // bytes that are left; below zero the schema is useless
 	defs    object
 	names   map[string]string // reference -> name of the definition
 	queue   []queued
@@ -64,7 +64,7 @@ func (s *schemas) finish(root object) json.RawMessage {
 	return jsontext.Marshal(root)
 }
 
-// isPlain reports whether a schema is that of a value without parts, which is written wherever it is referred to.
+// isPlain reports whether a schema describes a value without parts. It is written wherever it is referred to.
 func isPlain(m object) bool {
 	for _, key := range []string{"properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties", "$ref"} {
 		if m[key] != nil {
@@ -95,7 +95,7 @@ func (s *schemas) reference(ref string, level int) object {
 	return object{"$ref": "#/$defs/" + name}
 }
 
-// bare returns the type of a schema alone.
+// bare returns a schema with only the type of another one.
 func bare(m object) object {
 	switch kind := text(m["type"]); {
 	case kind == "object" || m["properties"] != nil:
@@ -108,7 +108,7 @@ func bare(m object) object {
 
 var kinds = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
 
-// convert returns the schema of a tool for one of the document.
+// convert converts a schema of the document into one for a tool.
 func (s *schemas) convert(v any, level, nesting int) object {
 	m := members(v)
 	if s.room -= minNode; nesting > s.depth || s.room < 0 {
@@ -254,7 +254,7 @@ func (s *schemas) convertParts(m, out object, level, nesting int) {
 	}
 }
 
-// requiredOf returns the names of properties that are required, and are there.
+// requiredOf returns the names of properties that are required and exist.
 func requiredOf(m, props object) (needed []string) {
 	for _, name := range list(m["required"]) {
 		if props[text(name)] != nil {
@@ -278,7 +278,7 @@ func nullable(out object) {
 	}
 }
 
-// about is the description of a schema. A default is said, not applied: the API applies its own.
+// about returns the description of a schema. It mentions a default, but does not apply it: the API applies its own.
 func (s *schemas) about(m object) string {
 	if !s.isInput {
 		return s.texts.short(text(m["description"]), maxResult)
@@ -334,7 +334,7 @@ func isFlat(m object) bool {
 	return n > 0 && n <= maxParams && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
 }
 
-// fits reports whether a tool can have a schema, and whether calls are validated by it.
+// fits reports whether a schema is small enough for a tool, and returns it compiled; nil if calls cannot be validated.
 func fits(raw json.RawMessage, size int) (isSmall bool, compiled *schema.Schema) {
 	if len(raw) == 0 || len(raw) > size {
 		return false, nil

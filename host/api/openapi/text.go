@@ -17,8 +17,8 @@ const (
 	maxBrief    = 64
 	maxStandard = 320
 	maxFull     = 4000
-	maxProperty = 240 // of a parameter
-	maxResult   = 100 // of a property of a result
+	maxProperty = 240 // description of a parameter
+	maxResult   = 100 // description of a property of a result
 )
 
 var (
@@ -27,7 +27,7 @@ var (
 	sentence = lazy.Pattern(`[.!?:]["')]?\s+|\n\s*\n|\n\s*[*#-]+\s`)
 )
 
-// texts makes the texts of a manifest of those of a document. A sentence that misleads an agent is left out.
+// texts makes the texts of a manifest from the texts of a document. A sentence that misleads an agent is left out.
 type texts struct {
 	known map[string][]string
 	left  map[string]bool // the sentences that were left out
@@ -90,7 +90,7 @@ func first(all []string, size int) string {
 	return made
 }
 
-// docs makes the texts of an operation. fallback is the brief of one without texts.
+// docs makes the texts of an operation. fallback is the brief if there are no texts.
 func (t *texts) docs(summary, description, fallback string) manifest.Docs {
 	described := t.sentences(description)
 	all := slices.Concat(t.sentences(summary), described)

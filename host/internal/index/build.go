@@ -43,7 +43,7 @@ const saturation = 1.4 // BM25's k1
 const (
 	// foreignMark begins a phrase in a record that is not the author's. Phrases of authors have no control characters.
 	foreignMark = "\x01"
-	// foreignShare is the weight of such a phrase, of one of the author.
+	// foreignShare is the weight of such a phrase, as a share of the weight of an author's phrase.
 	foreignShare = 0.6
 )
 
@@ -159,7 +159,7 @@ type packed struct {
 
 type builder struct {
 	terms   map[string][]occurrences // by word
-	numbers map[string]int           // of shared strings
+	numbers map[string]int           // numbers of shared strings
 }
 
 // occurrences are the occurrences of a word in a document.
@@ -240,7 +240,7 @@ func (b *builder) words(doc int, d *Doc) {
 	b.field(doc, inText, 1, false, text...)
 }
 
-// field counts the words of texts, each as a share of one. It includes stop words if every word matters.
+// field counts the words of texts, each by the given share. It includes stop words if every word matters.
 func (b *builder) field(doc, field int, share float64, everyWord bool, texts ...string) {
 	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}

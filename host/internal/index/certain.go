@@ -7,12 +7,13 @@ import (
 	"github.com/parley-tools/parley/host/internal/index/language"
 )
 
-// NumSignals is the number of the [Results.Signals].
+// NumSignals is the length of [Results.Signals].
 const NumSignals = 7
 
-// signals returns what tells whether a right tool is among the first five results: how much of what the query is about
-// the first result has, how many words the query has, how much the first result leads the second, the fifth, and the
-// first one of another plugin, whether the query is its name or one of its phrases, and how many tools there are.
+// signals returns the signals that tell whether a right tool is among the first five results: which share of the
+// subject of the query the first result has, how many words the query has, how much the first result leads the second,
+// the fifth, and the first one of another plugin, whether the query is its name or one of its phrases, and how many
+// tools there are.
 func (s *search) signals(list []scored) (x [NumSignals]float64) {
 	if len(list) == 0 {
 		return x
@@ -33,10 +34,10 @@ func (s *search) signals(list []scored) (x [NumSignals]float64) {
 		math.Log2(float64(s.docs))}
 }
 
-// subject returns the share that a candidate has of what the query is about: of its words other than verbs that say
-// what to do, by their weight.
+// subject returns which share of the subject of the query a candidate has. The subject is the words of the query, by
+// their weight, without the verbs that say what to do.
 func (s *search) subject(c *scored) float64 {
-	const asAnother = 0.6 // of a word that it has in another form
+	const asAnother = 0.6 // share of a word that it has in another form
 	has, of := 0.0, 0.0
 	for w, row := range c.part.src.rows {
 		weight := c.part.idf[w]
@@ -73,8 +74,8 @@ func (s *search) hasAll(c *scored) bool {
 	return c.score >= inPassing
 }
 
-// Results of high confidence are names and phrases, and a first result of which the search is so certain and that leads
-// by so much. Further results have medium confidence from a score on.
+// Names and phrases have high confidence, and so has a first result with at least this certainty and this lead.
+// Further results have medium confidence from mediumScore on.
 const (
 	highCertainty = 0.75
 	highLead      = 0.03

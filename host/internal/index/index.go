@@ -37,10 +37,10 @@ type Query struct {
 	Kind     string // "tool" when empty
 	Limit    int    // number of hits; 0: 10, negative: all
 	Explain  bool   // fill Hit.Parts and Results.Signals
-	// Place returns where hits of a plugin come among others that match equally well, the lowest first. Nil means that
-	// they have no order.
+	// Place returns the rank of a plugin's hits among hits that match equally well; the lowest comes first. Nil means
+	// that they have no order.
 	Place func(plugin string) int
-	// Near is by how much the scores of hits may differ that match equally well.
+	// Near is the largest difference between the scores of hits that match equally well.
 	Near float64
 }
 
@@ -52,7 +52,7 @@ type Results struct {
 	Weak  bool // no document matches well; there may be poor hits, or none
 	// Foreign reports that the query is probably not in English, the language that search reads.
 	Foreign bool
-	// Signals are what Weak is decided by, with Query.Explain.
+	// Signals are the values that decide Weak. They are set with Query.Explain.
 	Signals []float64
 	Groups  []string // if weak, up to three nearest groups: "cdp.Network", or "cdp" for a plugin without groups
 }
@@ -71,7 +71,7 @@ type Hit struct {
 
 // Part is one piece of evidence in a score: a word of the query, or an adjustment.
 type Part struct {
-	Word  string `json:"word,omitempty"`  // of the query; empty for evidence about the whole query
+	Word  string `json:"word,omitempty"`  // word of the query; empty for evidence about the whole query
 	Match string `json:"match,omitempty"` // what it matched: a word of the index, a phrase, a name
 	// "word", "synonym", "typo", "prefix", "joined", "name part", "identifier", "phrase", "deprecated", ..
 	How   string  `json:"how"`

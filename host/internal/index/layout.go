@@ -19,7 +19,7 @@ type draftDoc struct {
 	record  []byte
 	name    []byte // as an identifier
 	own     byte
-	meaning [vectorSize / 2]byte // of a tool
+	meaning [vectorSize / 2]byte // set for tools
 }
 
 // entry is a word to be written to a segment, with its documents in the order of the segment.
@@ -36,7 +36,7 @@ type posting struct {
 // layout writes a segment. Only layout and [Open] know the order of its sections. The drafts must be sorted by plugin.
 func layout(drafts []draft, words map[string]*entry) []byte {
 	var shared, names, offsets, owns, meanings []byte
-	records := make([][]byte, len(drafts)) // of each plugin
+	records := make([][]byte, len(drafts)) // records of each plugin
 	for k := range kinds {
 		for i := range drafts {
 			for _, doc := range drafts[i].docs[k] {

@@ -22,8 +22,8 @@ const (
 	matchNamePart
 )
 
-// nameFields returns what of a query could be a name, as identifiers: the whole query first ("" if it is too long),
-// then the fields of it that look like names. It returns nil for a query without letters and digits.
+// nameFields returns the parts of a query that could be a name, as identifiers: the whole query first ("" if it is too
+// long), then the fields of it that look like names. It returns nil for a query without letters and digits.
 func nameFields(text string) []string {
 	const longest = 80
 	whole := identifier(text)

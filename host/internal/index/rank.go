@@ -32,16 +32,17 @@ const (
 	lowerDestructive = 0.02
 )
 
-// lowerOther is the penalty for a tool that reads if the first word of the query asks for a change, and for one that
-// changes something if it asks what there is.
+// lowerOther is the penalty for a tool that reads if the first word of the query asks for a change, and for a tool
+// that changes something if that word asks to read.
 const lowerOther = 0.07
 
 // lowerUndoing is the penalty for a tool that undoes something, such as clearCookies, if the query does not ask for it.
 const lowerUndoing = 0.05
 
-// Of many tools, some match a part of any query by chance. So the part of the query that a tool does not match lowers
-// its score, and the more so the more tools its plugin has: from manyTools on by lowerLacking of the score if all
-// is missing, and by minCrowd of that up to fewTools: plain words of small plugins match a part of many sentences.
+// Among many tools, some match a part of any query by chance. So the part of the query that a tool does not match
+// lowers its score, the more so the more tools its plugin has. If all is missing, the score is lowered by the share
+// lowerLacking from manyTools tools on, and by minCrowd of that share up to fewTools, because plain words of small
+// plugins match a part of many sentences.
 const (
 	lowerLacking = 0.4
 	fewTools     = 40
@@ -64,7 +65,7 @@ type candidate struct {
 	near  float64 // similarity of its meaning to the query's
 	part  int32   // number of its part
 	doc   int32
-	name  int32 // index in evidence of the source of the strongest evidence by name, + 1; 0 without any
+	name  int32 // 1 + index of the strongest evidence by name in source.evidence; 0 without any
 }
 
 // scored is a candidate after rescoring.
@@ -75,7 +76,7 @@ type scored struct {
 	name     *nameEvidence
 	why      string
 	sure     bool // the query is its name or one of its phrases
-	excludes bool // and that excludes something
+	excludes bool // the query is nearly a name or phrase that excludes something
 	parts    []Part
 }
 
@@ -95,7 +96,7 @@ type phrase struct {
 	field int
 	fit   float64 // 0..1
 	cover float64 // share of its words that the query contains
-	words wordSet // of the query, that it contains
+	words wordSet // words of the query that it contains
 }
 
 // wordSet is a set of words of the query.
@@ -415,8 +416,8 @@ func (sp spellings) add(text string, s spelling) {
 	}
 }
 
-// foreignFit is how well a phrase fits at most that is not the author's: never so well that the query counts as its
-// document's name.
+// foreignFit is the best fit of a phrase that is not the author's. It is too low for the query to count as the name of
+// the document.
 const foreignFit = 0.85
 
 // Limits on a document's phrases, which bound the cost of a search whatever a plugin contains.

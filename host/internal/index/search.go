@@ -57,13 +57,13 @@ type search struct {
 	fields    []string // identifiers: the whole query first, then the fields of it that look like names
 	text      string   // the part of the query that counts
 	words     []queryWord
-	asks      string // by the first word: read or write, "" if it says neither
+	asks      string // what the first word asks for: read or write, "" for neither
 	variants  variants
 	about     []about
 	whole     int // variant that is the whole query as one word
 	sources   []*source
-	parts     []*part // of all sources, by plugin
-	docs      int     // of the kind, in all parts
+	parts     []*part // parts of all sources, by plugin
+	docs      int     // number of documents of the kind, in all parts
 	spellings spellings
 	*scratch
 }
@@ -121,13 +121,13 @@ type source struct {
 	*scratch
 	lo, hi     int                    // documents of the kind
 	parts      []*part                // by member of the segment; nil for one that is not searched
-	active     []*part                // those that are, by plugin
+	active     []*part                // searched parts, by plugin
 	rows       [][]cell               // by word, then document - lo; nil while nothing matched
 	matched    []int                  // words that have a row
 	touched    []bool                 // by document - lo: whether a row has evidence for it
 	nameCache  map[string][]nameMatch // by text: the documents whose names contain it
 	evidence   []nameEvidence
-	best       []int32   // by document - lo: index in evidence of its strongest, + 1; nil if there is none
+	best       []int32   // by document - lo: 1 + index in evidence of its strongest; nil if there is none
 	similarity []float64 // by document - lo: similarity of its meaning to the query's; nil if the query has none
 }
 
@@ -256,7 +256,7 @@ func (s *search) addWord(i int) {
 	}
 }
 
-// variants are the words that a query is looked up by.
+// variants are the words that are looked up for a query.
 type variants []variant
 
 // add adds a variant unless there are too many.
@@ -325,7 +325,7 @@ func (s *search) wordByWord() {
 
 // applyAbout adds weak evidence for each tool of a plugin if the plugin's own documentation contains a word.
 func (s *search) applyAbout() {
-	const weight = 0.3 // of the word that such evidence covers
+	const weight = 0.3 // share of the word that such evidence covers
 	for word := range s.words {
 		i := len(s.variants)
 		for _, a := range s.about {

@@ -210,7 +210,7 @@ func (s *Segment) record(i int) stored {
 	return out
 }
 
-// recordAt returns a reader at the record of a document, which the records of later documents follow.
+// recordAt returns a reader that begins at the record of a document, and also has the records of later documents.
 func (s *Segment) recordAt(i int) reader {
 	at, records := int(binary.LittleEndian.Uint32(s.offsets[4*i:])), s.members[s.owner[i]].records
 	return reader{b: records[min(at, len(records)):]}

@@ -160,7 +160,7 @@ func identifier(name string) string {
 	}, name)
 }
 
-// own splits a name into the part of its group and its own: "Network." and "getCookies".
+// splitName splits a name into the part of its group and its own part: "Network." and "getCookies".
 func splitName(name string) (group, last string) {
 	i := strings.LastIndexByte(name, '.') + 1
 	return name[:i], name[i:]

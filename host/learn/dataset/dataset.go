@@ -1,7 +1,7 @@
 // Package dataset writes what was learned from use as a file that others can read and measure with: sessions with
 // their calls and outcomes, queries with the tools that serve them, and edits with their scores. The first line is a
-// card that says what the file has. Without values, a file has of what callers wrote only the names of arguments, with
-// the shapes of their values.
+// card that says what the file has. Without values, a file has only the names of the arguments that callers wrote,
+// with the shapes of their values.
 package dataset
 
 import (
@@ -41,7 +41,7 @@ type Dataset struct {
 type Card struct {
 	Format    string            `json:"format"`
 	Created   time.Time         `json:"created,omitzero"`
-	Plugins   map[string]string `json:"plugins"` // the build of each that occurs
+	Plugins   map[string]string `json:"plugins"` // build of each plugin that occurs
 	Sessions  int               `json:"sessions"`
 	Calls     int               `json:"calls"`
 	Queries   int               `json:"queries"`
@@ -56,11 +56,11 @@ type Session struct {
 	Calls       []Call         `json:"tool_calls"`
 	Iterations  int            `json:"iteration_count"`   // searches, descriptions and calls
 	DurationMS  float64        `json:"total_duration_ms"` // from the first record to the last
-	LatencyMS   float64        `json:"latency_ms"`        // of all calls together
+	LatencyMS   float64        `json:"latency_ms"`        // sum of all calls
 	Errors      int            `json:"error_count"`
 	SuccessRate float64        `json:"success_rate"`
 	Successful  bool           `json:"is_successful"` // by exit codes, and by the verdict if there is one
-	Score       *float64       `json:"score"`         // of the verdict; nil if no model has judged the session
+	Score       *float64       `json:"score"`         // score of the verdict; nil if no model has judged the session
 	Verdict     *judge.Verdict `json:"task_success_evaluation"`
 }
 
@@ -243,8 +243,8 @@ func (d *Dataset) Write(w io.Writer) error {
 
 const maxLine = 4 << 20 // bytes
 
-// Read reads a dataset. It fails at the first line that is not one of this format, and for a file whose card counts
-// other lines than it has.
+// Read reads a dataset. It fails at the first line that is not in this format, and if the card's counts differ from
+// the lines of the file.
 func Read(r io.Reader) (*Dataset, error) {
 	d := &Dataset{}
 	lines := bufio.NewScanner(r)

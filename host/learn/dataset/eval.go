@@ -12,19 +12,19 @@ import (
 	"github.com/parley-tools/parley/host/learn/stats"
 )
 
-// Report is how a catalog does on a dataset. It depends only on both.
+// Report is how a catalog does on a dataset. It depends on nothing else.
 type Report struct {
 	Search *eval.Report `json:"search,omitempty"` // nil without queries
 	Calls  Calls        `json:"calls"`
 }
 
-// Calls are the recorded calls, validated by the schemas of a catalog. Those without values cannot be.
+// Calls are the recorded calls, validated by the schemas of a catalog. Calls without values cannot be validated.
 type Calls struct {
 	Calls   int `json:"calls"`
 	Unknown int `json:"unknown_tool"`
-	Values  int `json:"with_values"` // of known tools
-	// Accepted are the calls that succeeded and whose arguments are valid, Refused those that failed by their arguments
-	// and whose arguments are not valid.
+	Values  int `json:"with_values"` // calls of known tools with values
+	// Accepted counts the successful calls with valid arguments, Refused the calls with invalid arguments that failed
+	// because of them.
 	Succeeded     int          `json:"succeeded"`
 	Accepted      int          `json:"accepted"`
 	AcceptedShare *stats.Share `json:"accepted_share,omitempty"`
@@ -77,8 +77,8 @@ func (d *Dataset) Evaluate(h *call.Host) *Report {
 
 // Choices are what a model chose for the queries of a dataset.
 type Choices struct {
-	Queries   int          `json:"queries"` // that were answered
-	Right     int          `json:"right"`   // of these; a tool with the best grade of the query
+	Queries   int          `json:"queries"` // answered queries
+	Right     int          `json:"right"`   // answered with a tool of the best grade of the query
 	Share     *stats.Share `json:"share,omitempty"`
 	Malformed int          `json:"malformed"` // queries whose answer is malformed; they are in no other figure
 }

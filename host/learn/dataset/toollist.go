@@ -16,8 +16,8 @@ import (
 const unnamed = "tools"
 
 // ToolList returns a catalog of the tools in a list of MCP, {"tools":[{"name","description","inputSchema"}]}, to
-// measure with. Its tools cannot be called. A name such as text__hash is that of the tool hash of text; a name without
-// a plugin is one of "tools".
+// measure with. Its tools cannot be called. A name such as text__hash means the tool hash of the plugin text; a name
+// without a plugin means a tool of "tools".
 func ToolList(raw []byte) (*host.Catalog, error) {
 	var list struct {
 		Tools []struct {
@@ -58,7 +58,7 @@ func ToolList(raw []byte) (*host.Catalog, error) {
 
 var notInName = lazy.Pattern(`[^A-Za-z0-9_-]+`)
 
-// splitName returns the names of a plugin and a tool. What a name of Parley cannot have becomes "_".
+// splitName returns the names of a plugin and a tool. Characters that names in Parley cannot have become "_".
 func splitName(listed string) (plugin, tool string) {
 	parts := strings.SplitN(strings.ReplaceAll(listed, ".", "__"), "__", 3)
 	for i := range parts {
@@ -73,7 +73,7 @@ func splitName(listed string) (plugin, tool string) {
 	return parts[0], strings.Join(parts[1:], ".")
 }
 
-// listed is a plugin of a list: it has documentation alone.
+// listed is a plugin of a list: it has only documentation.
 type listed struct{ m *manifest.Manifest }
 
 func (p *listed) Info() host.Info {

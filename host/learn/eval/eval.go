@@ -264,7 +264,7 @@ func goodAnswers(relevant map[string]float64) []string {
 	return good
 }
 
-// ndcg returns the gain of a ranking divided by that of the best ranking. A tool counts once.
+// ndcg returns the gain of a ranking divided by the gain of the best ranking. A tool counts once.
 func ndcg(got []string, relevant map[string]float64) float64 {
 	gain := func(rank int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(rank)+2) }
 	sum, seen := 0.0, map[string]bool{}

@@ -1,5 +1,5 @@
-// Package judge lets a model say whether the sessions of traces did what they were for. What it says is evidence
-// beside the exit codes and never overrules them: a session that ended with a failed call has not passed. An answer
+// Package judge lets a model say whether the sessions of traces achieved their purpose. Its verdicts are evidence
+// beside the exit codes and never overrule them: a session that ended with a failed call has not passed. An answer
 // that is not a verdict is counted, but not as a score.
 package judge
 
@@ -107,7 +107,7 @@ func (s *Session) Question(catalog *host.Catalog) model.Question {
 	return model.Question{Kind: "judge", System: instructions, Text: manifest.Clean(b.String()), Limit: maxVerdict}
 }
 
-// recordText is a record on one line.
+// recordText returns a record on one line.
 func recordText(r *host.Record) string {
 	var b strings.Builder
 	switch r.Op {
@@ -128,8 +128,8 @@ func recordText(r *host.Record) string {
 	return manifest.CleanLine(b.String())
 }
 
-// Parse reads a verdict. Each member has to be there and in its bounds; otherwise the answer is malformed, which is no
-// score of 0.
+// Parse reads a verdict. Each member has to be there and in its bounds; otherwise the answer is malformed, which is
+// not the same as a score of 0.
 func Parse(answer string) (*Verdict, error) {
 	var given map[string]json.RawMessage
 	var v Verdict
@@ -180,12 +180,12 @@ func (s *Session) ResultOf(v *Verdict) Result {
 	return r
 }
 
-// Agreement says how often the verdicts of a model and those of the exit codes are the same.
+// Agreement says how often the verdicts of a model and of the exit codes are the same.
 type Agreement struct {
 	Same       *stats.Share `json:"same,omitempty"` // from five sessions on
 	BothPassed int          `json:"both_passed"`
 	BothFailed int          `json:"both_failed"`
-	OnlyModel  int          `json:"only_model_passed"` // these have not passed
+	OnlyModel  int          `json:"only_model_passed"` // sessions that have not passed
 	OnlyCodes  int          `json:"only_exit_codes_passed"`
 }
 

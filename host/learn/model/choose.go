@@ -8,9 +8,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Choice is a call that a model chose for a request, by the documentation of tools: that measures the documentation.
+// Choice is a call that a model chose for a request, knowing only the documentation of tools. Choices measure the
+// documentation.
 type Choice struct {
-	ID        int             `json:"id"` // of the request, from 1
+	ID        int             `json:"id"` // number of the request, from 1
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
@@ -22,7 +23,7 @@ the arguments of its call, by the documentation alone. Where none serves it, the
 // maxChoices bounds the answer to a question, in tokens.
 const maxChoices = 2500
 
-// ChoiceQuestion returns the question which tools serve some requests. Note is one more sentence for the model.
+// ChoiceQuestion returns the question which tools serve some requests. note is one more sentence for the model.
 func ChoiceQuestion(tools, note string, requests []string) Question {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Tools:\n%s\nRequests:\n", tools)
@@ -56,7 +57,7 @@ func (c *Choice) Named(name string) bool {
 	return strings.EqualFold(chosen, name) || strings.EqualFold(chosen, local)
 }
 
-// ToolLine is a tool on one line: its signature, brief and when to use it.
+// ToolLine returns a tool on one line: its signature, brief and when to use it.
 func ToolLine(plugin string, t *manifest.Tool) string {
 	line := manifest.Signature(plugin+"."+t.Name, manifest.Params(t.Params)) + ": " + manifest.CleanLine(t.Docs.Brief)
 	if t.When != "" {

@@ -22,11 +22,11 @@ import (
 // Endpoint is a model behind the chat-completions API. It is not safe for concurrent use.
 type Endpoint struct {
 	URL  string // the base of the API, such as https://api.openai.com/v1
-	Name string // of the model
+	Name string // name of the model
 	Key  string // sent as a bearer token; "" sends none
 	// Timeout bounds one request, the silence before its reply included. 0 means two minutes.
 	Timeout time.Duration
-	// Wait waits between tries. Nil means that it takes that time.
+	// Wait waits for d between tries. Nil means to let the time pass.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	limitField string // the name under which this model takes the limit of its answer
@@ -34,7 +34,7 @@ type Endpoint struct {
 
 const (
 	defaultTimeout = 2 * time.Minute
-	// maxTries is how often a question is sent whose exchange fails in a way that may pass.
+	// maxTries is how often a question is sent if its exchange fails in a way that may pass.
 	maxTries = 4
 	// firstWait is the wait before the second try; it doubles with each. An endpoint may ask for up to maxWait.
 	firstWait = time.Second
@@ -184,7 +184,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// parseReply reads a completion. One that is not complete JSON, or has no choice, may be better the next time.
+// parseReply reads a completion. The next try may give a better one if it is not complete JSON, or has no choice.
 func parseReply(q *Question, raw []byte) (*reply, error) {
 	var c struct {
 		Choices []struct {

@@ -19,7 +19,7 @@ import (
 // Exchange is a line of a recording: a question and what came of it. It never has a key.
 type Exchange struct {
 	Time   time.Time `json:"t,omitzero"`
-	Digest string    `json:"digest"` // of the model and the question
+	Digest string    `json:"digest"` // digest of the model and the question
 	Kind   string    `json:"kind"`
 	Model  string    `json:"model"`
 	System string    `json:"system"`
@@ -37,7 +37,7 @@ type Exchange struct {
 // maxRecording bounds a recording, in bytes.
 const maxRecording = 256 << 20
 
-// Recording is a file of exchanges, one JSON object a line. What it has answers to is not asked again.
+// Recording is a file of exchanges, one JSON object a line. Questions with an answer in it are not asked again.
 type Recording struct {
 	Path    string
 	Damaged int // lines that are not exchanges, such as one that was being written when the machine stopped
@@ -47,7 +47,7 @@ type Recording struct {
 	open    bool // the last line has no line break
 }
 
-// OpenRecording reads a recording. A missing file is an empty one, if it may be new.
+// OpenRecording reads a recording. A missing file counts as an empty one, if it may be new.
 func OpenRecording(path string, mayBeNew bool) (*Recording, error) {
 	r := &Recording{Path: path, answers: map[string]*Exchange{}}
 	raw, err := protect.Read(path, maxRecording)

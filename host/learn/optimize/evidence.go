@@ -22,12 +22,12 @@ import (
 type example struct {
 	params json.RawMessage // values, or their shapes
 	errors string          // what was wrong with it, "" if it succeeded
-	score  float64         // of its session
+	score  float64         // score of its session
 }
 
 const (
-	maxExamples  = 3   // of each kind that a model sees
-	maxCalls     = 8   // that a model phrases a query for
+	maxExamples  = 3   // examples of each kind that a model sees
+	maxCalls     = 8   // calls that a model phrases a query for
 	maxOwn       = 16  // queries of the tool
 	minQueries   = 4   // below which nothing is measured
 	maxParams    = 600 // bytes of the parameters of a call
@@ -77,7 +77,7 @@ func (s *subject) readCalls() {
 	slices.SortStableFunc(s.failed, func(a, b example) int { return cmp.Compare(a.score, b.score) })
 }
 
-// order returns a number by which a text is sorted: it looks random, and is the same for the same seed.
+// order returns a number by which a text is sorted. It looks random, and is the same for the same seed.
 func (s *subject) order(text string) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s", s.Seed, s.full, text))
 	return binary.BigEndian.Uint64(sum[:])
@@ -89,8 +89,8 @@ type query struct {
 	tool string // local name
 }
 
-// split returns the queries of the minibatch, and the others. Each has half of the tool's own and of its siblings'.
-// No candidate is made from any of them.
+// split returns the queries of the minibatch, and the others. Each part has half of the tool's own queries and half of
+// its siblings'. No candidate is made from any of them.
 func (s *subject) split(own []query) (first, rest []query) {
 	var others []query
 	for _, t := range s.siblings {
@@ -165,8 +165,8 @@ func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 	return calls
 }
 
-// tried returns calls of the tool that worked: examples of the author, and generated parameters. Only a tool that reads
-// is called, in the sandbox and without rights; of others those examples count that were verified.
+// tried returns calls of the tool that worked: examples of the author, and generated parameters. Only a tool that
+// reads is called, in the sandbox and without rights; for other tools only verified examples count.
 func (s *subject) tried(ctx context.Context) (worked []json.RawMessage) {
 	runs := s.tool.Effect == manifest.EffectRead && s.Provider.Info().Kind != manifest.KindBuiltin && s.Try != nil
 	add := func(params json.RawMessage, verified bool) {
@@ -194,7 +194,7 @@ func (s *subject) tried(ctx context.Context) (worked []json.RawMessage) {
 // valid reports whether parameters are valid.
 func (s *subject) valid(params json.RawMessage) bool { return stats.Valid(s.params, params) }
 
-// phrase lets a model phrase what somebody wants who makes each of the calls.
+// phrase lets a model phrase, for each call, what a caller who makes it wants.
 func (s *subject) phrase(ctx context.Context, calls []json.RawMessage) ([]string, error) {
 	if len(calls) == 0 {
 		return nil, nil
@@ -219,7 +219,7 @@ Return JSON alone: {"queries":["..",".."]}, one for each call, in their order`})
 	return got.Queries, nil
 }
 
-// paramsText has a line for each parameter.
+// paramsText returns a line for each parameter.
 func paramsText(t *manifest.Tool) string {
 	var b strings.Builder
 	for _, p := range manifest.Params(t.Params) {

@@ -1,7 +1,8 @@
-// Package optimize lets a model rewrite the documentation of a tool, and keeps the rewriting only if it measures
+// Package optimize lets a model rewrite the documentation of a tool, and keeps the new texts only if they measure
 // better. The model that writes sees calls that succeeded and calls that failed, and none of the queries by which the
-// result is measured. Measured is whether a model, given the texts, chooses the right tool for a query with valid
-// arguments; tokens count against a text. What the gate of package suggest refuses is not measured at all.
+// result is measured. A measurement is whether a model, given the texts, chooses the right tool for a query, with
+// valid arguments; tokens count against a text. Texts that the gate of package suggest refuses are not measured at
+// all.
 package optimize
 
 import (
@@ -30,10 +31,10 @@ type Optimizer struct {
 	Ask func(ctx context.Context, q model.Question) (string, error)
 	// Try calls a tool without any right. Calls of a tool that reads are tried if traces have none.
 	Try func(ctx context.Context, tool string, params json.RawMessage) error
-	// Records are the traces, and Scores those of sessions by a model. Without one, the last call of a session decides.
+	// Records are the traces. Scores are a model's scores by session; without one, the last call of a session decides.
 	Records []host.Record
 	Scores  map[string]float64
-	Seed    uint64 // of the split, and of generated calls
+	Seed    uint64 // seed of the split, and of generated calls
 }
 
 // MaxQuestions is the most that is asked about one tool: one question for queries, one for candidates, and two for the
@@ -43,7 +44,7 @@ const MaxQuestions = 2 + 2*(1+maxCandidates)
 // maxCandidates is how many candidates a model is asked for.
 const maxCandidates = 3
 
-// Result is what came of a tool.
+// Result is the outcome for a tool.
 type Result struct {
 	Tool     string         `json:"tool"`     // qualified
 	Accepted bool           `json:"accepted"` // otherwise the original is kept
@@ -56,8 +57,8 @@ type Result struct {
 	AfterScore  *Score      `json:"after_score,omitempty"`
 	Candidates  []Candidate `json:"candidates"`
 	Calls       int         `json:"calls"`   // in the traces
-	Failed      int         `json:"failed"`  // of these
-	Queries     int         `json:"queries"` // of the tool itself
+	Failed      int         `json:"failed"`  // failed calls in the traces
+	Queries     int         `json:"queries"` // queries of the tool itself
 	Cold        bool        `json:"cold_start,omitempty"`
 }
 
@@ -68,7 +69,7 @@ type Candidate struct {
 	Minibatch *Score `json:"minibatch,omitempty"`
 
 	edits []overlay.Edit
-	first *outcome // of the minibatch
+	first *outcome // outcome of the minibatch
 }
 
 // Tool optimizes a tool, whose name is local, on top of an overlay. It changes nothing: the edits are in the result.
@@ -208,7 +209,7 @@ func (o *Optimizer) newSubject(current *overlay.Overlay, name string) (*subject,
 	return s, nil
 }
 
-// maxSiblings is how many tools beside the one that is optimized a model chooses from.
+// maxSiblings is how many tools a model chooses from, beside the one that is optimized.
 const maxSiblings = 12
 
 // findSiblings finds the tools of the plugin that are nearest to the one that is optimized.

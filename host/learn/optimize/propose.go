@@ -55,7 +55,7 @@ Use null for each text that is good as it is. Promise nothing that the tool does
 Return JSON alone:
 {"candidates":[{"brief":null,"standard":"..","when":"..","when_not":null,"params":{"name":".."}}]}`
 
-// candidates asks the model for candidates. why says that there are none.
+// candidates asks the model for candidates. If there are none, why says so.
 func (s *subject) candidates(ctx context.Context) (list []Candidate, why string, err error) {
 	q, err := s.question()
 	if err != nil {

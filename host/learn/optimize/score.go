@@ -15,18 +15,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Score is how well texts serve. A query of the tool itself gives half a point if the tool is chosen, and half if its
-// arguments are valid, too; one of another tool gives a point if that is chosen. Score is points per query, less
-// tokenCost for each token of the tool's tier 2.
+// Score is how well texts serve. A query of the tool itself gives half a point if the tool is chosen, and half a point
+// if its arguments are valid, too. A query of another tool gives a point if that tool is chosen. Score is the points
+// per query, less tokenCost for each token of the tool's tier 2.
 type Score struct {
 	Own      int          `json:"own"` // queries of the tool
 	Chosen   int          `json:"chosen"`
 	Valid    int          `json:"valid"`
 	Siblings int          `json:"siblings"` // queries of other tools
-	Right    int          `json:"right"`    // of these
+	Right    int          `json:"right"`    // queries of other tools for which the right tool was chosen
 	Tokens   int          `json:"tokens"`
 	Score    float64      `json:"score"`
-	Share    *stats.Share `json:"valid_share,omitempty"` // of Valid, from five queries on
+	Share    *stats.Share `json:"valid_share,omitempty"` // share of Valid, from five queries on
 }
 
 // tokenCost is what a token of a text costs: 100 tokens have to gain two points in a hundred.
@@ -77,7 +77,7 @@ func (a *outcome) score() *Score {
 
 func (s *Score) points() float64 { return float64(s.Chosen+s.Valid)/2 + float64(s.Right) }
 
-// worse returns in what an outcome over the same queries is worse, "" if in nothing.
+// worse returns in what respect the outcome after an edit is worse over the same queries, "" if in none.
 func (a *outcome) worse(after *outcome) string {
 	original, edited := a.score(), after.score()
 	switch {
@@ -99,7 +99,7 @@ const note = "Tools other than the first need no arguments."
 // errMalformed says that texts cannot be measured, which differs from a bad score.
 var errMalformed = errors.New("it cannot be measured: an answer of the model is malformed")
 
-// measure lets the model choose tools for queries, by the texts that an overlay makes.
+// measure lets the model choose tools for queries, by the texts that result from an overlay.
 func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries []query) (*outcome, error) {
 	docs, err := s.describe(overlay)
 	if err != nil {

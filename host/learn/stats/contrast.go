@@ -9,24 +9,24 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Contrast is something that separates calls of a tool that fail from those that succeed: the intervals of the two
-// shares do not touch.
+// Contrast is something that separates failed calls of a tool from successful ones: the intervals of the shares of
+// failures with it and without it do not touch.
 type Contrast struct {
 	What    string `json:"what"` // "parameter", "value" or "after"
-	Name    string `json:"name"` // of the parameter, or of a tool that had succeeded before in the session
+	Name    string `json:"name"` // the parameter, or a tool that had succeeded before in the session
 	Value   string `json:"value,omitempty"`
-	With    Share  `json:"with"` // calls with it that failed, of all with it
+	With    Share  `json:"with"` // failed calls among all calls with it
 	Without Share  `json:"without"`
 }
 
 const (
 	maxContrasts = 5
 	minContrast  = 5  // calls with it, and without
-	maxFeatures  = 50 // of a tool; values of free texts would be without end
+	maxFeatures  = 50 // features of a tool; free texts could have any number of values
 	maxValue     = 40 // bytes of a value
 )
 
-// feature is what a call has or has not. Value is "" for the parameter itself.
+// feature is something that a call has or does not have. value is "" for the parameter itself.
 type feature struct{ what, name, value string }
 
 // features counts the calls of a tool by what they have.

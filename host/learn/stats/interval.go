@@ -11,7 +11,7 @@ const z = 1.96
 // minShare is the number of cases from which a share is given.
 const minShare = 5
 
-// Share is how many of a number of cases are so, with Wilson's 95 % interval of the share.
+// Share is a number of cases out of all, with Wilson's 95 % interval of the share.
 type Share struct {
 	N     int     `json:"n"`
 	Of    int     `json:"of"`
@@ -29,7 +29,7 @@ func ShareOf(n, of int) *Share {
 	return &Share{n, of, round(float64(n) / float64(of)), round(low), round(high)}
 }
 
-// Wilson returns Wilson's 95 % interval of a share. Of no cases nothing is known: 0 to 1.
+// Wilson returns Wilson's 95 % interval of a share. Without cases it is 0 to 1.
 func Wilson(n, of int) (low, high float64) { return wilson(n, of, z) }
 
 // wilson is [Wilson] with z standard deviations.
@@ -43,8 +43,8 @@ func wilson(n, of int, z float64) (low, high float64) {
 	return max(0, center-half), min(1, center+half)
 }
 
-// Quantile is the value below which a share of values lies, with the distribution-free 95 % interval that two of the
-// values are.
+// Quantile is the value below which a share of values lies, with the distribution-free 95 % interval, whose ends are
+// two of the values.
 type Quantile struct {
 	Of    int     `json:"of"`
 	Value float64 `json:"value"`

@@ -19,17 +19,17 @@ type Problem struct {
 
 const (
 	maxProblems = 3
-	// MinCases and MinSessions are the fewest cases, and the sessions that they come from, that count as a finding.
+	// MinCases and MinSessions are the least numbers of cases, and of sessions that have them, that count as a finding.
 	MinCases    = 3
 	MinSessions = 2
 	// SlowMS is the median in milliseconds from which a tool is slow.
 	SlowMS = 5000
 )
 
-// minNever are the calls after which a tool of which none succeeded is said never to work.
+// minNever is the number of failed calls from which on a tool without a success is said never to work.
 const minNever = 10
 
-// problems returns those that cost most. The catalog may be nil.
+// problems returns the problems that cost most. The catalog may be nil.
 func problems(r *Report, catalog *host.Catalog) []Problem {
 	found := []Problem{}
 	add := func(tool string, e Evidence, format string, args ...any) {

@@ -37,8 +37,8 @@ const (
 	maxSequence  = 8   // calls
 	maxSuccesses = 200 // calls of a session that are looked at
 	maxSequences = 5   // in a report
-	// minRuns is in how many sessions a sequence has to occur, and minRunShare in which part of those that called its
-	// first tool.
+	// A sequence has to occur in minRuns sessions, and in the share minRunShare of the sessions that called its first
+	// tool.
 	minRuns     = 5
 	minRunShare = 0.2
 )
@@ -77,7 +77,7 @@ func key(calls []*host.Record) string {
 	return strings.Join(lists.Map(calls, func(r *host.Record) string { return r.Tool }), "\n")
 }
 
-// windows visits the runs of calls that can be a sequence: of at least two different tools, and not one run twice.
+// windows visits the runs of calls that can be a sequence: with at least two different tools, and not one run twice.
 func (w *walk) windows(visit func(calls []*host.Record)) {
 	for i := range w.successes {
 		for n := 2; n <= maxSequence && i+n <= len(w.successes); n++ {
@@ -120,7 +120,7 @@ func (c *counter) sequence(of string) Sequence {
 	return s
 }
 
-// argument counts what a parameter of a call had.
+// argument counts the values of a parameter of a call, and where they came from.
 type argument struct {
 	n     int
 	shape json.RawMessage // nil if there were different ones

@@ -1,6 +1,6 @@
 // Package stats computes statistics of use from traces: what is called, what fails and why, how callers recover, what
 // they do not find. A [Report] is data; front ends render it. Each figure has the number of cases behind it and an
-// interval, and there is none from fewer cases than it needs.
+// interval. A figure with too few cases is left out.
 package stats
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Report is what traces say about a catalog. Calls without a session count, but what relates calls to each other, such
-// as recovery, is known only within sessions. What concerns whole sessions and searches is of all tools, also in a
+// Report is what traces say about a catalog. Calls without a session count, but relations between calls, such as
+// recovery, are known only within sessions. The figures of whole sessions and searches are about all tools, also in a
 // report on some.
 type Report struct {
-	Since     time.Time `json:"since,omitzero"` // of the first record
-	Until     time.Time `json:"until,omitzero"` // of the last one
+	Since     time.Time `json:"since,omitzero"` // time of the first record
+	Until     time.Time `json:"until,omitzero"` // time of the last record
 	Calls     int       `json:"calls"`
 	Searches  int       `json:"searches"`
 	Describes int       `json:"describes"`
 	Sessions  int       `json:"sessions"`
-	Inner     int       `json:"inner_calls,omitempty"` // calls that tools made, which else only CPU counts
+	Inner     int       `json:"inner_calls,omitempty"` // calls that tools made; otherwise only CPU counts them
 	CPU       []CPU     `json:"cpu,omitempty"`         // by callers, the most first
 
-	All   Tool   `json:"all"`   // of all tools together; Name is ""
+	All   Tool   `json:"all"`   // figures of all tools together; Name is ""
 	Tools []Tool `json:"tools"` // most called first
 
 	Effort
@@ -43,7 +43,7 @@ type Report struct {
 	WithDocs    *Share `json:"after_error_with_docs,omitempty"`
 	WithoutDocs *Share `json:"after_error_without_docs,omitempty"`
 
-	Unused     []string  `json:"unused_tools"` // of plugins that are in use
+	Unused     []string  `json:"unused_tools"` // unused tools of plugins that are in use
 	Deprecated []Count   `json:"deprecated_in_use"`
 	Worst      []Problem `json:"worst"` // what is most worth fixing
 }
@@ -67,10 +67,10 @@ type Tool struct {
 	P95      *Quantile `json:"p95_ms,omitempty"`
 	P99      *Quantile `json:"p99_ms,omitempty"`
 	FirstTry *Share    `json:"first_try,omitempty"` // sessions whose first call of the tool succeeded
-	// Recovered are errors after which the tool succeeded in the same session, Recovery the calls that took.
+	// Recovered counts errors after which the tool succeeded in the same session, Recovery the calls that this took.
 	Recovered *Share    `json:"recovered,omitempty"`
 	Recovery  *Quantile `json:"calls_to_recovery,omitempty"`
-	// Kept are recoveries whose parameters were those that the error proposed.
+	// Kept counts recoveries with the parameters that the error proposed.
 	Kept     *Share   `json:"correction_used,omitempty"`
 	Repeated int      `json:"repeated"` // errors that the session had made before with the tool
 	Unknown  []Count  `json:"unknown_parameters"`
@@ -80,7 +80,7 @@ type Tool struct {
 	Contrasts []Contrast `json:"contrasts,omitempty"` // what separates calls that fail from those that succeed
 }
 
-// Effort is what sessions take, and how deep they go; Tokens are those of documentation.
+// Effort is what sessions take, and how deep they go. Tokens counts documentation.
 type Effort struct {
 	Abandoned *Share    `json:"abandoned,omitempty"` // sessions that end with discovery or an error
 	Tokens    *Quantile `json:"tokens_to_success,omitempty"`
@@ -89,7 +89,7 @@ type Effort struct {
 	Depth     *Quantile `json:"tools_used,omitempty"` // different tools that succeed in a session
 }
 
-// Relations are what calls have to do with those before them.
+// Relations are findings about how calls relate to the calls before them.
 type Relations struct {
 	Confusions []Confusion `json:"confusions"`
 	Renames    []Rename    `json:"renames"`
@@ -97,7 +97,7 @@ type Relations struct {
 	Origins    []Origin    `json:"origins"`
 }
 
-// Evidence are the cases that a finding is from.
+// Evidence is the cases behind a finding.
 type Evidence struct {
 	N        int      `json:"n"`
 	Sessions int      `json:"sessions"`
@@ -112,8 +112,8 @@ type Field struct {
 	Pointer  string `json:"pointer"`
 	Keyword  string `json:"keyword"`
 	Expected string `json:"expected"`
-	// Read are the sessions whose callers had read the documentation of the tool before, of all such sessions in which
-	// the parameter was given. For a missing one Of are all sessions whose callers had read it.
+	// Read counts the sessions with this mistake whose callers had read the documentation of the tool before. Of counts
+	// all such sessions in which the parameter was given or, for a missing parameter, all such sessions.
 	Read int `json:"read"`
 	Of   int `json:"of"`
 	Evidence
@@ -127,20 +127,20 @@ type Count struct {
 }
 
 // Confusion is a pair of tools: a call of one failed, and then a call of the other with similar parameters succeeded.
-// The calls of its evidence are those that failed.
+// The calls of its evidence are the failed ones.
 type Confusion struct {
 	Called string `json:"called"`
 	Meant  string `json:"meant"`
-	// CalledWorks and MeantWorks are the calls of the two tools that succeeded, of all.
+	// CalledWorks and MeantWorks are the shares of the two tools' calls that succeeded.
 	CalledWorks *Share `json:"called_works,omitempty"`
 	MeantWorks  *Share `json:"meant_works,omitempty"`
 	Evidence
-	// SentAway are the sessions whose callers had just read the documentation of the one that was meant.
+	// SentAway counts the sessions whose callers had just read the documentation of the tool that was meant.
 	SentAway int `json:"sent_away,omitempty"`
 }
 
-// Rename is a parameter that does not exist, in whose place the next call, which succeeded, had another one. The calls
-// of its evidence are those that failed.
+// Rename is a parameter that does not exist. The next call, which succeeded, had another parameter in its place. The
+// calls of its evidence are the failed ones.
 type Rename struct {
 	Tool  string `json:"tool"`
 	Sent  string `json:"sent"`
@@ -148,8 +148,7 @@ type Rename struct {
 	Evidence
 }
 
-// Need is a tool that failed, although its parameters were valid, and succeeded after a call of another one, without
-// which it never succeeded.
+// Need is a tool that failed although its parameters were valid, and that succeeded only after a call of another tool.
 type Need struct {
 	Tool   string `json:"tool"`
 	Before string `json:"before"`
@@ -165,7 +164,7 @@ type Origin struct {
 	Evidence
 }
 
-// Search is how searches did that a successful call followed in the session.
+// Search is how well the searches did that a successful call followed in the session.
 type Search struct {
 	Followed int    `json:"followed"`
 	First    *Share `json:"first,omitempty"`      // the tool was the first hit
@@ -173,8 +172,8 @@ type Search struct {
 	Misses   []Miss `json:"misses"`
 }
 
-// Miss are the searches after which a tool was called that was not among their first five hits. The calls of its
-// evidence are these searches.
+// Miss stands for the searches after which a tool was called that was not among their first five hits. The calls of
+// its evidence are these searches.
 type Miss struct {
 	Tool    string   `json:"tool"`
 	Queries []string `json:"queries,omitempty"` // as far as traces have values
@@ -206,7 +205,7 @@ func Compute(records iter.Seq[host.Record], catalog *host.Catalog, scope string)
 	return c.report()
 }
 
-// InScope reports whether a name is a tool, or one of its plugin or group.
+// InScope reports whether a tool is in a scope: the tool itself, its group or its plugin; "" is every tool.
 func InScope(tool, scope string) bool {
 	return scope == "" || strings.EqualFold(tool, scope) ||
 		len(tool) > len(scope) && tool[len(scope)] == '.' && strings.EqualFold(tool[:len(scope)], scope)
@@ -221,7 +220,7 @@ func Find(catalog *host.Catalog, name string) (at host.Address, ok bool) {
 	return at, err == nil && at.Tool != nil
 }
 
-// Names visits the local names of all tools of a catalog, but of damaged plugins: lists say which are damaged.
+// Names visits the local names of all tools of a catalog. It skips damaged plugins, which lists report.
 func Names(catalog *host.Catalog) iter.Seq2[host.Provider, string] {
 	return func(yield func(host.Provider, string) bool) {
 		for _, p := range catalog.Providers() {
@@ -263,11 +262,11 @@ type counter struct {
 	tokens, turns []float64
 	seconds       []float64
 	depths        []float64
-	first, five   rate // of the searches that a successful call followed
+	first, five   rate // searches that a successful call followed
 	docs, noDocs  rate // parameter errors, and those after which the next call succeeded
 }
 
-// relation is what a group of cases shows: of its names, those that the kind has.
+// relation identifies a group of cases by its kind and the names that the kind has.
 type relation struct {
 	kind    kind
 	a, b, c string
@@ -294,7 +293,7 @@ func at[K comparable, V any](of *map[K]*V, key K) *V {
 	return (*of)[key]
 }
 
-// group are cases with the sessions that they are from.
+// group is a number of cases with the sessions that they are from.
 type group struct {
 	Evidence
 	sessions counts
@@ -334,7 +333,7 @@ func (c counts) list() []Count {
 	return list[:min(len(list), maxListed)]
 }
 
-// rate counts cases and how many of them are so.
+// rate counts cases, and how many of them have a property.
 type rate struct{ n, of int }
 
 func (r *rate) add(isSo bool) {
@@ -352,7 +351,7 @@ type tally struct {
 	codes, unknown, used    counts
 	arguments               counts
 	given                   map[string]*counts // sessions with a parameter, whose callers had read the documentation
-	read                    counts             // all of these
+	read                    counts             // all sessions whose callers had read it
 	fields                  map[string]*group
 	ms, recovery            []float64
 	first, recovered, kept  rate
@@ -415,7 +414,7 @@ func (c *counter) relate(kind kind, r *host.Record, names ...string) *group {
 // add counts a call.
 func (t *tally) add(r *host.Record, read bool) {
 	t.calls++
-	if r.Code != string(host.Timeout) { // that is how long the caller waited
+	if r.Code != string(host.Timeout) { // a timeout only says how long the caller waited
 		t.ms = append(t.ms, r.MS)
 	}
 	names := parameters(r)
@@ -485,7 +484,7 @@ func (c *counter) report() *Report {
 	return r
 }
 
-// addRelations adds what calls have to do with those before them, the most frequent first.
+// addRelations adds the relations between calls, the most frequent first.
 func (c *counter) addRelations(r *Report) {
 	for _, of := range slices.SortedFunc(maps.Keys(c.found), func(a, b relation) int {
 		return cmp.Or(c.found[b].N-c.found[a].N, cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b), cmp.Compare(a.c, b.c))
@@ -559,12 +558,12 @@ func (c *counter) works(tool string) *Share {
 	return ShareOf(t.calls-t.failed, t.calls)
 }
 
-// compareWithCatalog finds tools that are not used, of plugins that are, and deprecated ones that are.
+// compareWithCatalog finds unused tools of plugins that are used, and deprecated tools that are used.
 func (c *counter) compareWithCatalog(r *Report) {
 	if c.catalog == nil {
 		return
 	}
-	calls := map[string]int{} // of each plugin
+	calls := map[string]int{} // calls of each plugin
 	for _, t := range r.Tools {
 		plugin, _, _ := strings.Cut(t.Name, ".")
 		calls[plugin] += t.Calls

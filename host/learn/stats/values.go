@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// shapeOf is what a trace without values has in the place of one.
+// shapeOf matches what a trace without values has in the place of a value.
 var shapeOf = lazy.Pattern(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
 
 // AreShapes reports whether the parameters of a record are the shapes of values, and not values.
@@ -26,7 +26,7 @@ func AreShapes(params json.RawMessage) bool {
 	return true
 }
 
-// Valid reports whether parameters are valid by a schema. By none, nothing is.
+// Valid reports whether parameters are valid by a schema. Without a schema it returns false.
 func Valid(s *schema.Schema, params json.RawMessage) bool {
 	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil || s == nil {

@@ -31,7 +31,7 @@ type walk struct {
 	read      counts         // tools of which tier 2 or 3 was sent
 	asked     string         // the first tool that was described or called after the search
 	done      []string       // the tools that succeeded, each once
-	successes []*host.Record // the calls that did, in order
+	successes []*host.Record // the successful calls, in order
 }
 
 // tool is the state of a tool in a session.
@@ -49,7 +49,7 @@ type tool struct {
 // searchReach is how many calls after a search count as its outcome.
 const searchReach = 4
 
-// step counts what a record means after those before it.
+// step counts what a record means after the earlier ones.
 func (w *walk) step(c *counter, r *host.Record) {
 	if len(r.Tiers) > 0 && slices.Max(r.Tiers) > 1 {
 		defer w.read.add(r.Tool)
@@ -117,7 +117,7 @@ func (w *walk) step(c *counter, r *host.Record) {
 	}
 }
 
-// closeSearch counts a search after which no hit was called: it missed the tool that was.
+// closeSearch counts a search after which no hit was called: it missed the tool that was called.
 func (w *walk) closeSearch(c *counter) {
 	if w.search != nil && w.missed != "" {
 		c.first.add(false)
@@ -130,7 +130,7 @@ func (w *walk) closeSearch(c *counter) {
 	w.search, w.missed = nil, ""
 }
 
-// tool counts a call of a tool for the tool itself and for all.
+// tool counts a call of a tool for the tool itself and for all tools.
 func (w *walk) tool(c *counter, r *host.Record) {
 	t := at(&w.tools, r.Tool)
 	for _, sum := range []*tally{at(&c.tools, r.Tool), &c.all} {
@@ -180,7 +180,7 @@ func (w *walk) succeed(c *counter, r *host.Record) {
 	}
 }
 
-// compare finds out what a call that succeeded had that the one before, which failed, did not have.
+// compare finds out what a successful call had that the failed call before it did not have.
 func (t *tool) compare(c *counter, r *host.Record) {
 	if t.failed == nil {
 		return
@@ -247,7 +247,7 @@ func kinds(r *host.Record) []string {
 }
 
 // isConfusion reports whether a failed call was probably meant for the tool of the next one, which succeeded: at least
-// half of their parameters have the same names. A call that was denied or that had no browser is none.
+// half of their parameters have the same names. A call that was denied or that had no browser does not count.
 func isConfusion(failed, next *host.Record) bool {
 	switch host.Code(failed.Code) {
 	case host.InvalidArgs, host.ToolFailed, host.NotFound, host.InvalidURL:

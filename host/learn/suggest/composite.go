@@ -27,7 +27,7 @@ type Composite struct {
 	// "${2.id}" a value of the result of call 2.
 	Parameters []Parameter       `json:"parameters"`
 	Lines      []json.RawMessage `json:"lines"`
-	// Test are values of the parameters with which the batch should succeed, from the author's examples; nil if the
+	// Test has values of the parameters with which the batch should succeed, from the author's examples; nil if the
 	// author has none for one of them.
 	Test json.RawMessage `json:"test,omitempty"`
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// contradictions proposes the texts and examples of a plugin's tools without what their schemas deny: replaced where
-// the schema says what is so, else struck. For that no call is needed. Where calls failed, sentences that misled their
-// callers are struck, too.
+// contradictions proposes edits that remove from the texts and examples of a plugin's tools what their schemas
+// contradict. It is replaced if the schema says what is right, else deleted. This needs no calls. If calls failed,
+// sentences that misled their callers are deleted, too.
 func (s *suggester) contradictions(p host.Provider) {
 	m, err := wholeOf(host.Base(p))
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *suggester) contradictions(p host.Provider) {
 	}
 }
 
-// deprecated proposes a deprecation without a replacement that does not exist. One of another plugin need not be
-// installed here.
+// deprecated proposes to remove a replacement that does not exist from a deprecation. A replacement of another plugin
+// need not be installed here.
 func (s *suggester) deprecated(m *manifest.Manifest, t *manifest.Tool) {
 	d := t.Deprecated
 	if d == nil || d.Use == "" {
@@ -65,7 +65,7 @@ func (s *suggester) correct(plugin string, t *manifest.Tool, edit overlay.Edit, 
 		append([]string{}, e.Calls...)})
 }
 
-// evidence returns what calls of a tool failed by, as far as it is enough for a finding, and the cases.
+// evidence returns why calls of a tool failed, as far as that is enough for a finding, and the cases.
 func (s *suggester) evidence(plugin string, of *manifest.Tool) (*lint.Evidence, stats.Evidence) {
 	e := &lint.Evidence{Failed: map[string][]string{}, Refused: map[string][]string{}, Names: map[string]string{}}
 	full, cases := plugin+"."+of.Name, stats.Evidence{}
@@ -97,8 +97,8 @@ func (s *suggester) evidence(plugin string, of *manifest.Tool) (*lint.Evidence, 
 	return e, cases
 }
 
-// examples proposes valid parameters for the examples that a schema refuses: the default or the first value in place of
-// one that is not valid, or none where there need not be one.
+// examples proposes valid parameters for the examples that a schema refuses: the default or the first value in place
+// of an invalid one, or nothing in place of an optional one.
 func (s *suggester) examples(plugin string, t *manifest.Tool) {
 	compiled, err := schema.CompileUntrusted(t.Params)
 	if err != nil {

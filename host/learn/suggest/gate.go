@@ -36,14 +36,14 @@ type Gate struct {
 
 	before *call.Host         // searches without any edit; nil until the first
 	whole  *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
-	// heldOut are tools and their tasks by authors; "" for a task that does not find its tool before any edit.
+	// heldOut are tools and their authors' tasks; "" for a task that does not find its tool without edits.
 	heldOut [][2]string
 }
 
 // Proposal is an edit that is to pass the gate.
 type Proposal struct {
 	Edit overlay.Edit
-	// Sessions are those that the evidence for the edit is from; 0 means that no trace is: it was written by somebody.
+	// Sessions counts the sessions behind the evidence for the edit; 0 means that somebody wrote it, without traces.
 	Sessions int
 }
 
@@ -53,7 +53,7 @@ type Refusal struct {
 	Why  string       `json:"why"`
 }
 
-// found is how far down a tool counts as found.
+// found is the number of first hits among which a tool counts as found.
 const found = 5
 
 // Check returns the overlay of a plugin with the edits that pass, in their order, and the refusals of the others.
@@ -81,7 +81,7 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 	return accepted, append(refused, lost...), err
 }
 
-// checkAlone checks an edit on top of those that were accepted before it, in all but search.
+// checkAlone checks an edit on top of the edits that were accepted before it, in all but search.
 func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *overlay.Overlay, q *Proposal) (why string,
 	err error) {
 	e := &q.Edit
@@ -114,7 +114,7 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 // maxValue bounds the value of an edit, in bytes.
 const maxValue = 2000
 
-// checkValue checks what an edit refers to, and that its value is one of the field.
+// checkValue checks what an edit refers to, and that its value suits the field.
 func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 	if e.Value != manifest.Clean(e.Value) || len(e.Value) > maxValue {
 		return fmt.Sprintf("the value has invisible characters, or more than %d bytes", maxValue)
@@ -159,7 +159,7 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 // fewWords is the number of words below which a text says next to nothing.
 const fewWords = 3
 
-// fillers are words that stand where nothing is said.
+// fillers are words that say nothing.
 var fillers = strings.Fields(`a all always an and any are argument as be can do does for here if in is it its na need
 	needed needs never nil no none not nothing null of on or parameter same see some something tba tbd text that the thing
 	things this to todo tool undefined unknown use used uses using value want wants what when which xx xxx you your`)
@@ -189,8 +189,8 @@ func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 }
 
 // checkAlias refuses an alias that means something else: the name or an alias of another tool or of a parameter, the
-// name of an option of calls, or a name that the manifest knows as that of another tool. For the alias of a parameter
-// the parameters of the plugin's other tools count only without evidence: callers use one name for all of them.
+// name of an option of calls, or a name that the manifest knows for another tool. For the alias of a parameter, the
+// parameters of the plugin's other tools count only without evidence, because callers use one name for all of them.
 func (g *Gate) checkAlias(base host.Provider, q *Proposal, t *manifest.Tool) string {
 	e, why := &q.Edit, ""
 	isName := func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }
@@ -248,7 +248,7 @@ var texts = []string{overlay.Brief, overlay.Standard, overlay.Full, overlay.When
 // copyWords is the length of the runs of words that are compared with the texts of other tools.
 const copyWords = 4
 
-// checkCopy refuses a text of which half is that of another tool.
+// checkCopy refuses a text if half of it is also in the texts of another tool.
 func (g *Gate) checkCopy(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 	all := runs(e.Value)
 	fresh := maps.Clone(all)
@@ -277,7 +277,7 @@ func (g *Gate) checkCopy(plugin string, e *overlay.Edit, t *manifest.Tool) strin
 	return ""
 }
 
-// docsOf are the texts of a tool.
+// docsOf returns the texts of a tool.
 func docsOf(t *manifest.Tool) string {
 	return strings.Join(slices.Concat([]string{t.Docs.Brief, t.Docs.Standard, t.Docs.Full, t.When}, t.Tasks), " . ")
 }
@@ -296,7 +296,7 @@ func runs(text string) map[string]bool {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127 }
 
-// checkPromise refuses a text by which the tool would do more than it does.
+// checkPromise refuses a text that says that the tool does more than it does.
 func checkPromise(e *overlay.Edit, t *manifest.Tool) string {
 	before := strings.Join(slices.Concat([]string{t.Name, docsOf(t), string(t.Params)}, t.Keywords, t.Aliases), " ")
 	if verbs := lint.Promises(before, e.Value, t.Effect); len(verbs) > 0 {
@@ -311,8 +311,8 @@ var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"
 // sparse are rules that a tool may break when something wrong is taken away from it: then it says less.
 var sparse = []string{"tautology", "optional-default", "constraints", "described", "deprecation", "verb-name"}
 
-// checkLint refuses an edit with which the tool breaks a rule that it does not break without, or says what its schema
-// denies, which holds for plugins without rules of style, too.
+// checkLint refuses an edit that makes the tool break a rule that it keeps without it, or contradict its schema. The
+// latter holds for plugins without rules of style, too.
 func (g *Gate) checkLint(base host.Provider, e *overlay.Edit, before, after *manifest.Tool) string {
 	m := g.whole
 	if m == nil || m.Name != base.Info().Name { // edits come plugin by plugin
@@ -438,8 +438,8 @@ func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, pass
 	return kept, refused, nil
 }
 
-// keepQueries refuses edits with which a held-out query no longer finds its tool. They are tried by halves, each on top
-// of those that were kept before it.
+// keepQueries refuses edits with which a held-out query no longer finds its tool. It tries halves of the edits, each
+// on top of the edits that were kept before it.
 func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
 	refused []Refusal, err error) {
 	lost, err := g.lost(base, merge(current, passed))
@@ -458,8 +458,8 @@ func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed 
 	return append(slices.Clip(kept), rest...), append(refused, more...), err
 }
 
-// lost says which of the held-out queries no longer finds its tool with an overlay, "" if all do. Searches take most of
-// the time, so it searches without the edits only for what is not found with them.
+// lost returns which of the held-out queries no longer finds its tool with an overlay, "" if all do. Searches take
+// most of the time, so it searches without the edits only for what is not found with them.
 func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	edited, err := g.with(base, o)
 	if err != nil {

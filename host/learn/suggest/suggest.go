@@ -39,7 +39,7 @@ const (
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
 	minUses  = 30
 	minUsers = 3
-	// minWorks is the least share of calls, by the upper end of its interval, that succeed of a tool that texts lead to.
+	// minWorks is the least share of successful calls, by the upper end of its interval, of a tool that texts lead to.
 	minWorks = 0.5
 	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
 	minOrigin = 0.4
@@ -48,9 +48,9 @@ const (
 	minSentAway = 0.25
 )
 
-// Suggest returns edits for the tools in a report: what the schema of a tool denies, for which no call is needed, then
-// the ones with most evidence first. These build on the texts without contradictions. It depends only on the report and
-// the catalog.
+// Suggest returns edits for the tools in a report: first those that remove what a schema contradicts, for which no
+// call is needed, then the others, those with most evidence first. These build on the texts without contradictions. It
+// depends only on the report and the catalog.
 func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
 	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}, corrected: map[string]*overlay.Overlay{}}
 	for _, p := range catalog.Providers() {
@@ -103,7 +103,7 @@ func wholeOf(p host.Provider) (*manifest.Manifest, error) {
 	return &all, err
 }
 
-// evidence is what a rule goes by.
+// evidence is what a rule relies on.
 type evidence struct {
 	rule, why string
 	stats.Evidence
@@ -118,7 +118,7 @@ func (s *suggester) add(at host.Address, edit overlay.Edit, e evidence) {
 	s.found = append(s.found, Suggestion{edit.ID(), at.Plugin, edit, e.rule, e.why, e.N, e.Sessions, e.Calls})
 }
 
-// find returns a tool of the catalog as it is without contradictions.
+// find returns a tool of the catalog without its contradictions.
 func (s *suggester) find(name string) (host.Address, bool) {
 	at, ok := stats.Find(s.catalog, name)
 	if o := s.corrected[at.Plugin]; ok && o != nil {
@@ -164,7 +164,7 @@ func (s *suggester) tool(t *stats.Tool) {
 			break // one text for all that is wrong with the parameter
 		}
 	}
-	// A single one costs a line only, and may just be rare.
+	// A single unused parameter costs a line only, and may just be rare.
 	if good := t.Calls - t.Failed; good >= minUses && t.Sessions >= minUsers && len(t.Unused) > 1 {
 		for _, name := range t.Unused {
 			s.add(at, overlay.Edit{Field: overlay.Rare, Param: name}, evidence{"unused",
@@ -179,7 +179,7 @@ func (s *suggester) tool(t *stats.Tool) {
 	}
 }
 
-// inSessions are cases among all calls of a tool.
+// inSessions returns n cases among all calls of a tool as evidence.
 func inSessions(n int, t *stats.Tool) stats.Evidence {
 	return stats.Evidence{N: n, Sessions: t.Sessions}
 }
@@ -193,8 +193,8 @@ func param(params []manifest.Param, pointer string) *manifest.Param {
 	return lists.Find(params, func(p *manifest.Param) bool { return p.Name == tokens[0] })
 }
 
-// sentenceFor returns what a description is missing about what callers do wrong, in words of the schema, "" if it says
-// so, and the name of the rule.
+// sentenceFor returns what a description should say about a mistake of callers, in words of the schema, "" if it says
+// so already, and the name of the rule.
 func sentenceFor(t *manifest.Tool, p *manifest.Param, f *stats.Field) (sentence, rule string) {
 	says := func(words string) bool {
 		return strings.Contains(strings.ToLower(p.Description), strings.ToLower(words))
@@ -351,8 +351,8 @@ func (s *suggester) rename(n stats.Rename) {
 		fmt.Sprintf("%d calls sent %s and then, with success, %s", n.N, n.Sent, n.Meant), n.Evidence})
 }
 
-// confusion proposes an alias for a name that no tool has, and else says on each of the two tools what the other is
-// for.
+// confusion proposes an alias for a name that no tool has. Otherwise it proposes to say on each of the two tools what
+// the other one is for.
 func (s *suggester) confusion(c stats.Confusion) {
 	meant, ok := s.find(c.Meant)
 	fails := func(works *stats.Share) bool { return works != nil && works.High < minWorks }
@@ -400,8 +400,9 @@ func (s *suggester) confusion(c stats.Confusion) {
 	}
 }
 
-// sendsAway reports whether a text wrongly sends callers from the tool that they mean to another one: many of those who
-// read it go there, and come back. Two tools whose texts tell them apart, each with the other's name, are in order.
+// sendsAway reports whether a text wrongly sends callers from the tool that they mean to another one: many of those
+// who read it go there, and come back. Two tools whose texts tell them apart, each with the other's name, are not a
+// mistake.
 func (s *suggester) sendsAway(c stats.Confusion, called, meant *manifest.Tool) bool {
 	t := lists.Find(s.report.Tools, func(t *stats.Tool) bool { return t.Name == c.Meant })
 	if t == nil || !strings.Contains(meant.WhenNot, called.Name) || strings.Contains(called.WhenNot, meant.Name) {
@@ -411,7 +412,7 @@ func (s *suggester) sendsAway(c stats.Confusion, called, meant *manifest.Tool) b
 	return c.SentAway >= stats.MinCases && low >= minSentAway
 }
 
-// withoutClause returns a text without the clause that names a tool, and without the one that it goes on from.
+// withoutClause returns a text without the clause that names a tool, and without the clause that this continues.
 func withoutClause(text, tool string) string {
 	var kept []string
 	for clause := range strings.SplitSeq(text, "; ") {
@@ -442,7 +443,7 @@ func (s *suggester) need(n stats.Need) {
 	if stats.ComesBefore(at, before.Name()) || slices.ContainsFunc(s.report.Origins, func(o stats.Origin) bool {
 		return o.Tool == n.Tool && strings.HasPrefix(o.From, n.Before+"/") && s.isOrigin(o)
 	}) {
-		return // what it needs is a value of that one's result
+		return // it needs a value of the other tool's result
 	}
 	s.add(at, overlay.Edit{Field: overlay.Need, Value: before.Name()}, evidence{"need",
 		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name()),
@@ -486,7 +487,7 @@ const maxWords = 3
 // plainWord is a word of a query that may become a keyword; a whole query, which is free text, never does.
 var plainWord = lazy.Pattern(`^[a-z]{3,20}$`)
 
-// miss proposes as keywords the words that most queries have in common which did not find the tool.
+// miss proposes as keywords the words that most of the queries have that did not find the tool.
 func (s *suggester) miss(m stats.Miss) {
 	at, ok := s.find(m.Tool)
 	if !ok || !m.Enough() {

@@ -31,7 +31,7 @@ type Step struct {
 	Step     int    `json:"step"` // from 1
 	Say      string `json:"say"`
 	Run      string `json:"run,omitempty"` // a command; "" if the step is only to be read
-	ExitCode int    `json:"exit_code"`     // that the command ends in
+	ExitCode int    `json:"exit_code"`     // exit code in which the command should end
 	State    string `json:"state"`
 }
 

@@ -1,4 +1,4 @@
-// Package access has the bearer tokens of clients, and the file of those that are accepted.
+// Package access defines the bearer tokens of clients, and reads the file of accepted tokens.
 package access
 
 import (
@@ -20,15 +20,15 @@ import (
 
 // Token is a bearer token of a client.
 type Token struct {
-	// Name is the client that has the token: its calls are those of "mcp-http:NAME", whatever the client says. "" binds
-	// it to no name.
+	// Name is the name of the client that has the token: it calls as "mcp-http:NAME", whatever name it gives itself. ""
+	// means that the token is not bound to a name.
 	Name  string
 	Token string
 	// Session is the name of the user's session that clients with the token work in. "" means that each connection has a
 	// session of its own.
 	Session string
-	// User is whose token it is, if the tokens of one user change: a session goes on with another one. "" means that the
-	// token is the user.
+	// User identifies the user, if the tokens of a user change: a session goes on with the next one. "" means that the
+	// token itself identifies the user.
 	User string
 }
 
@@ -41,7 +41,7 @@ const minTokenLength = 16
 type File struct {
 	Path   string
 	Notice func(text string)
-	// ReadFirst reads the file for the first time. Nil means as later: by [protect.Read], which waits for nothing.
+	// ReadFirst reads the file for the first time. Nil means [protect.Read], as later on, which does not block.
 	ReadFirst func() ([]byte, error)
 
 	mu     sync.Mutex
@@ -90,7 +90,7 @@ func (f *File) Tokens() ([]Token, error) {
 	}
 	data, err := read()
 	if e, is := errors.AsType[*host.Error](err); is {
-		return nil, e // such as that of a signal
+		return nil, e // such as the error of a signal
 	}
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "the token file: %s", manifest.CleanLine(err.Error())).

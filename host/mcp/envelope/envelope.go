@@ -1,5 +1,5 @@
-// Package envelope reads what a client of MCP means by a call: names with the prefixes of clients, and calls in the
-// envelopes of other protocols. What it offers in place of a call keeps every value that was given.
+// Package envelope finds out what a client of MCP means by a call: names with the prefixes of clients, and calls in
+// the envelopes of other protocols. The call that it offers instead keeps every value that was given.
 package envelope
 
 import (
@@ -62,11 +62,11 @@ func (r *Reader) exists(name string) bool {
 // meant is a call of call_tool as it was probably meant.
 type meant struct {
 	tool      string         // qualified, or the name of a meta-tool
-	arguments map[string]any // of the tool
+	arguments map[string]any // arguments of the tool
 	options   map[string]any
 	changes   []host.Change
 	template  bool   // something is missing
-	see       string // the nearest tool, where none does what was meant
+	see       string // the nearest tool, if none does what was meant
 	destroys  bool
 }
 
@@ -106,7 +106,7 @@ func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (s
 	if !ok && c != nil && c.see != "" {
 		e.Steps = append([]host.Step{host.DescribeStep(c.see, 0)}, e.Steps...)
 	}
-	if !ok && corrected != nil { // what is wrong is not only where things are
+	if !ok && corrected != nil { // not only the places of the values are wrong
 		if c, ok = r.correctArguments(corrected); ok {
 			made := c.changes
 			c.changes = changes
@@ -147,7 +147,7 @@ func (r *Reader) correctArguments(raw json.RawMessage) (*meant, bool) {
 	return r.correctEnvelope(object)
 }
 
-// change adds a change of what earlier changes made, as one of what was given.
+// change adds a change of the result of earlier changes, as a change of what was given.
 func (e *meant) change(c host.Change) {
 	if c.How != schema.OnlyValue {
 		for i := len(e.changes) - 1; i >= 0; i-- {
@@ -166,8 +166,8 @@ func (e *meant) change(c host.Change) {
 	e.changes = append(e.changes, c)
 }
 
-// shifted returns a change within a value that stands at a pointer in the call that was given, and at another one in
-// the call that was meant.
+// shifted returns a change within a value with pointers into the whole call: from is the pointer to the value in the
+// call that was given, and to in the call that was meant.
 func shifted(c host.Change, from, to string) host.Change {
 	if c.How != schema.OnlyValue {
 		c.From = from + c.From
@@ -226,11 +226,11 @@ func withoutPrefix(name string) (string, bool) {
 	return strings.ReplaceAll(name[len(prefix):], "/", "."), prefix != "" && len(prefix) < len(name)
 }
 
-// protocols are the members that say which protocol a call is one of; it may have an id beside them.
+// protocols are the members that name the protocol of a call, with their values. An id may be beside them.
 var protocols = map[string][]string{"jsonrpc": {"2.0"}, "server": {"parley"}, "server_name": {"parley"},
 	"type": {"function", "function_call", "tool_use", "tool_call"}}
 
-// correctEnvelope returns a call of call_tool as it was probably meant: nothing is dropped. It reports false where it
+// correctEnvelope returns a call of call_tool as it was probably meant: nothing is dropped. It reports false if it
 // does not know which tool is meant.
 func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 	e := &meant{arguments: map[string]any{}}
@@ -324,7 +324,7 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
 	plugin, _, _ := strings.Cut(r.Qualified(name), ".")
 	key, tool := takeText(e.arguments, append([]string{"name"}, nameAliases...))
-	if _, isPlugin := r.Host.Catalog().Provider(plugin); !isPlugin { // the only one with that tool
+	if _, isPlugin := r.Host.Catalog().Provider(plugin); !isPlugin { // the only plugin with that tool
 		plugin = ""
 		for _, p := range r.Host.Catalog().Providers() {
 			if own := p.Info().Name; r.exists(own + "." + strings.TrimPrefix(tool, own+".")) {
@@ -414,7 +414,7 @@ func (r *Reader) correctInner(e *meant) (*meant, bool) {
 	return e, true
 }
 
-// takeText removes and returns the text of the only of some names that is given.
+// takeText removes the text of the only one of some names that is given, and returns both.
 func takeText(given map[string]any, names []string) (key, text string) {
 	for _, name := range names {
 		if value, ok := given[name].(string); ok && value != "" {
@@ -462,7 +462,7 @@ func (e *meant) takeArguments(left map[string]any, known []manifest.Param) {
 	}
 }
 
-// takeOptions takes the options, and those that are beside the name, unless the tool has a parameter of that name.
+// takeOptions takes the options, also those beside the name unless the tool has a parameter of that name.
 func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"options"}, optionsAliases...) {
 		options, ok := left[key].(map[string]any)
@@ -532,8 +532,8 @@ func holdsArguments(params []manifest.Param, name string, object map[string]any)
 	return slices.ContainsFunc(params, func(p manifest.Param) bool { return object[p.Name] != nil })
 }
 
-// maxName bounds the name of a tool, in bytes. Model APIs refuse names of more than 64, of which clients use some for a
-// prefix such as mcp__parley__.
+// maxName bounds the name of a tool, in bytes. Model APIs refuse names of more than 64, and clients use some of these
+// for a prefix such as mcp__parley__.
 const maxName = 64 - len("mcp__parley__")
 
 // ListedName returns the name that tools/list has for a tool. Model APIs refuse dots, so each becomes "__". A name that

@@ -22,8 +22,9 @@ import (
 
 const jsonType = "application/json"
 
-// Serve passes a request of Streamable HTTP on to next, the SDK's handler of its revision. It answers a body that is
-// not a message, and an unknown revision. revision returns that of the request's session; it is called for batches.
+// Serve passes a request of Streamable HTTP on to next, the SDK's handler of its revision. Serve itself responds to a
+// body that is not a message, and to an unknown revision. revision returns the revision of the request's session; it
+// is called for batches.
 func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next http.Handler) {
 	out, version := &writer{ResponseWriter: w}, r.Header.Get("Mcp-Protocol-Version")
 	var entries []entry
@@ -60,11 +61,11 @@ func Serve(w http.ResponseWriter, r *http.Request, revision func() string, next 
 // secret of the client.
 type openID struct{ session, id string }
 
-// openIDs are those of all sessions.
+// openIDs has the open ids of all sessions.
 var openIDs sync.Map
 
-// track adds the requests of a session to the open ones until done is called, and spells the ids of those that
-// notifications cancel.
+// track adds the requests of a session to the open ones until done is called. In notifications that cancel a request
+// it spells the id as that request has it.
 func track(entries []entry, session string) (done func()) {
 	var added []openID
 	for i := range entries {
@@ -167,7 +168,7 @@ func (p *batchPart) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// checkVersion returns an error if a message names a revision that is not known. "" names none.
+// checkVersion returns an error if a message names an unknown revision. "" names none.
 func checkVersion(version string) *jsonrpc.Error {
 	known := sdk.SupportedProtocolVersions()
 	if version == "" || slices.Contains(known, version) {
@@ -220,11 +221,11 @@ func WriteBody(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// writer gives the messages that the SDK writes the ids of the client, and makes its errors in plain text JSON-RPC
-// errors. The SDK writes one event, or one body, at a time.
+// writer restores the client's ids in the messages that the SDK writes, and turns its errors in plain text into
+// JSON-RPC errors. The SDK writes one event, or one body, at a time.
 type writer struct {
 	http.ResponseWriter
-	id     json.RawMessage // of the request
+	id     json.RawMessage // id of the request
 	status int
 	plain  bool // the body is an error in plain text
 }

@@ -33,8 +33,8 @@ func NewServer(handler http.Handler, clientTimeout time.Duration) *http.Server {
 	}
 }
 
-// NewListener returns a listener with the bound of a server of MCP on connections, and at most perClient of one
-// address; 0 means any number. A configuration of TLS encrypts them.
+// NewListener returns a listener with the bounds of a server of MCP: at most [MaxConnections] connections, and at most
+// perClient from one address; 0 means any number. encrypt is the configuration of TLS; nil means no encryption.
 func NewListener(listener net.Listener, perClient int, encrypt *tls.Config) net.Listener {
 	listener = BoundListener(listener, MaxConnections, cmp.Or(perClient, MaxConnections))
 	if encrypt != nil {
@@ -43,8 +43,8 @@ func NewListener(listener net.Listener, perClient int, encrypt *tls.Config) net.
 	return listener
 }
 
-// boundedListener accepts no further connections while as many are open as it has slots, and closes those of a client
-// that has perClient already.
+// boundedListener accepts no further connections while as many are open as it has slots. It closes a new connection of
+// a client that has perClient already.
 type boundedListener struct {
 	net.Listener
 	slots     chan struct{}
@@ -53,8 +53,8 @@ type boundedListener struct {
 	open      map[string]int // by the address of the client
 }
 
-// BoundListener returns a listener with at most so many connections open, and at most so many of one client. Further
-// ones wait, and those of such a client are closed.
+// BoundListener returns a listener with a maximum of open connections, and of open connections of one client. Further
+// connections wait, and further ones of such a client are closed.
 func BoundListener(l net.Listener, most, perClient int) net.Listener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, most), perClient: perClient, open: map[string]int{}}
 }

@@ -1,5 +1,5 @@
 // Package frame is the framing of MCP on both wires. It reads the messages of a client from lines ([Stdio]) or HTTP
-// bodies ([Serve]), answers what is not a message, and passes the rest to the SDK.
+// bodies ([Serve]), responds to what is not a message, and passes the rest to the SDK.
 //
 // The SDK reads ids as float64 and ends a connection at an invalid message. So it sees neither: each id, progress token
 // and id of a cancelled request is replaced by a text that contains the bytes of the original, and what the SDK writes
@@ -63,13 +63,13 @@ func Codes() []int64 {
 	}
 }
 
-// entry is a message of a client, or the error that answers what is not one.
+// entry is a message of a client, or the error for input that is not a message.
 type entry struct {
 	id             json.RawMessage // as written; nil if there is none or it is invalid
 	method         string          // "" for a response
 	version        string          // the revision that the metadata of a request names, or ""
 	params, result json.RawMessage
-	fault          *jsonrpc.Error // of a response
+	fault          *jsonrpc.Error // error of a response
 	err            *jsonrpc.Error // not nil: this is not a message
 }
 
@@ -80,7 +80,7 @@ func invalid(id json.RawMessage, format string, args ...any) entry {
 // isCall reports whether the entry is a request that gets a response.
 func (e *entry) isCall() bool { return e.err == nil && e.method != "" && e.id != nil }
 
-// parse reads one frame: a message, or a batch of messages if the revision has those.
+// parse reads one frame: a message, or a batch of messages if the revision has batches.
 func parse(data []byte, revision func() string) (entries []entry, isBatch bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if !utf8.Valid(data) || !json.Valid(data) {
@@ -243,7 +243,7 @@ func member(object []byte, key string) json.RawMessage {
 func (e *entry) message() jsonrpc.Message {
 	if e.method == "" {
 		m := &jsonrpc.Response{ID: ownID(e.id), Result: e.result}
-		if e.fault != nil { // a nil *Error in an error is not nil
+		if e.fault != nil { // an error that holds a nil *Error is not nil
 			m.Error = e.fault
 		}
 		return m
@@ -382,10 +382,11 @@ func outerError(err error) *jsonrpc.Error {
 	return out
 }
 
-// unreadable matches what the SDK says before the reason why it cannot read parameters: these, quoted, and their type.
+// unreadable matches what the SDK writes before the reason why it cannot read parameters: the parameters and their
+// type.
 var unreadable = lazy.Pattern(`(?s)unmarshaling ".*" into an? \*?mcp\.\w+: `)
 
-// mistyped matches the reason of encoding/json: what it was given, its path behind types of Go, and the type expected.
+// mistyped matches the reason of encoding/json: the given value, its path after types of Go, and the expected type.
 var mistyped = lazy.Pattern(`(?s)^(.*)json: cannot unmarshal "?\\?(.*)"? into Go ` +
 	`struct field .*(?:[A-Z]\w*|\]\w*)\.(.*) of type (.*)$`)
 
@@ -411,8 +412,8 @@ func IsStateless(req sdk.Request) bool {
 	return !HasSessions(v)
 }
 
-// TraceContext returns the trace that a call belongs to, the values of traceparent and tracestate: those of its _meta,
-// or else those of its HTTP headers. Both are "" without one.
+// TraceContext returns the trace that a call belongs to: the values of traceparent and tracestate in its _meta, or
+// else in its HTTP headers. Both are "" without one.
 func TraceContext(r *sdk.CallToolRequest) (parent, state string) {
 	meta := r.Params.GetMeta()
 	if parent, _ = meta["traceparent"].(string); parent != "" {
@@ -425,10 +426,11 @@ func TraceContext(r *sdk.CallToolRequest) (parent, state string) {
 	return r.Extra.Header.Get("Traceparent"), r.Extra.Header.Get("Tracestate")
 }
 
-// HasSessions reports whether a revision has sessions; "" is one that has.
+// HasSessions reports whether a revision has sessions; "" counts as one that has.
 func HasSessions(revision string) bool { return revision < firstStateless }
 
-// ErrorOfRevision returns an error with the code of the client's revision: that of an unknown resource has changed.
+// ErrorOfRevision returns an error with the code of the client's revision: the code of an unknown resource has
+// changed.
 func ErrorOfRevision(err error, req sdk.Request) error {
 	switch req.(type) {
 	case *sdk.ReadResourceRequest, *sdk.SubscribeRequest:

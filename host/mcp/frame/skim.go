@@ -23,8 +23,8 @@ type skimmer struct {
 	escaped  bool
 	isObject bool   // the outermost value is an object
 	inValue  bool   // at depth 1: behind a colon
-	text     []byte // of the key or the value of an id at depth 1
-	isID     bool   // text is of the value of an id
+	text     []byte // text of a key or of the value of an id, at depth 1
+	isID     bool   // text is the value of an id
 	ids      []json.RawMessage
 	tooDeep  bool
 }

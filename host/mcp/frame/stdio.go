@@ -17,7 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Stdio is a transport over a pair of pipes, with one message per line. No line ends the connection.
+// Stdio is a transport over a pair of pipes, with one message per line. An invalid line does not end the connection.
 //
 // The goroutine that reads requests also refuses those above the bounds. So a client that does not read responses
 // blocks when it sends further requests.
@@ -63,12 +63,12 @@ type batch struct {
 	missing   int
 }
 
-// line is a line of the input. One that is too long is not held.
+// line is a line of the input. A line that is too long is not held.
 type line struct {
 	data    []byte
 	tooLong bool
 	id      json.RawMessage // if it is too long
-	err     error           // behind the last line
+	err     error           // after the last line
 }
 
 // readLines passes lines on until the input or the connection ends.

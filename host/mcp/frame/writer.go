@@ -12,7 +12,7 @@ type Writer struct {
 	ClientTimeout time.Duration
 	Unsent        *atomic.Int64
 	Challenge     string
-	Name          string // that the token of the request is bound to
+	Name          string // name that the token of the request is bound to
 	Status        int    // 0 until the header is written
 	Written       int64  // bytes of the body
 }

@@ -1,4 +1,4 @@
-// Package operator reads and replaces the files by which the operator says what is allowed.
+// Package operator reads and replaces the operator's files, which say what is allowed.
 package operator
 
 import (
@@ -16,9 +16,9 @@ import (
 // MaxFile is the size limit of a file, in bytes.
 const MaxFile = 1 << 20
 
-// File is a file in the configuration folder by which the operator says what is allowed: the two files of the
-// policy, and those that other packages keep beside them. All are read and replaced with the same checks. The zero
-// value names no file.
+// File is a file in the configuration folder that says what the operator allows: one of the two files of the policy,
+// or a file that another package keeps beside them. All are read and replaced with the same checks. The zero value
+// names no file.
 type File struct{ Path string }
 
 // Read returns the whole file; exists is false only if nothing has the name. The error is a *host.Error of code

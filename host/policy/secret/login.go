@@ -16,7 +16,7 @@ import (
 // Login is what the store has for a secret that a person logged in to get, instead of a value: the tokens, and what is
 // needed to refresh and to revoke them. No part of it leaves the host but AccessToken, which is the value.
 type Login struct {
-	Again         []string  `json:"again"` // the words after parley login that make this login again
+	Again         []string  `json:"again"` // the words after "parley login" that repeat this login
 	Issuer        string    `json:"issuer"`
 	Scopes        []string  `json:"scopes,omitempty"`   // as granted
 	Resource      string    `json:"resource,omitempty"` // the API that the token is for
@@ -27,7 +27,7 @@ type Login struct {
 	Basic         bool      `json:"basic,omitempty"` // ClientSecret is sent as a header, not in the form
 	AccessToken   string    `json:"access_token"`
 	RefreshToken  string    `json:"refresh_token,omitempty"` // "" if AccessToken cannot be refreshed
-	Expires       time.Time `json:"expires,omitzero"`        // of AccessToken; zero if it is not known
+	Expires       time.Time `json:"expires,omitzero"`        // end of AccessToken; zero if it is not known
 }
 
 // Valid reports whether the access token can still be used for some time, as far as is known.
@@ -35,7 +35,7 @@ func (l *Login) Valid(some time.Duration) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || time.Until(l.Expires) > some)
 }
 
-// State says until when the login lasts, and whether it does: "logged in until 2026-11-29 10:00 UTC".
+// State returns until when the login lasts, and whether it lasts now: "logged in until 2026-11-29 10:00 UTC".
 func (l *Login) State() (text string, lasts bool) {
 	until := l.Expires.UTC().Format("2006-01-02 15:04 UTC")
 	switch {
@@ -51,16 +51,16 @@ func (l *Login) State() (text string, lasts bool) {
 	return "logged in until " + until, true
 }
 
-// Values returns the parts that must not be seen, by the name of the secret and what they are of it.
+// Values returns the parts that must not be seen, by the name of the secret followed by the kind of the part.
 func (l *Login) Values(name string) map[string]string {
 	return map[string]string{name: l.AccessToken, name + " refresh token": l.RefreshToken,
 		name + " client secret": l.ClientSecret}
 }
 
-// loginPrefix is what the stored text of a login begins with.
+// loginPrefix begins the stored text of a login.
 const loginPrefix = "parley login 1\n"
 
-// ParseLogin returns the login that a stored text is; nil if it is a value.
+// ParseLogin parses the stored text of a login. It returns nil for a text that is a value.
 func ParseLogin(text string) *Login {
 	rest, isLogin := strings.CutPrefix(text, loginPrefix)
 	l := &Login{}
@@ -79,7 +79,7 @@ func (s Store) Login(name string) (*Login, error) {
 	return &Login{}, host.Errorf(host.NotFound, "secret %s has no login", origin.Quote(name))
 }
 
-// SetLogin stores a login in place of what a secret had.
+// SetLogin stores a login for a secret, in place of what it had.
 func (s Store) SetLogin(name string, l *Login) error {
 	text, err := json.Marshal(l)
 	if err != nil {

@@ -93,8 +93,8 @@ func Words(s string) ([]string, error) {
 	return words, nil
 }
 
-// Fetch reads a secret from a source; [ParseLogin] reads that of a login. The error never has any of the value; it is
-// [ErrNone] if the store has nothing of that name.
+// Fetch reads a secret from a source. For a login it returns the stored text; see [ParseLogin]. The error never
+// contains any part of the value; it is [ErrNone] if the store has nothing of that name.
 func Fetch(ctx context.Context, name, from string, lookup func(string) (string, bool), store Store) (string, error) {
 	kind, rest, _ := strings.Cut(from, ":")
 	switch kind {

@@ -41,7 +41,8 @@ type Config struct {
 	Keep     int
 	// Now is the clock for records without a time; nil is time.Now.
 	Now func() time.Time
-	// Redact returns what takes the values of secrets out of the texts of Note; nil leaves them. Events have none.
+	// Redact returns a function that removes the values of secrets from the texts of Note; nil leaves them. Events have
+	// none.
 	Redact func() func(string) string
 }
 
@@ -77,7 +78,7 @@ func Open(dir string, cfg Config) *Log {
 }
 
 // RequireCopies makes On count as Required, and has each record wait until copied returns: then it is kept elsewhere,
-// too. An error of copied is one of writing the record. It is called before the first record.
+// too. An error of copied counts as an error of writing the record. Call RequireCopies before the first record.
 func (l *Log) RequireCopies(copied func(Head) error) { l.copied = copied }
 
 // Path returns the file that records are appended to.
@@ -181,8 +182,8 @@ func (l *Log) append(r Record, flush bool) error {
 	return nil
 }
 
-// Records returns what reads the records of the log. Lines that are not records are skipped, and damaged, which may be
-// nil, is called for each but a half-written one at the end of the log.
+// Records returns the records of the log. Lines that are not records are skipped, and damaged, which may be nil, is
+// called for each of them except a half-written one at the end of the log.
 func (l *Log) Records(damaged func(file string, line int)) record.Records[Record] {
 	return record.Records[Record]{Journal: l.journal, Decode: decode, Damaged: damaged}
 }

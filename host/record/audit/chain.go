@@ -18,8 +18,8 @@ const (
 	lockName    = "audit.lock"
 )
 
-// listFiles returns the closed files in the order of their numbers, then the current one, whose ID is its name once it
-// is closed.
+// listFiles returns the closed files in the order of their numbers, then the current one, whose ID is the name that it
+// gets when it is closed.
 func listFiles(names []string) (files []record.File) {
 	for _, name := range names {
 		if sequenceOf(name) > 0 {
@@ -56,7 +56,7 @@ func (l *Log) lines(end record.End, r Record) (data []byte, err error) {
 		}
 	}
 	var records []Record
-	if n := len(end.Before); n > 0 { // in all but the first file, the first record says so, and which files are dropped
+	if n := len(end.Before); n > 0 { // a later file begins with a record of the rotation and of the dropped files
 		newest := end.Before[n-1]
 		if last, err = l.lastOf(newest); err != nil {
 			return nil, err

@@ -26,7 +26,7 @@ const (
 	maxText = 1 << 10  // bytes of a right, a subject, a limit
 )
 
-// Operations that the log itself records. Those of Note are the operator's.
+// Operations that the log itself records. The operations of Note are the operator's.
 const (
 	opBegin  = "begin"  // a call is about to run
 	opCall   = "call"   // a call has ended, or was refused
@@ -48,20 +48,20 @@ type Record struct {
 	host.Origin
 	Session string   `json:"session,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
-	Digest  string   `json:"digest,omitempty"`  // of the plugin
+	Digest  string   `json:"digest,omitempty"`  // digest of the plugin
 	Rights  []string `json:"rights,omitempty"`  // what the call was granted
 	Touched []string `json:"touched,omitempty"` // which rights it used: "http:GET:https://api.github.com"
 	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was denied, whether it failed or not
 	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, as the host describes it
 	DryRun  bool     `json:"dry_run,omitempty"` // the call was not meant to run
-	Count   int      `json:"count,omitempty"`   // calls of a plugin that did the same, if several
+	Count   int      `json:"count,omitempty"`   // number of equal calls by a plugin, if several
 	By      string   `json:"by,omitempty"`      // who allowed or denied it: terminal, mcp or policy
 
-	// Approval is the id of the approval of a person that it took, or was to take. Calls that belong to one approval have
-	// the same.
+	// Approval is the id of the approval that the call used or waits for. Calls that belong to one approval have the
+	// same.
 	Approval string `json:"approval,omitempty"`
 
-	*Outcome // of a call
+	*Outcome // set for a call
 
 	// Subject is what a call acted on, what an operator changed, or the file that a rotation closed.
 	Subject string   `json:"subject,omitempty"`
@@ -87,9 +87,9 @@ type Outcome struct {
 // Dropped says what a rotation removed. It distinguishes a log that was rotated from one that was cut.
 type Dropped struct {
 	Files int    `json:"files"`
-	Last  string `json:"last"` // name of the newest of them
-	Seq   uint64 `json:"seq"`  // of its last record
-	Hash  string `json:"hash"` // of its last line
+	Last  string `json:"last"` // name of the newest of these files
+	Seq   uint64 `json:"seq"`  // number of the last record in it
+	Hash  string `json:"hash"` // hash of the last line in it
 }
 
 // recordOf returns the record of an event: names and rights, and the error as far as the host itself wrote it. The

@@ -57,10 +57,10 @@ func (f *Fault) Verdict() string {
 	return fmt.Sprintf("intact up to record %d, then", f.Intact)
 }
 
-// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log was
-// changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves: a
-// head that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The
-// error says that the anchor has another form, or that files cannot be read.
+// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log
+// was changed. Only an anchor proves that nothing was cut off its end, and that the log was not rewritten as a whole.
+// An anchor is a head that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; ""
+// is none. The error says that the anchor has another form, or that files cannot be read.
 func (l *Log) Verify(anchor string) (Report, error) {
 	want, err := parseAnchor(anchor)
 	if err != nil {
@@ -230,7 +230,7 @@ func (v *verifier) checkFirst() *Fault {
 	return nil
 }
 
-// diagnose says what is wrong with the first line that does not follow from the one before it.
+// diagnose returns what is wrong with the first line that does not follow from the one before it.
 func (v *verifier) diagnose() *Fault {
 	bad, good, next := v.bad, v.good, v.next
 	seq, hash := uint64(0), genesis
@@ -261,8 +261,8 @@ func (v *verifier) diagnose() *Fault {
 	return faultAt(bad, seq, Misplaced, expected, provided, "was inserted, repeated or moved")
 }
 
-// checkAnchor says why the anchored head is not in a log whose chain is whole. It returns nil where a rotation dropped
-// the anchored record and the record after it names it.
+// checkAnchor returns why the anchored head is not in a log whose chain is whole. It returns nil if a rotation dropped
+// the anchored record, and the record after it has the anchor's hash.
 func (v *verifier) checkAnchor() *Fault {
 	a, last := v.anchor, v.good
 	expected := a.Hash

@@ -36,8 +36,8 @@ type Cleared struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// Clear removes the records that a filter selects. Whoever is writing begins a new file. Lines that are not records go
-// only with their file, which goes if the filter selects all records of its day.
+// Clear removes the records that a filter selects. Whoever is writing begins a new file. Lines that are not records
+// are removed only with their file, which is removed if the filter selects all records of its day.
 func Clear(dir string, f record.Filter) (done Cleared, err error) {
 	err = journal(dir, Config{}).Exclusive(func(files []record.File) (err error) {
 		for _, file := range files {

@@ -29,7 +29,7 @@ type origins struct {
 
 	mu       sync.Mutex
 	sessions map[string]map[uint64]string // session -> hash of a value -> "TOOL/POINTER" of the result that had it first
-	order    []string                     // of the sessions
+	order    []string                     // sessions in the order in which they began
 }
 
 // note returns, by parameter, the results that the parameters of a call came from, and remembers its own result.

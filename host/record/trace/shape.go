@@ -82,7 +82,7 @@ func (s shape) String() string {
 	return fmt.Sprintf("string(%d..%d)", s.min, s.max)
 }
 
-// withMembers replaces strings in a shape by the members of an enum that they are.
+// withMembers replaces strings in a shape by the enum members that they equal.
 func withMembers(s shape, members []string) shape {
 	of := "enum(" + strings.Join(members, "|") + ")"
 	switch {
@@ -155,7 +155,7 @@ func (s *scanner) arrayShape(depth int) shape {
 	return shape{kind: manifest.Clip(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
 }
 
-// mergeShape adds a shape to those of an array's elements; false if there are too many different ones.
+// mergeShape adds a shape to the shapes of an array's elements; false if there are too many different ones.
 func mergeShape(kinds *[]shape, s shape) bool {
 	i := slices.IndexFunc(*kinds, func(k shape) bool { return k.kind == s.kind })
 	if i >= 0 {

@@ -81,8 +81,8 @@ func PathOf(dir string, at time.Time) string { return filepath.Join(dir, nameOf(
 
 func nameOf(at time.Time) string { return at.UTC().Format(dayFormat) + suffix }
 
-// Records returns what reads the records in a folder of traces. Lines that are not records of this version are skipped,
-// and damaged, which may be nil, is called for each but a blank one.
+// Records returns the records in a folder of traces. Lines that are not records of this version are skipped, and
+// damaged, which may be nil, is called for each of them that is not blank.
 func Records(dir string, damaged func(path string, line int)) record.Records[Record] {
 	return record.Records[Record]{Journal: journal(dir, Config{}), Decode: decode, Damaged: damaged}
 }
@@ -164,7 +164,7 @@ func decode(line record.Line) (r Record, keys record.Keys, err error) {
 	return r, keys, nil
 }
 
-const opCall = "call" // which records leave out
+const opCall = "call" // records leave this operation out
 
 // recordOf returns the record of an event.
 func recordOf(e host.Event, values bool) Record {

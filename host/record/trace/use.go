@@ -37,8 +37,8 @@ func Used(dir, caller string, n int, since time.Time) (tools []string) {
 	return tools
 }
 
-// Uses says who called the tools of a plugin with success since a moment, by the local name of the tool: "12 calls by
-// mcp:claude 10, cli 2".
+// Uses returns who called the tools of a plugin with success since a moment, by the local name of the tool: "12 calls
+// by mcp:claude 10, cli 2".
 func Uses(dir, plugin string, since time.Time) map[string]string {
 	calls := map[string]map[string]int{}
 	for r, err := range succeeded(dir, since) {
@@ -63,7 +63,7 @@ func Uses(dir, plugin string, since time.Time) map[string]string {
 	return uses
 }
 
-// Costs returns the medians of what calls of tools that succeeded since a moment took, for those tools that have any.
+// Costs returns the medians of what successful calls of tools since a moment took. It leaves out tools without any.
 func Costs(dir string, tools []string, since time.Time) map[string]host.Cost {
 	times, sizes := map[string][]float64{}, map[string][]int{}
 	for r, err := range succeeded(dir, since) {
