@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/host/internal/index/merged"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -72,13 +73,7 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 
 // cleanPhrases removes control characters from phrases of a plugin, because results repeat a phrase as the reason of a
 // hit.
-func cleanPhrases(phrases []string) []string {
-	clean := make([]string, len(phrases))
-	for i, p := range phrases {
-		clean[i] = manifest.CleanLine(p)
-	}
-	return clean
-}
+func cleanPhrases(phrases []string) []string { return lists.Map(phrases, manifest.CleanLine) }
 
 // SearchQuery is a query with filters. An empty filter matches everything.
 type SearchQuery struct {

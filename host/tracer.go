@@ -1,6 +1,9 @@
 package host
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Tracer observes operations: calls, searches, descriptions, and the requests that go to the network. It must not
 // block, and is used by many operations at once.
@@ -32,11 +35,10 @@ func (o Operation) Ended(err error) Operation {
 	if o.Code = OK; err == nil {
 		return o
 	}
+	e := AsError(err)
 	o.Code = ToolFailed
-	for _, known := range outcomes {
-		if e := AsError(err); known.Code == e.Code && e.Exit == 0 {
-			o.Code = known.Code
-		}
+	if e.Exit == 0 && slices.ContainsFunc(outcomes[:], func(known Outcome) bool { return known.Code == e.Code }) {
+		o.Code = e.Code
 	}
 	return o
 }

@@ -158,9 +158,9 @@ const baseAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 // foldedForms returns the forms of a value that do not depend on how a text is spelled, longest first per kind.
 func foldedForms(name, value string) []foldedForm {
-	forms := []foldedForm{{text: fold(value).text, name: name}}
+	forms, digits := []foldedForm{{text: fold(value).text, name: name}}, fmt.Sprintf("% x", value)
 	for _, between := range []string{"", " ", ":", "-"} {
-		forms = append(forms, foldedForm{text: strings.ReplaceAll(fmt.Sprintf("% x", value), " ", between), name: name})
+		forms = append(forms, foldedForm{text: strings.ReplaceAll(digits, " ", between), name: name})
 	}
 	// The base64 of a value depends on its offset in a group of three bytes, and the base32 on its offset in a group of
 	// five. The characters that it shares with its neighbors are not part of the form.

@@ -59,8 +59,8 @@ var layers = map[string][]string{
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
 	"host": {
-		"host/protect", "internal/lazy", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema",
-		"manifest/spelling",
+		"host/protect", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/peers",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/session":   {"host", "host/protect", "manifest"},
 	"host/origin":    {"host", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
