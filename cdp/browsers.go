@@ -85,7 +85,7 @@ func (b *browsers) disconnect() {
 	clear(b.clients)
 }
 
-// closed is what was closed. Browser is set if the browser has ended, Browsers with all.
+// closed says what close has closed: Browser if the browser has ended, Browsers if all were to be closed.
 type closed struct {
 	api.Closed
 	Browsers []string `json:"browsers,omitempty"`
@@ -141,8 +141,8 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, er
 	return result(closeResult(closed{Closed: found}), notes...)
 }
 
-// closeWithout is close for a keeper that does not respond: there is none, or it hangs. The command line ends one that
-// hangs.
+// closeWithout closes a browser whose keeper failed with err: no keeper runs, or it hangs. Only for a person at the
+// command line it ends a keeper that hangs.
 func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
 	e, ok := errors.AsType[*api.Error](err)
 	isGone, was := ok && e.Code == api.CodeChromeConnection, false

@@ -19,7 +19,7 @@ import (
 type catalog struct {
 	protocol translation
 
-	// Derived from the protocol once, because most calls of a batch or a session use few tools.
+	// Derived from the protocol on first use: most calls of a batch or a session use few tools.
 	info     func() host.Info
 	manifest func() *manifest.Manifest
 	tools    sync.Map // *manifest.Tool by name in lower case
@@ -152,8 +152,8 @@ func share(part, whole int) float64 {
 	return math.Round(1000*float64(part)/float64(max(1, whole))) / 1000
 }
 
-// Tool returns a command or a verb by its name without regard to case, nil if there is none. Input is the domain, input
-// the verb.
+// Tool returns a command or a verb by its name without regard to case, or nil if there is none. "Input" is the domain
+// and returns nil, "input" is the verb.
 func (p *catalog) Tool(name string) (*manifest.Tool, error) {
 	key := strings.ToLower(name)
 	if d, _ := p.protocol.Domain(name); d.Name != name {
@@ -220,7 +220,7 @@ func deprecated(is bool, message, use string) *manifest.Deprecated {
 	return d
 }
 
-// translation says in the forms of the host what the protocol says in its own.
+// translation converts what the protocol describes into the types of the host.
 type translation struct{ *protocol.Protocol }
 
 func (t translation) commandTool(c *protocol.Command) *manifest.Tool {
@@ -292,7 +292,7 @@ func (p *catalog) Flow(tool string) *manifest.Flow {
 	return new(p.protocol.flow(c))
 }
 
-// Example is an example of a command before it ran. Those of the command's tool say what happened when they ran.
+// Example is an example of a command before it ran. The examples of the command's tool have the outcome of the run.
 type Example struct {
 	Title, Kind string
 	Params      json.RawMessage
@@ -360,8 +360,8 @@ func (t translation) flowCall(c protocol.Call) manifest.FlowCall {
 	return call
 }
 
-// example returns an example with the calls before it and what happened when it ran. One that did not do what its
-// command is for is not the smallest call to copy.
+// example returns an example with the calls before it and the outcome of its run. A minimal example whose run was not
+// verified becomes a common one, because callers copy the minimal one.
 func example(e *protocol.Example) manifest.Example {
 	x := manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params}
 	if e.Run == nil {
@@ -385,7 +385,7 @@ func example(e *protocol.Example) manifest.Example {
 	return x
 }
 
-// notRun says what became of examples that did not succeed.
+// notRun describes the outcomes of examples that did not succeed.
 var notRun = map[string]string{
 	protocol.RunFailed:  "failed in ",
 	protocol.RunHung:    "hung in ",
@@ -426,7 +426,7 @@ func (p *catalog) searchDocs() (docs []host.SearchDoc) {
 			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
 			Signature:  p.protocol.signature(c),
 			Deprecated: c.Deprecated, Experimental: c.Experimental,
-			// Not When: measured on testdata/search, its everyday words give common tools hits that belong to others.
+			// When is left out: measured on testdata/search, its everyday words add common tools to searches meant for others.
 			Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
 			Params: searchParams(c.Params),
 		})

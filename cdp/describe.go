@@ -84,7 +84,8 @@ func (p *catalog) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	return d
 }
 
-// beforeBytes is how long the calls before an example may be for the second tier to have them. A plan has them, too.
+// beforeBytes limits the calls before an example in the second tier, in bytes. Longer ones are left out, because a
+// plan has them, too.
 const beforeBytes = 400
 
 // shortenExamples leaves the results of examples, and the details of their runs, to the third tier.

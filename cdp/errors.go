@@ -88,7 +88,7 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 	return e
 }
 
-// explanation says what a message of Chrome means that does not say it, "" for others.
+// explanation returns what an unclear message of Chrome means, or "" for other messages.
 func explanation(message string) string {
 	switch {
 	case strings.Contains(message, "Could not compute box model"), strings.Contains(message, "not have a layout object"):
@@ -115,7 +115,7 @@ func repeatStep(r *host.Request, options host.StepOptions) host.Step {
 	return step.At(r.Options.Place)
 }
 
-// browserOf and pageOf return the browser and context of a call, and with them its page.
+// browserOf returns the browser and context of a call; pageOf also returns its page.
 func browserOf(r *host.Request) host.Place {
 	return host.Place{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
 }
@@ -293,8 +293,8 @@ var (
 	startTracing = rawStep("Tracing.start", `{"transferMode":"ReturnAsStream"}`)
 )
 
-// rawStep returns the step that calls a tool with JSON. The variables of a package are made at the start of each
-// process, where encoding a map would cost more than all of them.
+// rawStep returns the step that calls a tool with parameters as JSON text. Package variables are initialized at the
+// start of each process, and encoding a map there would cost more than all of them.
 func rawStep(name, params string) host.Step {
 	step := toolStep(name, nil)
 	step.Params = json.RawMessage(params)

@@ -138,8 +138,8 @@ func stream(ctx context.Context, c *keeper.Client, r *host.Request, q eventsPara
 	return result(end, warnNotEnabled(q.Match)...)
 }
 
-// warnNotEnabled warns about patterns that do not enable a domain, so that only events of domains that are already
-// enabled arrive: those without a literal domain, and those of domains that listening does not enable.
+// warnNotEnabled warns about patterns that enable no domain, so that only events of domains that are already enabled
+// arrive. These are patterns without a literal domain, and patterns of domains that listening does not enable.
 func warnNotEnabled(patterns []string) (warnings []string) {
 	for _, pattern := range patterns {
 		switch domain, _, _ := strings.Cut(pattern, "."); {
@@ -154,7 +154,8 @@ func warnNotEnabled(patterns []string) (warnings []string) {
 	return warnings
 }
 
-// untilFilter returns what emits the records of a stream that were requested. last decides which event is the last one.
+// untilFilter returns a function that emits the requested records of a stream. last decides which event is the last
+// one.
 func untilFilter(q eventsParams, emit func(json.RawMessage) error, last func(json.RawMessage) bool) func(
 	json.RawMessage) error {
 	emitted := 0
@@ -183,13 +184,12 @@ func untilFilter(q eventsParams, emit func(json.RawMessage) error, last func(jso
 	}
 }
 
-// streamEnd is the error with which the reader of a stream ends it. Its value is the reason.
+// streamEnd is the error with which the reader of a stream ends it. Its text is the reason.
 type streamEnd string
 
 func (o streamEnd) Error() string { return "the stream ended: " + string(o) }
 
-// eventStarts are the commands without which Chrome never sends an event, also while its domain is enabled, and the
-// events of each.
+// eventStarts lists commands with the events that Chrome never sends before them, even while the domain is enabled.
 var eventStarts = []struct {
 	command string
 	events  []string

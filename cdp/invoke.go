@@ -21,7 +21,7 @@ import (
 const KeeperJob = "keeper"
 
 // KeeperMain runs the keeper process and returns its exit code. The pages of plugins connect through the guard that
-// egress returns. It is called before the keeper serves; when it fails, the keeper refuses plugins.
+// egress returns. egress is called before the keeper serves; when it fails, the keeper refuses plugins.
 func KeeperMain(egress func() (host.Egress, error)) int { return keeper.Main(egress) }
 
 // Close closes this process's connections. The browsers stay open.
@@ -136,8 +136,8 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	return adviseEvaluation(&host.Result{Data: data, Warnings: warnings}, r), nil
 }
 
-// send sends a command, with domains that are to be enabled for it. It returns the result in data, or writes it to
-// the output piece by piece and returns its size.
+// send sends a command, enabling domains for it. It returns the result in data, or writes it to the output piece by
+// piece and returns its size.
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string, enable ...string) (
 	data json.RawMessage, written int64, err error) {
 	q := api.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
@@ -153,7 +153,8 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string,
 	return data, 0, err
 }
 
-// exceptionTool is the command whose result is the details of an exception. They report no failure of the call.
+// exceptionTool is the command whose result is the details of an exception. Such details are not a failure of the
+// call.
 const exceptionTool = "Runtime.getExceptionDetails"
 
 // checkResult returns the error of a result that reports a failed navigation or an exception, nil for others.
@@ -251,13 +252,13 @@ type scriptParams struct {
 	ClosedRoots   bool              `json:"closed_roots"`
 }
 
-// effectOf returns the effect of a call: that of route is read where it only lists the rules.
+// effectOf returns the effect of a call. A call of route that only lists the rules is a read.
 func effectOf(j *host.Job) string {
 	var q api.RouteRequest
 	if j.Tool == "route" && json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 		return manifest.EffectRead
 	}
-	return manifest.EffectDestructive // not less than that of the tool
+	return manifest.EffectDestructive // at least the effect of the tool
 }
 
 // script calls a function of a script that the calling plugin ships. Its text is read only if the keeper lacks it.
@@ -306,8 +307,8 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 	return result(done)
 }
 
-// filesFor returns the paths of files for a page: those that the host has handed to the plugin are copied to where the
-// session's pages get theirs from; the others are downloads, which the keeper checks.
+// filesFor returns the paths of files for a page. It copies files that the host has handed to the plugin to the
+// upload folder of the session. The others are downloads, which the keeper checks.
 func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
 	var paths []string
 	for _, file := range given {
@@ -326,8 +327,8 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 	return paths, nil
 }
 
-// The rest of this file repeats calls to which Chrome answers that a domain is not enabled: with the domain enabled for
-// the call, where the reviewed table says that this does not affect the page, and the caller may enable it.
+// The rest of this file repeats calls that Chrome refuses because a domain is not enabled. The domain is enabled for
+// the second call if the reviewed table says that this does not affect the page, and if the caller may enable it.
 
 // sendEnabling is [send] for a caller's command. The warnings say which domains were enabled for it.
 func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.Request) (data json.RawMessage,
@@ -352,9 +353,9 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 	return data, written, warnEnabled(done), err
 }
 
-// domainsToEnable returns the domains to enable before a call is repeated, those that another needs first. It returns
-// nil if its outcome does not ask for any, if they were all enabled already, or if the table or the policy does not
-// allow one of them.
+// domainsToEnable returns the domains to enable before a call is repeated, in the order in which they need each
+// other. It returns nil if the outcome of the call asks for none, if they were all enabled already, or if the table
+// or the policy does not allow one of them.
 func (t translation) domainsToEnable(ctx context.Context, r *host.Request, enabled []string, data json.RawMessage,
 	err error) (domains []string) {
 	missing := t.disabledDomain(r.Tool, data, err)

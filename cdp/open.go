@@ -72,7 +72,7 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 	}
 }
 
-// opened returns the connection to the browser of a call, which it starts if none is open, and what to say of it.
+// opened returns the connection to the browser of a call, which it starts if none is open, and notes for the caller.
 func (b *browsers) opened(ctx context.Context, r *host.Request, q openParams) (*keeper.Client, []string, error) {
 	if !isPerson(r.Caller) {
 		if err := keeper.CheckBrowserLimit(b.cfg.RunDir, r.Options.Browser); err != nil {
@@ -111,7 +111,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 		return &openStep
 	}
 	s, err := c.As(callerOf(&host.Request{Job: *j})).Status(ctx, false)
-	// The blank page that a browser starts with is nobody's, and has nothing to act on.
+	// The blank page that a browser starts with belongs to no session and has nothing to act on.
 	if err != nil || slices.ContainsFunc(s.Targets, func(t api.Target) bool { return t.URL != "about:blank" }) {
 		return nil
 	}

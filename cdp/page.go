@@ -11,7 +11,7 @@ import (
 // This file has what the plugin page uses of this one: its verbs run in the same keepers, for the same callers.
 
 // PageVerb runs a verb of the plugin page in one trip to the keeper of the call's browser. Start is how often it may
-// start a browser if none is open. The notes are what the user should know. An error of the keeper is for
+// start a browser if none is open. The notes are what the user should know. Pass an error of the keeper to
 // [Provider.HostError].
 func (p *Provider) PageVerb(ctx context.Context, r *host.Request, verb string, q api.PageRequest, start int) (
 	done api.PageResult, notes []string, err error,
@@ -37,8 +37,8 @@ func (p *Provider) PageVerb(ctx context.Context, r *host.Request, verb string, q
 // MaxStarts is how often an open may start its browser: it may end meanwhile.
 const MaxStarts = maxOpenAttempts
 
-// Files returns the paths of files for a page, for which start starts a browser if none is open. Those that the host
-// has handed to the call are copied to where the session's pages get theirs from.
+// Files returns the paths of files for a page. If start is set, it starts a browser if none is open. It copies files
+// that the host has handed to the call to the upload folder of the session.
 func (p *Provider) Files(ctx context.Context, r *host.Request, given []string, start bool) ([]string, error) {
 	c, err := p.browsers.clientFor(ctx, r)
 	if err != nil && start {
@@ -50,7 +50,7 @@ func (p *Provider) Files(ctx context.Context, r *host.Request, given []string, s
 	return filesFor(ctx, c, r, given)
 }
 
-// HostError turns an error of a keeper into the one that callers see, and returns any other unchanged.
+// HostError turns an error of a keeper into the error that callers see, and returns any other unchanged.
 func (p *Provider) HostError(err error, r *host.Request) error { return p.hostError(err, r) }
 
 // CheckPaste refuses a call that pastes unless the calling plugin was granted the tool by its name: the clipboard is

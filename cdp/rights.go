@@ -31,9 +31,9 @@ func callerOf(r *host.Request) api.Caller {
 		by.Within = append(by.Within, sessionKey(key))
 	}
 	if by.Session == api.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
-		by.Session = "" // a program that names no session has one of its own name, not the person's
+		by.Session = "" // without a named session, a program uses the session of its own name, not the person's
 	}
-	if name := r.Options.Context; name != "" { // a session of its own for the keeper, which ends with the first one
+	if name := r.Options.Context; name != "" { // the keeper treats it as another session, which ends with this one
 		of := by.SessionKey()
 		by.Within = append([]string{of}, by.Within...)
 		if of == api.DefaultSession {
@@ -52,7 +52,7 @@ func callerOf(r *host.Request) api.Caller {
 	return by
 }
 
-// contextMark is between the key of a session and the name of a further browser context of it. No name has it.
+// contextMark separates the key of a session from the name of a further browser context. No name contains it.
 const contextMark = "#"
 
 // sessionKey returns the keeper's key of a session.

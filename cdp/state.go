@@ -42,7 +42,7 @@ type stateAnswer struct {
 // stateLine is a saved state in a list.
 type stateLine struct {
 	Name    string    `json:"name"`
-	Session string    `json:"session"` // that saved it
+	Session string    `json:"session"` // the session that saved it
 	Origins []string  `json:"origins"`
 	Cookies int       `json:"cookies"`
 	Items   int       `json:"items"`
@@ -171,8 +171,9 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 		Items: &done.Items}, notes...)
 }
 
-// NeedsConfirmation asks a person where a state is loaded or deleted that another session of the same owner has saved:
-// it is that session's login. Saving gives nobody a login, and replaces the state.
+// NeedsConfirmation returns the reason to ask a person before a state is loaded or deleted that another session of
+// the same owner has saved, because it is that session's login. It returns "" for other calls. Saving a state only
+// replaces it and gives nobody a login.
 func (p *Provider) NeedsConfirmation(j *host.Job) string {
 	r := &host.Request{Job: *j}
 	if r.Tool != "state" {
@@ -193,12 +194,12 @@ func (p *Provider) NeedsConfirmation(j *host.Job) string {
 	return fmt.Sprintf("state %s was saved by another session", q.Name)
 }
 
-// stateSession returns the key of a call's session, under which it has saved something.
+// stateSession returns the key of a call's session, which the states that it saves carry.
 func stateSession(r *host.Request) string {
 	return cmp.Or(callerOf(r).Session, r.Caller)
 }
 
-// stateStore has the saved states of one owner, a file each in a folder of the owner's own.
+// stateStore holds the saved states of one owner, one file for each, in the owner's own folder.
 type stateStore struct{ dir string }
 
 const (

@@ -25,8 +25,8 @@ var countKeywords = map[string][3]string{
 	"object": {"minProperties", "maxProperties", "property"},
 }
 
-// bounds returns what a schema says of the values of one type beside their parts, as " (>= 1, <= 9)", where the type is
-// shown whole; else "".
+// bounds returns what a schema says about the values of one type, apart from their parts, as " (>= 1, <= 9)". It
+// returns "" unless the type is shown whole.
 func (p *printer) bounds(t *node, kind string) string {
 	if !p.whole {
 		return ""
@@ -41,8 +41,8 @@ func (p *printer) bounds(t *node, kind string) string {
 	}
 }
 
-// boundWords returns what a schema says of the values of one type beside their parts; for the portable form without
-// what that can say.
+// boundWords returns what a schema says about the values of one type, apart from their parts. For the portable form
+// it leaves out what the keywords of that form say.
 func boundWords(t *node, kind string, isPortable bool) (words []string) {
 	keys := countKeywords[kind]
 	if !isPortable || portableKeywords[keys[0]] == "" {
@@ -84,7 +84,7 @@ func boundWords(t *node, kind string, isPortable bool) (words []string) {
 	return words
 }
 
-// alternatives says which properties an object needs one or several of: "needs id or name".
+// alternatives says which properties an object needs one of, or several of: "needs id or name".
 func alternatives(t *node) []string {
 	needed := lists.Map(t.branches(), func(branch *node) string {
 		return strings.Join(branch.strings("required"), " and ")

@@ -15,8 +15,8 @@ import (
 )
 
 // Clean makes a text from an untrusted source safe to show: it shows each [Hidden] character as an escape, such as
-// \u202e, and replaces invalid UTF-8 by U+FFFD. Newlines and tabs stay, and joiners that join: scripts and emoji need
-// them.
+// \u202e, and replaces invalid UTF-8 by U+FFFD. Newlines and tabs stay. So do joiners between characters that can be
+// joined, because scripts and emoji need them.
 func Clean(s string) string {
 	if isClean(s) {
 		return s
@@ -24,7 +24,8 @@ func Clean(s string) string {
 	return string(escape(strings.ReplaceAll(s, "\r\n", "\n"), true))
 }
 
-// escape writes each [Hidden] character as JSON escapes it, but joiners that join as they are, if they are kept.
+// escape writes each [Hidden] character as a JSON escape. If keepsJoiners is set, it leaves joiners between
+// characters that can be joined.
 func escape(s string, keepsJoiners bool) (b []byte) {
 	before := rune(0)
 	for i := 0; i < len(s); {
@@ -43,15 +44,16 @@ func escape(s string, keepsJoiners bool) (b []byte) {
 	return b
 }
 
-// joins reports whether a rune is a joiner between what can be joined: letters of other scripts, and emoji.
+// joins reports whether a rune is a joiner between characters that can be joined: letters of non-Latin scripts, and
+// emoji.
 func joins(before, r, after rune) bool {
 	isShown := func(r rune) bool { return r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
 	return (r == 0x200c || r == 0x200d) && isShown(before) && isShown(after)
 }
 
 // FirstHidden returns the first character of a text that is not shown, and reports whether there is one. A carriage
-// return may precede a line break, and a variation selector may follow what can be an emoji. In prose, joiners may
-// join, and blanks of any form are shown.
+// return before a line break and a variation selector after a possible emoji are allowed. In prose, joiners between
+// characters that can be joined, and blanks of any form are allowed, too.
 func FirstHidden(s string, isProse bool) (rune, bool) {
 	const blank, textForm, emojiForm = 0x2800, 0xfe0e, 0xfe0f
 	before := rune(0)
@@ -75,7 +77,7 @@ func FirstHidden(s string, isProse bool) (rune, bool) {
 	return 0, false
 }
 
-// Strip returns what a reader sees of a text: it is without terminal sequences and [Hidden] characters. It serves to
+// Strip returns what a reader sees of a text: the text without terminal sequences and [Hidden] characters. Use it to
 // compare texts, not to show them.
 func Strip(s string) string {
 	if isClean(s) {
@@ -94,7 +96,8 @@ func CleanLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// CleanValue is [Clean] for a value on one line, which keeps its spaces: each white space becomes a space.
+// CleanValue is [Clean] for a value on one line. It keeps the number of spaces: each white space character becomes a
+// space.
 func CleanValue(s string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(s))
 }
@@ -155,7 +158,7 @@ func EscapeJSON(data []byte) []byte {
 }
 
 // CleanJSON cleans each string of a JSON document that is shown as documentation, keys included. The order of keys
-// stays. Regular expressions keep their meaning: their hidden characters are escaped.
+// stays. Regular expressions keep their meaning, because their hidden characters are escaped.
 func CleanJSON(data json.RawMessage) json.RawMessage {
 	if isClean(string(data)) && bytes.IndexByte(data, '\\') < 0 {
 		return data
@@ -174,8 +177,9 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 	})
 }
 
-// MapJSON replaces each string of a JSON document, keys included, and each number and word as it is written by what
-// change returns for it. What is changed becomes a string. The order of keys stays.
+// MapJSON replaces each string, number and word of a JSON document, keys included, by the string that change returns
+// for it. A number or word is passed as it is written, and becomes a string only if change changes it. The order of
+// keys stays.
 func MapJSON(data json.RawMessage, change func(string) string) json.RawMessage {
 	return eachScalar(data, func(text []byte, s string) []byte {
 		if changed := change(s); changed != s {

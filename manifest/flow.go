@@ -26,7 +26,7 @@ type FlowCall struct {
 	Tool   string          `json:"tool"` // qualified
 	Params json.RawMessage `json:"params,omitempty"`
 	Filter string          `json:"jq,omitempty"` // jq expression that filters the result; "" for none
-	// Until is the event that the call causes and that has to come before the next call; "" for none.
+	// Until is the event that the call causes, and that must arrive before the next call; "" for none.
 	Until string `json:"until,omitempty"`
 	// Values replace those of the tool's own flow, by pointer.
 	Values []Value `json:"-"`
@@ -36,9 +36,9 @@ type FlowCall struct {
 type Value struct {
 	Pointer  string   // JSON pointer into the parameters
 	Required bool     // a call without it fails, unless one of Instead is given
-	Instead  []string // names beside it
+	Instead  []string // names of parameters next to it
 	From     []Source // the best first
-	Ends     string   // when the value becomes stale; "" if nobody said
+	Ends     string   // when the value becomes stale; "" if unknown
 }
 
 // Source is a call that returns a value.
@@ -63,10 +63,10 @@ func FlowOf(t *Tool) *Flow {
 	return f
 }
 
-// maxFlowDepth bounds how deep sources of values lie in the parameters.
+// maxFlowDepth bounds how deep in the parameters values with sources are looked for.
 const maxFlowDepth = 8
 
-// addValues adds the properties of an object that have sources, and those within them. An array stands for its first
+// addValues adds the properties of an object that have sources, including nested ones. Of an array it takes the first
 // item.
 func (f *Flow) addValues(at string, object *node, required bool) {
 	if strings.Count(at, "/") > maxFlowDepth {
@@ -97,8 +97,8 @@ func (f *Flow) addValue(pointer string, property *node, required bool) {
 	}
 }
 
-// SplitSource splits an item of x-from into the qualified name of a tool and the JSON pointer to the value in its
-// result. It reports false for what is not one: "cdp.DOM.querySelector/nodeId" is.
+// SplitSource splits an item of x-from, such as "cdp.DOM.querySelector/nodeId", into the qualified name of a tool and
+// the JSON pointer to the value in its result. ok is false if from does not have this form.
 func SplitSource(from string) (tool, result string, ok bool) {
 	tool, result, ok = strings.Cut(from, "/")
 	return tool, "/" + result, ok && result != "" && strings.Contains(tool, ".")
@@ -120,7 +120,7 @@ func (v *ValueDoc) Text() string {
 	return text
 }
 
-// SetFlow documents what comes before the tool: at tier 2 the values that a call requires, at tier 3 all.
+// SetFlow documents what comes before the tool: at tier 2 the values that a call requires, at tier 3 all values.
 func (d *ToolDocs) SetFlow(f *Flow) {
 	d.Get, d.Needs = nil, nil
 	for _, c := range f.Needs {
@@ -154,13 +154,13 @@ func (b *BatchLine) Text() string {
 	return text
 }
 
-// Refers reports whether the parameters have references to the results of the calls before the example.
+// Refers reports whether the parameters refer to results of the calls before the example.
 func (e *ExampleDoc) Refers() bool {
 	return len(e.Before) > 0 && strings.Contains(string(e.Params), "${")
 }
 
-// WithoutReferences returns the violations of an example's parameters, except those by references to the results of the
-// calls before it, whose values are known only when it runs.
+// WithoutReferences returns the violations of an example's parameters, without those caused by references to results
+// of the calls before it. The values of these are known only when the example runs.
 func WithoutReferences(e *Example, violations []schema.Violation) []schema.Violation {
 	if len(e.Before) == 0 {
 		return violations

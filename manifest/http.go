@@ -11,25 +11,25 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 )
 
-// Document is the document that a derived manifest was written from. The manifest says what somebody else's document
-// says, so it is held to other rules: see [Manifest.Derived].
+// Document is the document that a derived manifest was generated from. Such a manifest repeats somebody else's
+// document, so other rules apply to it: see [Manifest.Derived].
 type Document struct {
 	Type   string `json:"type"`             // openapi or mcp
 	Origin string `json:"origin,omitempty"` // of the service, such as https://api.github.com
 	SHA256 string `json:"sha256"`           // of the document, in hexadecimal
 }
 
-// Derived reports whether a command wrote the manifest from somebody's document. Schemas that the gate refuses are then
-// only shown, and results that do not match theirs are a warning.
+// Derived reports whether a command generated the manifest from somebody's document. Schemas that the gate refuses
+// are then only shown, and a result that does not match its schema is only a warning.
 func (m *Manifest) Derived() bool { return m.Source != nil && m.Kind == KindHTTP }
 
-// HTTP is where the tools of a plugin of kind http send their requests.
+// HTTP says where the tools of a plugin of kind http send their requests.
 type HTTP struct {
 	Base    string            `json:"base"`              // the URL that all paths follow; without a slash at its end
 	Headers map[string]string `json:"headers,omitempty"` // sent with each request, by name
 }
 
-// Binding makes a request of a call. A parameter that is in none of Path, Query and Header is in the body.
+// Binding says how a call becomes a request. A parameter that is not in Path, Query or Header is in the body.
 type Binding struct {
 	Method string `json:"method"`
 	// Path follows the base: "/repos/{owner}/issues". A parameter in braces is one segment of it.
@@ -41,8 +41,7 @@ type Binding struct {
 	Body string `json:"body,omitempty"`
 	// Whole is the parameter whose value is the whole body; "" means that the body has the parameters by their names.
 	Whole string `json:"whole,omitempty"`
-	// As has the names on the wire of the parameters that have another name there. The names in the other fields are those
-	// of the parameters.
+	// As maps parameters to their names on the wire, where these differ. The other fields use the parameters' own names.
 	As map[string]string `json:"as,omitempty"`
 }
 
@@ -55,7 +54,7 @@ const (
 	StyleDeep   = "deep"   // at[from]=1&at[to]=2
 )
 
-// QueryParameter is a parameter in the query. As JSON it is its name, or an object where it has a style.
+// QueryParameter is a parameter in the query. As JSON it is its name, or an object if it has a style.
 type QueryParameter struct {
 	Name  string `json:"name"`
 	Style string `json:"style,omitempty"`
@@ -70,7 +69,7 @@ func (q *QueryParameter) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(q))
 }
 
-// MarshalJSON writes a string where there is no style.
+// MarshalJSON writes a string if there is no style.
 func (q QueryParameter) MarshalJSON() ([]byte, error) {
 	if q.Style == "" {
 		return json.Marshal(q.Name)
@@ -79,7 +78,7 @@ func (q QueryParameter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(q))
 }
 
-// StatusExits are the exit codes of every tool of kind http: what became of a request, by the status of its response.
+// StatusExits are the exit codes of every tool of kind http. The status of the response decides which one applies.
 var StatusExits = []ExitCode{
 	{Code: 10, Name: "unauthorized", Meaning: "The API wants a credential, or refuses the one that was sent (401)"},
 	{Code: 11, Name: "forbidden", Meaning: "The credential does not permit this call (403)", Retry: "never"},
@@ -90,7 +89,8 @@ var StatusExits = []ExitCode{
 	{Code: 16, Name: "server_error", Meaning: "The API failed (5xx)", Retry: "backoff"},
 }
 
-// StatusExit returns the one of [StatusExits] for the status of a response, nil for one that is not an error.
+// StatusExit returns the exit code in [StatusExits] for the status of a response, or nil for a status that is not an
+// error.
 func StatusExit(status int) *ExitCode {
 	code := 0
 	switch {
@@ -115,7 +115,7 @@ func StatusExit(status int) *ExitCode {
 // PathParameter matches the {name} of a parameter in [Binding.Path]; the name is the first group.
 var PathParameter = lazy.Pattern(`\{([^{}]+)\}`)
 
-// checkHTTP checks what concerns plugins of kind http: only they have bindings, and each of their tools has one.
+// checkHTTP checks plugins of kind http: each of their tools must have a binding, and no other plugin may have one.
 func (c *checker) checkHTTP() {
 	isHTTP := c.m.Kind == KindHTTP
 	switch {

@@ -1,6 +1,6 @@
-// Package manifest defines the manifest of a plugin, by which the plugin describes itself: its types, its strict
-// parser, the custom section of a wasm file that contains it, its rendering as documentation in three tiers, and the
-// cleaning of untrusted texts. Every other package may import it.
+// Package manifest defines the manifest by which a plugin describes itself: its types, its strict parser, the custom
+// section of a wasm file that contains it, its rendering as documentation in three tiers, and the cleaning of
+// untrusted texts. Every other package may import it.
 package manifest
 
 import (
@@ -16,8 +16,9 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. KindExtism is for modules of Extism, which list tools as MCP does. A plugin of KindHTTP has no code:
-// the host makes the requests of its tools. KindBuiltin is for what is compiled into the host; no manifest file has it.
+// Kinds of plugin. KindExtism is for modules of Extism, which list tools as MCP does. A plugin of KindHTTP has no
+// code: the host makes the requests of its tools. KindBuiltin is for plugins that are compiled into the host; no
+// manifest file has it.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
@@ -34,8 +35,8 @@ const (
 	EffectDestructive = "destructive"
 )
 
-// Reaches of a tool, from the page that its caller works in to the machine. A wildcard never grants what reaches
-// outside a page.
+// Reaches of a tool, from the page that its caller works in to the machine. A wildcard never grants a tool that
+// reaches outside a page.
 const (
 	ReachPage    = "page"
 	ReachContext = "context" // cookies, storage and other pages of the browser context
@@ -50,9 +51,9 @@ type Manifest struct {
 	Version      string          `json:"version"`
 	Kind         string          `json:"kind"`
 	MinHost      string          `json:"min_host,omitempty"`
-	Engine       *Engine         `json:"engine,omitempty"` // that runs a plugin of kind script; else nil
-	HTTP         *HTTP           `json:"http,omitempty"`   // of a plugin of kind http; else nil
-	Source       *Document       `json:"source,omitempty"` // of a derived manifest; else nil
+	Engine       *Engine         `json:"engine,omitempty"` // runs a plugin of kind script; nil for others
+	HTTP         *HTTP           `json:"http,omitempty"`   // for a plugin of kind http; nil for others
+	Source       *Document       `json:"source,omitempty"` // for a derived manifest; nil for others
 	Docs         Docs            `json:"docs"`
 	Keywords     []string        `json:"keywords,omitempty"`
 	License      string          `json:"license,omitempty"`
@@ -64,7 +65,7 @@ type Manifest struct {
 	Limits       Limits          `json:"limits,omitzero"`
 	Warm         bool            `json:"warm,omitempty"`     // an example may run in an instance before its call
 	Assets       *Assets         `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
-	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of the settings of the operator
+	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of the operator's settings
 	Tutorial     []Step          `json:"tutorial,omitempty"`
 	Peers        json.RawMessage `json:"peers,omitempty"` // tools of other products; see package peers
 	Tools        []Tool          `json:"tools"`
@@ -81,8 +82,8 @@ func (e *Engine) Accepts(version string) bool {
 	return version == e.Version || strings.HasPrefix(version, e.Version+".")
 }
 
-// Assets are the files of a tar in the custom section parley.assets of the wasm file. The guest can read them below
-// Path without a right.
+// Assets are the files of a tar in the custom section parley.assets of the wasm file. The guest needs no right to
+// read them below Path.
 type Assets struct {
 	Path string `json:"path"`
 }
@@ -113,7 +114,7 @@ type ExitCode struct {
 // cdp.script runs it.
 type Script struct {
 	Name   string `json:"name"`
-	SHA256 string `json:"sha256"` // of its text, in hexadecimal
+	SHA256 string `json:"sha256"` // checksum of its text, in hexadecimal
 }
 
 // Capabilities are the rights that a plugin requests. A request grants nothing.
@@ -126,8 +127,8 @@ type Capabilities struct {
 	Browser *BrowserCapability `json:"browser,omitempty"`
 	Clock   *PlainCapability   `json:"clock,omitempty"`
 	Random  *PlainCapability   `json:"random,omitempty"`
-	// Caller requests that inner calls are made as the caller, with its rights and no others. Only a plugin that ships
-	// with Parley can have it.
+	// Caller requests that nested calls are made as the caller, with exactly its rights. Only a plugin that ships with
+	// Parley can have it.
 	Caller *PlainCapability `json:"caller,omitempty"`
 }
 
@@ -154,7 +155,7 @@ type SecretCapability struct {
 	URL      string `json:"url,omitempty"`
 	Header   string `json:"header,omitempty"` // such as "Authorization: Bearer {secret}"; {secret:basic} is its base64
 	Query    string `json:"query,omitempty"`  // the name of a parameter
-	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if a person has it
+	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if the operator has it
 	Read     bool   `json:"read,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
@@ -194,10 +195,10 @@ type Right struct {
 	For      string // the origin that a secret is sent to; else ""
 	Why      string // the plugin's own text
 	Optional bool
-	Changes  bool // it is of use only to tools that change something
+	Changes  bool // only tools that change something need it
 }
 
-// Rights returns the rights that are requested. All texts are cleaned.
+// Rights returns the requested rights. All texts are cleaned.
 func (c *Capabilities) Rights() (all []Right) {
 	add := func(pointer string, r Right) {
 		r.Pointer, r.Name, r.For = "/capabilities/"+pointer, CleanLine(r.Name), CleanLine(r.For)
@@ -306,15 +307,15 @@ type Example struct {
 	ExitCode int             `json:"exit_code,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Runnable bool            `json:"runnable,omitempty"`
-	// Before are the calls before it. "${1.id}" in Params is a part of the result of the first of them.
+	// Before are the calls before it. In Params, "${1.id}" refers to a part of the first call's result.
 	Before []BatchLine `json:"before,omitempty"`
 
-	// Run returns what a host found when it tried to run the example, or nil. It is nil if that is not known. A manifest
-	// cannot set it.
+	// Run returns the outcome when a host tried to run the example, or nil if that is unknown. Run itself may be nil,
+	// too. A manifest cannot set it.
 	Run func() *ExampleRun `json:"-"`
 }
 
-// Ran returns what a host found when it tried to run the example; nil if it did not.
+// Ran returns the outcome when a host tried to run the example, nil if it did not.
 func (e *Example) Ran() *ExampleRun {
 	if e.Run == nil {
 		return nil
@@ -335,12 +336,12 @@ type BatchLine struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// ExampleRun is what a host found when it ran an example. One of Verified, Differs and NotRun is set.
+// ExampleRun is the outcome when a host tried to run an example. Exactly one of Verified, Differs and NotRun is set.
 type ExampleRun struct {
 	Verified string `json:"verified,omitempty"` // the host that ran it as declared, such as "parley 0.1.0"
 	Differs  string `json:"differs,omitempty"`  // how the outcome differs from the declared one
-	NotRun   string `json:"not_run,omitempty"`  // why it could not be run to its end
-	ExitCode int    `json:"-"`                  // the exit code in which it ended
+	NotRun   string `json:"not_run,omitempty"`  // why it could not run to its end
+	ExitCode int    `json:"-"`                  // exit code with which it ended
 }
 
 // Related refers to another tool and says why.
@@ -366,8 +367,9 @@ type WASI struct {
 	Output string            `json:"output,omitempty"` // text (default), json, lines, bytes or file:/PATH
 }
 
-// WithNUL returns a parameter whose text contains U+0000 and goes into the arguments or the environment of the program,
-// which cannot hold it, and which of the two: "argv" or "env". It returns two empty texts if no parameter does.
+// WithNUL looks for a parameter whose text contains U+0000 and goes into the arguments or the environment of the
+// program, which cannot contain it. place says which of the two: "argv" or "env". Both results are "" if no parameter
+// does.
 func (w *WASI) WithNUL(params map[string]json.RawMessage) (name, place string) {
 	find := func(text string) bool {
 		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
@@ -397,7 +399,7 @@ type WASIFile struct {
 	From string `json:"from"`
 }
 
-// Arg is a word of argv, or a list of words that is left out unless each parameter in it is given.
+// Arg is a word of argv, or a list of words. The list is left out unless every parameter in it is given.
 type Arg struct {
 	Word string
 	List []string

@@ -24,17 +24,17 @@ type Param struct {
 	Required    bool              `json:"required"`
 	Items       *Items            `json:"items,omitempty"`
 	Ref         string            `json:"ref,omitempty"`    // name of the schema that defines the type
-	Fields      string            `json:"fields,omitempty"` // the type in one line, if the other members do not say it
+	Fields      string            `json:"fields,omitempty"` // the type on one line, if the other members do not show it
 	Format      string            `json:"format,omitempty"`
 	Enum        []json.RawMessage `json:"enum,omitempty"`
 	Default     json.RawMessage   `json:"default,omitempty"`
 	Description string            `json:"description"`
 	// More counts what only the third tier shows: fields, values of enums, and descriptions of fields.
 	More int `json:"more,omitempty"`
-	// Inner has the fields at all levels, with their paths as names, as the third tier describes them: "where[].op".
+	// Inner has the fields at all levels as the third tier describes them. Their names are paths: "where[].op".
 	Inner []Param `json:"-"`
 
-	shape string // the type in one line, without the fields that Inner has, and with a part of the values only
+	shape string // the type on one line, without the fields in Inner, and with only a part of the values
 	short string // the type in a list
 }
 
@@ -45,7 +45,7 @@ type Items struct {
 	Enum []json.RawMessage `json:"enum,omitempty"`
 }
 
-// aboutEnd is where a phrase about a value ends: a sentence, a remark or an example follows.
+// aboutEnd matches where a phrase about a value ends, because a sentence, a remark or an example follows.
 var aboutEnd = lazy.Pattern(`\. | \(|: |,? (?:e\.g|such as|for example|for instance)`)
 
 // About returns the phrase with which a description begins, without what follows it, such as examples.
@@ -53,10 +53,10 @@ func About(description string) string {
 	return strings.TrimRight(aboutEnd().Split(CleanLine(description), 2)[0], " .,;:")
 }
 
-// briefBytes bounds what a signature says about a parameter.
+// briefBytes bounds the phrase about a parameter in a signature.
 const briefBytes = 28
 
-// briefed returns the type in a list, and what the parameter is where a few words say that.
+// briefed returns the type in a list, with a phrase about the parameter if a short one exists.
 func (p *Param) briefed() string {
 	about := About(p.Description)
 	if len(about) > briefBytes || strings.EqualFold(about, p.Name) || strings.Contains(about, "*/") {
@@ -66,18 +66,19 @@ func (p *Param) briefed() string {
 }
 
 // Params returns the properties of a schema in their order in the schema. A schema for anything but an object gives
-// one Param with the name "result". Texts are cleaned, and hidden characters of values are escaped. Any schema is read
-// in time linear in its size, also one that has not passed the gate.
+// one Param with the name "result". Texts are cleaned, and hidden characters of values are escaped. The time is
+// linear in the size of the schema, even if it has not passed the gate.
 func Params(schema json.RawMessage) []Param { return paramsWithin(schema, paramBytes, asNames) }
 
-// What [eachParam] describes: properties with a name, also what stands for the others, and a map as one result.
+// What [eachParam] describes: named properties; also the entries for all other properties; or, for a result, a map as
+// a whole.
 const (
 	asNames = iota
 	asParams
 	asResult
 )
 
-// paramsWithin returns [Params] with types of at most that many bytes.
+// paramsWithin is [Params] with types of at most bytes bytes.
 func paramsWithin(schema json.RawMessage, bytes, as int) []Param {
 	root := readNode(schema)
 	return eachParam(root, as, func(name string, n *node, _ bool) Param {
@@ -93,8 +94,8 @@ func paramsWithin(schema json.RawMessage, bytes, as int) []Param {
 	})
 }
 
-// wholeParams returns [Params] as the third tier describes them: with their fields at all levels. The fields of a type
-// that occurs several times are described once.
+// wholeParams is [Params] as the third tier describes parameters: with their fields at all levels. The fields of a
+// type that occurs several times are described once.
 func wholeParams(schema json.RawMessage, as int) []Param {
 	root := readNode(schema)
 	w := &walker{root: root, seen: map[*node]string{}, left: maxListing}
@@ -105,7 +106,7 @@ func wholeParams(schema json.RawMessage, as int) []Param {
 	})
 }
 
-// eachParam returns what describe returns for each property of a schema, or for the schema itself.
+// eachParam calls describe for each property of a schema, or for the schema itself, and returns the results.
 func eachParam(root *node, as int, describe func(name string, n *node, required bool) Param) (all []Param) {
 	if len(root.raw) == 0 {
 		return nil
@@ -136,7 +137,7 @@ func eachParam(root *node, as int, describe func(name string, n *node, required 
 	return all
 }
 
-// object returns the schema of all parameters. Its cases, if it has any, are no types of their own.
+// object returns the schema of all parameters. The properties of its cases are merged into it.
 func (n *node) object() *node {
 	target, _ := n.resolve(n)
 	if target.typeName(n) == "object" {
@@ -145,7 +146,7 @@ func (n *node) object() *node {
 	return target
 }
 
-// WithFields returns parameters, each with its fields in the third tier after it.
+// WithFields returns parameters, each followed by its fields in the third tier.
 func WithFields(params []Param) (all []Param) {
 	for _, p := range params {
 		all = append(append(all, p), p.Inner...)
@@ -156,8 +157,8 @@ func WithFields(params []Param) (all []Param) {
 // walker describes the fields of types at all levels.
 type walker struct {
 	root *node
-	seen map[*node]string // paths of the types that are described
-	left int              // bytes of all types
+	seen map[*node]string // the described types, with their paths
+	left int              // bytes left for all types
 }
 
 func (w *walker) describe(path string, n *node) Param {
@@ -170,7 +171,7 @@ func (w *walker) describe(path string, n *node) Param {
 	return p
 }
 
-// fields describes the fields of a type, of its items and of its cases. A case is required where the type is.
+// fields describes the fields of a type, of its items and of its cases. A case is required if the type is.
 func (w *walker) fields(path string, n *node, required bool) (all []Param) {
 	t, _ := n.resolve(w.root)
 	if _, twice := w.seen[t]; t == nil || twice || len(t.enum()) > 0 {
@@ -181,7 +182,7 @@ func (w *walker) fields(path string, n *node, required bool) (all []Param) {
 		p.Required = isRequired
 		all = append(append(all, p), w.fields(path, n, isRequired)...)
 	}
-	// part adds a type without a name of its own, in a line if that says more than the type that it is a part of.
+	// part adds a type without a name of its own. The type gets its own line if it has a description.
 	part := func(path string, n *node, isRequired bool) {
 		if of, _ := n.resolve(w.root); of.has("description") || n.has("description") {
 			add(path, n, isRequired)
@@ -193,7 +194,7 @@ func (w *walker) fields(path string, n *node, required bool) (all []Param) {
 	isChoice := t.isChoice(w.root)
 	for i, branch := range t.branches() {
 		if t.has("properties") {
-			break // it has those of its cases
+			break // the type has the properties of its cases
 		}
 		if isChoice {
 			part(fmt.Sprintf("%s(case %d)", path, i+1), branch, required)
@@ -235,7 +236,7 @@ func describeParam(name string, n, root *node) Param {
 	return p
 }
 
-// defaultOf returns the default of a schema, or else of what it refers to.
+// defaultOf returns the default of a schema, or else of the schema that it refers to.
 func defaultOf(n, target *node) json.RawMessage {
 	if n.has("default") {
 		return n.value("default")
@@ -243,7 +244,7 @@ func defaultOf(n, target *node) json.RawMessage {
 	return target.value("default")
 }
 
-// plain returns the type as Type, Items, Enum and Format say it.
+// plain returns the type as given by Type, Items, Enum and Format.
 func (p *Param) plain() string {
 	kind := p.Type
 	if p.Items != nil && p.Type == "array" {
@@ -260,7 +261,7 @@ func (p *Param) plain() string {
 	return kind
 }
 
-// Values returns the values that the parameter, or each of its items, may have.
+// Values returns the values that the parameter, or each of its items, is limited to.
 func (p *Param) Values() []json.RawMessage {
 	if p.Enum == nil && p.Items != nil && p.Type == "array" {
 		return p.Items.Enum
@@ -268,7 +269,7 @@ func (p *Param) Values() []json.RawMessage {
 	return p.Enum
 }
 
-// CutValues leaves n values of an enum, and counts the others.
+// CutValues keeps n values of an enum, and counts the others in More.
 func (p *Param) CutValues(n int) {
 	all := p.Values()
 	if len(all) <= n {
@@ -294,18 +295,18 @@ type node struct {
 	facts *facts // nil before they are read
 	whole *node  // the result of withAllOf
 	cases *node  // the result of withCases
-	steps int    // of a root: schemas that were read to print types
+	steps int    // for a root: number of schemas read to print types
 
-	isUnion bool // of the properties with one name in the cases of an object
+	isUnion bool // a union of the properties that have one name in several cases of an object
 }
 
-// facts are what is asked of a schema again and again.
+// facts are the cached facts about a schema.
 type facts struct {
-	branches []*node           // of a union
-	tuple    []*node           // the schemas of the first items of an array
-	required map[string]bool   // names of properties
-	values   []json.RawMessage // of const or enum
-	isChoice *bool             // nil before it is asked
+	branches []*node           // the branches of a union
+	tuple    []*node           // schemas of the first items of an array
+	required map[string]bool   // names of required properties
+	values   []json.RawMessage // values of const or enum
+	isChoice *bool             // nil until first computed
 }
 
 // read reads the facts of a schema. A node that does not exist has none.
@@ -324,7 +325,7 @@ func (n *node) read() *facts {
 	for _, name := range n.strings("required") {
 		n.facts.required[name] = true
 	}
-	for _, branch := range n.facts.branches { // has the type that all have
+	for _, branch := range n.facts.branches { // a branch without a type has the union's
 		isTyped := slices.ContainsFunc([]string{"type", "$ref", "const", "enum"}, branch.has)
 		if n.has("type") && !isTyped {
 			branch.members["type"] = n.at("type")
@@ -343,7 +344,7 @@ func (n *node) tuple() []*node            { return n.read().tuple }
 func (n *node) required() map[string]bool { return n.read().required }
 func (n *node) enum() []json.RawMessage   { return n.read().values }
 
-// items returns the schema of the items of an array after those of its tuple.
+// items returns the schema of the items of an array that follow its tuple.
 func (n *node) items() *node {
 	if items := n.at("items"); items.isObject() || n.has("prefixItems") {
 		return items
@@ -351,7 +352,7 @@ func (n *node) items() *node {
 	return n.at("additionalItems")
 }
 
-// pending marks a node whose type is being searched, so that the search ends for a type that contains itself.
+// pending marks a node whose type is being computed, to end the recursion for a type that contains itself.
 const pending = "\x00"
 
 func readNode(data json.RawMessage) *node { return &node{raw: data} }
@@ -387,7 +388,8 @@ func (n *node) names() []string {
 
 func (n *node) has(key string) bool { return n.at(key) != nil }
 
-// value returns a member as it is shown, on one line with hidden characters escaped, nil if there is none.
+// value returns a member in the form in which it is shown, on one line with hidden characters escaped; nil if there
+// is none.
 func (n *node) value(key string) json.RawMessage {
 	v := n.at(key)
 	if v == nil {
@@ -398,7 +400,7 @@ func (n *node) value(key string) json.RawMessage {
 
 func shownJSON(raw json.RawMessage) json.RawMessage { return EscapeJSON(CompactJSON(raw)) }
 
-// memberOf returns a member as far as it is of a type.
+// memberOf returns a member of a schema, or the zero value if the member has another type.
 func memberOf[T any](n *node, key string) (v T) {
 	if m := n.at(key); m != nil {
 		_ = json.Unmarshal(m.raw, &v)
@@ -416,7 +418,7 @@ func (n *node) list(key string) []json.RawMessage {
 	return memberOf[[]json.RawMessage](n, key)
 }
 
-// isObject reports whether the value is an object, as schemas are that are not just true or false.
+// isObject reports whether the value is an object. All schemas except true and false are.
 func (n *node) isObject() bool {
 	return n != nil && jsontext.Scan(n.raw).Peek() == '{'
 }
@@ -428,7 +430,7 @@ func (n *node) ordered() []string {
 	return partition(n.at("properties").names(), func(name string) bool { return n.required()[name] })
 }
 
-// partition returns a list with the items before the others that come first.
+// partition returns a list with the items first for which first returns true.
 func partition[T any](list []T, first func(T) bool) []T {
 	return append(lists.Filter(list, first), lists.Filter(list, func(item T) bool { return !first(item) })...)
 }
@@ -440,7 +442,7 @@ type rest struct {
 	node    *node
 }
 
-// key returns what stands for the names of the properties in a type.
+// key returns the text that stands for the names of the properties in a type.
 func (r rest) key(program bool) string {
 	switch {
 	case r.pattern == "":
@@ -451,7 +453,7 @@ func (r rest) key(program bool) string {
 	return "[/" + CleanLine(r.pattern) + "/]"
 }
 
-// others returns the schemas of the properties that have none of their own.
+// others returns the schemas for properties without a schema of their own.
 func (n *node) others() (all []rest) {
 	if more := n.at("additionalProperties"); more.isObject() {
 		all = append(all, rest{"", more})
@@ -463,7 +465,8 @@ func (n *node) others() (all []rest) {
 	return all
 }
 
-// isChoice reports whether a schema is a union of several types that have fields, so that each is a case of its own.
+// isChoice reports whether a schema is a union of several types with fields. Each of these is then described as a
+// case.
 func (n *node) isChoice(root *node) bool {
 	f := n.read()
 	if f.isChoice == nil {
@@ -478,15 +481,16 @@ func (n *node) isChoice(root *node) bool {
 	return *f.isChoice
 }
 
-// extends reports whether a schema says more of an object than the one that it refers to.
+// extends reports whether a schema adds properties to the object that it refers to.
 func (n *node) extends() bool { return n.has("$ref") && (n.has("properties") || n.has("required")) }
 
-// withCases returns an object that has the properties of its cases, too. Those that not all cases require are optional.
+// withCases returns an object with the properties of its cases added. They are optional unless all cases require
+// them.
 func (n *node) withCases(root *node) *node {
 	if n.cases != nil {
 		return n.cases
 	}
-	n.cases = n // for a schema that contains itself
+	n.cases = n // ends the recursion for a schema that contains itself
 	count, both := map[string]int{}, &node{raw: []byte("{}"), members: map[string]*node{}}
 	both.add(n.at("properties"), false)
 	for _, branch := range n.branches() {
@@ -506,7 +510,7 @@ func (n *node) withCases(root *node) *node {
 	return n.cases
 }
 
-// add adds properties. Of two with one name the first one stays, or becomes a union of both.
+// add adds properties. If two have the same name, the first one stays, or becomes a union of both.
 func (n *node) add(more *node, isUnion bool) {
 	for _, name := range more.names() {
 		switch first, one := n.members[name], more.at(name); {
@@ -520,7 +524,7 @@ func (n *node) add(more *node, isUnion bool) {
 	}
 }
 
-// withAllOf returns a schema with what the schemas of its allOf say, as far as they are about different things.
+// withAllOf returns a schema with the keywords of its allOf schemas added, as far as they do not overlap.
 func (n *node) withAllOf(root *node, levels int) *node {
 	if n == nil || levels == 0 || !n.has("allOf") && !n.extends() {
 		return n
@@ -528,7 +532,7 @@ func (n *node) withAllOf(root *node, levels int) *node {
 	if n.whole != nil {
 		return n.whole
 	}
-	n.whole = n // for a schema that contains itself
+	n.whole = n // ends the recursion for a schema that contains itself
 	all := &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
 	delete(all.members, "allOf")
 	delete(all.members, "$ref")
@@ -563,7 +567,7 @@ func (n *node) withAllOf(root *node, levels int) *node {
 // maxRefs bounds a chain of references.
 const maxRefs = 8
 
-// resolve returns the schema that a schema stands for, with its allOf, and the name in the last reference to it.
+// resolve returns the schema that a schema refers to, with its allOf merged, and the name in the last reference.
 func (n *node) resolve(root *node) (target *node, name string) {
 	target, name = n.follow(root)
 	if target = target.withAllOf(root, maxRefs); target.has("properties") {
@@ -572,8 +576,8 @@ func (n *node) resolve(root *node) (target *node, name string) {
 	return target, name
 }
 
-// follow follows local references and returns the name in the last one. The target is nil, documented as "any", where
-// a reference leads to nothing or into an array.
+// follow follows local references and returns the name in the last one. The target is nil, which is documented as
+// "any", if a reference leads to nothing or into an array.
 func (n *node) follow(root *node) (target *node, name string) {
 	target = n
 	for range maxRefs {
@@ -611,7 +615,7 @@ func (n *node) typeName(root *node) string {
 		n.kind = n.findType(root)
 	}
 	if n.kind == pending {
-		return "" // a caller up the stack is searching this type
+		return "" // a caller up the stack is computing this type
 	}
 	return n.kind
 }
@@ -669,8 +673,8 @@ func kindOf(v json.RawMessage) string {
 	return "integer"
 }
 
-// TypeAt returns the type of the parameter at a path of property names, and the type of its items if it is an array.
-// Both are "" where the schema does not describe it; "any" is a parameter without a restriction.
+// TypeAt returns the type of the parameter at a path of property names and, for an array, the type of its items. Both
+// are "" if the schema does not describe it; "any" means that the type is not restricted.
 func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 	at, root := paramAt(schema, path)
 	if at == nil {
@@ -683,7 +687,7 @@ func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 	return at.typeName(root), items
 }
 
-// Base64At reports whether the parameter at a path of property names, or each of its items, is text in base64.
+// Base64At reports whether the parameter at a path of property names, or each of its items, is base64 text.
 func Base64At(schema json.RawMessage, path ...string) bool {
 	at, root := paramAt(schema, path)
 	if at.has("items") {
@@ -695,8 +699,8 @@ func Base64At(schema json.RawMessage, path ...string) bool {
 	})
 }
 
-// paramAt returns the schema of the parameter at a path of property names and indices, or nil without one, and the
-// root. Further down than the first name, a schema of all other properties counts.
+// paramAt returns the schema of the parameter at a path of property names and indices, or nil if there is none, and
+// the root. Below the first name, the schema for all other properties counts, too.
 func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 	root = readNode(schema)
 	at, _ = root.resolve(root)
@@ -727,8 +731,8 @@ func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
 	return base64, media, ok
 }
 
-// ReplaceBinary returns a result in which each text that [Binary] would find is replaced by what replace returns for
-// it, as JSON. Nil leaves the text.
+// ReplaceBinary returns a result in which each text that [Binary] finds is replaced by what replace returns for it,
+// encoded as JSON. If replace returns nil, the text stays.
 func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media string) any) json.RawMessage {
 	root := readNode(returns)
 	target, _ := root.resolve(root)
@@ -741,7 +745,7 @@ func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media str
 		if value == nil {
 			return nil
 		}
-		encoded, _ := Marshal(value) // nil leaves the text
+		encoded, _ := Marshal(value) // a nil value keeps the text
 		return encoded
 	}
 	if whole := replaced(data, target); whole != nil {
@@ -767,8 +771,8 @@ func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media str
 	return data
 }
 
-// ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
-// says that it is the parameter's own name.
+// ParamNamed returns the parameter with a given name, in any spelling or as one of its x-aliases, and its type. own
+// says that the given name is the parameter's own.
 func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
 	isGiven := func(name string) bool { return spelling.Fold(name) == spelling.Fold(given) }
 	root := readNode(params)

@@ -34,7 +34,7 @@ const MaxSize = 16 << 20
 
 // Other bounds of a manifest as a document.
 const (
-	maxTool  = 128 << 10 // bytes of one tool, as it is written
+	maxTool  = 128 << 10 // bytes of one tool in its source form
 	maxDepth = 100
 )
 
@@ -64,9 +64,9 @@ func refuse(pointer, format string, args ...any) *Error {
 	return &Error{Problems: []Problem{{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))}}}
 }
 
-// Parse reads a manifest strictly and checks what can be checked without its wasm: the document by the embedded
-// [Schema], names, references between its parts, the schemas of its tools, and the examples by these schemas.
-// hostVersion is compared with the manifest's min_host. The error is a *[Error].
+// Parse reads a manifest strictly and checks everything that does not need the wasm: the document by the embedded
+// [Schema], names, references between its parts, the schemas of its tools, and the examples by these schemas. It
+// compares hostVersion with the manifest's min_host. The error is a *[Error].
 func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	doc, err := jsontext.Decode(data, jsontext.Limits{Bytes: MaxSize, Depth: maxDepth})
 	if err != nil {
@@ -105,7 +105,7 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 func Load(data []byte) (*Manifest, error) {
 	var m Manifest
 	err := jsontext.UnmarshalValid(data, &m)
-	// such as 64.0, an integer by the schema, but not in Go
+	// such as 64.0, which is an integer for the schema, but not in Go
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil, refuse("", "%s: expected a number written as digits alone, got %s", mismatch.Field, mismatch.Value)
 	}
@@ -168,7 +168,7 @@ func versionParts(v string) (parts [3]int) {
 	return parts
 }
 
-// checkSizes finds the tools of a manifest that are too large.
+// checkSizes returns a problem for each tool that is too large.
 func checkSizes(data []byte) (found []Problem) {
 	if len(data) <= maxTool {
 		return nil
@@ -184,7 +184,7 @@ func checkSizes(data []byte) (found []Problem) {
 	return found
 }
 
-// check checks what the schema of the document cannot express.
+// check checks what the embedded schema cannot express.
 func check(m *Manifest) []Problem {
 	c := &checker{m: m}
 	c.checkNames()
@@ -213,7 +213,7 @@ func (c *checker) add(pointer, format string, args ...any) {
 	c.found = append(c.found, Problem{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))})
 }
 
-// doubleUnderscore is the problem of a name that could be confused with a listed name of MCP.
+// doubleUnderscore is the problem of a name that could be confused with a name that MCP lists.
 const doubleUnderscore = `a name cannot contain "__", which stands for the dot where model APIs refuse dots`
 
 func (c *checker) checkNames() {
@@ -253,7 +253,7 @@ func (c *checker) checkScripts() {
 	}
 }
 
-// checkInstance checks what concerns the instances of the plugin.
+// checkInstance checks the fields about instances of the plugin.
 func (c *checker) checkInstance() {
 	if c.m.Warm && c.m.Kind != KindParley {
 		c.add("/warm", "only a plugin of kind %s has instances that an example can warm; this one is of kind %s", KindParley,
@@ -354,7 +354,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 				"or line breaks", name)
 		}
 	}
-	// The schemas of other people's tools are kept as they are, and not applied where the host cannot.
+	// Schemas of other people's tools are kept unchanged, and are not applied if the host cannot apply them.
 	judged := c.m.Kind != KindExtism && !c.m.Derived()
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
 	if err != nil && judged {
@@ -370,7 +370,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		return
 	}
 	for i, e := range t.Examples {
-		const invalidArgs = 81 // such an example shows parameters that the schema or the tool refuses
+		const invalidArgs = 81 // an example with this code shows parameters that the schema or the tool refuses
 		pointer := fmt.Sprintf("%s/examples/%d", at, i)
 		if e.ExitCode != invalidArgs {
 			c.checkExample(pointer+"/params", e.Params, paramsSchema, &e)
@@ -382,8 +382,8 @@ func (c *checker) checkTool(at string, t *Tool) {
 }
 
 // checkHidden refuses invisible characters in the parts of a schema that callers repeat: its keys, and the values of
-// enum, const and default. Two values that look the same must be the same, and what is cleaned for display must not
-// differ from what is validated.
+// enum, const and default. Values that look the same must be the same, and the cleaned form that is displayed must
+// not differ from what is validated.
 func (c *checker) checkHidden(at string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
@@ -468,7 +468,7 @@ func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
 	}
 }
 
-// reserved are the host's commands, present and planned: a plugin with such a name could not be reached.
+// reserved are the present and planned commands of the host. A plugin with such a name could not be called.
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
 	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools",
@@ -478,16 +478,16 @@ var reserved = []string{
 // builtin are the plugins that are part of the host.
 var builtin = []string{"cdp", "page"}
 
-// Builtin reports whether a name is that of a plugin of [KindBuiltin], ignoring case.
+// Builtin reports whether a name belongs to a plugin of [KindBuiltin], ignoring case.
 func Builtin(name string) bool { return slices.Contains(builtin, strings.ToLower(name)) }
 
-// Reserved reports whether an installed plugin cannot have a name, ignoring case: that of a command or of a built-in
-// plugin.
+// Reserved reports whether installed plugins cannot use a name, because a command or a built-in plugin has it,
+// ignoring case.
 func Reserved(name string) bool {
 	return Builtin(name) || slices.Contains(reserved, strings.ToLower(name))
 }
 
-// CompactJSON returns JSON on one line, and invalid JSON as it is.
+// CompactJSON returns JSON on one line. It returns invalid JSON unchanged.
 func CompactJSON(data json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, data) != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Portable returns a schema of parameters in the part of JSON Schema that every model API accepts: those of OpenAI,
-// Gemini, Vertex and Anthropic each refuse a whole request because of one keyword. References are replaced by what they
-// point to, each value has a type, an enum has strings, and conditions are left out. It accepts at least what the
-// original accepts: the host validates calls against the whole schema.
+// Portable returns a schema of parameters in the subset of JSON Schema that every model API accepts. The APIs of
+// OpenAI, Gemini, Vertex and Anthropic each refuse a whole request because of one unknown keyword. References are
+// replaced by their targets, each value has a type, an enum has strings, and conditions are left out. It accepts at
+// least what the original accepts: the host validates calls against the whole schema.
 func Portable(params json.RawMessage) json.RawMessage {
 	out := map[string]any{}
 	if _, err := jsontext.Decode(params, jsontext.Limits{}); err == nil {
@@ -35,21 +35,21 @@ const (
 	maxPortableDepth = 10
 )
 
-// portableKeywords are copied as they are, those of a type only with that type.
+// portableKeywords are copied unchanged, if they belong to the type.
 var portableKeywords = map[string]string{
 	"default": "", "minimum": "integer number", "maximum": "integer number", "minItems": "array", "maxItems": "array",
 	"minLength": "string", "maxLength": "string", "pattern": "string",
 }
 
-// schemaTypes are the types of JSON Schema without null, which the host accepts wherever a parameter may be left out.
+// schemaTypes are the types of JSON Schema without null. The host accepts null wherever a parameter may be left out.
 var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 // schemaConverter makes the portable form of one schema.
 type schemaConverter struct {
 	root   *node
-	active map[*node]bool // the schemas that this one is a part of
-	nodes  int            // schemas that the result may still have
-	left   int            // bytes of types in descriptions
+	active map[*node]bool // the schemas that contain this one
+	nodes  int            // number of schemas that the result may still get
+	left   int            // bytes left for types in descriptions
 }
 
 // schema returns the portable form of a schema.
@@ -123,7 +123,7 @@ func (c *schemaConverter) schema(n *node, depth int) map[string]any {
 	return out
 }
 
-// setType sets what a schema says of the values of one type.
+// setType adds the keywords for the values of one type.
 func (c *schemaConverter) setType(out map[string]any, t *node, kind string, depth int) {
 	out["type"] = kind
 	for key, of := range portableKeywords {
@@ -172,7 +172,8 @@ func (c *schemaConverter) setType(out map[string]any, t *node, kind string, dept
 	}
 }
 
-// sayType adds a type and the descriptions of its fields to a description where the portable form cannot say them.
+// sayType adds a type and the descriptions of its fields to a description, where the portable form cannot express the
+// type.
 func (c *schemaConverter) sayType(out map[string]any, t *node) {
 	text, _ := fit(t, c.root, maxListing, false)
 	text = "Type: " + text + "."
@@ -197,7 +198,8 @@ func say(out map[string]any, text string) {
 	}
 }
 
-// setEnum sets the values of an enum with their type. Gemini accepts strings only, so other values are a text.
+// setEnum sets the values of an enum with their type. Gemini accepts only strings, so other values are written as
+// text.
 func setEnum(out map[string]any, values []json.RawMessage) {
 	var kinds, words []string
 	isPlain := true
@@ -224,8 +226,8 @@ func setEnum(out map[string]any, values []json.RawMessage) {
 	maps.Copy(out, anyValue())
 }
 
-// anyValue returns a schema of any value with types everywhere. They have to end somewhere, so that arrays in arrays in
-// arrays are said to hold numbers.
+// anyValue returns a schema of any value, with a type at every level. The nesting must end somewhere, so arrays at
+// the third level are declared to hold numbers.
 func anyValue() map[string]any {
 	value := map[string]any{"type": "number"}
 	for range 2 {

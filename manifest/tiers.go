@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Tiers of documentation. Each has what the one before it has.
+// Tiers of documentation. Each contains the previous one.
 const (
 	Tier1 = 1 // name, brief, required parameters, effect
 	Tier2 = 2 // the standard text, all parameters, results, the first example, exit codes
@@ -39,7 +39,7 @@ type ToolDocs struct {
 	Get                []ValueDoc      `json:"get,omitempty"`             // where values come from
 	Needs              []string        `json:"needs,omitempty"`           // tools that must have been called before
 	Returns            []Param         `json:"returns,omitzero"`
-	MoreReturns        int             `json:"more_returns,omitempty"` // how many tier 3 has besides
+	MoreReturns        int             `json:"more_returns,omitempty"` // number of results that only tier 3 has
 	Examples           []ExampleDoc    `json:"examples,omitzero"`
 	ExitCodes          []ExitCodeDoc   `json:"exit_codes,omitzero"`
 	When               string          `json:"when,omitempty"`
@@ -55,7 +55,7 @@ type ToolDocs struct {
 	OpenWorld          bool            `json:"open_world,omitempty"`
 	Since              string          `json:"since,omitempty"`
 	Note               string          `json:"note,omitempty"`
-	LeftOut            []string        `json:"left_out,omitempty"` // what a limit of tokens left no place for
+	LeftOut            []string        `json:"left_out,omitempty"` // parts left out because of a limit of tokens
 	Deeper             string          `json:"-"`                  // how a front end asks for tier 3; "" is "tier 3"
 	ParamsSchema       json.RawMessage `json:"params_schema,omitempty"`
 	ReturnsSchema      json.RawMessage `json:"returns_schema,omitempty"`
@@ -73,7 +73,7 @@ type ExampleDoc struct {
 	ExampleRun
 }
 
-// Call is the example in one line: its command, or the name of the tool and the parameters.
+// Call returns the example on one line: its command, or the name of the tool and the parameters.
 func (d *ToolDocs) Call(e ExampleDoc) string {
 	if e.Command != "" {
 		return e.Command
@@ -88,7 +88,7 @@ type ExitCodeDoc struct {
 	Meaning string `json:"meaning"`
 }
 
-// optionalShown is how many optional parameters the second tier describes. It names the others.
+// optionalShown is how many optional parameters the second tier describes. It only names the others.
 const optionalShown = 8
 
 // Describe returns the documentation of a tool of m at a tier. It is a pure function of its arguments, and cleans all
@@ -177,7 +177,8 @@ func uncheckedNote(t *Tool) string {
 	return "not checked by the host: " + strings.Join(unchecked, ", ")
 }
 
-// exampleDoc documents an example. A declared outcome that is false is not repeated.
+// exampleDoc documents an example. If the example ran differently from its declaration, the declared outcome is left
+// out.
 func exampleDoc(e Example) ExampleDoc {
 	d := ExampleDoc{
 		Title: CleanLine(e.Title), Kind: cmp.Or(e.Kind, "common"), Params: EscapeJSON(e.Params),
@@ -274,7 +275,7 @@ type Reduction struct {
 	Remove func() bool
 }
 
-// Reductions returns the parts of tier 2 to leave out where there is little place, those that a call needs least first.
+// Reductions returns the parts of tier 2 that can be left out to save space, those first that a call needs least.
 func (d *ToolDocs) Reductions() []Reduction {
 	return []Reduction{
 		{"when to use it", func() bool {
@@ -316,7 +317,8 @@ func Tokens(s string) int { return TokensOf(len(s)) }
 // TokensOf is [Tokens] for a text with that many bytes.
 func TokensOf(bytes int) int { return (bytes*2 + 8) / 9 }
 
-// NarrowTypes shortens the types of the parameters and of the results of a tool to that many bytes each.
+// NarrowTypes shortens each type of the parameters to paramBytes bytes, and each type of the results to returnBytes
+// bytes.
 func (d *ToolDocs) NarrowTypes(t *Tool, paramBytes, returnBytes int) {
 	narrow := func(list []Param, narrower []Param) {
 		for _, n := range narrower {
@@ -329,7 +331,7 @@ func (d *ToolDocs) NarrowTypes(t *Tool, paramBytes, returnBytes int) {
 	narrow(d.Returns, paramsWithin(t.Returns, returnBytes, asResult))
 }
 
-// CutReturns leaves n of the results, and counts the others.
+// CutReturns keeps n of the results, and counts the others.
 func (d *ToolDocs) CutReturns(n int) {
 	if cut := len(d.Returns) - n; cut > 0 {
 		d.Returns, d.MoreReturns = d.Returns[:n], d.MoreReturns+cut
@@ -346,8 +348,8 @@ func paramLines(line func(string, ...any), params []Param) {
 	}
 }
 
-// MoreText names the parameters that are not described, and counts what the third tier says of parameters besides; ""
-// if that is nothing.
+// MoreText names the parameters that are not described, and counts what else the third tier says about parameters; ""
+// if there is nothing.
 func (d *ToolDocs) MoreText() string {
 	n := len(d.MoreParameters)
 	for _, p := range d.Parameters {
@@ -355,7 +357,7 @@ func (d *ToolDocs) MoreText() string {
 	}
 	names := strings.Join(d.MoreParameters, ", ")
 	switch {
-	case names != "" && len(d.LeftOut) > 0: // which says that parts are missing
+	case names != "" && len(d.LeftOut) > 0: // LeftOut says that parts are missing
 		return "also: " + names
 	case names != "":
 		return "also: " + names + " (" + d.more(n) + ")"
@@ -384,7 +386,7 @@ func (p *Param) Text() string {
 	return text
 }
 
-// TypeText returns the type in one line, with its fields and values.
+// TypeText returns the type on one line, with its fields and values.
 func (p *Param) TypeText() string { return cmp.Or(p.shape, p.Fields, p.plain()) }
 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
@@ -397,7 +399,7 @@ func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	return docs
 }
 
-// Text says what to use instead of the tool, or why not to use it.
+// Text says what to use instead of the tool, or else why not to use it.
 func (d *Deprecated) Text() string {
 	use, message := CleanLine(d.Use), CleanLine(d.Message)
 	switch {
@@ -409,7 +411,8 @@ func (d *Deprecated) Text() string {
 	return "DEPRECATED: Use " + use + " instead. " + message
 }
 
-// accepts reports whether a schema accepts parameters, or does not pass the gate, so that it is not applied.
+// accepts reports whether a schema accepts parameters. It also accepts them if the schema does not pass the gate,
+// because it is then not applied.
 func accepts(params, given json.RawMessage) bool {
 	s, err := schema.CompileUntrusted(params)
 	value, invalid := jsontext.Decode(given, jsontext.Limits{})

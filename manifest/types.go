@@ -11,15 +11,15 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// limits bound what one line says of a type: levels of fields, optional fields of an object, values of an enum.
+// limits bound how much of a type one line shows: levels of fields, optional fields of an object, values of an enum.
 type limits struct{ depth, optional, values int }
 
-// narrower are the limits that are tried until a type fits, the widest first. With the last ones, an object ends where
+// narrower are the limits that are tried until a type fits, the widest first. With the last ones, an object ends once
 // most of the bytes are used.
 var narrower = []limits{{3, 12, 12}, {3, 6, 8}, {2, 6, 8}, {1, 8, 6}, {1, 4, 4}, {1, 0, 4}, {1, 2, 3}}
 
-// Sizes of one type in bytes, and the number of schemas that are read for it and for all parameters, which bounds the
-// time.
+// Sizes of one type in bytes, and the number of schemas that are read for one type and for all parameters, which
+// bounds the time.
 const (
 	paramBytes  = 300
 	returnBytes = 24
@@ -27,29 +27,30 @@ const (
 	nestedBytes = 120
 	typeSteps   = 600
 	schemaSteps = 100_000
-	maxValue    = 60 // of an enum; longer ones are left out. A default is shorter
+	maxValue    = 60 // a longer value of an enum is left out; a default must be shorter
 )
 
-// printer prints types in one line each: {op: "eq"|"lt", n?: integer = 5}[]. What a limit leaves out is counted:
-// "… 3 more".
+// printer prints types on one line each: {op: "eq"|"lt", n?: integer = 5}[]. It counts what a limit leaves out: "… 3
+// more".
 type printer struct {
 	root    *node
-	program bool // in TypeScript; else with the names of JSON Schema, and with formats as string<date>
+	program bool // in TypeScript; otherwise with the type names of JSON Schema, and formats as string<date>
 	limits
-	left   int // bytes
+	left   int // bytes left
 	steps  int
-	more   int           // what was left out, and the descriptions of fields: what the third tier says besides
-	active map[*node]int // the types that this one is a part of, each with its level
-	level  int           // of parts of values
+	more   int           // how much the third tier says in addition: parts left out, and descriptions of fields
+	active map[*node]int // the types that contain this one, each with its level
+	level  int           // nesting level of the value
 	whole  bool          // with bounds
-	branch int           // the number of the case that is printed, of a union of several types with fields
+	branch int           // for a union of several types with fields, the number of the case being printed; otherwise 0
 
-	// shown has the paths of the types whose fields other lines have. If it is set, fields are `{…}`.
+	// shown has the paths of the types whose fields are on other lines. If it is set, the fields of a type are printed
+	// as `{…}`.
 	shown map[*node]string
 }
 
-// fit returns the type of a schema with the widest limits with which it has at most that many bytes. More is what it
-// leaves out, and the number of descriptions of its fields. With [maxListing] bytes, the type is whole.
+// fit returns the type of a schema with the widest limits that keep it within bytes bytes. more counts the parts left
+// out and the descriptions of its fields. If bytes is [maxListing], the type is whole.
 func fit(n, root *node, bytes int, program bool) (text string, more int) {
 	for i, l := range narrower {
 		steps := min(typeSteps, schemaSteps-root.steps)
@@ -78,7 +79,7 @@ func (p *printer) print(text string) string {
 	return text
 }
 
-// cut says that n facts are left out.
+// cut returns a text that says that n facts are left out.
 func (p *printer) cut(n int) string {
 	p.more += n
 	return p.print(fmt.Sprintf("… %d more", n))
@@ -94,7 +95,7 @@ func (p *printer) typeOf(n *node) string {
 	return p.scalar(nil, "any")
 }
 
-// cases returns the types of a union, or the only one.
+// cases returns the types of a union, or the single type of any other schema.
 func (p *printer) cases(n *node) (types []string) {
 	if p.steps--; p.steps < 0 {
 		return []string{p.cut(1)}
@@ -108,7 +109,7 @@ func (p *printer) cases(n *node) (types []string) {
 			return []string{p.print("{…}")}
 		}
 		if in == p.level {
-			return nil // a union of itself
+			return nil // the type is a union that contains itself
 		}
 		return []string{p.print("…")}
 	}
@@ -210,7 +211,7 @@ func (p *printer) array(t *node) string {
 	return item
 }
 
-// listOf returns the type of an array with such items.
+// listOf returns the type of an array whose items have a type.
 func listOf(item string) string {
 	if strings.ContainsAny(item, "| ") && !isGroup(item) {
 		item = "(" + item + ")"
@@ -237,7 +238,7 @@ func isGroup(text string) bool {
 	return false
 }
 
-// object returns the fields of an object, required ones first, and at most so many optional ones.
+// object returns the fields of an object, required ones first, and a limited number of optional ones.
 func (p *printer) object(t *node) string {
 	names, others, branch := t.ordered(), t.others(), p.branch
 	p.branch = 0
@@ -313,7 +314,8 @@ func quoteLine(s string) string {
 	return string(jsontext.AppendString(nil, CleanLine(s)))
 }
 
-// NestedType returns the type of the value at a JSON pointer in one line, if it has parts, such as fields; else "".
+// NestedType returns the type of the value at a JSON pointer on one line if the type has parts, such as fields;
+// otherwise "".
 func NestedType(schema json.RawMessage, pointer string) string {
 	tokens, _ := jsontext.SplitPointer(pointer)
 	at, root := paramAt(schema, tokens)
@@ -329,12 +331,12 @@ func Signature(name string, params []Param) string {
 	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return cmp.Or(p.short, p.Type) }) + ")"
 }
 
-// signatureBytes bounds a signature that says what the parameters are, together with the brief of the tool: the first
+// signatureBytes bounds a signature that describes the parameters, together with the brief of the tool: the first
 // tier has 50 tokens.
 const signatureBytes = 190
 
-// briefSignature returns the signature of a tool, with what each parameter is where that fits:
-// hash(text: string /* Text to hash */).
+// briefSignature returns the signature of a tool. If it fits, it describes each parameter: hash(text: string /* Text
+// to hash */).
 func briefSignature(d *ToolDocs) string {
 	if text := d.Name + "(" + typeList(d.Parameters, (*Param).briefed) + ")"; len(text)+len(d.Brief) <= signatureBytes {
 		return text
@@ -342,7 +344,7 @@ func briefSignature(d *ToolDocs) string {
 	return Signature(d.Name, d.Parameters)
 }
 
-// SignatureNames returns the names of the parameters in a signature, those of optional ones with a question mark.
+// SignatureNames returns the names of the parameters in a signature. Optional ones end in a question mark.
 func SignatureNames(signature string) (names []string) {
 	_, rest, _ := strings.Cut(signature, "(")
 	depth, begin, isText := 0, 0, false
@@ -382,8 +384,8 @@ func requiredFirst(params []Param) []Param {
 	return partition(params, func(p Param) bool { return p.Required })
 }
 
-// TypedSignature returns the signature of a tool with what its types hold, and the type of the result:
-// shot(format?: "png"|"webp") -> {data: string<base64>}.
+// TypedSignature returns the signature of a tool with its types in full, and the type of the result: shot(format?:
+// "png"|"webp") -> {data: string<base64>}.
 func TypedSignature(name string, t *Tool) string {
 	all := paramsWithin(t.Params, paramBytes, asParams)
 	for i := range all {

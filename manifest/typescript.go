@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// Bounds of a declaration in bytes. A program gives parameters, and uses few parts of a result, so that the type of the
-// result is shorter.
+// Bounds of a declaration in bytes. The type of the result is shorter, because a program gives all parameters but
+// uses only few parts of a result.
 const (
 	tsBytes       = 1200
 	tsResultBytes = 200
 	tsInner       = 12 // descriptions of fields
 )
 
-// TypeScript returns the declaration of a tool in one line, as programs call it, with its default values:
+// TypeScript returns the declaration of a tool on one line, in the form in which programs call it, with its default
+// values:
 //
 //	tools.text.hash(p: {text: string, algorithm?: "md5"|"sha256" = "sha256"}): {hex: string}  // Hash a text
 //
-// It shows required parameters and at most eight optional ones, and marks what is destructive. Any schema is read in
-// bounded time.
+// It shows required parameters and at most eight optional ones, and marks destructive tools. The time is bounded for
+// any schema.
 func TypeScript(name string, t *Tool) string {
 	line := tsDeclaration(name, t, Tier2) + "  // "
 	if t.Effect == EffectDestructive {
@@ -29,8 +30,8 @@ func TypeScript(name string, t *Tool) string {
 	return line + CleanLine(t.Docs.Brief)
 }
 
-// TypeScript returns the documentation in the spelling of [TypeScript], with a comment before it. t is the tool that is
-// documented.
+// TypeScript returns the documentation as a declaration in the form of [TypeScript], preceded by a comment. t is the
+// documented tool.
 func (d *ToolDocs) TypeScript(t *Tool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
@@ -106,7 +107,7 @@ func tsDeclaration(name string, t *Tool, tier int) string {
 	return ProgramName(name) + "(" + given + "): " + returned
 }
 
-// ProgramName returns the name by which programs call a tool: tools.text.hash.
+// ProgramName returns the name that programs use to call a tool: tools.text.hash.
 func ProgramName(qualified string) string {
 	name := "tools"
 	for part := range strings.SplitSeq(qualified, ".") {

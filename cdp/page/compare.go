@@ -103,7 +103,7 @@ func (c *invocation) compare(ctx context.Context, _ string, params json.RawMessa
 	return answered(r)
 }
 
-// maxFile and maxPixels bound a file that is compared, in bytes, and a picture.
+// maxFile limits a compared file in bytes, maxPixels a picture in pixels.
 const maxFile, maxPixels = 64 << 20, 16 << 20
 
 // readFile returns the content of a file that was handed to the call, nil if none is named.
@@ -127,7 +127,7 @@ func (c *invocation) readFile(ctx context.Context, file string) ([]byte, error) 
 // refs matches the ref of an element in a line of a snapshot, which differs from document to document.
 var refs = lazy.Pattern(`(?m)^( *\S+(?: "(?:[^"\\]|\\.)*")?) [a-z]{3}[0-9]+`)
 
-// boundary matches the lines that the host puts around what a page wrote, whose number is another one in each answer.
+// boundary matches the lines that the host puts around what a page wrote. Their number differs in each answer.
 var boundary = lazy.Pattern(`(?m)^</?page [0-9]{8}>\n?`)
 
 // compareSnapshots compares the lines of two snapshots, as text or as the result of snapshot.
@@ -144,7 +144,7 @@ func compareSnapshots(sides [2][]byte) difference {
 	return difference{Same: len(changes) == 0, Diff: string(changes)}
 }
 
-// decode reads a PNG file, as it looks on white.
+// decode reads a PNG file and draws it on white.
 func decode(file []byte) (*image.RGBA, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(file))
 	if err != nil {
@@ -199,7 +199,8 @@ func comparePictures(a, b *image.RGBA, threshold float64, drawn *image.RGBA) (r 
 	return r
 }
 
-// shade returns the color of a pixel in the picture of what differs: pale gray if it is the same, and red otherwise.
+// shade returns the color of a pixel in the picture of the differences: pale gray if it is the same, and red
+// otherwise.
 func shade(c color.RGBA, same bool) color.RGBA {
 	if !same {
 		return color.RGBA{R: 255, A: 255}
@@ -222,7 +223,7 @@ func isNear(a, b color.RGBA, threshold float64) bool {
 	return 0.5053*y*y+0.299*i*i+0.1957*q*q <= most*threshold*threshold
 }
 
-// boxesOf joins what differs in cells that touch each other, and returns the boxes around, the largest first.
+// boxesOf joins differences in cells that touch each other, and returns their bounding boxes, the largest first.
 func boxesOf(cells map[image.Point]image.Rectangle) (boxes []image.Rectangle) {
 	for _, first := range slices.Collect(maps.Keys(cells)) {
 		var box image.Rectangle

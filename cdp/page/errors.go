@@ -13,11 +13,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// openStep opens a page, and a browser if none is open. It is a call as it stands, without an address, which page.open
-// requires.
+// openStep opens a page, and a browser if none is open. The caller has to add the address, which page.open requires.
 var openStep = host.Step{Op: host.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
 
-// ownSteps are the steps of this plugin in the place of those of the plugin cdp.
+// ownSteps maps steps of the plugin cdp to the steps of this plugin that replace them.
 var ownSteps = map[string]host.Step{
 	"targets":                     host.CallStep(Name+".tabs", nil),
 	"state":                       host.CallStep(Name+".state", json.RawMessage(`{"action":"list"}`)),
@@ -29,7 +28,7 @@ var ownSteps = map[string]host.Step{
 // leadingCommand matches the command that begins a message of the keeper. Callers of this plugin did not call it.
 var leadingCommand = lazy.Pattern(`^[A-Z]\w+\.[a-z]\w+( |: )`)
 
-// hostError turns an error of the keeper into the one that callers see.
+// hostError turns an error of the keeper into the error that callers see.
 func (c *invocation) hostError(err error) error {
 	k, ok := errors.AsType[*api.Error](err)
 	switch {
@@ -50,7 +49,7 @@ func (c *invocation) hostError(err error) error {
 	if !ok {
 		return err
 	}
-	if e.Exit != 0 { // its number is one of the plugin cdp
+	if e.Exit != 0 { // the code belongs to the plugin cdp
 		e.Code, e.Exit, e.Steps = host.ToolFailed, 0, nil
 	}
 	e.Message = leadingCommand().ReplaceAllString(e.Message, "Chrome$1")
@@ -60,7 +59,7 @@ func (c *invocation) hostError(err error) error {
 		if own, ok := ownSteps[name]; ok {
 			own.Options = s.Options
 			e.Steps[i] = own
-		} else if name == c.Tool { // the call again
+		} else if name == c.Tool { // it repeats the call
 			e.Steps[i].Tool = Name + "." + name
 		}
 	}

@@ -84,8 +84,8 @@ func (c *invocation) send(ctx context.Context, verb string, params json.RawMessa
 	return done, err
 }
 
-// prepare returns the parameters of a verb as the keeper takes them. What is the host's is resolved: the files that a
-// page gets are copied to where its browser finds them, and the secret that a field gets is read.
+// prepare returns the parameters of a verb in the keeper's form. It does what needs the host: it copies files for the
+// page to where its browser finds them, and reads the secret for a field.
 func (c *invocation) prepare(ctx context.Context, tool string, params json.RawMessage) (json.RawMessage, error) {
 	switch tool {
 	case "downloads", "fill", "open", "press", "upload":
@@ -150,14 +150,14 @@ func (c *invocation) readSecret(ctx context.Context, raw json.RawMessage) error 
 	return nil
 }
 
-// stateParams are the parameters of state, which those of the plugin cdp are, too.
+// stateParams are the parameters of state, here and in the plugin cdp.
 type stateParams struct {
 	Action  string   `json:"action"`
 	Name    string   `json:"name,omitempty"`
 	Origins []string `json:"origins,omitempty"`
 }
 
-// own returns what runs a tool that the host does itself, nil for one that the keeper does in one trip.
+// own returns the function that runs a tool in the host, or nil for a tool that the keeper runs in one trip.
 func (c *invocation) own(tool string) func(context.Context, string, json.RawMessage) (api.PageResult, error) {
 	switch tool {
 	case "state":
@@ -168,8 +168,8 @@ func (c *invocation) own(tool string) func(context.Context, string, json.RawMess
 	return nil
 }
 
-// state saves or loads a login. The host keeps it, as it keeps those of the plugin cdp; without origins, what is saved
-// is that of the page.
+// state saves or loads a login, which the host stores together with the logins of the plugin cdp. Without origins it
+// saves the login of the page's origin.
 func (c *invocation) state(ctx context.Context, tool string, params json.RawMessage) (done api.PageResult, err error) {
 	var q stateParams
 	if err := json.Unmarshal(params, &q); err != nil {
@@ -204,7 +204,7 @@ func (c *invocation) state(ctx context.Context, tool string, params json.RawMess
 		return done, err
 	}
 	done.Warnings = kept.Warnings
-	if c.Tool == "do" { // its caller has written the name, and where what is saved is from
+	if c.Tool == "do" { // the caller of do has written the name, and knows the origins
 		if answer.Name, answer.Origins = "", nil; q.Action == "load" {
 			return done, nil
 		}
@@ -213,7 +213,7 @@ func (c *invocation) state(ctx context.Context, tool string, params json.RawMess
 	return done, err
 }
 
-// do runs steps, all in one trip but for those that the host does itself.
+// do runs steps in one trip, except for the steps that the host runs itself.
 func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (done api.PageResult, err error) {
 	q := map[string]json.RawMessage{}
 	var steps []api.PageStep
@@ -289,7 +289,7 @@ func (c *invocation) doPart(ctx context.Context, q map[string]json.RawMessage, s
 	}
 	starts := 0
 	if steps[0].Tool == "open" {
-		starts = 1 // it is not known what of it was done
+		starts = 1 // after a failure nobody knows how far it got
 	}
 	if ended, err = c.send(ctx, "do", params, starts); err != nil {
 		return ended, err

@@ -1,5 +1,5 @@
-// Package page is the built-in plugin of verbs on pages: what it says of itself, and what its calls need of the host.
-// Its acts are in the keeper, which a call reaches in one trip.
+// Package page is the built-in plugin of verbs on pages: its manifest, and the part of its calls that needs the host.
+// The verbs themselves run in the keeper, which a call reaches in one trip.
 package page
 
 import (
@@ -130,7 +130,8 @@ func (p *Provider) missingPage(ctx context.Context, j *host.Job) *host.Step {
 	return &openStep
 }
 
-// needsConfirmation asks a person about a state that another session has saved, as that of the plugin cdp does.
+// needsConfirmation returns the reason to ask a person about a state that another session has saved; see
+// [cdp.Provider.NeedsConfirmation].
 func (p *Provider) needsConfirmation(j *host.Job) string {
 	var q stateParams
 	if j.Tool != "state" || json.Unmarshal(j.Params, &q) != nil {

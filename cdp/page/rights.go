@@ -10,15 +10,16 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// readsWithout are the parameters without which a call of a tool only shows something.
+// readsWithout maps a tool to the parameter without which a call of it only shows something.
 var readsWithout = map[string]string{"cookies": "value", "dialog": "action", "downloads": "save", "route": "action",
 	"storage": "value"}
 
-// effectOf returns the effect of a call: one of a tool that sets something may only show it.
+// effectOf returns the effect of a call. A tool that can set something may be called only to show it, which is a
+// read.
 func effectOf(j *host.Job) string {
 	var q map[string]json.RawMessage
 	if json.Unmarshal(j.Params, &q) != nil {
-		return manifest.EffectDestructive // not less than that of the tool
+		return manifest.EffectDestructive // at least the effect of the tool
 	}
 	name, sets := readsWithout[j.Tool]
 	if sets && !given(q, name) || j.Tool == "tabs" && (!given(q, "action") || string(q["action"]) == `"list"`) {
@@ -32,8 +33,9 @@ func given(params map[string]json.RawMessage, name string) bool {
 	return ok && string(value) != "null"
 }
 
-// includes are the tools of the plugin cdp that do a part of what a tool does: by the parameter that asks for it, or
-// the parameter and its value, "" for every call. A rule that denies one of them by its name denies that call, too.
+// includes lists, for each tool, the tools of the plugin cdp that do a part of its work. The key is the parameter
+// that asks for this part, or the parameter and its value, or "" for every call. A rule that denies one of these
+// tools by its name denies such a call, too.
 var includes = map[string]map[string][]string{
 	"open": {"": {"open"}},
 	"go": {"to=back": {"Page.navigateToHistoryEntry"}, "to=forward": {"Page.navigateToHistoryEntry"},

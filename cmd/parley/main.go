@@ -18,9 +18,10 @@ func main() {
 	os.Exit(cli.Main(os.Args[1:], command.System()))
 }
 
-// collectLater delays the first garbage collection from 4 MB of heap to 16 MB. Most commands end before that, and with
-// a thousand plugins one collection takes a fifth of the time of a search. A server collects less often, too: with its
-// 3 MB in use it would spend a sixth of its time on that. From 8 MB in use on, the collector works as usual.
+// collectLater delays the first garbage collection from 4 MB of heap to 16 MB. Most commands end before that, and
+// with a thousand plugins one collection takes a fifth of the time of a search. A server also collects less often:
+// with its 3 MB in use it would otherwise spend a sixth of its time on collection. From 8 MB in use on, the collector
+// works as usual.
 func collectLater() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -31,7 +32,7 @@ func collectLater() {
 
 func afterCollection(usual int) {
 	const small = 8 << 20
-	// A cleanup needs an object of its own: the runtime may put tiny objects without pointers together with others.
+	// A cleanup needs an object of its own, because the runtime may combine tiny objects without pointers.
 	type sentinel struct{ _ *sentinel }
 	runtime.AddCleanup(&sentinel{}, func(usual int) {
 		var memory runtime.MemStats
@@ -43,8 +44,8 @@ func afterCollection(usual int) {
 	}, usual)
 }
 
-// growStack makes the stack of its goroutine as large as most commands need it at once, instead of copying it each time
-// it doubles. The frame has to have the size; nothing of it is used.
+// growStack makes the goroutine's stack at once as large as most commands need it, instead of copying it each time it
+// doubles. The frame must have that size; its content is not used.
 //
 //go:noinline
 func growStack(used bool) {

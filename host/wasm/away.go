@@ -19,31 +19,31 @@ import (
 
 // Away finds places for calls on other machines. It is safe for concurrent use.
 type Away interface {
-	// Reserve returns a slot on a machine that can run the call, which it holds until the slot is closed. It waits for one
-	// until ctx ends, except for inner calls; the error is then busy. A nil slot without an error means that no machine of
-	// the pool can run the call, for the reason given; it runs here.
+	// Reserve returns a slot on a machine that can run the call. The machine holds the slot until it is closed. Reserve
+	// waits for a slot until ctx ends, except for inner calls, and then returns a busy error. A nil slot without an
+	// error means that no machine of the pool can run the call, for the given reason; the call then runs here.
 	Reserve(ctx context.Context, e Errand) (at Slot, reason string, err error)
 }
 
-// Errand is what must be known of a call to find a place for it.
+// Errand is what is needed to find a place for a call.
 type Errand struct {
 	Plugin  string // its name, for messages
 	Digest  string
-	Engine  string // digest of the engine of a plugin of kind script, else ""
+	Engine  string // digest of the engine of a plugin of kind script; "" for others
 	Pool    string
-	Caller  string // callers take turns
+	Caller  string // the caller; callers take turns
 	Inner   bool   // a plugin makes the call
 	Isolate string // as in [host.Job]
-	Again   bool   // the call was lost at another place
-	// MaxFrame bounds what may come at once over the connection, in bytes.
+	Again   bool   // the call was lost on another machine
+	// MaxFrame bounds the size of one frame on the connection, in bytes.
 	MaxFrame int
 }
 
-// Slot is a place for one call on another machine: a connection to who runs it. Read and Write fail with
-// [io.ErrUnexpectedEOF] once that is gone.
+// Slot is a place for one call on another machine: a connection to the process that runs it. Read and Write fail with
+// [io.ErrUnexpectedEOF] once that process is gone.
 type Slot interface {
 	io.ReadWriter
-	// Lost says what became of the machine, such as "the worker w1 is gone".
+	// Lost says what happened to the machine, such as "the worker w1 is gone".
 	Lost() string
 	// Close ends the call if it has not ended yet.
 	Close()
@@ -57,13 +57,14 @@ func StaysHere(right string) bool {
 	})
 }
 
-// staying returns the names of the rights of a grant that tie a call to this machine.
+// staying returns the names of a grant's rights that tie a call to this machine.
 func staying(g host.Grant) []string { return lists.Filter(g.Names(), StaysHere) }
 
-// awayTries bounds how often a call is sent to other machines. Its deadline ends it earlier.
+// awayTries bounds how often a call is sent to other machines. The call's deadline may end it earlier.
 const awayTries = 100
 
-// goesAway reports whether a call runs on another machine if there is a place, and why one of a pool does not.
+// goesAway reports whether a call runs on another machine if there is a place. why says why a call with a pool does
+// not.
 func (p *Provider) goesAway(r *host.Request) (goes bool, why string) {
 	if p.engine.cfg.Away == nil || r.Pool == "" || p.info.Digest == "" {
 		return false, ""
@@ -118,21 +119,22 @@ func (s *awaySlot) lost(a *remoteCall) error {
 	return host.Errorf(host.Trapped, "%s, which ran %s", s.Lost(), a.ToolName())
 }
 
-// again implements [place]. Machines are lost through no fault of a call.
+// again implements [place]. A call is not at fault if its machine is lost.
 func (s *awaySlot) again(a *remoteCall, _ int) bool { return !s.last && (!a.begun || a.repeatable()) }
 
 func (s *awaySlot) release(bool) { s.Close() }
 
 // Service says how this machine runs a call of another host.
 type Service struct {
-	// Find returns the plugin of a digest.
+	// Find returns the plugin with a digest.
 	Find    func(ctx context.Context, digest string) (*Provider, error)
 	Isolate string // as in [host.Job]
-	Scope   string // tells the sessions of the other host from those of others
+	Scope   string // distinguishes the sessions of the other host from those of others
 }
 
 // Serve runs a call of another host, which it reads from a connection, and sends the outcome. The call ends when the
-// connection does. The error is that of the connection, or of Find; then nothing was run, and no outcome sent.
+// connection does. If the connection or Find fails, Serve returns the error; it has then run nothing, and sent no
+// outcome.
 func (s *Service) Serve(ctx context.Context, stream io.ReadWriter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

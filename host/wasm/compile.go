@@ -41,7 +41,7 @@ const (
 	compileCPU            = 10 * time.Second
 	maxCompileCPU         = 60 * time.Second
 	compileWallFactor     = 10 // multiplied by the CPU time
-	maxConcurrentCompiles = 2  // of all processes
+	maxConcurrentCompiles = 2  // over all processes
 	watchEvery            = 10 * time.Millisecond
 )
 
@@ -50,7 +50,7 @@ const (
 	compileOK = iota // stdout has the reason if there is no image
 	_                // the Go runtime's exit codes of a crash are 1 and 2
 	_
-	compileRefused // by the engine; stdout has the reason
+	compileRefused // the engine refused the module; stdout has the reason
 	compileOverTime
 	compileOverMemory
 	compileDiskError // stdout has the reason
@@ -70,26 +70,26 @@ func compileBudget(codeBytes int) budget {
 	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, maxCompileCPU), compileMemory}
 }
 
-// budgetWithin returns the budget for a code section of codeBytes bytes, where a policy may have set another one.
+// budgetWithin returns the budget for a code section of codeBytes bytes. The policy may set another one in l.
 func (e *Engine) budgetWithin(l host.ModuleLimits, codeBytes int) budget {
 	b := e.budget(codeBytes)
 	return budget{cmp.Or(l.CompileTime, b.cpu), cmp.Or(uint64(l.CompileMemoryMiB)<<20, b.memory)}
 }
 
-// compilation is what the compiler gets as its argument, as JSON.
+// compilation is the argument of the compiler process, as JSON.
 type compilation struct {
 	Dir    string
 	CPU    time.Duration
 	Memory uint64 // bytes
 	Image  *guest.ImageOrder
-	Low    bool // with low priority
+	Low    bool // run with low priority
 }
 
-// CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
-// compilation can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin
-// and fills a folder. The process keeps nothing but that folder where the kernel can confine it, and ends itself when
-// it exceeds its budget or when its parent is gone. Linux and macOS enforce the limits in the kernel, too. Elsewhere
-// only the parent does, by wall time: ten times the CPU time.
+// CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because compilation
+// can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin and fills a
+// folder. Where the kernel can confine the process, it can reach only that folder. The process ends itself when it
+// exceeds its budget or when its parent is gone. On Linux and macOS the kernel enforces the limits, too. On other
+// systems only the parent does, by wall time: ten times the CPU time.
 func CompileMain() int {
 	var job compilation
 	if len(os.Args) == 2 {
@@ -103,7 +103,7 @@ func CompileMain() int {
 	if job.Low {
 		lowerPriority()
 	}
-	// The kernel's bounds are for the case that the process fails to end itself.
+	// The kernel's bounds apply if the process fails to end itself.
 	contain.Process(contain.Rights{Folders: []contain.Folder{{Path: dir, Writable: true}}},
 		contain.Bounds{CPU: b.cpu + 2*time.Second, Memory: b.memory, FileBytes: compileEntry})
 	go watchBudget(b, os.Getppid())
@@ -147,9 +147,9 @@ func watchBudget(b budget, parent int) {
 }
 
 // compileModule compiles an instrumented module and stores the result in dir under the name that wazero looks up the
-// compiled form of the stub module. Later processes thus need not decode and validate the function bodies, which would
-// take longer than everything else. If there is an order for an image, and one can be taken, the stub begins with the
-// image; noImage says why not.
+// compiled form of the stub module. Later processes then need not decode and validate the function bodies, which
+// takes longer than everything else. If order is not nil and an image can be taken, instances of the stub begin with
+// the image; noImage says why there is none.
 func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage, err error) {
 	full, stub := filepath.Join(dir, "full"), instrument.Stub(module)
 	var globals []string
@@ -187,7 +187,7 @@ func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage,
 	return noImage, os.RemoveAll(full)
 }
 
-// compileInto compiles a module into a cache folder. If then is not nil, it gets the result.
+// compileInto compiles a module into a cache folder, and passes the result to then unless that is nil.
 func compileInto(dir string, module []byte, then func(wazero.Runtime, wazero.CompiledModule)) error {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
@@ -264,7 +264,7 @@ func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string)
 	if len(stderr.data) > 0 {
 		e.cfg.Debug("the compiler: " + world.Line(stderr.String(), 1000))
 	}
-	// The kernel's account counts, too: a process that the kernel kills cannot report why.
+	// The kernel's record of CPU time counts, too: a process that the kernel kills cannot report why.
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == compileOverTime, code < 0 && used >= b.cpu:
 		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %v of CPU time; to allow "+
@@ -283,7 +283,8 @@ func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string)
 	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
 }
 
-// refuse returns the error of a module that cannot be compiled, now or, if the compiler itself says so, ever.
+// refuse returns the error of a module that cannot be compiled. ever means that it never can be, because the compiler
+// itself says so.
 func refuse(message string, ever bool) *host.Error {
 	e := &host.Error{Code: host.InvalidPlugin, Message: message}
 	if ever {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowerPriority lets other processes run before this one and those of its group.
+// lowerPriority lets other processes run before this one and the processes of its group.
 func lowerPriority() { _ = unix.Setpriority(unix.PRIO_PGRP, 0, 10) }
 
 // cpuTime returns the CPU time that this process has used.

@@ -11,15 +11,15 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 )
 
-// Values of [host.Job].Isolate besides "".
+// Values of [host.Job].Isolate, besides "".
 const (
 	isolateNone    = "none"    // in this process
-	isolateProcess = "process" // in a runner that may serve other calls, if there can be one
+	isolateProcess = "process" // in a runner that may serve other calls, if the system supports that
 	isolateCall    = "call"    // in a runner that ends after the call
 )
 
-// isolation returns how a call is isolated. A level that the operator or the caller has written holds, or the error is
-// config_error. Without one it is the default, where the system has what that takes.
+// isolation returns the level of isolation of a call. A level that the operator or the caller has set is used, or the
+// error is config_error. Otherwise it is the engine's default, if the system supports that.
 func (e *Engine) isolation(plugin string, r *host.Request) (level string, err error) {
 	if level = r.Isolate; level == "" && (!e.cfg.Isolate || e.cfg.Child == nil) || level == isolateNone {
 		return isolateNone, nil
@@ -50,17 +50,18 @@ func (e *Engine) childCommand(jobName string, args ...string) *exec.Cmd {
 	return contain.Command(cmd, "PARLEY_CHILD="+jobName)
 }
 
-// MissingIsolation returns what this system lacks to isolate a plugin, with or without granted folders. It returns nil
-// if there is nothing.
+// MissingIsolation returns what this system lacks to isolate a plugin, with or without granted folders, or nil if it
+// lacks nothing.
 func MissingIsolation(folders bool) []string { return contain.Missing(folders) }
 
-// processMemory is the memory of a process in addition to its guests' memory and code: Go's heap, which holds a large
-// result twice.
+// processMemory is the memory of a process in addition to its guests' memory and code. It is for Go's heap, which can
+// hold a large result twice.
 const processMemory = 768 << 20
 
-// lockDown takes from this process whatever its guests do not need; see [contain.Process]. The kernel's bounds back
-// those that the process enforces itself. instances is how many guests have memory at one time: the kernel counts the
-// whole limit of each. cpu bounds the whole life of the process; 0 leaves that to the host.
+// lockDown takes from this process everything that its guests do not need; see [contain.Process]. The kernel's bounds
+// back up those that the process enforces itself. instances is the number of guests that have memory at the same
+// time: the kernel counts the whole limit of each. cpu bounds the whole life of the process; 0 leaves that to the
+// host.
 func lockDown(l world.Limits, grants []host.FSGrant, code int64, instances int, cpu time.Duration) (missing []string) {
 	r := contain.Rights{Accept: instances > 1, Folders: lists.Map(grants, func(g host.FSGrant) contain.Folder {
 		return contain.Folder{Path: g.Source, Writable: g.Mode == "rw"}

@@ -31,7 +31,7 @@ type Provider struct {
 	loadParts func() *pluginParts
 
 	mu      sync.Mutex
-	loading *loading // the last one, unless it failed
+	loading *loading // the last loading, unless it failed
 
 	key string // see moduleKey; guarded by mu
 
@@ -48,16 +48,17 @@ type pluginParts struct {
 	text     func() (*sections.SourceFile, error) // see readText
 }
 
-// loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
+// loading is the loading of a plugin. Every call that needs the plugin awaits it. It continues even if these calls
+// end.
 type loading struct {
-	ahead     bool // of calls: see [Engine.CompileAhead]
+	ahead     bool // ahead of calls; see [Engine.CompileAhead]
 	compiling atomic.Bool
 	done      chan struct{} // closed when plugin or err is set
 	plugin    *compiledPlugin
 	err       error
 }
 
-// waiter is who waits for a loading. Its zero value gets no progress.
+// waiter describes who waits for a loading. The zero value gets no progress.
 type waiter struct {
 	call  *host.Request
 	ahead bool // as in loading
@@ -65,12 +66,12 @@ type waiter struct {
 
 var _ host.Provider = (*Provider)(nil)
 
-// Provider returns a plugin made of the parts in src.
+// Provider returns a plugin that consists of the parts in src.
 func (e *Engine) Provider(src store.Source) *Provider {
 	return e.newProvider(src.Info, func() store.Source { return src })
 }
 
-// Installed returns the plugin of an entry of a store.
+// Installed returns the plugin of a store's entry.
 func (e *Engine) Installed(s *store.Store, entry store.Entry) *Provider {
 	return e.newProvider(entry.Info(), func() store.Source { return s.Source(entry) })
 }
@@ -104,10 +105,10 @@ func (e *Engine) newProvider(info host.Info, open func() store.Source) *Provider
 	return p
 }
 
-// Info returns the plugin's info without reading anything.
+// Info returns the plugin's info. It reads nothing.
 func (p *Provider) Info() host.Info { return p.info }
 
-// Manifest returns the manifest. That of an installed plugin has no tools: see [store.Discovery].
+// Manifest returns the manifest. The manifest of an installed plugin has no tools: see [store.Discovery].
 func (p *Provider) Manifest() (*manifest.Manifest, error) {
 	d, err := p.loadParts().discover()
 	if err != nil {
@@ -148,7 +149,7 @@ func discovered[T any](p *Provider, read func(store.Tools) T) (found T, err erro
 	return read(d.Tools), nil
 }
 
-// Features returns that a call may have to wait until the plugin is compiled.
+// Features says that a call may have to wait until the plugin is compiled.
 func (p *Provider) Features() host.Features {
 	f := host.Features{Prepare: p.prepareFor, Script: p.pageScript,
 		Whole: func() (*manifest.Manifest, error) { return p.loadParts().manifest() }}
@@ -179,9 +180,9 @@ func (p *Provider) pageScript(name string) ([]byte, error) {
 	return bytes.Clone(text), nil
 }
 
-// Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
-// a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
-// error is timeout or interrupted, and the compilation goes on for later calls, until the engine is closed.
+// Prepare compiles the plugin if necessary. The first time this may take seconds. A caller that measures or limits a
+// call's time can call Prepare before it starts the clock; otherwise [Provider.Invoke] does it. When ctx ends, the
+// error is timeout or interrupted, and the compilation continues for later calls, until the engine is closed.
 func (p *Provider) Prepare(ctx context.Context) error {
 	if p.info.Kind == manifest.KindHTTP {
 		return nil
@@ -190,8 +191,8 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	return err
 }
 
-// prepareFor is Prepare for a call, which gets progress. If that runs in a runner, the compiled code is not opened
-// here.
+// prepareFor is [Provider.Prepare] for a call, which gets progress. If the call runs in a runner, it does not open
+// the compiled code here.
 func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
 	if goes, _ := p.goesAway(r); goes {
 		return nil
@@ -209,8 +210,8 @@ func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
 	return err
 }
 
-// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does. The error
-// is errNoRunner if it is not, because the cache cannot be written.
+// ensureCompiled makes sure that the compiled code is in the cache. It does not open the code, because a runner does
+// that. The error is errNoRunner if the code is not in the cache because the cache cannot be written.
 func (p *Provider) ensureCompiled(ctx context.Context, w waiter) error {
 	key, err := p.moduleKey()
 	if err != nil {
@@ -223,8 +224,8 @@ func (p *Provider) ensureCompiled(ctx context.Context, w waiter) error {
 	return p.loadKept(ctx, w)
 }
 
-// loadKept loads the plugin, and so verifies its compiled code or makes it again. The error is errNoRunner if that is
-// where no other process can open it.
+// loadKept loads the plugin, which verifies its compiled code or compiles it again. The error is errNoRunner if the
+// code is stored where no other process can open it.
 func (p *Provider) loadKept(ctx context.Context, w waiter) error {
 	plugin, err := p.load(ctx, w)
 	if err == nil && (p.engine.cfg.Child == nil || plugin.slot.Dir == "") {
@@ -272,10 +273,11 @@ func (p *Provider) load(ctx context.Context, w waiter) (*compiledPlugin, error) 
 	return l.plugin, l.err
 }
 
-// await waits until the plugin is loaded. If it is compiled meanwhile, the call, which may be nil, gets progress.
+// await waits until the plugin is loaded. If the plugin is being compiled meanwhile, call gets progress, unless it is
+// nil.
 func (p *Provider) await(ctx context.Context, l *loading, call *host.Request) error {
 	select {
-	case <-l.done: // also if ctx has ended: the plugin is not being compiled
+	case <-l.done: // even if ctx has ended, because the plugin is not being compiled
 		return nil
 	default:
 	}
@@ -291,7 +293,7 @@ func (p *Provider) await(ctx context.Context, l *loading, call *host.Request) er
 		case <-due.C:
 		}
 		if waited := time.Since(began); call != nil && l.compiling.Load() {
-			// Nothing of the call is done: what it reports itself has to be more.
+			// Nothing of the call is done yet. The progress that the call itself reports later must be larger.
 			call.Progress(waited.Seconds()/1e6, 0, fmt.Sprintf("compiling %s, %s so far", p.info.Name,
 				waited.Round(time.Second)))
 		}
@@ -300,7 +302,7 @@ func (p *Provider) await(ctx context.Context, l *loading, call *host.Request) er
 	}
 }
 
-// startLoading returns the loading of the plugin. It begins one if there is none yet, or if the last one failed.
+// startLoading returns the loading of the plugin. It begins one if there is none yet, or if the previous one failed.
 func (p *Provider) startLoading(ahead bool) (*loading, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -325,7 +327,7 @@ func (p *Provider) startLoading(ahead bool) (*loading, error) {
 
 func (p *Provider) loadNow(l *loading) (plugin *compiledPlugin, err error) {
 	defer func() {
-		if fault := recover(); fault != nil { // the caller of the plugin cannot recover it in this goroutine
+		if fault := recover(); fault != nil { // the plugin's caller cannot recover it in this goroutine
 			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
 		}
 	}()
@@ -349,8 +351,8 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 		"; that goes on while this process runs, and a retry in it will find it further along"}
 }
 
-// Invoke runs a call in a fresh instance: in a runner if the call must be isolated, else on the caller's goroutine. A
-// plugin of kind http has no instances.
+// Invoke runs a call in a fresh instance: in a runner if the call must be isolated, otherwise on the caller's
+// goroutine. A plugin of kind http has no instances.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if p.info.Kind == manifest.KindHTTP {
 		return p.request(ctx, r)
@@ -420,8 +422,8 @@ func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*host.Result, err
 	return result, err
 }
 
-// runAt runs a job at a level of isolation. Compiling is not part of its time. The error is errNoRunner if there can be
-// no runner: nothing was run then.
+// runAt runs a job at a level of isolation. Compiling does not count as its time. The error is errNoRunner if no
+// runner is possible; nothing was run then.
 func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host.Result, error) {
 	var plugin *compiledPlugin
 	var err error
@@ -475,10 +477,10 @@ func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
 	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 }
 
-// moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or "".
-// The digest covers the manifest too, which says what an image of the module may hold.
+// moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or
+// "". The digest also covers the manifest, which says what an image of the module may contain.
 func moduleKey(s *store.Source, dir string) (key string, wasm []byte, err error) {
-	if s.Info.Digest != "" { // of what is in memory, or of what the file has to be
+	if s.Info.Digest != "" { // the digest of the module in memory, or the one that the file must have
 		key = cache.Key("digest", []byte(s.Info.Digest))
 		if s.File != "" {
 			wasm, err = readChanged(s, dir, key)
@@ -494,8 +496,8 @@ func moduleKey(s *store.Source, dir string) (key string, wasm []byte, err error)
 	return cache.Key("wasm", wasm), wasm, nil
 }
 
-// readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was
-// last used.
+// readChanged reads the file of the module and thereby checks its digest. It returns nil without reading a file that
+// is unchanged since its compiled code was last used.
 func readChanged(s *store.Source, dir, key string) (wasm []byte, err error) {
 	if dir == "" {
 		return s.Wasm()

@@ -18,27 +18,27 @@ import (
 // maxRefused bounds how many refusals one engine remembers.
 const maxRefused = 1000
 
-// refusedSuffix ends the name of a file in the cache folder that says that a module cannot be compiled.
+// refusedSuffix is the suffix of files in the cache folder that say that a module cannot be compiled.
 const refusedSuffix = ".refused"
 
-// errOverBudget is the cause of a refusal that a compiler with the same bounds would repeat on any day. Only this
-// process remembers others: the kernel may have killed the compiler, for instance.
+// errOverBudget is the cause of a refusal that a compiler with the same bounds would always repeat. Only this process
+// remembers other refusals, because the kernel may have killed the compiler, for instance.
 var errOverBudget = errors.New("the compiler itself refused the module")
 
-// refusal is the content of such a file.
+// refusal is the content of a file with refusedSuffix.
 type refusal struct {
 	Host    string `json:"host"`   // version that wrote it
-	Bounds  string `json:"bounds"` // of compilation
+	Bounds  string `json:"bounds"` // the bounds of the compilation
 	Message string `json:"message"`
 }
 
-// bounds describes what a compilation may use. A refusal with other bounds is not remembered.
+// bounds describes what a compilation may use. A refusal applies only to a compilation with the same bounds.
 func (e *Engine) bounds(l host.ModuleLimits) string {
 	return fmt.Sprint(l, e.budget(0), e.budget(1<<20), e.budget(1<<30))
 }
 
-// rememberRefusal records that a module cannot be compiled, so that the next attempt fails at once: in this engine, and
-// in others with the cache folder dir if the outcome will not change.
+// rememberRefusal records that a module cannot be compiled, so that the next attempt fails at once. It records it in
+// this engine, and for other engines with the cache folder dir if the outcome cannot change.
 func (e *Engine) rememberRefusal(dir, key string, l host.ModuleLimits, err *host.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,26 +21,27 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// frameOverhead is what a frame may hold in addition to a result or a request: an error with details, JSON escapes.
+// frameOverhead is the size of a frame in addition to a result or a request: an error with details, and JSON escapes.
 const frameOverhead = 1 << 20
 
 // place is where one call can run: a runner, or a slot on another machine.
 type place interface {
-	// run runs a call. The error is that of a connection if the place is gone; see isGone.
+	// run runs a call. If the place is gone, it returns the connection's error; see isGone.
 	run(a *remoteCall) (*host.Result, error)
-	// lost returns why the place is gone. Other errors than trapped end a call that has begun.
+	// lost returns why the place is gone, as an error. An error other than trapped ends a call that has begun.
 	lost(a *remoteCall) error
-	// again reports whether another place may run a call that was lost here. begun counts the places that have begun it.
+	// again reports whether another place may run a call that was lost here. begun is the number of places that have
+	// begun it.
 	again(a *remoteCall, begun int) bool
-	// release gives the place back. It may serve other calls if it is reusable.
+	// release gives the place back. If it is reusable, it may serve other calls.
 	release(reusable bool)
 }
 
-// runAtPlace runs a job at the places that find returns: at the next one if a place is lost and the call can run again.
-// try counts from 0.
+// runAtPlace runs a job at a place that find returns. If the place is lost and the call can run again, it tries
+// another place. try counts from 0.
 func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
 ) (*host.Result, error) {
-	var busy error // which says more than that the time is over
+	var busy error // busy says more than that the time is over
 	k := j.Control()
 	result, err := k.Within(ctx, func() (*host.Result, error) {
 		for try, begun := 0, 0; ; try++ {
@@ -82,7 +83,7 @@ type remoteCall struct {
 	conn    *wire.Conn
 
 	begun bool          // the guest may have run
-	cpu   time.Duration // that the guest has used, by what its process says
+	cpu   time.Duration // CPU time that the guest has used, according to its process
 	done  bool          // the outcome has arrived
 	acted bool          // the guest may have changed something beyond its instance, as far as this side sees it
 
@@ -90,8 +91,8 @@ type remoteCall struct {
 }
 
 // awaitDeadline returns the error of a call that another process ran. The clock of this process decides whether it
-// ended in time; the other process's clock may run slightly ahead. A guest may also have run for too long before the
-// deadline.
+// ended in time; the other process's clock may be slightly ahead. A guest may also have exceeded its running time
+// before the deadline.
 func (a *remoteCall) awaitDeadline(err error) error {
 	const ahead = time.Second
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
@@ -107,20 +108,20 @@ func untilEnd(ctx context.Context) time.Duration {
 	return time.Until(at)
 }
 
-// terms returns what a runner for the job is for.
+// terms returns the terms of a runner for the job.
 func terms(j *guest.Job, code string) wire.Terms {
 	return wire.Terms{Code: code, Rights: wire.RightsOf(j.Request.Grant), Limits: j.Request.Limits}
 }
 
-// message returns the job as the wire has it. left is the time until its deadline.
+// message returns the job in the form of the wire. left is the time until its deadline.
 func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 	r := j.Request
 	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JSONOr(r.Params, "{}"), Caller: r.Caller,
 		Session: j.Session, CallID: r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
 }
 
-// send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome
-// arrives. An error of the connection means that the process has ended; see isGone.
+// send sends the call, and serves requests until the outcome arrives. If the call is the first on the connection,
+// send exchanges a hello before. A connection error means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	body, err := manifest.Marshal(message(a.Job, terms, untilEnd(a.control.Ctx)))
 	if err != nil {
@@ -160,10 +161,10 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	}
 }
 
-// maxFrame bounds a frame that the process of a call sends. A byte of guest text may take six bytes in JSON.
+// maxFrame bounds a frame from the process of a call. A byte of guest text may take six bytes in JSON.
 func maxFrame(j *guest.Job) int { return max(6*j.Limits.Output, world.MaxHostRequest) + frameOverhead }
 
-// isGone reports whether an error of a connection means that the other side has ended.
+// isGone reports whether an error of a connection means that the process at the other end has ended.
 func isGone(err error) bool {
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, net.ErrClosed, syscall.ECONNRESET,
 		syscall.EPIPE}, func(gone error) bool { return errors.Is(err, gone) })
@@ -221,9 +222,10 @@ func (a *remoteCall) event(body []byte) error {
 	return nil
 }
 
-// repeatable reports whether the call can be run again although its guest may have run: its tool says so, or has the
-// effect read and therefore only rights to read, or it has not used a right to change anything. Calls that it makes as
-// its caller are not narrowed to its effect.
+// repeatable reports whether the call can run again although its guest may have run. It can if its tool is
+// idempotent, if its tool has the effect read and therefore only rights to read, or if it has not used a right to
+// change anything. The effect read is not enough for a guest that can call tools as its caller, because such calls
+// are not narrowed to it.
 func (a *remoteCall) repeatable() bool {
 	def := a.Request.Def
 	acted := a.acted
@@ -245,7 +247,7 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.ToolName(),
 			world.Line(err.Error(), 200))
 	case e != nil:
-		if e.Code == host.ConfigError { // a granted folder
+		if e.Code == host.ConfigError { // an error about a granted folder
 			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.Manifest.Name)}
 		}
 		return nil, e

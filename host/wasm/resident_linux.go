@@ -17,16 +17,16 @@ import (
 	"github.com/parley-tools/parley/internal/wire"
 )
 
-// A runner collects no garbage while somebody waits for its first call: startGCPercent lets that begin at 16 MB of
-// heap. Then residentGCPercent does at 1 MB. Many runners wait at the same time, and what they have on the heap is
-// small: a guest's memory is not there.
+// A runner collects no garbage while a caller waits for its first call: with startGCPercent, collection begins at a
+// heap of 16 MB. Afterwards residentGCPercent makes it begin at 1 MB, because many runners wait at the same time.
+// Their heaps are small, since a guest's memory is not in the heap.
 const (
 	startGCPercent    = 400
 	residentGCPercent = 25
 )
 
-// reside opens what a shared runner keeps: its socket, its lock file, and what tells when a file that it watches has
-// changed. It returns what then serves the calls.
+// reside opens what a shared runner needs: its socket, its lock file, and notifications of changes of the files that
+// it watches. serve then serves the calls.
 func reside(s *resident) (serve func(*runner) int, err error) {
 	debug.SetGCPercent(startGCPercent)
 	changes, err := watchFiles(s.Lock, s.Watch)
@@ -57,7 +57,7 @@ func (r *runner) accept(listener *net.UnixListener) {
 	for {
 		socket, err := listener.AcceptUnix()
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // too many descriptors are open
+			time.Sleep(10 * time.Millisecond) // the limit of open descriptors is reached
 			continue
 		}
 		go func() {
@@ -75,7 +75,7 @@ func (r *runner) accept(listener *net.UnixListener) {
 }
 
 // serveCalls runs calls, one at a time, until the runner ends: when a watched file has changed, when it has not been
-// used for a while, when it has become old, or after a call that may have left something behind.
+// used for a while, when it has become old, or after a call that may have left a changed state.
 func (r *runner) serveCalls(lock *os.File, changes <-chan struct{}) {
 	started := time.Now()
 	for calls := 0; calls < maxRunnerCalls && time.Since(started) < maxRunnerAge; calls++ {
@@ -92,12 +92,12 @@ func (r *runner) serveCalls(lock *os.File, changes <-chan struct{}) {
 					return
 				}
 				waiting = false
-				// Who waits for the outcome may also wait for this processor, and comes before the next instance.
+				// The caller that waits for the outcome may also wait for this processor, and goes before the next instance.
 				_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 			case <-changes:
 				return
 			case <-idle.C:
-				// Who holds the lock is about to call. The kernel releases it when the process ends.
+				// A process that holds the lock is about to call. The kernel releases the lock when that process ends.
 				if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 					return
 				}
@@ -113,8 +113,8 @@ const (
 	changes = removes | unix.IN_CREATE | unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO
 )
 
-// watchFiles returns a channel that is closed when kept is removed, or when one of the files is changed, replaced, made
-// or removed, or a folder on the way to it.
+// watchFiles returns a channel that is closed when kept is removed, or when one of the files, or a folder on the way
+// to it, is changed, replaced, created or removed.
 func watchFiles(kept string, files []string) (<-chan struct{}, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -123,7 +123,7 @@ func watchFiles(kept string, files []string) (<-chan struct{}, error) {
 	file := os.NewFile(uintptr(fd), "inotify")
 	names := watchedNames{}
 	watch := func(path string, mask uint32) error {
-		// The nearest folder that exists is watched for what leads on to the file.
+		// If a file does not exist, watch the nearest existing folder for the next element of its path.
 		folder, name := filepath.Split(path)
 		for folder = filepath.Clean(folder); ; folder, name = filepath.Dir(folder), filepath.Base(folder) {
 			id, err := unix.InotifyAddWatch(fd, folder, changes|unix.IN_ONLYDIR)
@@ -161,7 +161,7 @@ func watchFiles(kept string, files []string) (<-chan struct{}, error) {
 	return changed, nil
 }
 
-// watchedNames has the events that matter for each name in a watched folder.
+// watchedNames has the inotify events that matter for each name in a watched folder.
 type watchedNames map[watchedName]uint32
 
 type watchedName struct {
@@ -169,7 +169,7 @@ type watchedName struct {
 	name   string
 }
 
-// concerned reports whether one of the events of inotify matters: to a name, or to a watched folder itself.
+// concerned reports whether one of the inotify events concerns a watched name, or a watched folder itself.
 func (w watchedNames) concerned(events []byte) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		id := int32(binary.NativeEndian.Uint32(events[0:]))

@@ -34,31 +34,31 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// A shared runner has two files in the run folder, NAME.use and NAME.runner. Who holds the lock on the first may use
-// the runner, or start it if nothing listens on the socket. A runner that ends cannot remove its files, because it has
-// no call that takes a path; who starts the next one does. A runner for one call has no files: only the process that
-// started it is connected to it.
+// A shared runner has two files in the run folder, NAME.use and NAME.runner. The process that holds the lock on the
+// first may use the runner, or start it if nothing listens on the socket. A runner that ends cannot remove its files,
+// because it may make no system call with a path; the process that starts the next runner does. A runner for one call
+// has no files: only the process that started it is connected to it.
 const (
 	runnerPrefix = "r-"
 	lockSuffix   = ".use"
-	socketSuffix = ".runner" // the sockets of browsers have another one
+	socketSuffix = ".runner" // sockets of browsers have another suffix
 
 	maxSocketPath = 107
-	runnerTries   = 10 // of a call that had not begun when its runner ended
+	runnerTries   = 10 // tries of a call whose runners ended before it had begun
 	sweepTries    = 1000
 )
 
 // runnerPool finds and starts the runners for the calls of one engine.
 type runnerPool struct {
 	e   *Engine
-	dir string // of the files of shared runners; "" if there can be none
+	dir string // the folder of shared runners' files; "" if there can be none
 
 	mu     sync.Mutex
-	idle   map[string][]*lease // connections to runners that this process does not use now
+	idle   map[string][]*lease // connections to runners that this process is not using
 	closed bool
 }
 
-// runnerChild is a runner that this process has started.
+// runnerChild is the process of a runner that this process has started.
 type runnerChild struct {
 	cmd    *exec.Cmd
 	stderr *prefixWriter
@@ -86,7 +86,7 @@ func (e *Engine) runners() *runnerPool {
 	return e.pool
 }
 
-// close closes the connections. Runners end by themselves.
+// close closes the connections. The runners end by themselves.
 func (p *runnerPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,11 +101,11 @@ func (p *runnerPool) close() {
 
 const runnerIDBytes = 10
 
-// runnerSpec is what one runner is for. Calls of different specs never share one.
+// runnerSpec identifies the calls that a runner may serve. Calls with different specs never share a runner.
 type runnerSpec struct {
 	start
 	Plugin  string           // digest of the plugin
-	Caller  string           // who calls, and in which session
+	Caller  string           // the caller, as for Session
 	Session string           //
 	Program string           // identity of this binary
 	Folders []protect.FileID // the granted folders as they are now
@@ -122,7 +122,8 @@ var programID = sync.OnceValue(func() string {
 	return fmt.Sprint(s.Ino, s.Ctim.Nano(), s.Size)
 })
 
-// id names the runners of a spec. Plugin and Host identify the manifest and the text.
+// id returns the name of the runners of a spec. The manifest and the text are left out, because Plugin and Host
+// identify them.
 func (s runnerSpec) id() string {
 	s.Manifest, s.Text, s.CPU = nil, nil, 0
 	text, _ := manifest.Marshal(s) // it is plain data
@@ -130,12 +131,12 @@ func (s runnerSpec) id() string {
 	return runnerPrefix + hex.EncodeToString(sum[:runnerIDBytes])
 }
 
-// lease is the use of a runner by one call at a time.
+// lease is the right to use a runner for one call at a time.
 type lease struct {
 	pool   *runnerPool
-	id     string // of its spec
+	id     string // the spec's id
 	terms  wire.Terms
-	name   string // "" of a runner for this call alone, which has no files
+	name   string // "" for a runner that serves only this call, which has no files
 	lock   *os.File
 	endUse func() // releases the slot of the call
 
@@ -143,14 +144,14 @@ type lease struct {
 	pid   int
 	conn  *wire.Conn
 	over  atomic.Bool  // it was killed because it used too much CPU time
-	used  atomic.Int64 // nanoseconds of CPU time when it was last looked at
+	used  atomic.Int64 // CPU time in nanoseconds when it was last read
 
-	mu     sync.Mutex // guards what follows against a late kill
+	mu     sync.Mutex // guards the following fields against a late kill
 	socket *net.UnixConn
-	handle int // of the process, -1 if it is the child
+	handle int // handle of the process, -1 for the child
 }
 
-// drop ends the use for good.
+// drop gives up the lease for good.
 func (l *lease) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +169,7 @@ func (l *lease) disconnect() {
 	}
 }
 
-// dropEnded drops the use if the runner has ended, and reports whether it has.
+// dropEnded drops the lease if the runner has ended, and reports whether it has.
 func (l *lease) dropEnded() bool {
 	if l.isConnected() {
 		return false
@@ -184,13 +185,13 @@ func (l *lease) kill() {
 	switch {
 	case l.child != nil:
 		_ = l.child.cmd.Process.Kill()
-	case l.socket != nil: // else the handle is closed
+	case l.socket != nil: // otherwise the handle is closed
 		_ = unix.PidfdSendSignal(l.handle, unix.SIGKILL, nil, 0)
 	}
 }
 
-// acquire returns a runner that nobody else uses, one of at most [Config].Runners in use on this machine. Outer calls
-// wait for one. Inner calls do not: the call that made them may hold it.
+// acquire returns a runner that nobody else uses. At most [Config].Runners are in use on this machine. Outer calls
+// wait for one. Inner calls do not, because the call that made them may hold it.
 func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
 	release, err := p.e.shared.Acquire(ctx, runnerSlots, spec.Caller, p.e.cfg.Runners, !inner)
 	if err != nil {
@@ -208,7 +209,8 @@ func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, i
 	return l, nil
 }
 
-// release gives a runner back. It is kept for the next call unless it is for one call, or the call ended it.
+// release gives a runner back. The runner is kept for the next call, unless it serves only one call or the call has
+// ended it.
 func (l *lease) release(reusable bool) {
 	p := l.pool
 	if l.name == "" {
@@ -239,8 +241,8 @@ func (l *lease) release(reusable bool) {
 
 func (p *runnerPool) path(name, suffix string) string { return filepath.Join(p.dir, name+suffix) }
 
-// find looks for a runner that is not in use, and starts one otherwise. One of the first names is not locked, because
-// whoever locks one for longer than a glance has a slot.
+// find looks for a runner that is not in use, and otherwise starts one. There is always an unlocked name among the
+// first ones, because every process that locks a name for more than a moment has a slot.
 func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec) (*lease, error) {
 	if l := p.kept(id); l != nil {
 		return l, nil
@@ -285,7 +287,7 @@ func (p *runnerPool) kept(id string) *lease {
 	}
 }
 
-// lock returns the use of the runner of a name, whether it runs or not, or nil if somebody else has it.
+// lock returns a lease for the runner with a name, whether it runs or not. It returns nil if another process has it.
 func (p *runnerPool) lock(name string) (*lease, error) {
 	path := p.path(name, lockSuffix)
 	for {
@@ -323,7 +325,7 @@ func (l *lease) dial() error {
 		return err
 	}
 	l.connect(socket)
-	// As long as the connection holds, the process lives, so the handle means the runner.
+	// The process lives as long as the connection holds, so the handle refers to the runner.
 	if !l.isConnected() {
 		l.disconnect()
 		return io.ErrUnexpectedEOF
@@ -350,15 +352,15 @@ func (l *lease) isConnected() bool {
 	return connected
 }
 
-// start starts the runner of a lease and connects to it. The error is errNotShared if there can be no shared one, such
-// as where the kernel has no more watches.
+// start starts the runner of a lease and connects to it. The error is errNotShared if a shared runner is impossible,
+// for example because the kernel has no more watches.
 func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
 	if err := spec.code.ensureCompiled(ctx, waiter{}); err != nil {
 		return err
 	}
 	failure, err := p.startProcess(ctx, l, spec)
 	if failure != nil && failure.Code == host.Unavailable {
-		// The compiled code is missing or damaged. Loading it here compiles it again.
+		// The compiled code is missing or damaged. Loading it here repairs it.
 		if err := spec.code.loadKept(ctx, waiter{}); err != nil {
 			return err
 		}
@@ -373,8 +375,8 @@ func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) erro
 	return err
 }
 
-// startProcess starts a process with one end of a pair of sockets as its stdin. The failure says why the process cannot
-// run guests.
+// startProcess starts a process with one end of a socket pair as its stdin. failure says why the process cannot run
+// guests.
 func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpec) (failure *host.Error, err error) {
 	s, args := spec.start, []string{spec.Manifest.Name}
 	if l.name != "" {
@@ -435,7 +437,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 		world.Line(child.stderr.String(), 300))
 }
 
-// startRunner starts the process of a runner, and returns the socket that leads to it.
+// startRunner starts the process of a runner, and returns the socket that is connected to it.
 func (e *Engine) startRunner(args ...string) (*net.UnixConn, *runnerChild, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -462,9 +464,9 @@ func (e *Engine) startRunner(args ...string) (*net.UnixConn, *runnerChild, error
 	return conn.(*net.UnixConn), child, nil
 }
 
-// sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use, so
-// that there are less than [Config].Runners. Less than that many are in use, since whoever uses one has a slot; where
-// all seem to be, another sweep holds some of them for a moment, and sweep looks again.
+// sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use,
+// so that fewer than [Config].Runners remain. Fewer than that many are in use, since every user has a slot. If all
+// seem to be in use, another sweep is holding some of them for a moment, and sweep tries again.
 func (p *runnerPool) sweep(except string) {
 	for range sweepTries {
 		if p.sweepOnce(except) < p.e.cfg.Runners {
@@ -513,10 +515,10 @@ func (l *lease) removeFiles() {
 	l.drop()
 }
 
-// errNotShared means that there is no shared runner, so that a call gets one for it alone.
+// errNotShared means that there is no shared runner, so that the call gets a runner of its own.
 var errNotShared = errors.New("no shared runner")
 
-// run runs a job in a runner: in one for it alone if alone is set or there is no shared one.
+// run runs a job in a runner. If alone is set, or there is no shared runner, the runner serves only this job.
 func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alone bool) (*host.Result, error) {
 	spec, err := code.runnerSpec(j)
 	if err != nil {
@@ -533,7 +535,7 @@ func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alon
 	})
 }
 
-// runnerSpec returns what a runner of a job is for.
+// runnerSpec returns the spec of a job's runner.
 func (p *Provider) runnerSpec(j *guest.Job) (*runnerSpec, error) {
 	e, r := p.engine, j.Request
 	key, err := p.moduleKey()
@@ -550,7 +552,7 @@ func (p *Provider) runnerSpec(j *guest.Job) (*runnerSpec, error) {
 	return spec, nil
 }
 
-// lease returns a runner for a call: one for it alone if alone is set or there is no shared one.
+// lease returns a runner for a call. If alone is set, or there is no shared runner, the runner serves only this call.
 func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alone, inner bool) (*lease, error) {
 	if !alone && p.dir != "" {
 		l, err := p.acquire(ctx, id, spec, inner)
@@ -567,14 +569,14 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 	return l, nil
 }
 
-// run runs a call on the runner, which is killed if it does anything but send an outcome in time.
+// run runs a call on the runner. It kills the runner unless that sends an outcome in time and nothing unexpected.
 func (l *lease) run(a *remoteCall) (*host.Result, error) {
 	a.conn = l.conn
 	stop := context.AfterFunc(a.control.Ctx, l.kill)
 	stopWatch := l.watchCPU(a.Limits.Timeout)
 	before := l.cpuTime()
 	result, err := a.send(l.terms)
-	used := l.cpuTime() - before // which may include the end of the last call
+	used := l.cpuTime() - before // this may include the end of the previous call
 	switch {
 	case used == 0: // the process has ended already
 		used = a.cpu
@@ -591,11 +593,12 @@ func (l *lease) run(a *remoteCall) (*host.Result, error) {
 	return result, err
 }
 
-// cpuSlack is how much CPU time the process of a call may use in addition to the guest's, for the collector of garbage.
+// cpuSlack is the CPU time that the process of a call may use in addition to the guest's, for garbage collection.
 const cpuSlack = time.Second
 
 // watchCPU kills the runner when the call uses more CPU time than its deadline allows on one processor. The kernel's
-// bound would count all calls of the runner. The caller must call stop when the call has ended.
+// bound cannot be used, because it would count all calls of the runner. The caller must call stop when the call has
+// ended.
 func (l *lease) watchCPU(limit time.Duration) (stop func()) {
 	before := l.cpuTime()
 	every := max(limit/time.Duration(2*runtime.NumCPU()), 100*time.Millisecond)
@@ -621,7 +624,7 @@ func (l *lease) watchCPU(limit time.Duration) (stop func()) {
 	}
 }
 
-// cpuTime returns the CPU time that the runner has used. Of one that has ended it is what was last seen.
+// cpuTime returns the CPU time that the runner has used. For a runner that has ended it returns the last known value.
 func (l *lease) cpuTime() time.Duration {
 	if used, ok := cpuTimeOf(l.pid); ok {
 		l.used.Store(int64(used))
@@ -629,7 +632,7 @@ func (l *lease) cpuTime() time.Duration {
 	return time.Duration(l.used.Load())
 }
 
-// cpuTimeOf returns the CPU time that a process has used; 0 is this one.
+// cpuTimeOf returns the CPU time that a process has used. pid 0 is this process.
 func cpuTimeOf(pid int) (time.Duration, bool) {
 	const schedClock = 2
 	var t unix.Timespec
@@ -639,15 +642,15 @@ func cpuTimeOf(pid int) (time.Duration, bool) {
 	return time.Duration(t.Nano()), true
 }
 
-// again reports whether a call may run again. Once it has begun, it may once: somebody may have killed the runner. If
-// it was the guest, it is so again.
+// again reports whether a call may run again. A call that has begun may run once more, because somebody may have
+// killed the runner. If the guest itself was the cause, it will end the second runner, too.
 func (l *lease) again(a *remoteCall, begun int) bool {
 	return l.name != "" && (!a.begun || begun == 1 && a.repeatable())
 }
 
 // lost returns the reason why a runner ended during a call.
 func (l *lease) lost(a *remoteCall) error {
-	if a.control.Ctx.Err() == nil { // else it was killed because the time is over
+	if a.control.Ctx.Err() == nil { // otherwise the runner was killed because the time is over
 		l.pool.e.lostRunners.Add(1)
 	}
 	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.ToolName(), a.Limits.Timeout)
@@ -669,7 +672,7 @@ func (l *lease) lost(a *remoteCall) error {
 	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.ToolName(), state)
 }
 
-// runnerFiles returns what the files of runners say, the least recently used first.
+// runnerFiles returns the runners according to their files, the least recently used first.
 func runnerFiles(dir string) []RunnerInfo {
 	entries, _ := os.ReadDir(dir)
 	var all []RunnerInfo
@@ -692,7 +695,8 @@ func runnerFiles(dir string) []RunnerInfo {
 	return all
 }
 
-// Runners returns the runners of a run folder, the least recently used first, and those that have ended but left files.
+// Runners returns the runners of a run folder, the least recently used first. It includes those that have ended but
+// left files.
 func Runners(dir string) []RunnerInfo {
 	p := &runnerPool{dir: dir}
 	all := runnerFiles(dir)
@@ -711,8 +715,8 @@ func Runners(dir string) []RunnerInfo {
 	return all
 }
 
-// StopRunners ends the runners of a run folder that match, also in the middle of a call, removes the files of those and
-// of runners that have ended, and returns those that it has ended.
+// StopRunners ends the runners of a run folder that match, even in the middle of a call, and returns them. It removes
+// their files, and the files of runners that have ended by themselves.
 func StopRunners(dir string, match func(RunnerInfo) bool) (stopped []RunnerInfo) {
 	p := &runnerPool{dir: dir}
 	for _, info := range Runners(dir) {

@@ -38,38 +38,38 @@ const (
 
 const (
 	maxStart = 64 << 20
-	maxReply = 1 << 30 // of the host, which the process trusts
+	maxReply = 1 << 30 // size of a reply from the host, which the process trusts
 )
 
-// start is what a process that runs guests must know before its first call. Only who starts it sends it, over a pipe of
-// their own: it names folders of this machine and has the values of variables, and neither belongs into a call, which
-// another machine might run.
+// start is what a process that runs guests must know before its first call. Only the process that starts it sends it,
+// over a pipe between the two. It contains names of folders of this machine and values of variables. Neither belongs
+// in a call, which may run on another machine.
 type start struct {
 	wire.Terms
 	Slot     string             `json:"slot"` // folder of the compiled code
 	Host     string             `json:"host"`
 	Defaults host.Limits        `json:"defaults"` // the engine's defaults
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
-	// Text is the script of a plugin of kind script; else nil.
+	// Text is the script of a plugin of kind script; nil for others.
 	Text     *sections.SourceFile `json:"text,omitempty"`
 	Grant    host.Grant           `json:"grant"`
 	Guard    *protect.Guard       `json:"guard,omitempty"`
-	CPU      time.Duration        `json:"cpu,omitempty"` // that the guest may use, if the process is for one call
+	CPU      time.Duration        `json:"cpu,omitempty"` // CPU time for the guest, if the process serves only one call
 	Resident *resident            `json:"resident,omitempty"`
 }
 
-// resident is what a process must know that serves more than one call.
+// resident is what a process that serves several calls must know.
 type resident struct {
-	Socket string        `json:"socket"` // on which it listens
-	Lock   string        `json:"lock"`   // a file that is locked while somebody uses the process
+	Socket string        `json:"socket"` // the socket on which it listens
+	Lock   string        `json:"lock"`   // a file that is locked while another process uses this one
 	Watch  []string      `json:"watch"`  // files: the process ends when one changes
-	Idle   time.Duration `json:"idle"`   // after which it ends
+	Idle   time.Duration `json:"idle"`   // idle time after which it ends
 }
 
 // RunnerMain runs guests and returns the exit code of the process. It opens the compiled code, gives up every right
-// that its guests do not need, and only then says that it can be called. It serves one call of who has started it, over
-// the socket that is its stdin, or as a shared runner calls of others too, and ends when nobody waits for its call any
-// more.
+// that its guests do not need, and only then reports that it can be called. It serves one call of the process that
+// started it, over the socket that is its stdin. A shared runner also serves calls of other processes. The process
+// ends when nobody waits for its call any more.
 func RunnerMain() int {
 	var s start
 	var conn *wire.Conn
@@ -77,7 +77,7 @@ func RunnerMain() int {
 	var body []byte
 	socket, err := net.FileConn(os.Stdin)
 	if err == nil {
-		_ = os.Stdin.Close() // the connection is another descriptor of the socket
+		_ = os.Stdin.Close() // the connection uses another descriptor of the socket
 		conn = wire.NewConn(bufio.NewReader(socket), socket)
 		_, err = conn.ReceiveHello()
 	}
@@ -122,13 +122,13 @@ func (r *runner) serveOne() int {
 type runner struct {
 	start
 	plugin *compiledPlugin
-	limits world.Limits // of a call without options
+	limits world.Limits // limits of a call without options
 
 	calls chan receivedCall
 	busy  atomic.Bool // a call is in progress
 
 	ready        *guest.Call // an instance for the next call; nil if there is none
-	unpreparable bool        // the guest does something before its first call that depends on the call
+	unpreparable bool        // before its first call, the guest does something that depends on the call
 	unwarmable   bool        // no example can run before a call
 	// warming ends the example that runs before the next call; nil if none does.
 	warming atomic.Pointer[context.CancelFunc]
@@ -139,7 +139,7 @@ type receivedCall struct {
 	body []byte
 }
 
-// newRunner opens the compiled code and locks the process down. The error says why no guest can run.
+// newRunner opens the compiled code and locks the process down. It returns an error if no guest can run.
 func newRunner(s *start) (*runner, error) {
 	r := &runner{start: *s, calls: make(chan receivedCall)}
 	r.limits = world.LimitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
@@ -162,8 +162,8 @@ func newRunner(s *start) (*runner, error) {
 	return r, nil
 }
 
-// residentInstances is how many instances have memory in a resident process at one time: the call's, the next call's,
-// and the previous call's while the system takes its memory back.
+// residentInstances is how many instances of a resident process can have memory at the same time: the call's, the
+// next call's, and the previous call's while the system reclaims its memory.
 const residentInstances = 3
 
 // hostConn is a connection to the host.
@@ -171,7 +171,7 @@ type hostConn struct {
 	*runner
 	asker
 	close   func()      // nil: the process ends with the connection
-	calling atomic.Bool // the call in progress is of this connection
+	calling atomic.Bool // the call in progress came over this connection
 }
 
 func (r *runner) connection(conn *wire.Conn) *hostConn {
@@ -184,8 +184,8 @@ func (r *runner) connection(conn *wire.Conn) *hostConn {
 	return h
 }
 
-// read forwards calls and replies until the connection ends. If its call is in progress, nobody waits for that: the
-// process ends.
+// read forwards calls and replies until the connection ends. If a call of the connection is then in progress, the
+// process ends, because nobody waits for that call.
 func (h *hostConn) read() {
 	for {
 		kind, body, err := h.conn.Receive(maxReply)
@@ -215,12 +215,12 @@ func (h *hostConn) run(body []byte) (again bool) {
 	h.busy.Store(false)
 	h.send(wire.KindDone, guest.Marshal(outcome(result, err)))
 	if c != nil {
-		c.Close() // after the answer
+		c.Close() // once the outcome is sent
 	}
 	return !endsRunner(err)
 }
 
-// endsRunner reports whether the outcome of a call ends its runner: whatever went wrong may have left something behind.
+// endsRunner reports whether the outcome of a call ends its runner. Any failure may have left a changed state.
 func endsRunner(err error) bool {
 	if err == nil {
 		return false
@@ -258,7 +258,7 @@ func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 	return c, result, err
 }
 
-// job returns the job of a call. Its questions and events go back over the connection.
+// job returns the job of a call. Its requests to the host and its events go back over the connection.
 func (h *hostConn) job(w *wire.Call) *guest.Job {
 	r := h.request(w, h.Manifest, h.Grant)
 	r.Guard = h.Guard
@@ -266,7 +266,7 @@ func (h *hostConn) job(w *wire.Call) *guest.Job {
 		Limits: world.LimitsOf(h.Defaults, h.Manifest, r), Serve: h.ask}
 }
 
-// outcome returns how a call has ended, as the wire has it.
+// outcome returns the outcome of a call in the form of the wire.
 func outcome(result *host.Result, err error) wire.Outcome {
 	if err != nil {
 		return wire.Failed(host.AsError(err))
@@ -274,14 +274,14 @@ func outcome(result *host.Result, err error) wire.Outcome {
 	return wire.Outcome{Data: result.Data, Content: result.Content, Warnings: result.Warnings}
 }
 
-// asker serves functions of the host for a guest by asking the host over a connection.
+// asker runs functions of the host for a guest by asking the host over a connection.
 type asker struct {
 	conn    *wire.Conn
 	replies chan []byte
-	gone    func() // is called when the connection has ended
+	gone    func() // called when the connection has ended
 }
 
-// request returns the request of a call, whose events go back over the connection.
+// request returns the request of a call. Its events go back over the connection.
 func (s *asker) request(w *wire.Call, m *manifest.Manifest, grant host.Grant) *host.Request {
 	return &host.Request{
 		Job: host.Job{
@@ -304,8 +304,8 @@ func (s *asker) send(kind wire.Kind, body []byte) {
 	}
 }
 
-// ask serves a function of the host for the guest. The reply is as [guest.ServeGuest] returns it. Meanwhile only the
-// clock of the host counts, which knows what a person takes.
+// ask runs a function of the host for the guest. The reply is as from [guest.ServeGuest]. During that time only the
+// host's clock counts, because the host knows how much of it a person takes.
 func (s *asker) ask(ctx context.Context, function string, request []byte) []byte {
 	defer deadline.Suspend(ctx)()
 	s.send(wire.KindAsk, append([]byte(function+"\n"), request...))
@@ -317,16 +317,16 @@ func (s *asker) ask(ctx context.Context, function string, request []byte) []byte
 	}
 }
 
-// Bounds of preparing an instance while no call has begun: of all of it, and of how long a call waits for the end of an
+// Bounds of preparing an instance before a call begins: the total time, and how long a call waits for the end of an
 // example.
 const (
 	prepareTimeout = time.Second
 	warmGrace      = 20 * time.Millisecond
 )
 
-// prepare makes the instance of the next call ahead, unless it depends on the call: programs get the call's arguments,
-// and granted folders may be replaced until then. If the manifest says that an instance may be warm, an example runs in
-// it.
+// prepare creates the instance for the next call in advance, unless the instance depends on the call: commands get
+// the call's arguments, and granted folders may be replaced before the call. If the manifest allows warm instances,
+// it runs an example in the instance.
 func (r *runner) prepare() {
 	program := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
 	if program || r.ready != nil || r.unpreparable || len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
@@ -344,9 +344,9 @@ func (r *runner) prepare() {
 	}
 }
 
-// newInstance makes an instance, and runs an example in it if it is not nil. It returns nil if the guest did anything
-// that would be missing in a call that uses the instance: if it asked the host, logged, printed or failed, or if a call
-// had to wait for it.
+// newInstance creates an instance, and runs example in it unless that is nil. It returns nil if the guest did
+// anything that a call that uses the instance would lack: if it asked the host, logged, printed or failed. It also
+// returns nil if a call had to wait for it.
 func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *guest.Call {
 	asked := false
 	request := &host.Request{
@@ -383,7 +383,7 @@ const (
 	maxRunnerCalls = 1000
 )
 
-// errNoRunner means that there can be no runner, because the compiled code is in no folder.
+// errNoRunner means that a runner is impossible, because the compiled code is not in a folder.
 var errNoRunner = errors.New("no runner")
 
 // RunnerInfo is a shared runner: a process that runs the guests of one plugin for one caller and session.
@@ -398,7 +398,7 @@ type RunnerInfo struct {
 	Busy    bool      `json:"busy"`
 }
 
-// identity returns what tells one build of the plugin from all others.
+// identity returns a text that distinguishes this build of the plugin from all others.
 func (p *Provider) identity(m *manifest.Manifest) string {
 	if p.info.Digest == "" {
 		return cache.Key("manifest", guest.Marshal(m))

@@ -25,8 +25,8 @@ func reside(*resident) (func(*runner) int, error) { return nil, errNoRunner }
 
 func cpuTimeOf(int) (time.Duration, bool) { return 0, false }
 
-// Runners returns the runners of a run folder: none on this system.
+// Runners returns no runners: there are none on this system.
 func Runners(string) []RunnerInfo { return nil }
 
-// StopRunners ends runners of a run folder: there are none on this system.
+// StopRunners does nothing: there are no runners on this system.
 func StopRunners(string, func(RunnerInfo) bool) []RunnerInfo { return nil }

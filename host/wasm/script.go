@@ -15,9 +15,9 @@ import (
 	"github.com/parley-tools/parley/manifest/sections"
 )
 
-// runsOn returns the provider whose module runs the plugin: itself, or the engine of a plugin of kind script. The error
-// is invalid_plugin if there is no such engine, and integrity if it is not the build that an installed script is bound
-// to.
+// runsOn returns the provider whose module runs the plugin: itself, or the engine of a plugin of kind script. The
+// error is invalid_plugin if there is no such engine, and integrity if the engine is not the build that an installed
+// script is bound to.
 func (p *Provider) runsOn() (*Provider, error) {
 	if p.info.Kind != manifest.KindScript {
 		return p, nil
@@ -96,12 +96,12 @@ func (p *Provider) readText() (*sections.SourceFile, error) {
 	return text, nil
 }
 
-// scriptCheckTime bounds the loading of a script that is checked.
+// scriptCheckTime bounds the time to load a script for a check.
 const scriptCheckTime = 5 * time.Second
 
 // CheckScript loads the text of a plugin of kind script, without rights, and checks that it has a function for each
-// tool of the manifest; it does nothing for other plugins. The error is invalid_plugin. An engine answers a request for
-// the tool "" with the names of the functions, see sdk/abi.md.
+// tool of the manifest. It does nothing for other plugins. The error is invalid_plugin. An engine answers a request
+// for the tool "" with the names of the functions, see sdk/abi.md.
 func (p *Provider) CheckScript(ctx context.Context) error {
 	m, err := p.loadParts().manifest()
 	if err != nil || m.Kind != manifest.KindScript {

@@ -32,7 +32,7 @@ func (p *Provider) nameFrames(t *host.Trace) {
 }
 
 // readableName returns the path in a mangled name of Rust, such as plugin::list for
-// _ZN6plugin4list17h0123456789abcdefE, and any other name as it is.
+// _ZN6plugin4list17h0123456789abcdefE. It returns any other name unchanged.
 func readableName(name string) string {
 	rest, mangled := strings.CutPrefix(name, "_ZN")
 	var path []string
@@ -48,7 +48,7 @@ func readableName(name string) string {
 		return name
 	}
 	if last := path[len(path)-1]; len(last) == 17 && last[0] == 'h' {
-		path = path[:len(path)-1] // a hash
+		path = path[:len(path)-1] // drop the hash
 	}
 	return strings.Join(path, "::")
 }

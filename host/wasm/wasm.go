@@ -8,8 +8,8 @@
 // long checks the context. Only the context decides whether a call ended in time, never the guest's output.
 //
 // Compilation can be neither bounded nor interrupted within a process. A separate process therefore compiles each
-// module once: see [CompileMain]. It goes on when the call that needed it has ended, until the engine is closed. The
-// resulting native code is cached in a folder that only this user may write to.
+// module once: see [CompileMain]. The compilation continues even if the call that needed it ends, until the engine is
+// closed. The resulting native code is cached in a folder that only this user may write to.
 //
 // Without grants a guest has no files and no environment, a wall clock that always shows 1970-01-01T00:00:00Z, a
 // monotonic clock that starts at 0, and the same stream of random bytes in every call.
@@ -48,52 +48,55 @@ type Config struct {
 	// CacheDir is the folder that keeps compiled code between processes. It is created with mode 0700 and must
 	// belong to this user, because it holds native code. "" keeps compiled code in memory only.
 	CacheDir string
-	// CacheSize bounds the compiled code that is kept, in bytes; 0 means 1 GiB. The least recently used goes first.
+	// CacheSize bounds the cached compiled code, in bytes; 0 means 1 GiB. The least recently used is removed first.
 	CacheSize int64
 	// Child returns a command that starts this program again, without arguments. With PARLEY_CHILD=compile in its
 	// environment the program must call [CompileMain] first, with PARLEY_CHILD=runner [RunnerMain]. If Child is
 	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
 	// modules, and isolated calls fail.
 	Child func() *exec.Cmd
-	// SlotDir is the folder by which all processes with the same folder share the bounds of concurrent calls and
-	// compilations. It is created with mode 0700. "" bounds this engine alone.
+	// SlotDir is a folder through which processes share the bounds of concurrent calls and compilations. It is created
+	// with mode 0700. If it is "", the bounds apply to this engine alone.
 	SlotDir string
-	// Isolate isolates calls by default, where the system can. Others run in this process.
+	// Isolate isolates calls by default if the system supports it. Otherwise they run in this process.
 	Isolate bool
-	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
-	// run in runners where a call must be isolated; "" gives each such call one that ends after it.
+	// RunDir is the folder for the sockets of runners that serve several calls. It is created with mode 0700. Calls that
+	// must be isolated run in these runners. If it is "", each such call gets a runner of its own.
 	RunDir string
-	// RunnerIdle is how long an unused runner stays. Zero means one minute; below zero each runner serves one call.
+	// RunnerIdle is how long an unused runner stays. Zero means one minute. If it is negative, each runner serves one
+	// call.
 	RunnerIdle time.Duration
-	// Fresh lets every instance begin without an image of another one, to compare outcomes or measure what images save.
-	// CacheDir must then be one that no other engine uses.
+	// Fresh makes every instance begin without an image, to compare outcomes or to measure what images save. No other
+	// engine may then use CacheDir.
 	Fresh bool
-	// Watch are files that decide about calls, such as policies. A runner ends when one of them changes.
+	// Watch are files that affect calls, such as policies. A runner ends when one of them changes.
 	Watch []string
-	// HostVersion is the version of the host in the requests that guests get.
+	// HostVersion is the host's version in the requests that guests get.
 	HostVersion string
-	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
-	// 1 MiB of output.
+	// Limits are the defaults for plugins that request no limits. Zero fields mean 256 MiB of memory, 30 s, and 1 MiB of
+	// output.
 	Limits host.Limits
 	// ModuleLimits, if not nil, returns the limits of the module of a plugin. Zero fields mean 128 MiB, 250,000 functions,
 	// tables of 262,144 entries, 10 s of CPU time and 1 s for each MiB of code, and 2 GiB of memory.
 	ModuleLimits func(plugin string) (host.ModuleLimits, error)
-	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
-	// digest is that of the build to which a script is bound, or "".
+	// ScriptEngine, if not nil, returns the plugin with a name that runs plugins of kind script, or nil if there is
+	// none. digest identifies the build that a script is bound to, or is "".
 	ScriptEngine func(name, digest string) (*Provider, error)
-	// Requests runs calls of plugins of kind http, which have no code; nil refuses them. The manifest may have no tools.
+	// Requests runs calls of plugins of kind http, which have no code. If it is nil, such calls fail. The manifest may
+	// have no tools.
 	Requests func(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error)
 	// Away, if not nil, finds places on other machines for calls with a pool; see [host.Job].
 	Away Away
 	// Runners bounds the shared runners on this machine. Zero means 8.
 	Runners int
-	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
+	// Annotate, if not nil, adds what is known about a build to its manifest when that is read: the runs of its
+	// examples.
 	Annotate func(digest string, m *manifest.Manifest)
 	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.
 	Notice func(string)
 	// Debug, if not nil, gets lines that help to diagnose problems.
 	Debug func(string)
-	// Redact, if not nil, returns what takes the values of secrets out of what is written about a runner.
+	// Redact, if not nil, returns a function that removes the values of secrets from texts about a runner.
 	Redact func() func(string) string
 }
 
@@ -104,19 +107,19 @@ type Engine struct {
 	mu      sync.Mutex
 	plugins map[*compiledPlugin]bool
 	closed  bool
-	// refused holds the errors of modules that cannot be compiled, by cache key and bounds.
+	// refused has the errors of modules that cannot be compiled, by cache key and bounds.
 	refused map[string]*host.Error
 
-	// Plugins are loaded in the background of all calls, until the engine is closed.
+	// Plugins are loaded in this context, independently of calls, until the engine is closed.
 	background context.Context
 	stop       context.CancelFunc
 	loads      sync.WaitGroup
 	budget     func(codeBytes int) budget
-	report     time.Duration               // after which a waiting call gets progress, and then after twice as long
-	missing    func(folders bool) []string // MissingIsolation, but for tests
+	report     time.Duration               // when a waiting call first gets progress; the time doubles
+	missing    func(folders bool) []string // MissingIsolation, except in tests
 
-	shared slots.Pool // calls of one plugin and compilations, of all processes
-	own    slots.Pool // calls of all plugins, and the modules that are looked up in the cache or compiled into it
+	shared slots.Pool // calls of one plugin, and compilations, over all processes
+	own    slots.Pool // calls of all plugins, and lookups and compilations of modules, in this process
 
 	poolOnce sync.Once
 	pool     *runnerPool // see runners
@@ -124,7 +127,7 @@ type Engine struct {
 	lostRunners atomic.Int64
 }
 
-// Names of slots that no plugin has: plugins' names begin with a letter.
+// Names of slots that no plugin can have: a plugin's name begins with a letter.
 const (
 	compileSlots = "_compile"
 	aheadSlots   = "_ahead"
@@ -133,7 +136,7 @@ const (
 	moduleSlots  = "_module " // followed by a cache key
 )
 
-// maxConcurrent bounds the calls in progress, and thereby their memory.
+// maxConcurrent bounds the calls in progress, and therefore their memory.
 const maxConcurrent = 64
 
 // New returns an engine.
@@ -159,8 +162,8 @@ func New(cfg Config) *Engine {
 const closeWait = 2 * time.Second
 
 // Close ends compilations that are under way and frees all compiled code. There must be no call in progress. Without
-// [Config].Child a compilation cannot be ended; Close does not wait for it longer than two seconds, and it is
-// discarded later.
+// [Config].Child a compilation cannot be ended. Close waits for it at most two seconds, and its result is discarded
+// later.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -190,15 +193,15 @@ func (e *Engine) Close(ctx context.Context) error {
 // compiledPlugin is one compiled plugin.
 type compiledPlugin struct {
 	code *guest.Code
-	slot cache.Slot // where its compiled code is cached; without a folder if it is not
+	slot cache.Slot // where its compiled code is cached; without a folder if it is not cached
 }
 
-// LostRunners returns how many runners ended while a call used them. Others have taken their places.
+// LostRunners returns how many runners ended while a call used them. They were replaced by others.
 func (e *Engine) LostRunners() int { return int(e.lostRunners.Load()) }
 
-// CompileAhead compiles plugins that are not compiled yet, before a call needs them: in the background, after a pause,
-// one at a time over all processes, and with low priority. A call of one that is being compiled joins in. It ends with
-// the engine, and does nothing without [Config].Child.
+// CompileAhead compiles plugins that are not compiled yet, before a call needs them. It does so in the background,
+// after a pause, one at a time over all processes, and with low priority. A call of a plugin that is being compiled
+// waits for that compilation. CompileAhead ends with the engine, and does nothing without [Config].Child.
 func (e *Engine) CompileAhead(pause time.Duration, plugins []*Provider) {
 	if e.cfg.Child == nil {
 		return
@@ -222,8 +225,8 @@ func (e *Engine) CompileAhead(pause time.Duration, plugins []*Provider) {
 	})
 }
 
-// load returns a compiled plugin, from the cache if possible. It sets l.compiling when it compiles, or waits for
-// another load of the module.
+// load returns a compiled plugin, from the cache if possible. It sets l.compiling when it compiles, or when it waits
+// for another load of the module.
 func (e *Engine) load(src store.Source, m *manifest.Manifest, l *loading) (*compiledPlugin, error) {
 	p, err := e.findOrCompile(src, m, l)
 	e.mu.Lock()
@@ -240,7 +243,8 @@ func (e *Engine) load(src store.Source, m *manifest.Manifest, l *loading) (*comp
 	return p, nil
 }
 
-// inBackground runs load in a goroutine of its own. Close waits for it. The error means that the engine is closed.
+// inBackground runs load in a goroutine of its own, for which Close waits. It returns an error if the engine is
+// closed.
 func (e *Engine) inBackground(load func()) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,7 +257,7 @@ func (e *Engine) inBackground(load func()) error {
 
 func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engine is closed") }
 
-// lockModule waits until nobody else looks up or compiles the module of a cache key, and sets compiling if it has to
+// lockModule waits until nobody else looks up or compiles the module with a cache key. It sets compiling if it has to
 // wait. The caller must call unlock.
 func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), err error) {
 	name := moduleSlots + key
@@ -267,7 +271,7 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 	return unlock, nil
 }
 
-// cacheDir returns the cache folder, or "" if there is none that only this user can write to.
+// cacheDir returns the cache folder, or "" if there is no folder that only this user can write to.
 func (e *Engine) cacheDir() string {
 	if e.cfg.CacheDir == "" {
 		return ""
@@ -279,8 +283,8 @@ func (e *Engine) cacheDir() string {
 	return e.cfg.CacheDir
 }
 
-// findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
-// validated, instrumented and compiled.
+// findOrCompile looks up compiled code by the hash of the module's bytes. Only if it finds none, it reads, validates,
+// instruments and compiles the module.
 func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, l *loading) (*compiledPlugin, error) {
 	dir := e.cacheDir()
 	key, wasm, err := moduleKey(&src, dir)
@@ -361,7 +365,7 @@ type compileJob struct {
 	module   *instrument.Module
 	limits   host.ModuleLimits
 	assets   []byte
-	low      bool // with low priority
+	low      bool // compile with low priority
 }
 
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it

@@ -2,5 +2,5 @@
 
 package contain
 
-// setBounds does nothing: here a process only watches itself.
+// setBounds does nothing: on this system a process only watches itself.
 func setBounds(Bounds) {}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Missing returns what this kernel lacks to confine a process, with or without folders. It returns nil if there is
+// Missing returns what this kernel lacks to confine a process, with or without folders. It returns nil if it lacks
 // nothing. A process without folders needs no Landlock: its filter has no system call that takes a path.
 func Missing(folders bool) []string {
 	var missing []string
@@ -31,10 +31,10 @@ func hasLandlock() bool {
 	return err == nil && version >= 1
 }
 
-// Process takes from this process whatever it does not need. What remains is a bounded amount of resources, the files
-// of the folders, and the system calls that Go's runtime, memory and files need: no network, no other processes, no new
-// privileges. Descriptors that another program left open are closed, and no other process can read the memory of this
-// one. It returns the protections that the kernel refused.
+// Process takes from this process everything that it does not need. What remains is a bounded amount of resources,
+// the files of the folders, and the system calls that Go's runtime, memory and files need: no network, no other
+// processes, no new privileges. Descriptors that another program left open are closed, and no other process can read
+// the memory of this one. It returns the protections that the kernel refused.
 func Process(r Rights, b Bounds) (missing []string) {
 	closeForeign()
 	_ = unix.Chdir("/")
@@ -49,8 +49,8 @@ func Process(r Rights, b Bounds) (missing []string) {
 	return missing
 }
 
-// closeForeign closes the descriptors that the program had when it was started, but the standard streams. Go's own are
-// closed on exec; what is not was inherited.
+// closeForeign closes the descriptors that the program inherited, except the standard streams. Go's own descriptors
+// are closed on exec; any other was inherited.
 func closeForeign() {
 	folder, err := os.Open("/proc/self/fd")
 	if err != nil {

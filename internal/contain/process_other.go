@@ -9,7 +9,7 @@ func Missing(bool) []string {
 	return []string{runtime.GOOS + "/" + runtime.GOARCH + " has no means that parley uses"}
 }
 
-// Process takes from this process what it can on this system, which is not much, and returns what is missing.
+// Process takes from this process what this system allows, which is little, and returns what is missing.
 func Process(r Rights, b Bounds) (missing []string) {
 	setBounds(b)
 	return Missing(len(r.Folders) > 0)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// baseSyscalls are what Go's runtime and open files, pipes and sockets use. None takes a path.
+// baseSyscalls are the system calls of Go's runtime, and those on open files, pipes and sockets. None takes a path.
 var baseSyscalls = []uint32{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
 	unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_FCNTL, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
@@ -30,27 +30,27 @@ var baseSyscalls = []uint32{
 	unix.SYS_GETEGID, unix.SYS_GETRUSAGE, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// pathSyscalls are allowed where there are folders. Landlock ensures that only files of these can be opened.
+// pathSyscalls are allowed if there are folders. Landlock ensures that only files in these folders can be opened.
 var pathSyscalls = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_READLINKAT, unix.SYS_UNLINKAT,
 	unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT, unix.SYS_LINKAT, unix.SYS_UTIMENSAT, unix.SYS_FCHMODAT,
 }
 
-// acceptSyscalls are allowed where connections are accepted.
+// acceptSyscalls are allowed if connections are accepted.
 var acceptSyscalls = []uint32{unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETSOCKOPT}
 
-// hasSeccomp reports whether the kernel filters system calls. One that does refuses the flag of strict mode. Every call
-// asks, so the kernel is asked once.
+// hasSeccomp reports whether the kernel filters system calls. A kernel that does refuses the flag of strict mode.
+// Since every call of a tool needs the answer, the kernel is asked only once.
 var hasSeccomp = sync.OnceValue(func() bool {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_STRICT, 1, 0)
 	return errno == unix.EINVAL
 })
 
-// restrictSyscalls makes every system call of all threads fail with EPERM that is not allowed. It cannot be undone.
+// restrictSyscalls makes every system call that is not allowed fail with EPERM, for all threads. It cannot be undone.
 func restrictSyscalls(r Rights) error {
 	code := syscallFilter(r, os.Getpid())
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	runtime.LockOSThread() // the kernel wants no_new_privs of the thread that loads the filter
+	runtime.LockOSThread() // the kernel requires no_new_privs of the thread that loads the filter
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
@@ -73,14 +73,14 @@ const (
 	callFirst  = 16
 )
 
-// syscallFilter returns the program that the kernel runs for each system call of the process pid. Each test has its own
-// return instruction behind it, so no jump is long. Calls by other ABIs are refused: 386 by its architecture, x32
-// because its numbers have a bit that no allowed number has.
+// syscallFilter returns the program that the kernel runs for each system call of the process pid. Each test is
+// followed by its own return instruction, so no jump is long. Calls by other ABIs are refused: 386 by its
+// architecture, x32 because its numbers have a bit that no allowed number has.
 func syscallFilter(r Rights, pid int) []unix.SockFilter {
 	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	arch, lists := uint32(unix.AUDIT_ARCH_AARCH64), [][]uint32{baseSyscalls}
 	if runtime.GOARCH == "amd64" {
-		const poll, epollWait = 7, 232 // arm64 does not have them, nor package unix there
+		const poll, epollWait = 7, 232 // arm64 and its package unix do not have them
 		arch, lists = unix.AUDIT_ARCH_X86_64, append(lists, []uint32{poll, epollWait})
 	}
 	if len(r.Folders) > 0 {
@@ -108,19 +108,19 @@ func syscallFilter(r Rights, pid int) []unix.SockFilter {
 	}
 	for _, c := range []struct {
 		number uint32
-		test   uint16 // of the first argument
+		test   uint16 // test of the first argument
 		value  uint32
 	}{
-		{unix.SYS_CLONE, unix.BPF_JSET, unix.CLONE_THREAD}, // threads, but no processes
+		{unix.SYS_CLONE, unix.BPF_JSET, unix.CLONE_THREAD}, // allows threads, but no processes
 		{unix.SYS_TGKILL, unix.BPF_JEQ, uint32(pid)},
-		{unix.SYS_PRCTL, unix.BPF_JEQ, unix.PR_SET_VMA}, // the Go runtime names its memory
+		{unix.SYS_PRCTL, unix.BPF_JEQ, unix.PR_SET_VMA}, // with it the Go runtime names its memory
 	} {
 		code = append(code, unless(unix.BPF_JEQ, c.number, 6),
 			load(callFirst+4), unless(unix.BPF_JEQ, 0, 3),
 			load(callFirst), unless(c.test, c.value, 1),
 			ret(unix.SECCOMP_RET_ALLOW), ret(refuse))
 	}
-	// The flags of clone3 lie in memory, which a filter cannot read. A libc that finds clone3 missing uses clone.
+	// The flags of clone3 are in memory, which a filter cannot read. A libc that finds no clone3 uses clone.
 	code = append(code, unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1), ret(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)))
 	return append(code, ret(refuse))
 }

@@ -12,7 +12,7 @@ import (
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
-		// Capabilities belong to a thread. This one gives them up, and ends with its goroutine.
+		// Capabilities belong to a thread. This thread gives them up, and ends with its goroutine.
 		runtime.LockOSThread()
 		err := dropCapabilities()
 		if err == nil {
@@ -23,12 +23,12 @@ func Start(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// dropCapabilities takes all capabilities from this thread and from what it executes.
+// dropCapabilities takes all capabilities from this thread and from programs that it executes.
 func dropCapabilities() error {
-	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ { // takes a capability itself
+	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ { // this requires a capability itself
 	}
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // empty without inheritable ones
-	// Without new privileges an executed file, and root, get none that this thread does not have.
+	// With no_new_privs, neither an executed file nor root gets capabilities that this thread does not have.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}

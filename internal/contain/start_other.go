@@ -4,5 +4,5 @@ package contain
 
 import "os/exec"
 
-// Start starts a command. Only Linux has capabilities that it takes away.
+// Start starts a command. Only Linux has capabilities to take away.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }

@@ -1,5 +1,5 @@
-// Package deadline has contexts whose deadline can be suspended: the time that a person takes to decide does not count
-// as that of a call.
+// Package deadline has contexts whose deadline can be suspended: the time that a person takes to decide does not
+// count as time of a call.
 package deadline
 
 import (
@@ -11,22 +11,22 @@ import (
 
 // limited is a context with a deadline that can be suspended.
 type limited struct {
-	context.Context // ends with its parent, and with DeadlineExceeded as its cause
+	context.Context // ends with its parent, or with DeadlineExceeded as its cause
 	parent          context.Context
 	end             context.CancelCauseFunc
 
 	mu        sync.Mutex
 	at        time.Time     // the deadline while it is not suspended
-	left      time.Duration // until the deadline while it is suspended
-	suspended int           // how many have suspended it
+	left      time.Duration // time until the deadline while it is suspended
+	suspended int           // number of callers that have suspended it
 	timer     *time.Timer
 }
 
 // key is the key of the nearest limited context in a context.
 type key struct{}
 
-// With returns a context that ends after a time, in which only the time counts during which it is not suspended. It is
-// otherwise like [context.WithTimeout], except that Err of other contexts below it is Canceled when the time is over;
+// With returns a context that ends after a time. Time during which the context is suspended does not count. Otherwise
+// it is like [context.WithTimeout], except that Err of contexts derived from it is Canceled when the time is over;
 // their cause is DeadlineExceeded, see [Exceeded].
 func With(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	c := &limited{parent: parent, at: time.Now().Add(limit)}
@@ -91,7 +91,8 @@ func (c *limited) expire() {
 	}
 }
 
-// Deadline implements [context.Context]. While the deadline is suspended it is as if that ended now.
+// Deadline implements [context.Context]. While the deadline is suspended, it returns the deadline that would follow
+// from resuming now.
 func (c *limited) Deadline() (time.Time, bool) {
 	c.mu.Lock()
 	at := c.at

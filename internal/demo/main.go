@@ -1,5 +1,5 @@
 // Command demo shows the main job of Parley with a real browser and a page of its own: from no knowledge to the
-// result of a browser and of a plugin, one command after the other, with the cost of each.
+// results of a browser and of a plugin, one command after the other, with the cost of each.
 //
 // It works in a temporary PARLEY_HOME. It fails if a step fails or leaves a process running. With -update FILE it also
 // writes the transcript between the markers in that file.
@@ -100,7 +100,7 @@ func write(file, transcript string) error {
 // step is one command of the demo.
 type step struct {
 	args  []string
-	lines int    // of the output that are shown
+	lines int    // lines of output to show
 	want  string // a part of the expected output
 }
 
@@ -129,7 +129,7 @@ const untilBrowser = 7
 type demo struct {
 	binary string
 	out    io.Writer
-	warn   bool // show warnings, which depend on who runs the demo
+	warn   bool // show warnings, which depend on the user who runs the demo
 	home   string
 }
 
@@ -146,7 +146,7 @@ func (d *demo) show(ctx context.Context) (err error) {
 	}
 	defer stop()
 	defer func() {
-		if err != nil { // end what a step that failed has left running
+		if err != nil { // end processes that a failed step has left
 			for _, args := range [][]string{{"cdp", "close"}, {"runner", "stop"}} {
 				end := exec.Command(d.binary, args...)
 				end.Env = d.env()

@@ -11,7 +11,7 @@ import (
 // Disk flushes to disk what was written.
 type Disk interface {
 	SyncFile(f *os.File) error
-	// SyncDir flushes the entries of a folder. File systems that cannot do so are not an error.
+	// SyncDir flushes the entries of a folder. If the file system cannot do that, it is not an error.
 	SyncDir(path string) error
 }
 
@@ -21,8 +21,8 @@ func Sync(f *os.File) error { return disk.Load().SyncFile(f) }
 // SyncDir flushes the entries of a folder to disk: without it a new, renamed or removed file may be lost in a crash.
 func SyncDir(path string) error { return disk.Load().SyncDir(path) }
 
-// Rename writes data to a new file, flushes it, and gives it a name in the same folder, whatever had that name before.
-// It closes the file, and removes it where it cannot do so.
+// Rename writes data to a new file, flushes it, and renames it to a name in the same folder, replacing any file
+// there. It closes the file, and removes it on failure.
 func Rename(f *os.File, path string, data []byte) error {
 	_, err := f.Write(data)
 	if err = errors.Join(err, Sync(f), f.Close()); err == nil {
@@ -34,8 +34,8 @@ func Rename(f *os.File, path string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Write replaces the content of a file, which only this user can read then. Whoever reads meanwhile sees the old or the
-// new content.
+// Write replaces the content of a file and makes it readable by this user only. A concurrent reader sees the old or
+// the new content.
 func Write(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
 	if err != nil {
@@ -51,7 +51,7 @@ func Replace(d Disk) (restore func()) {
 	return func() { disk.Store(old) }
 }
 
-// disk is where the process flushes to.
+// disk is the disk that the process flushes to.
 var disk atomic.Pointer[current]
 
 type current struct{ Disk }

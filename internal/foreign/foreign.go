@@ -30,7 +30,7 @@ func Fetch(root string) (modules string, err error) {
 	return filepath.Abs(modules)
 }
 
-// Node returns the Node among the packages, or else the one in PATH. It fails if that is too old.
+// Node returns the Node among the packages, or else the one in PATH. It fails if that Node is too old.
 func Node(modules string) (string, error) {
 	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
 	if arch == "" {

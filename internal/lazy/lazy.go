@@ -1,4 +1,4 @@
-// Package lazy makes values on first use: most commands run for milliseconds and use few of them.
+// Package lazy creates values on first use: most commands run for milliseconds and use few of them.
 package lazy
 
 import (
@@ -12,7 +12,7 @@ func Pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// Words is a set of words, from a list with white space between them, that is made on first use.
+// Words returns the set of the words in a list with white space between them. It is made on first use.
 func Words(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		set := map[string]bool{}

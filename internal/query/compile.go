@@ -1,7 +1,7 @@
-// Package query compiles jq filters so that common ones take time linear in the data. gojq copies a container for each
-// change of it, and counts the characters of a text from its beginning for each match. Here the accumulator of reduce
-// and foreach is changed in place where nothing else refers to it, and functions of regular expressions walk the text
-// once. What a filter returns, and its errors, stay those of gojq.
+// Package query compiles jq filters so that common ones take time linear in the data. gojq copies a container for
+// each change of it, and counts the characters of a text from its beginning for each match. Here the accumulator of
+// reduce and foreach is changed in place if nothing else refers to it, and functions of regular expressions walk the
+// text once. Results and errors are the same as gojq's.
 package query
 
 import (
@@ -42,7 +42,7 @@ func Compile(text string, options ...gojq.CompilerOption) (*gojq.Code, error) {
 	if err == nil {
 		return code, nil
 	}
-	if q, err = gojq.Parse(text); err != nil { // the error is about the filter as it was written
+	if q, err = gojq.Parse(text); err != nil { // the error must refer to the original filter
 		return nil, err
 	}
 	return gojq.Compile(q, options...)
@@ -52,10 +52,10 @@ func Compile(text string, options ...gojq.CompilerOption) (*gojq.Code, error) {
 type compiler struct {
 	defined  []string // the functions and parameters that the filter defines
 	called   []string // the functions that it calls
-	plain    []string // those that stay gojq's own, because their paths are taken
-	paths    []*path  // those of the assignments that are rewritten
+	plain    []string // called functions that stay gojq's own, because their paths are taken
+	paths    []*path  // paths of the rewritten assignments
 	done     map[any]bool
-	depth    int       // of an assignment within assignments
+	depth    int       // nesting depth of the current assignment
 	patterns *sync.Map // [2]string of a regular expression and its flags to *pattern
 }
 
@@ -91,11 +91,11 @@ const (
 	fnPut   = "%put"   // (cursor): the root of the cursor, with the input at its place
 	fnAdd   = "%add"   // (owner; left; right): left + right
 	fnMerge = "%merge" // (owner; left; right): left * right
-	fnShare = "%share" // (owner): the input, which is referred to from elsewhere from now on
+	fnShare = "%share" // (owner): the input, to which something else refers from now on
 	fnPath  = "%path"  // (owner; path; value): setpath(path; value)
 	fnMatch = "%match" // (re; flags): the matches
-	fnCut   = "%cut"   // (re; flags): what is before each match, with its captures; what is after the last; the input
-	fnJoin  = "%join"  // (cut): the texts of which the input has the parts
+	fnCut   = "%cut"   // (re; flags): the texts before each match with its captures; the text after the last; the input
+	fnJoin  = "%join"  // (cut): the texts that consist of the parts in the input
 
 	varOwner, varCursor, varRight = "$%owner", "$%cursor", "$%right"
 )
@@ -125,7 +125,7 @@ func (c *compiler) functions() []gojq.CompilerOption {
 
 type replacement struct{ name, text string }
 
-// replacements of gojq's functions that are not linear. Each calls only those after it; __ stands for %. The reduce and
+// replacements of gojq's functions that are not linear. Each calls only later ones; __ stands for %. The reduce and
 // foreach in them are rewritten.
 var replacements = []replacement{
 	{"INDEX", `def INDEX(stream; f): reduce (stream | {k: (f | tostring), v: .}) as $e ({}; .[$e.k] = $e.v);
@@ -153,8 +153,8 @@ var replacements = []replacement{
 		def match($re): if $re | type == "array" then match($re[0]; $re[1]) else match($re; null) end;`},
 }
 
-// takesPaths reports whether a filter may take the path of what would be rewritten, for which gojq has its own rules.
-// It finds the functions that must not be replaced.
+// takesPaths reports whether a filter may take the path of a part that would be rewritten, for which gojq has its own
+// rules. It also finds the functions that must not be replaced.
 func (c *compiler) takesPaths(q *gojq.Query) (does bool) {
 	check := func(node any) {
 		switch n := node.(type) {
@@ -201,7 +201,7 @@ func (c *compiler) definitions() []*gojq.FuncDef {
 	}
 	defs, err := gojq.Parse(text.String() + ".")
 	if err != nil {
-		panic(err) // they are constants
+		panic(err) // the texts are constants
 	}
 	visit(defs, func(node any) {
 		if f, ok := node.(*gojq.Func); ok && strings.HasPrefix(f.Name, "__") {

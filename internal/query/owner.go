@@ -11,15 +11,15 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// owner knows the containers that only the accumulator of one reduce or foreach refers to. They are changed in place.
+// owner tracks the containers to which only the accumulator of one reduce or foreach refers. They are changed in place.
 type owner struct {
-	// containers are the addresses of objects and of the first items of arrays. As pointers they keep the containers, so
-	// that no other gets the address.
+	// containers has the addresses of objects and of the first items of arrays. As pointers they keep the containers
+	// alive, so that no other container gets the address.
 	containers map[unsafe.Pointer]struct{}
-	texts      map[*byte]*strings.Builder // by their data
+	texts      map[*byte]*strings.Builder // by the address of their data
 }
 
-// minText is the length from which texts are extended rather than copied.
+// minText is the length from which on a text is extended instead of copied.
 const minText = 256
 
 func address(v any) unsafe.Pointer {
@@ -49,7 +49,7 @@ func (o *owner) own(v any) {
 	}
 }
 
-// share ends the ownership of everything if v is a container, which may be one of the accumulator or have parts of it.
+// share ends the ownership of everything if v is a container, because v may belong to the accumulator or contain parts.
 func (o *owner) share(v any) any {
 	if address(v) != nil {
 		o.containers = nil
@@ -57,7 +57,7 @@ func (o *owner) share(v any) any {
 	return v
 }
 
-// object returns an object that may be changed, with what is in v.
+// object returns an object with the content of v that may be changed.
 func (o *owner) object(v map[string]any) map[string]any {
 	if o.owns(v) {
 		return v
@@ -68,7 +68,7 @@ func (o *owner) object(v map[string]any) map[string]any {
 	return own
 }
 
-// array returns an array that may be changed, with what is in v and space for more items.
+// array returns an array with the content of v that may be changed, and has space for more items.
 func (o *owner) array(v []any, more int) []any {
 	owned := o.owns(v)
 	if owned && cap(v)-len(v) >= more {
@@ -82,8 +82,8 @@ func (o *owner) array(v []any, more int) []any {
 	return own
 }
 
-// update returns v with the value at a path as change returns it. It is false if that is not plainly possible: for
-// unusual keys, and for what fails.
+// update returns v with the value at a path replaced by the result of change. ok is false for unusual keys and for
+// updates that fail, which are left to gojq.
 func (o *owner) update(v any, path []any, change func(old any) any) (updated any, ok bool) {
 	if len(path) == 0 {
 		return change(v), true
@@ -126,7 +126,7 @@ func (o *owner) update(v any, path []any, change func(old any) any) (updated any
 	return nil, false
 }
 
-// get returns the value at a path. It is false as in [owner.update].
+// get returns the value at a path. ok is as for [owner.update].
 func get(v any, path []any) (any, bool) {
 	for _, key := range path {
 		if n, ok := key.(json.Number); ok {
@@ -154,7 +154,7 @@ func get(v any, path []any) (any, bool) {
 	return v, true
 }
 
-// The functions below leave what is not plain to gojq, whose result or error it then is.
+// The functions below leave unusual cases to gojq, and return its result or error.
 
 var (
 	addition       = plainly("$l + $r", "$l", "$r")
@@ -162,12 +162,12 @@ var (
 	setting        = plainly("setpath($p; $v)", "$p", "$v")
 )
 
-// plainly returns a filter of gojq as a function of its input and its variables. It is compiled when it is used.
+// plainly returns a filter that gojq runs, as a function of its input and its variables. It is compiled on first use.
 func plainly(text string, variables ...string) func(v any, values ...any) any {
 	code := sync.OnceValue(func() *gojq.Code {
 		q, err := gojq.Parse(text)
 		if err != nil {
-			panic(err) // they are constants, or were a part of a filter
+			panic(err) // the texts are constants, or were part of a valid filter
 		}
 		code, err := gojq.Compile(q, gojq.WithVariables(variables))
 		if err != nil {
@@ -240,7 +240,7 @@ func (o *owner) merge(l, r map[string]any) any {
 	return l
 }
 
-// integer returns an int where the digits are those of one.
+// integer returns an int if the number has the digits of one.
 func integer(n json.Number) any {
 	if i, err := strconv.Atoi(string(n)); err == nil && strconv.Itoa(i) == string(n) {
 		return i
@@ -248,7 +248,7 @@ func integer(n json.Number) any {
 	return n
 }
 
-// text returns l + r. A text has its end in a buffer of its own, which the next one is appended to.
+// text returns l + r. The end of a text is in a buffer of its own, to which the next text is appended.
 func (o *owner) text(l, r string) any {
 	if len(l) < minText {
 		return l + r
@@ -309,7 +309,7 @@ func (c *compiler) set(v any, args []any) any {
 	return assign(v, append(append([]any{}, evaluated...), value)...)
 }
 
-// cursor is a place in an accumulator.
+// cursor is a position in an accumulator.
 type cursor struct {
 	*owner
 	root any

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// maxKeys is how many keys the path of an assignment may have that are not constant.
+	// maxKeys is the maximum number of keys in the path of an assignment that are not constant.
 	maxKeys = 20
-	// maxNesting is how deep assignments may be nested in one another.
+	// maxNesting is the maximum nesting depth of assignments.
 	maxNesting = 8
 )
 
-// rewrite makes reduce and foreach update their accumulator in place, if the update is a chain of steps of which each
-// consumes the result of the one before and has one result. What refers to a part of the accumulator otherwise, such as
-// a variable, is either a scalar or ends the ownership (fnShare): then what follows copies, as gojq does. Hence no
-// backtracking meets an accumulator that has changed.
+// rewrite makes reduce and foreach update their accumulator in place. The update must be a chain of steps, each of
+// which consumes the result of the previous step and has one result. Anything else that refers to a part of the
+// accumulator, such as a variable, is a scalar or ends the ownership (fnShare): later steps then copy, as gojq does.
+// Hence no backtracking meets an accumulator that has changed.
 func (c *compiler) rewrite(node any) {
 	t, ok := node.(*gojq.Term)
 	if !ok || c.done[t.Reduce] || c.done[t.Foreach] {
@@ -34,7 +34,7 @@ func (c *compiler) rewrite(node any) {
 		}
 		t.Reduce.Update = update
 		c.done[t.Reduce] = true
-	case t.Foreach != nil && t.Foreach.Extract != nil: // without, each state is an output, which has to stay as it is
+	case t.Foreach != nil && t.Foreach.Extract != nil: // otherwise each state is an output, which must not change
 		update, linear := c.linear(t.Foreach.Update)
 		if !linear || len(t.Foreach.Patterns) != 1 || !assigns(update) {
 			return
@@ -57,8 +57,8 @@ func assigns(update *gojq.Query) (does bool) {
 	return does
 }
 
-// linear returns an update in the form that consumes its input, and whether it has one: exactly one result for each
-// input. Otherwise it must not be used.
+// linear returns an update in the form that consumes its input. ok says that it has such a form, with exactly one
+// result for each input. Otherwise the result must not be used.
 func (c *compiler) linear(q *gojq.Query) (*gojq.Query, bool) {
 	q = withoutParentheses(q)
 	switch {
@@ -165,11 +165,11 @@ func (c *compiler) assignment(q *gojq.Query) (*gojq.Query, bool) {
 	return bind(released(q.Right), varRight, to(change)), c.single(q.Right)
 }
 
-// inPlace are the functions for operators that change what is on their left.
+// inPlace has the functions for operators that change their left operand.
 var inPlace = map[gojq.Operator]string{gojq.OpAdd: fnAdd, gojq.OpMul: fnMerge}
 
-// sumOfItself returns p = p + x and p = (p // d) + x, where neither d nor x reads the accumulator and d is a constant,
-// as p |= . + x and p |= (. // d) + x.
+// sumOfItself returns p = p + x as p |= . + x, and p = (p // d) + x as p |= (. // d) + x, if neither d nor x reads
+// the accumulator and d is a constant.
 func (c *compiler) sumOfItself(q *gojq.Query) (*gojq.Query, bool) {
 	sum := withoutParentheses(q.Right)
 	if sum.Op != gojq.OpAdd || readsInput(sum.Right) || !c.single(sum.Right) {
@@ -190,12 +190,12 @@ func (c *compiler) sumOfItself(q *gojq.Query) (*gojq.Query, bool) {
 
 // path is the left side of an assignment.
 type path struct {
-	keys []any       // strings, and nil for a key that is evaluated
-	left *gojq.Query // with variables for the keys that are evaluated
+	keys []any       // strings; nil for a key that is evaluated
+	left *gojq.Query // the left side, with variables for the keys that are evaluated
 }
 
-// path returns the path of the left side of an assignment, nil if it is not a chain of single keys. args are those of
-// the functions that use it: the owner, the number of the path and the keys that have to be evaluated.
+// path returns the path of the left side of an assignment, or nil if it is not a chain of single keys. args are the
+// arguments of the functions that use it: the owner, the number of the path and the keys to evaluate.
 func (c *compiler) path(left *gojq.Query) (p *path, args []*gojq.Query) {
 	t := withoutParentheses(left).Term
 	if t == nil || t.Type != gojq.TermTypeIdentity && t.Type != gojq.TermTypeIndex {
@@ -215,7 +215,7 @@ func (c *compiler) path(left *gojq.Query) (p *path, args []*gojq.Query) {
 			ok = ok && c.single(x.Start)
 			args = append(args, x.Start)
 			p.keys = append(p.keys, nil)
-			if _, err := strconv.ParseFloat(x.Start.String(), 64); err != nil { // gojq knows constant paths
+			if _, err := strconv.ParseFloat(x.Start.String(), 64); err != nil { // gojq handles constant paths itself
 				return &gojq.Index{Start: variable("$k" + strconv.Itoa(len(args)-3))}
 			}
 		case x.Str != nil:
@@ -243,7 +243,7 @@ func (c *compiler) path(left *gojq.Query) (p *path, args []*gojq.Query) {
 	return p, args
 }
 
-// released is an expression on the accumulator whose result may be kept elsewhere.
+// released returns an expression on the accumulator, such that its result may be kept elsewhere.
 func released(q *gojq.Query) *gojq.Query {
 	if !readsInput(q) {
 		return q
@@ -300,7 +300,7 @@ func plain(p *gojq.Pattern) bool {
 	return !slices.ContainsFunc(p.Array, func(p *gojq.Pattern) bool { return !plain(p) })
 }
 
-// readsInput reports whether the results of an expression may refer to its input. It is true in doubt.
+// readsInput reports whether the results of an expression may refer to its input. If in doubt, it returns true.
 func readsInput(q *gojq.Query) bool {
 	switch {
 	case q == nil:
@@ -348,8 +348,8 @@ func termReadsInput(t *gojq.Term) bool {
 
 func readsText(s *gojq.String) bool { return s != nil && slices.ContainsFunc(s.Queries, readsInput) }
 
-// singles are functions of gojq that have one result if each argument has one. Those in closed have one whatever their
-// arguments do.
+// singles are functions of gojq that have one result if each argument has one. Those in closed have one in any
+// case.
 var (
 	singles = strings.Fields(`length utf8bytelength keys has add toboolean tonumber tostring type reverse contains inside
 		indices index rindex startswith endswith ltrimstr rtrimstr trimstr ltrim rtrim trim explode implode split join
@@ -361,7 +361,7 @@ var (
 		IN`)
 )
 
-// single reports whether an expression has exactly one result for each input, unless it fails. It is false in doubt.
+// single reports whether an expression has exactly one result per input, unless it fails. In doubt it is false.
 func (c *compiler) single(q *gojq.Query) bool {
 	switch {
 	case q == nil:
@@ -372,7 +372,7 @@ func (c *compiler) single(q *gojq.Query) bool {
 		return c.singleTerm(q.Term)
 	case q.Op == gojq.OpComma:
 		return false
-	case gojq.OpModify == q.Op: // one result, or one without the members whose change has none
+	case gojq.OpModify == q.Op: // one result, maybe without the members whose change has none
 		return true
 	case gojq.OpAssign <= q.Op && q.Op <= gojq.OpUpdateAlt:
 		return c.single(q.Right)

@@ -8,18 +8,18 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// pattern is a regular expression in the form of gojq.
+// pattern is a regular expression as gojq compiles it.
 type pattern struct {
 	*regexp.Regexp
-	// next matches the character before a place and the expression after it. gojq reports an empty match right after
-	// another, which package regexp leaves out.
+	// next matches the character before an offset and then the expression. It finds the empty matches right after
+	// another match, which gojq reports and package regexp leaves out.
 	next *regexp.Regexp
 }
 
 var matches = plainly("_match($re; $flags; false)", "$re", "$flags")
 
-// find returns the matches as package regexp does, with those that are empty and follow another. It is false for what
-// fails, where the error is that of matches.
+// find returns the matches of package regexp, plus the empty ones that follow another match. ok is false for calls
+// that fail; their error must come from gojq's own function.
 func (c *compiler) find(v, re, flags any) (text string, p *pattern, found [][]int, ok bool) {
 	text, isText := v.(string)
 	source, isSource := re.(string)
@@ -90,7 +90,7 @@ func (c *compiler) match(v, re, flags any) any {
 	}
 	objects := make([]any, len(found))
 	names := p.SubexpNames()
-	offset, characters := 0, 0 // both of the beginning of the last match
+	offset, characters := 0, 0 // both at the beginning of the last match
 	for i, m := range found {
 		characters += utf8.RuneCountInString(text[offset:m[0]])
 		offset = m[0]
@@ -144,8 +144,8 @@ func (c *compiler) cut(v, re, flags any) any {
 	return []any{parts, text[end:], text}
 }
 
-// join is fnJoin: the nth text has the nth replacement of each match that has as many, and the rest. Without any
-// replacement it is the text itself.
+// join is fnJoin: the nth text takes the nth replacement of each match that has as many, and the parts between the
+// matches. Without any replacement it is the text itself.
 func join(parts, cut []any) gojq.Iter {
 	var texts []any
 	for n := 0; ; n++ {

@@ -7,21 +7,21 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// tree goes through a value and what is in it as ".." does: containers before their items, objects by sorted keys.
+// tree walks a value and its content in the order of "..": containers before their items, objects by sorted keys.
 type tree struct {
 	levels []level
 	path   []any // the key of the current item of each level
 	emit   emitter
 }
 
-// level is a container that a tree is in. The first one holds the root alone.
+// level is an open container of a tree. The first one contains only the root.
 type level struct {
 	keys, values []any // an array has no keys
 	next         int
 }
 
-// emitter returns what a filter emits at a place, if anything. At the end of a container that is not empty, the path is
-// that of its last item.
+// emitter returns what a filter emits at a place, if anything. At the end of a container that is not empty, path is
+// the path of the last item.
 type emitter func(path []any, v any, at place) (result any, ok bool)
 
 type place int
@@ -32,7 +32,7 @@ const (
 	atEnd
 )
 
-// walk returns a filter that emits what emit makes of the places of its input.
+// walk returns a filter that emits the results of emit for the places of its input.
 func walk(emit emitter) func(v any, _ []any) gojq.Iter {
 	return func(v any, _ []any) gojq.Iter {
 		return &tree{[]level{{values: []any{v}}}, []any{nil}, emit}
@@ -93,7 +93,7 @@ func (t *tree) Next() (any, bool) {
 	return nil, false
 }
 
-// entries returns the items of a container: those of an object in the order of its keys.
+// entries returns the items of a container. The items of an object are ordered by key.
 func entries(v any) (keys, values []any) {
 	switch v := v.(type) {
 	case []any:
@@ -109,7 +109,7 @@ func entries(v any) (keys, values []any) {
 	return keys, values
 }
 
-// The functions below leave what is not plain to gojq, as those of an owner do.
+// The functions below leave unusual cases to gojq, like those of an owner.
 
 var (
 	toEntries   = plainly("to_entries")

@@ -1,4 +1,4 @@
-// Package reasons reads, for tests, the reasons to end with an exit code from the sources of tools.
+// Package reasons reads, for tests, the reasons of exit codes from the sources of tools.
 package reasons
 
 import (
@@ -16,7 +16,7 @@ import (
 // Reason is why a tool ends with an exit code.
 type Reason struct{ Code, Text string }
 
-// Line is the reason with what its code advises, if anything.
+// Line returns the reason, with the advice for its code, if any.
 func (r Reason) Line(advice string) string {
 	if advice != "" {
 		advice = " (" + advice + ")"
@@ -79,8 +79,8 @@ func Text(e ast.Expr) string {
 	return "…"
 }
 
-// Compare compares lines, sorted and each once, with testdata/reasons.txt, where somebody has read that the advice fits
-// the reason, or writes this file.
+// Compare compares lines, sorted and without duplicates, with testdata/reasons.txt. A person has checked in that file
+// that the advice fits the reasons. With update it writes the file instead.
 func Compare(t *testing.T, lines []string, update bool) {
 	t.Helper()
 	const file = "testdata/reasons.txt"

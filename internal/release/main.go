@@ -1,5 +1,5 @@
 // Command release builds Parley for the given platforms (linux/amd64 ...) and packs each with the licence and README
-// into dist/, with SHA256SUMS. The same source and toolchain give the same bytes, on any machine and at any time.
+// into dist/, with SHA256SUMS. The same source and toolchain produce the same bytes, on any machine and at any time.
 package main
 
 import (
@@ -79,7 +79,7 @@ func run(version, out string, platforms []string) error {
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
-// sourceVersion returns the version that a freshly built parley prints.
+// sourceVersion returns the version that a parley built from these sources prints.
 func sourceVersion() (string, error) {
 	out, err := exec.Command("go", "run", command, "version", "--json").Output()
 	if err != nil {
@@ -117,7 +117,8 @@ type file struct {
 	data []byte
 }
 
-// archive packs the files: zip for Windows, tar.gz for the others. All are in one folder with the name of the archive.
+// archive packs the files: zip for Windows, tar.gz for other systems. All are in one folder with the name of the
+// archive.
 func archive(goos, goarch, version string, binary []byte) (name string, packed []byte, err error) {
 	folder := fmt.Sprintf("parley_%s_%s_%s", version, goos, goarch)
 	program := "parley"

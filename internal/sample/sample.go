@@ -1,4 +1,4 @@
-// Package sample chooses cases for tests that have too many to run all of them each time.
+// Package sample selects cases for tests that have too many to run all of them each time.
 package sample
 
 import (

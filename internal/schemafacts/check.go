@@ -11,7 +11,7 @@ import (
 
 // CheckTiers checks that the second tier of a tool's documentation shows or counts each property, value of an enum,
 // format and description of its parameters, in each form that it has, and that the third tier shows all of them. If
-// texts are clipped, the second tier has the beginning of a description at least.
+// texts are clipped, the second tier must have at least the beginning of each description.
 func CheckTiers(t testing.TB, tool *manifest.Tool, two, three *manifest.ToolDocs, areClipped bool) {
 	t.Helper()
 	facts := Of(tool.Params, 3)
@@ -95,10 +95,10 @@ func checkWhole(t testing.TB, d *manifest.ToolDocs, params []manifest.Param, fac
 	text := d.Text()
 	for _, f := range facts {
 		if part := lines[partOf(f.Path)]; strings.Contains(part, f.Value) && f.Kind != "name" {
-			continue // part of a type in one line
+			continue // it is a part of a type on one line
 		}
 		path := f.Path
-		for range 8 { // a type that occurred before
+		for range 8 { // the type may be described where it first occurred
 			if _, ok := lines[path]; ok {
 				break
 			}
@@ -114,13 +114,14 @@ func checkWhole(t testing.TB, d *manifest.ToolDocs, params []manifest.Param, fac
 	}
 }
 
-// nameless matches the end of a path to a part of a type that has no name.
+// nameless matches the end of a path that leads to a part of a type without a name.
 var nameless = lazy.Pattern(`(\[\d*\]|\.\*|\(case \d+\))+$`)
 
-// partOf returns the path of the property that a value is a part of.
+// partOf returns the path of the property that contains a value.
 func partOf(path string) string { return nameless().ReplaceAllString(path, "") }
 
-// elsewhere returns the path of the same field where its type is described: "b.x" is "a.x" if b is {… as a}.
+// elsewhere returns the path of the same field at the place where its type is described: "b.x" becomes "a.x" if b is
+// {… as a}.
 func elsewhere(path string, types map[string]string) string {
 	for at := len(path); at > 0; at-- {
 		_, as, ok := strings.Cut(types[path[:at]], "{… as ")
@@ -136,7 +137,7 @@ func elsewhere(path string, types map[string]string) string {
 	return path
 }
 
-// Missing returns the facts that a text neither shows nor, unless it has to be whole, counts.
+// Missing returns the facts that a text lacks. If isWhole is not set, a fact that the text counts is not missing.
 func Missing(text string, facts []Fact, isWhole bool) (missing []Fact) {
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	text = words(text)

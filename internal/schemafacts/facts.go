@@ -1,5 +1,5 @@
-// Package schemafacts reads what a schema says of each property, independently of the renderers that tests compare with
-// it, and makes schemas at random.
+// Package schemafacts reads what a schema says about each property, independently of the renderers that tests compare
+// with it. It also makes random schemas.
 package schemafacts
 
 import (
@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Fact is what a schema says of a property: a value of its enum, its format, its description, or only that it exists.
+// Fact is one statement of a schema about a property: a value of its enum, its format, its description, or only that
+// it exists.
 type Fact struct {
 	Path  string // "where[].op"
 	Name  string // "op"
@@ -18,10 +19,10 @@ type Fact struct {
 	Value string
 }
 
-// Depth is the number of names in the path.
+// Depth returns the number of names in the path.
 func (f Fact) Depth() int { return len(strings.Split(f.Path, ".")) }
 
-// Of returns the facts of a schema, to so many names deep.
+// Of returns the facts of a schema, for paths of at most depth names.
 func Of(schema json.RawMessage, depth int) []Fact {
 	var root map[string]any
 	if json.Unmarshal(schema, &root) != nil {
@@ -42,7 +43,7 @@ func (r *reader) add(path, kind, value string) {
 	r.facts = append(r.facts, Fact{path, strings.TrimRight(name, "[]0123456789"), kind, value})
 }
 
-// resolve returns a schema behind its references, with its allOf.
+// resolve returns the schema that a schema refers to, with its allOf merged.
 func (r *reader) resolve(v any) map[string]any {
 	s, _ := v.(map[string]any)
 	for range 8 {
@@ -91,7 +92,7 @@ func (r *reader) resolve(v any) map[string]any {
 
 func list(v any) []any { l, _ := v.([]any); return l }
 
-// parts adds the facts of what a value of a schema consists of.
+// parts adds the facts about the parts of a value.
 func (r *reader) parts(path string, v any, depth int) {
 	s := r.resolve(v)
 	if s == nil || len(strings.Split(path, ".")) > depth && path != "" {
@@ -174,7 +175,7 @@ var bounds = []string{"minimum", "maximum", "exclusiveMinimum", "multipleOf", "m
 // Random returns a schema of parameters with objects, lists, maps, tuples, unions, references and long enums.
 func Random(r *rand.Rand) json.RawMessage { return random(&generator{r: r}) }
 
-// Bounded returns a schema as [Random] does, with bounds of values, counts and names besides. Few values are valid.
+// Bounded returns a schema like [Random], with additional bounds of values, counts and names. Few values are valid.
 func Bounded(r *rand.Rand) json.RawMessage { return random(&generator{r: r, isBounded: true}) }
 
 func random(g *generator) json.RawMessage {
@@ -189,7 +190,7 @@ func random(g *generator) json.RawMessage {
 
 type generator struct {
 	r *rand.Rand
-	n int // names are unique, so that a text is searched for them
+	n int // makes names unique, so that a text can be searched for them
 
 	isBounded bool
 }

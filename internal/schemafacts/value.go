@@ -8,8 +8,8 @@ import (
 )
 
 // Value returns a random value that a schema accepts, without null. It reads the keywords that [Random] writes, and
-// lists of types, constants, and patterns that are the beginning of a name, such as "^x-". A property that no keyword
-// mentions may be there, too.
+// lists of types, constants, and patterns that are the beginning of a name, such as "^x-". The value may also have a
+// property that no keyword mentions.
 func Value(r *rand.Rand, schema json.RawMessage) any {
 	g := &values{r: r}
 	if json.Unmarshal(schema, &g.root) != nil {
@@ -23,7 +23,7 @@ type values struct {
 	root any
 }
 
-// value returns a value of a schema, with so many levels of optional parts.
+// value returns a value of a schema, with at most depth levels of optional parts.
 func (g *values) value(schema any, depth int) any {
 	s := (&reader{root: g.root.(map[string]any)}).resolve(schema)
 	if c, ok := s["const"]; ok {

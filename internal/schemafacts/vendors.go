@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// The rules of model APIs for the parameters of tools. Each refuses the whole request for one tool that breaks them.
+// The rules of model APIs for the parameters of tools. Each API refuses a whole request because of one tool that
+// breaks them.
 //
 //   - OpenAI: an object at the root without combinations of schemas; an array has items
 //   - OpenAI strict, after the conversion of its own libraries: a type or anyOf everywhere, few keywords

@@ -2,29 +2,30 @@ package slots
 
 import "slices"
 
-// Queue has those that wait for something, callers in turn, and each in the order of arrival. The zero value is empty.
-// It is not safe for concurrent use.
+// Queue has the turns that wait for something. Callers take turns; the turns of one caller are in the order of
+// arrival. The zero value is empty. It is not safe for concurrent use.
 type Queue struct {
-	waiting []*Turn // the first one is next; then by their rounds
-	round   int     // of the one that is, or was, next
+	waiting []*Turn // the first one is next; the others are ordered by round
+	round   int     // round of the turn that is next, or was the last one
 }
 
-// Turn is one that waits. In each round each caller has one turn.
+// Turn is one place in a queue. In each round each caller has one turn.
 type Turn struct {
-	// Woken has a value when the turn may have come: when it is the first one, and when [Queue.Wake] is called then.
+	// Woken receives a value when the turn may have come: when it becomes the first one, and again when [Queue.Wake] is
+	// called.
 	Woken chan struct{}
 
 	caller string
 	round  int
 }
 
-// Len returns how many wait.
+// Len returns the number of waiting turns.
 func (q *Queue) Len() int { return len(q.waiting) }
 
-// Place returns how many wait up to a turn, including it.
+// Place returns the position of a turn, counted from 1.
 func (q *Queue) Place(t *Turn) int { return slices.Index(q.waiting, t) + 1 }
 
-// Wake wakes the first one.
+// Wake wakes the first turn.
 func (q *Queue) Wake() {
 	if len(q.waiting) > 0 {
 		select {
@@ -34,10 +35,10 @@ func (q *Queue) Wake() {
 	}
 }
 
-// Join adds one that waits, in the first round in which its caller has no turn yet.
+// Join adds a turn, in the first round in which its caller has no turn yet.
 func (q *Queue) Join(caller string) *Turn {
 	t := &Turn{caller: caller, round: q.round, Woken: make(chan struct{}, 1)}
-	at := min(len(q.waiting), 1) // the first one is looking already
+	at := min(len(q.waiting), 1) // the first turn is already looking for a slot
 	for i, other := range q.waiting {
 		if other.caller == caller {
 			t.round = other.round + 1
@@ -52,7 +53,7 @@ func (q *Queue) Join(caller string) *Turn {
 	return t
 }
 
-// Leave removes one that waited, and wakes the next one.
+// Leave removes a turn, and wakes the first one.
 func (q *Queue) Leave(t *Turn) {
 	i := slices.Index(q.waiting, t)
 	if q.waiting = slices.Delete(q.waiting, i, i+1); len(q.waiting) > 0 {

@@ -1,5 +1,5 @@
-// Package slots bounds how many of something run at a time on this machine, over all processes of a user. A slot is a
-// locked file, so what a killed process held is free at once. Callers that wait are served in turn, and so are
+// Package slots limits how many calls of a kind run at the same time on this machine, over all processes of a user. A
+// slot is a locked file, so the slots of a killed process are free at once. Waiting callers take turns, and so do
 // processes; each in the order of arrival.
 package slots
 
@@ -19,14 +19,14 @@ import (
 // ErrBusy means that no slot was free, or became free before the context ended.
 var ErrBusy = errors.New("all slots are taken")
 
-// pollEvery is how often whoever is next looks whether another process has released a slot. A release in this process
-// is noticed at once.
+// pollEvery is how often the first in line checks whether another process has released a slot. A release in this
+// process is noticed at once.
 const pollEvery = 5 * time.Millisecond
 
-// Pool has the slots of one folder. Its zero value bounds what this process runs.
+// Pool has the slots of one folder. The zero value limits only this process.
 type Pool struct {
-	// Dir is the folder of the slots, one folder below it for each name. It is created with mode 0700. If it is empty, or
-	// cannot be written, the slots are those of this process alone.
+	// Dir is the folder of the slots, one folder below it for each name. It is created with mode 0700. If it is empty,
+	// or cannot be written, the slots are only for this process.
 	Dir string
 
 	mu    sync.Mutex
@@ -35,11 +35,11 @@ type Pool struct {
 
 // line is the queue of this process for one name.
 type line struct {
-	dir string // "" without files
+	dir string // "" if there are no files
 
 	mu    sync.Mutex
-	held  map[int]bool // the slots that this process holds
-	queue Queue        // the first one is woken by a release
+	held  map[int]bool // numbers of the slots that this process holds
+	queue Queue        // a release wakes the first turn
 }
 
 // Acquire takes one of limit slots of a name, such as a plugin's, for a caller. With wait, it waits until ctx ends if
@@ -63,13 +63,13 @@ func (p *Pool) Acquire(ctx context.Context, name, caller string, limit int, wait
 	l.mu.Unlock()
 	defer l.leave(w)
 
-	// The first one of this process looks for a slot, and has a ticket for other processes to see.
+	// The first turn of this process looks for a slot, and has a ticket that other processes see.
 	select {
 	case <-w.Woken:
 	case <-ctx.Done():
 		return nil, ErrBusy
 	}
-	arrival := uptime() // only now, so that processes take turns, too
+	arrival := uptime() // not before, so that processes take turns, too
 	ticket := l.draw(arrival)
 	defer ticket.discard()
 	poll := time.NewTicker(pollEvery)
@@ -134,8 +134,8 @@ func (l *line) take(limit int) (release func(), ok bool) {
 	return nil, false
 }
 
-// lock locks a file of the folder. It always succeeds without a folder, and where the folder has become unusable: a
-// broken disk must not stop all calls.
+// lock locks a file of the folder. It always succeeds if there is no folder, or if the folder has become unusable,
+// because a broken disk must not stop all calls.
 func (l *line) lock(name string) (unlock func(), ok bool) {
 	if l.dir == "" {
 		return func() {}, true
@@ -149,28 +149,28 @@ func (l *line) lock(name string) (unlock func(), ok bool) {
 	return func() {}, err != nil
 }
 
-// leave removes one that waited.
+// leave removes a turn from the queue.
 func (l *line) leave(t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue.Leave(t)
 }
 
-// Prefixes of the names of tickets. One that is still being drawn is locked before it gets its name.
+// Prefixes of the names of tickets. A ticket is locked under a temporary name before it gets its final one.
 const (
 	ticketPrefix = "ticket-"
 	drawnPrefix  = "drawn-"
 )
 
-// ticket is a locked file. Its name has the arrival of the first one in the line of a process.
+// ticket is a locked file. Its name contains the arrival of a process's first turn.
 type ticket struct {
 	path   string
 	unlock func()
 }
 
-// draw makes a ticket. Others see it only once it is locked: an unlocked ticket is one that was left behind. A file
-// that is not locked yet may be taken for such a one and removed, so draw tries again by another name. Without a
-// ticket, where the folder has become unusable, other processes may come first.
+// draw creates a ticket. Other processes see it only once it is locked, because an unlocked ticket counts as
+// abandoned. A file that is not locked yet may be removed for that reason, so draw tries again with another name. If
+// there is no ticket, because the folder has become unusable, other processes may come first.
 func (l *line) draw(arrival time.Duration) *ticket {
 	if l.dir == "" {
 		return &ticket{}
@@ -191,7 +191,8 @@ func (l *line) draw(arrival time.Duration) *ticket {
 	return &ticket{}
 }
 
-// drawAttempts is far more than others can spoil: each has to be opened within the same few microseconds.
+// drawAttempts is far more than other processes can spoil, because they would have to open each file within the same
+// few microseconds.
 const drawAttempts = 100
 
 func (t *ticket) discard() {
@@ -201,15 +202,15 @@ func (t *ticket) discard() {
 	}
 }
 
-// othersWait reports whether a process that is alive has drawn a ticket before arrival. It removes tickets of processes
-// that are gone.
+// othersWait reports whether a living process has drawn a ticket before arrival. It removes tickets of dead
+// processes.
 func (l *line) othersWait(arrival time.Duration) bool {
 	if l.dir == "" {
 		return false
 	}
 	entries, _ := os.ReadDir(l.dir)
 	own := fmt.Sprintf("%s%020d-%d", ticketPrefix, arrival, os.Getpid())
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // sorted by name
 		name := e.Name()
 		drawn := strings.HasPrefix(name, drawnPrefix)
 		if !drawn && (!strings.HasPrefix(name, ticketPrefix) || name >= own) {

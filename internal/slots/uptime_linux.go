@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is a clock that all processes of the machine share, and that nobody sets.
+// uptime returns the time of a clock that all processes of the machine share, and that nobody can set.
 func uptime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {

@@ -4,6 +4,6 @@ package slots
 
 import "time"
 
-// uptime is a clock that all processes of the machine share. Setting it disturbs the order of those that wait, nothing
-// else.
+// uptime returns the time of a clock that all processes of the machine share. Setting the clock only disturbs the
+// order of those that wait.
 func uptime() time.Duration { return time.Duration(time.Now().UnixNano()) }

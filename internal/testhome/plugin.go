@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// CopyPlugin copies a plugin and the manifest beside it with another version, so that the copy replaces the plugin
-// where that is installed.
+// CopyPlugin copies a plugin and the manifest next to it, with another version, so that the copy replaces the
+// installed plugin.
 func CopyPlugin(t testing.TB, path, version string) string {
 	t.Helper()
 	wasm, err := os.ReadFile(path)

@@ -1,5 +1,5 @@
-// Package testhome makes data folders for tests in which the shipped plugins are compiled already. Compiling them takes
-// up to 7 s of CPU time each, which most tests are not about.
+// Package testhome creates data folders for tests in which the shipped plugins are already compiled. Compiling them
+// takes up to 7 s of CPU time each, which most tests do not need to test.
 package testhome
 
 import (
@@ -55,8 +55,8 @@ func Fill(home string) error {
 	})
 }
 
-// CopyProgram copies parley, as users have it, to a file. A test that builds it in a folder of its own links it each
-// time.
+// CopyProgram copies parley, built as for users, to a file. A test that builds parley itself in a folder of its own
+// links it each time.
 func CopyProgram(to string) error {
 	home, err := compiled()
 	if err != nil {
@@ -69,13 +69,13 @@ func CopyProgram(to string) error {
 	return os.WriteFile(to, content, 0o755)
 }
 
-// program is the name of each build: by this name, a test binary is the program.
+// program is the file name of each build. Under this name, a test binary behaves as the program.
 var program = map[bool]string{false: "parley", true: "parley.exe"}[runtime.GOOS == "windows"]
 
-// cache is where a data folder has compiled code.
+// cache is the folder of compiled code within a data folder.
 var cache = filepath.Join("cache", "wasm")
 
-// calls are of one tool of each shipped plugin, with the exit code.
+// calls has a call of one tool of each shipped plugin, with its exit code.
 var calls = []struct {
 	args []string
 	code int
@@ -85,14 +85,14 @@ var calls = []struct {
 	{[]string{"js", "run", "--params", `{"source":"return 1"}`}, 0},
 }
 
-// builds are the go commands that build parley as users have it, and as tests have it in their own process: the build
-// information of a test has no versions of modules, on which compiled code depends.
+// builds are the go commands that build parley: as users have it, and as tests run it in their own process. They
+// differ because the build information of a test has no module versions, on which compiled code depends.
 var builds = map[string][]string{
 	"built":  {"build", "./cmd/parley"},
 	"tested": {"test", "-c", "./cmd/parley/internal/cli"},
 }
 
-// repository returns the folder of this repository, which contains the test's.
+// repository returns the folder of the repository that contains the test's folder.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -134,7 +134,7 @@ var compiled = sync.OnceValues(func() (home string, err error) {
 			return "", fmt.Errorf("go %v: %w\n%s", build, err, out)
 		}
 		for _, c := range calls {
-			cmd := exec.Command(parley, append(c.args, "--timeout", "10m")...) // of a busy machine
+			cmd := exec.Command(parley, append(c.args, "--timeout", "10m")...) // the machine may be busy
 			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER=off")
 			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code {
 				return "", fmt.Errorf("parley %v: %w\n%s", c.args, err, out)

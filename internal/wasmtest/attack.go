@@ -38,12 +38,13 @@ func Attacks(t testing.TB) []Attack {
 	return all
 }
 
-// NeverRuns reports whether an attack is refused before it runs, or takes too long to be compiled.
+// NeverRuns reports whether an attack is refused before it runs, or takes too long to compile.
 func (a Attack) NeverRuns() bool {
 	return a.Heavy || strings.HasPrefix(a.Kind, "decoder") || strings.HasPrefix(a.Kind, "compile")
 }
 
-// Build returns the plugin of an attack: one of kind parley/1 if it exports that interface, else a command.
+// Build returns the plugin of an attack. It is of kind parley/1 if it exports that interface, and otherwise a
+// command.
 func (a Attack) Build(t testing.TB) (wasm []byte, m *manifest.Manifest) {
 	t.Helper()
 	m = Command(t, "hostile")
@@ -63,10 +64,10 @@ func (a Attack) Build(t testing.TB) (wasm []byte, m *manifest.Manifest) {
 	return wasm, m
 }
 
-// scripted is the beginning of the source of an attack that is a script for wasi.wasm.
+// scripted is the prefix of the source of an attack that is a script for wasi.wasm.
 const scripted = "wasi: "
 
-// Params returns the parameters with which the only tool of an attack is called.
+// Params returns the parameters for the only tool of an attack.
 func (a Attack) Params(t testing.TB) string {
 	script, ok := strings.CutPrefix(a.Source, scripted)
 	if !ok {
@@ -184,7 +185,7 @@ func Command(t testing.TB, name string) *manifest.Manifest {
 		"wasi":{"argv":[["{a}"],["{b}"],["{c}"]]}}]}`, name))
 }
 
-// Scripted returns the manifest of testdata/hostile/wasi.c, which reads its statements from stdin.
+// Scripted returns the manifest of testdata/hostile/wasi.c, which reads statements from stdin.
 func Scripted(t testing.TB) *manifest.Manifest {
 	t.Helper()
 	return parse(t,
@@ -213,8 +214,8 @@ func read(t testing.TB, path string) []byte {
 	return data
 }
 
-// Hostile returns the module of the source of an attack: a file, RULE(NUMBER), hex:BYTES, packed:NUMBER, or answer:TEXT
-// in Go syntax with {{N*TEXT}} for repetitions.
+// Hostile returns the module for the source of an attack. The source is a file, RULE(NUMBER), hex:BYTES,
+// packed:NUMBER, or answer:TEXT in Go syntax with {{N*TEXT}} for repetitions.
 func Hostile(t testing.TB, source string) []byte {
 	t.Helper()
 	if digits, ok := strings.CutPrefix(source, "hex:"); ok {

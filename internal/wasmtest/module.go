@@ -1,11 +1,11 @@
-// Package wasmtest builds WebAssembly modules for tests, and has the attacks of testdata/hostile: what they run, and
-// how that must end.
+// Package wasmtest builds WebAssembly modules for tests. It has the attacks of testdata/hostile: what they run, and
+// how they must end.
 package wasmtest
 
 import "strings"
 
-// Functions returns a module with functions of the given types, by index, and with one page of memory. The bodies have
-// neither locals nor their end instruction.
+// Functions returns a module with functions of the given types, by index, and with one page of memory. The bodies are
+// given without locals and end instruction.
 func Functions(types []string, functions []int, bodies [][]byte, exports ...[]byte) []byte {
 	var typeList [][]byte
 	for _, t := range types {
@@ -22,7 +22,7 @@ func Functions(types []string, functions []int, bodies [][]byte, exports ...[]by
 		Section(7, Vector(exports)), Section(10, Vector(code)))
 }
 
-// Module returns a module of sections.
+// Module returns a module that consists of sections.
 func Module(sections ...[]byte) []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range sections {
@@ -36,7 +36,7 @@ func Section(id byte, content []byte) []byte {
 	return append(append([]byte{id}, Unsigned(len(content))...), content...)
 }
 
-// Vector returns items after their number.
+// Vector returns items preceded by their number.
 func Vector(items [][]byte) []byte {
 	out := Unsigned(len(items))
 	for _, item := range items {
@@ -58,7 +58,7 @@ func ValueTypes(list string) []byte {
 	return out
 }
 
-// Export returns an export of index 0 of its kind: a function (0), a table, a memory or a global.
+// Export returns an export of the item with index 0 of its kind: a function (0), a table, a memory or a global.
 func Export(name string, kind byte) []byte {
 	return append(append(Unsigned(len(name)), name...), kind, 0)
 }

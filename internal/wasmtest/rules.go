@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// rules build hostile modules that are too large, or too broken, to be committed. Each takes one number.
+// rules build hostile modules that are too large, or too malformed, to be committed. Each takes one number.
 var rules = map[string]func(n int) []byte{
-	// Compile bombs.
+	// Modules that take long to compile.
 	"loops":    func(n int) []byte { return commandOf(Nested(n, 0x03)) },
 	"blocks":   func(n int) []byte { return commandOf(Nested(n, 0x02)) },
 	"nops":     func(n int) []byte { return commandOf(bytes.Repeat([]byte{1}, n)) },
@@ -95,7 +95,7 @@ var rules = map[string]func(n int) []byte{
 		return commandIn(n>>16+1, nil, Section(11, append(append([]byte{1, 0, 0x41, 0, 0x0b}, Unsigned(n)...),
 			make([]byte, n)...)))
 	},
-	"local-groups": func(n int) []byte { // each of no locals
+	"local-groups": func(n int) []byte { // each without locals
 		body := append(append(Unsigned(n), bytes.Repeat([]byte{0, 0x7e}, n)...), 0x0b)
 		return Module(Section(1, []byte{1, 0x60, 0, 0}), Section(3, []byte{1, 0}), Section(5, []byte{1, 0, 1}),
 			Section(7, Vector([][]byte{Export("_start", 0), Export("memory", 2)})),
@@ -124,8 +124,8 @@ var rules = map[string]func(n int) []byte{
 	"cut": func(n int) []byte { whole := commandOf([]byte{1}, []byte{1}); return whole[:len(whole)-n] },
 }
 
-// commandIn returns a command of one function with one i32 local and the given number of memory pages. More
-// sections may follow; the code section goes where the format requires it.
+// commandIn returns a command of one function with one i32 local and the given number of memory pages. more are
+// further sections; the code section goes where the format requires it.
 func commandIn(pages int, body []byte, more ...[]byte) []byte {
 	code := append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
 	sections := [][]byte{Section(1, []byte{1, 0x60, 0, 0}), Section(3, []byte{1, 0}),
@@ -142,10 +142,10 @@ func endlessLoop(body []byte) []byte {
 	return append(append([]byte{0x03, 0x40}, body...), 0x0c, 0, 0x0b)
 }
 
-// pointerChase follows n pointers without a loop, each into another cache line of 128 MiB, again and again.
+// pointerChase repeatedly follows n pointers without a loop, each to another cache line of 128 MiB.
 func pointerChase(n int) []byte {
 	number := func(b []byte, v int) []byte { return append(append(b, 0x41), Signed(v)...) }
-	// for each line: its content is a multiple of 64 from a random number generator
+	// each cache line contains a multiple of 64 from a random number generator
 	b := []byte{0x03, 0x40, 0x20, 0, 0x20, 0}
 	b = append(number(b, 1103515245), 0x6c)
 	b = append(number(b, 12345*64), 0x6a)
@@ -177,12 +177,12 @@ func withElements(size int, elements []byte) []byte {
 		Section(9, elements), Section(10, []byte{1, 2, 0, 0x0b}))
 }
 
-// commandOf returns a command with these functions, which have no parameters. The first is the entry.
+// commandOf returns a command with these functions, which have no parameters. The first one is the entry.
 func commandOf(bodies ...[]byte) []byte {
 	return Functions([]string{"->"}, Repeated(len(bodies), 0), bodies, Export("_start", 0), Export("memory", 2))
 }
 
-// Nested returns n blocks in each other, which begin with an instruction.
+// Nested returns n nested blocks, each opened by the instruction op.
 func Nested(n int, op byte) []byte {
 	return append(bytes.Repeat([]byte{op, 0x40}, n), bytes.Repeat([]byte{0x0b}, n)...)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Terms are what one runner is for: all its calls have the same. A runner with other terms must not run the call.
+// Terms are the terms of a runner, which all its calls share. A runner with other terms must not run the call.
 type Terms struct {
-	// Code is the key of the compiled code, which depends on nothing but the plugin's digest and the machine.
+	// Code is the key of the compiled code. It depends only on the plugin's digest and the machine.
 	Code string `json:"code"`
 	// Rights are the names of the granted rights: of folders as the guest sees them, of variables without their values.
 	Rights []string    `json:"rights"`
 	Limits host.Limits `json:"limits"`
 }
 
-// RightsOf returns the names of the rights of a grant as [Terms] has them.
+// RightsOf returns the names of a grant's rights in the form of [Terms].
 func RightsOf(g host.Grant) []string {
-	asked := g // for these rights the guest asks the host, wherever it is; the others tie a call to this machine
+	asked := g // the rights for requests to the host, which work on any machine; the others tie a call to this machine
 	asked.FS, asked.Env = nil, nil
 	names := asked.Names()
 	for name := range g.Env {
@@ -35,8 +35,8 @@ func RightsOf(g host.Grant) []string {
 	return names
 }
 
-// Grant returns the grant of the rights: what the guest may ask its host, and, without paths or values, the folders and
-// variables of the machine of that.
+// Grant returns the grant for the rights: what the guest may ask its host, and the folders and variables of the
+// host's machine without paths and values.
 func (t *Terms) Grant() (g host.Grant, err error) {
 	for _, name := range t.Rights {
 		kind, rest, _ := strings.Cut(name, ":")
@@ -78,7 +78,7 @@ type Call struct {
 	Tool    string          `json:"tool"` // local name, in the spelling of the manifest
 	Params  json.RawMessage `json:"params"`
 	Caller  string          `json:"caller,omitempty"`
-	Session string          `json:"session,omitempty"` // the id that the guest knows
+	Session string          `json:"session,omitempty"` // the session's id as the guest sees it
 	CallID  string          `json:"call_id,omitempty"`
 	// Left is the time until the deadline when the call was sent, in nanoseconds. Clocks of the two sides may differ.
 	Left     time.Duration   `json:"left"`
@@ -87,13 +87,13 @@ type Call struct {
 	Wants    host.Wants      `json:"wants"`
 }
 
-// Outcome is how a call ended: with Err, or with the rest.
+// Outcome is the outcome of a call: Err, or the other fields.
 type Outcome struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Content  []host.Content  `json:"content,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
-	// Err is an [Error]. Few calls need what the decoder has to know about its type, which takes a tenth of a short
-	// process.
+	// Err is an [Error]. It is decoded only when needed, because preparing the decoder for its type takes a tenth of the
+	// time of a short process.
 	Err json.RawMessage `json:"error,omitempty"`
 }
 

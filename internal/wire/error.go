@@ -9,7 +9,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Error is what a host takes of the error of a guest: all but what the host adds itself, such as documentation.
+// Error is the part of a guest's error that a host takes over. It leaves out what the host adds itself, such as
+// documentation.
 type Error struct {
 	Code       host.Code           `json:"code"`
 	Exit       int                 `json:"exit,omitempty"`
@@ -32,7 +33,7 @@ func ErrorOf(e *host.Error) *Error {
 		Corrected: e.Corrected, Template: e.Template, DidYouMean: e.DidYouMean, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
-		d.Suggestion = host.TextSuggestion(d.Suggestion.String()) // as it arrives
+		d.Suggestion = host.TextSuggestion(d.Suggestion.String()) // the form in which it arrives
 		w.Details = append(w.Details, d)
 	}
 	return w
@@ -46,8 +47,8 @@ const (
 )
 
 // Untrusted returns the error of a sender that may be compromised, such as a process that runs a guest: its texts are
-// cleaned and bounded. Documentation is left out, because the host has its own. Of the steps only those stay that
-// change nothing: to describe, list or search.
+// cleaned and bounded. Documentation is left out, because the host has its own. Only steps that change nothing stay:
+// to describe, list or search.
 func (w *Error) Untrusted() *host.Error {
 	e := &host.Error{
 		Code: w.Code, Exit: w.Exit, Message: manifest.Clip(manifest.Clean(w.Message), maxMessage),

@@ -1,10 +1,10 @@
-// Package wire is the one framed wire between a host and what runs calls for it: runners today, a machine elsewhere
-// later. Each side first sends a [Hello]; the host then sends a [Call], and the other side what the guest asks, what
-// happens during the call, and the outcome. A call is plain data: code by digest and rights by name, never a path, a
-// descriptor or the value of a secret or variable. Who runs a call was given those when it was started. The keepers of
-// browsers use the same frames, with requests and a hello of their own.
+// Package wire is the framed wire between a host and the processes that run calls for it: runners, and workers on
+// other machines. Each side first sends a [Hello]. The host then sends a [Call], and the other side sends the guest's
+// requests to the host, the events of the call, and its outcome. A call is plain data: code by digest and rights by
+// name, never a path, a descriptor or the value of a secret or variable. The process that runs a call was given those
+// when it was started. The keepers of browsers use the same frames, with requests and a hello of their own.
 //
-// The package moves bytes and knows no rights. A receiver bounds and cleans what it does not trust; see
+// The package moves bytes and does not check rights. A receiver bounds and cleans what it does not trust; see
 // [Error.Untrusted].
 package wire
 
@@ -26,23 +26,23 @@ type Kind byte
 // The kinds of frames. The host sends hello, call and reply; the other side sends the others, and its own hello.
 const (
 	KindHello Kind = 'h' // [Hello], the first frame of each side
-	KindStart Kind = 's' // to a process that the host has started: what it must know before its first call
+	KindStart Kind = 's' // for a process that the host has started: what it must know before its first call
 	KindCall  Kind = 'c' // [Call]
 	KindBegun Kind = 'b' // empty: from now on the guest may have run
 	KindAsk   Kind = 'a' // the name of a function of the host, newline, its argument
-	KindReply Kind = 'r' // to an ask, as the guest gets it
+	KindReply Kind = 'r' // reply to an ask, in the form that the guest gets
 	KindEvent Kind = 'v' // [host.JobEvent]
 	KindDone  Kind = 'e' // [Outcome], the last frame of a call
-	KindPiece Kind = 'p' // of a large outcome, before it; only keepers send pieces
+	KindPiece Kind = 'p' // piece of a large outcome, sent before it; only keepers send pieces
 )
 
 // headBytes is the size of a frame without its body: the kind, and the length of the body as a big-endian uint32.
 const headBytes = 5
 
-// eagerBytes is the length of the longest body that gets its memory before it has arrived.
+// eagerBytes is the maximum length of a body for which memory is allocated before it has arrived.
 const eagerBytes = 64 << 10
 
-// TooLargeError is a frame that is longer than its receiver accepts.
+// TooLargeError reports a frame that is longer than its receiver accepts.
 type TooLargeError struct{ Bytes, Limit int64 }
 
 func (e *TooLargeError) Error() string {
@@ -54,7 +54,7 @@ type Conn struct {
 	in  io.Reader
 	mu  sync.Mutex
 	out io.Writer
-	buf []byte // frames that are not sent yet
+	buf []byte // frames that have not been sent yet
 
 	Greeted bool // the other side's hello has arrived, as ReceiveHello sets it
 }
@@ -62,7 +62,7 @@ type Conn struct {
 // NewConn returns a connection that reads frames from in and writes them to out. A slow in should be buffered.
 func NewConn(in io.Reader, out io.Writer) *Conn { return &Conn{in: in, out: out} }
 
-// Queue adds a frame, with the parts as its body, to what the next Send writes.
+// Queue adds a frame, with the parts as its body, to the frames that the next Send writes.
 func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 	return err
 }
 
-// begin adds what precedes the body of a frame.
+// begin adds the head of a frame.
 func (c *Conn) begin(kind Kind, parts [][]byte) error {
 	size := int64(sizeOf(parts))
 	if size > 1<<32-1 {
@@ -112,7 +112,7 @@ func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 	}
 	_, err := c.out.Write(c.buf)
 	if err == nil && parts != nil {
-		large := append(net.Buffers(nil), parts...) // which WriteTo changes
+		large := append(net.Buffers(nil), parts...) // a copy, because WriteTo changes it
 		_, err = large.WriteTo(c.out)
 	}
 	if c.buf = c.buf[:0]; cap(c.buf) > keptBytes {
@@ -153,7 +153,7 @@ func (c *Conn) Receive(limit int) (Kind, []byte, error) {
 	return kind, body.Bytes(), within(err)
 }
 
-// within returns the error of a frame that has begun.
+// within returns the error for a frame that is incomplete.
 func within(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Version is the version of this wire. Sides of different versions do not talk to each other.
+// Version is the version of this wire. Sides with different versions do not communicate.
 const Version = 1
 
 const maxHello = 64 << 10
@@ -16,11 +16,11 @@ const maxHello = 64 << 10
 // Hello is the first frame of each side.
 type Hello struct {
 	Wire int `json:"parley_wire"`
-	// Host is the version of the host that the side belongs to.
+	// Host is the version of the sender's host.
 	Host string `json:"host,omitempty"`
 }
 
-// QueueHello adds this side's hello to what the next Send writes. It sets h.Wire.
+// QueueHello adds this side's hello to the frames that the next Send writes. It sets h.Wire.
 func (c *Conn) QueueHello(h Hello) error {
 	h.Wire = Version
 	body, _ := manifest.Marshal(h) // it is plain data
@@ -33,14 +33,14 @@ func (c *Conn) SendHello(h Hello) error {
 	return c.SendJSON(KindHello, h)
 }
 
-// VersionError is a peer that speaks another version of the wire.
+// VersionError reports a peer that uses another version of the wire.
 type VersionError struct{ Peer int }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the other side speaks version %d of the wire, this one version %d", e.Peer, Version)
 }
 
-// ReceiveHello reads the other side's hello. The error is a *[VersionError] if it speaks another version.
+// ReceiveHello reads the other side's hello. The error is a *[VersionError] if that side uses another version.
 func (c *Conn) ReceiveHello() (Hello, error) {
 	var h Hello
 	kind, body, err := c.Receive(maxHello)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer returns the id of the process at the other end of a unix socket. For the side that dialed, this is the listener.
-// The error says that the process belongs to another user.
+// Peer returns the id of the process at the other end of a unix socket. For the side that dialed, this is the
+// listener's process. It returns an error if the process belongs to another user.
 func Peer(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -1,9 +1,10 @@
 // Package document validates the documents that Parley itself defines, such as plugin manifests and policies, by their
 // JSON Schemas.
 //
-// Two independent implementations must agree that a document is valid: the walker of [schema], which says in words what
-// is wrong, and gojsonschema. A mistake in one of them then refuses a document instead of accepting it. Compiling a
-// schema with both takes about a millisecond: it is for installing and writing, not for each start.
+// Two independent implementations must agree that a document is valid: the walker of [schema], which says in words
+// what is wrong, and gojsonschema. A mistake in one of them then leads to a refused document, not to an accepted one.
+// Compiling a schema with both takes about a millisecond, so it is done when installing and writing, not at each
+// start.
 package document
 
 import (
@@ -26,9 +27,9 @@ type Schema struct {
 }
 
 // Compile compiles a schema that this project wrote, in draft-07. References must be local: nothing is ever fetched.
-// The error is that of [schema.CompileTrusted], or gojsonschema's.
+// Errors are as for [schema.CompileTrusted], or come from gojsonschema.
 func Compile(raw []byte) (*Schema, error) {
-	walker, err := schema.CompileTrusted(raw) // also refuses what overflows gojsonschema's stack
+	walker, err := schema.CompileTrusted(raw) // it also refuses schemas that overflow gojsonschema's stack
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +44,8 @@ func Compile(raw []byte) (*Schema, error) {
 }
 
 // Validate returns the violations of a value that encoding/json can encode, as [schema.Schema.Validate] does; none
-// means that the document is valid. The error says that the value cannot be encoded, or that only gojsonschema refuses
-// it.
+// means that the document is valid. It returns an error if the value cannot be encoded, or if only gojsonschema
+// refuses it.
 func (s *Schema) Validate(doc any) ([]schema.Violation, error) {
 	doc, err := jsontext.Normalize(doc)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package generate makes values that a JSON Schema accepts, and values that differ from them in one place, to test
-// tools. The same seed makes the same values.
+// Package generate generates test data for tools: values that a JSON Schema accepts, and values that differ from them
+// in one place. The same seed generates the same values.
 package generate
 
 import (
@@ -32,11 +32,12 @@ func New(raw json.RawMessage, seed uint64) (*Generator, error) {
 	return &Generator{root: root, rand: rand.New(rand.NewPCG(seed, 1))}, nil
 }
 
-// Value returns a value that follows the schema as far as its keywords describe how. Where they only forbid, as "not"
-// and "if" do, the value may be invalid: validate it.
+// Value returns a value that follows the keywords that describe values. Keywords such as "not" and "if" only forbid
+// values, so the result may be invalid where a schema has them: validate it.
 func (g *Generator) Value() any { return g.value(g.root, 0) }
 
-// hostile returns strings that programs handle wrongly. Two of them are long, so they are not made at each start.
+// hostile returns strings that programs often handle wrongly. Two of them are long, so they are built only when
+// needed.
 func hostile() []string {
 	return []string{
 		"", " ", "\x00", "a\x00b", "\n", "\r\n", "\t", "../../etc/passwd", "/", "-", "--help", "'; DROP TABLE t; --",
@@ -45,8 +46,8 @@ func hostile() []string {
 	}
 }
 
-// Hostile returns copies of a value, in each of which one string is replaced by one that programs handle wrongly, at
-// most as many as most says.
+// Hostile returns at most most copies of a value. In each of them one string is replaced by one that programs often
+// handle wrongly.
 func (g *Generator) Hostile(value any, most int) []any {
 	return g.variants(value, most, func(at []string, inner any, add func(at []string, with any)) {
 		if _, isText := inner.(string); isText {
@@ -57,7 +58,7 @@ func (g *Generator) Hostile(value any, most int) []any {
 	})
 }
 
-// variants returns at most most copies of a value, in each of which one place is changed.
+// variants returns at most most copies of a value, each with a change in one place.
 func (g *Generator) variants(value any, most int, change func(at []string, inner any, add func([]string, any))) []any {
 	var all []any
 	jsontext.Values(value, func(at []string, inner any) {
@@ -91,7 +92,7 @@ func (g *Generator) Mutants(value any, most int) []any {
 	})
 }
 
-// maxDepth ends schemas that refer to themselves.
+// maxDepth limits schemas that refer to themselves.
 const maxDepth = 12
 
 func (g *Generator) value(node any, depth int) any {
@@ -99,7 +100,7 @@ func (g *Generator) value(node any, depth int) any {
 	if schema == nil {
 		return map[string]any{}
 	}
-	if depth > 4*maxDepth { // it requires itself, and no value is valid
+	if depth > 4*maxDepth { // the schema requires itself, so no value is valid
 		return nil
 	}
 	if v, ok := g.listed(schema); ok {
@@ -139,7 +140,7 @@ func (g *Generator) value(node any, depth int) any {
 	return g.text(schema)
 }
 
-// listed returns a value that the schema names.
+// listed returns a value that the schema lists.
 func (g *Generator) listed(schema map[string]any) (any, bool) {
 	if v, ok := schema["const"]; ok {
 		return v, true
@@ -303,7 +304,7 @@ func (g *Generator) repeat(b *strings.Builder, re *syntax.Regexp, n int) {
 	}
 }
 
-// bounds returns the bounds of a number. Without any it is small, so that no generated call is large.
+// bounds returns the bounds of a number. Without bounds the range is small, so that no generated call is large.
 func bounds(of map[string]any) (low, high float64) {
 	number := func(key string) (float64, bool) {
 		n, ok := of[key].(json.Number)
@@ -339,7 +340,7 @@ func size(schema map[string]any, key string) int {
 	return -1
 }
 
-// replaced returns a copy of a value with another one at a path. A member that becomes nil is removed.
+// replaced returns a copy of a value in which the value at a path is with. A member that becomes nil is removed.
 func replaced(value any, path []string, with any) any {
 	if len(path) == 0 {
 		return with

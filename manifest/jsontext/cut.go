@@ -4,7 +4,7 @@ package jsontext
 // a number, a literal, or a closing bracket. It is empty if the first value is longer than that.
 func Cut(data []byte, limit int) []byte {
 	var (
-		objects []bool // the open brackets: whether each is an object's
+		objects []bool // for each open bracket, whether it opens an object
 		key     bool   // the next string is a key
 		whole   int    // where the last whole value ended
 	)

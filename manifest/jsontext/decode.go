@@ -36,7 +36,7 @@ type SyntaxError struct {
 	Line, Column int    // from 1; columns count characters
 	Pointer      string // JSON pointer to the value being read
 	Msg          string
-	IsLimit      bool // the text exceeds a bound of [Limits]; its grammar may be valid
+	IsLimit      bool // the text exceeds a bound of [Limits], although its grammar may be valid
 	TooMany      bool // that bound is Limits.Values
 }
 
@@ -74,7 +74,7 @@ type decoder struct {
 	lim  Limits
 	path []string
 	n    int          // number of values read so far
-	err  *SyntaxError // the first
+	err  *SyntaxError // the first error
 }
 
 // IsUTF16 reports whether a text begins as one in UTF-16 does: with its byte order mark.
@@ -84,7 +84,7 @@ func IsUTF16(text string) bool {
 
 func (d *decoder) document() any {
 	switch {
-	case IsUTF16(d.s) || len(d.s) > 1 && (d.s[0] == 0) != (d.s[1] == 0): // no JSON has a NUL
+	case IsUTF16(d.s) || len(d.s) > 1 && (d.s[0] == 0) != (d.s[1] == 0): // a JSON text has no NUL
 		return d.fail(0, "the text is UTF-16: save it as UTF-8")
 	case strings.HasPrefix(d.s, "\ufeff"):
 		return d.fail(0, "the text begins with a byte order mark: remove it")
@@ -252,7 +252,7 @@ func (d *decoder) str() string {
 	return ""
 }
 
-// escape appends what the escape at d.i stands for.
+// escape appends the character that the escape at d.i stands for.
 func (d *decoder) escape(b []byte) []byte {
 	start := d.i
 	if d.i+1 >= len(d.s) {
@@ -312,7 +312,7 @@ func ReplaceLoneSurrogates(text []byte) []byte {
 		case utf16.IsSurrogate(r):
 			copy(text[i:], `\ufffd`)
 		case text[i] == '\\':
-			i++ // what is escaped
+			i++ // skip the escaped character
 		}
 	}
 	return text
@@ -363,7 +363,7 @@ func numberFault(text string) string {
 	return ""
 }
 
-// Integer returns a number that [Decode] accepts as digits, exactly: 20 for 2e1, 0 for -0.0. ok is false where it has a
+// Integer returns a number that [Decode] accepts as digits, exactly: 20 for 2e1, 0 for -0.0. ok is false if it has a
 // fraction.
 func Integer(text string) (digits string, ok bool) {
 	mantissa, exp, ok := splitNumber(text)
@@ -391,7 +391,7 @@ func Integer(text string) (digits string, ok bool) {
 	return digits, true
 }
 
-// splitNumber splits a number before its exponent. ok is false where s is not a JSON number.
+// splitNumber splits a number before its exponent. ok is false if s is not a JSON number.
 func splitNumber(s string) (mantissa, exp string, ok bool) {
 	if strings.Trim(s, numberSigns) != "" || !json.Valid([]byte(s)) {
 		return "", "", false
@@ -402,7 +402,7 @@ func splitNumber(s string) (mantissa, exp string, ok bool) {
 	return s, "", true
 }
 
-// numberSigns are the characters of numbers.
+// numberSigns are the characters that occur in numbers.
 const numberSigns = "+-.0123456789eE"
 
 func (d *decoder) space() {

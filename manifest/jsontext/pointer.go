@@ -30,7 +30,7 @@ func UnescapeToken(t string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
 }
 
-// SplitPointer returns the names in a JSON pointer. ok is false where p is not a JSON pointer.
+// SplitPointer returns the names in a JSON pointer. ok is false if p is not a JSON pointer.
 func SplitPointer(p string) (tokens []string, ok bool) {
 	if p == "" {
 		return nil, true
@@ -45,8 +45,8 @@ func SplitPointer(p string) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// Values visits a decoded value and all values in it, each with the reference tokens that lead to it, which the visitor
-// must not keep: members in the order of their names.
+// Values visits a decoded value and all values inside it, members in the order of their names. The visitor gets the
+// reference tokens that lead to each value, and must not keep them.
 func Values(v any, visit func(tokens []string, v any)) { values(v, nil, visit) }
 
 func values(v any, at []string, visit func([]string, any)) {

@@ -19,7 +19,7 @@ type Edit struct {
 	Start, End int
 	Text       string
 	Fault      string // a name of the fault, such as "trailing comma"
-	Assumed    string // what the text does not say and the repair takes for granted; "" if its meaning is plain
+	Assumed    string // what the repair assumes that the text does not say; "" if its meaning is plain
 }
 
 // Repair rewrites a text that is nearly JSON as JSON, as [Repairs] does, and without white space. ok is false where the
@@ -79,7 +79,7 @@ func Repairs(text string) ([]Edit, error) {
 	m.remove(0, start, "text around the document", "")
 	if m.documents(); m.err == nil {
 		m.remove(end, len(text), "text around the document", "")
-		slices.SortStableFunc(m.edits, func(a, b Edit) int { // what is inserted comes before what is removed behind it
+		slices.SortStableFunc(m.edits, func(a, b Edit) int { // an insertion comes before a removal at the same offset
 			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 		})
 		if !json.Valid([]byte(Apply(text, m.edits))) {
@@ -92,7 +92,7 @@ func Repairs(text string) ([]Edit, error) {
 	return m.edits, nil
 }
 
-// document returns where a document is inside the fence of a Markdown text, or where all of the text is.
+// document returns the bounds of the document in the fence of a Markdown text, or of the whole text.
 func document(text string) (start, end int) {
 	fence := strings.Index(text, "```")
 	if fence < 0 || strings.ContainsAny(text[:fence], "{[\"") {
@@ -115,11 +115,11 @@ var closers = map[rune]string{'"': `"`, '\'': "'", '`': "`", '\u201c': "\u201c\u
 // repairDepth is the greatest depth of nested arrays and objects.
 const repairDepth = 500
 
-// repairer reads a lenient form of JSON and collects the edits that make JSON of it.
+// repairer reads a lenient form of JSON and collects the edits that turn it into JSON.
 type repairer struct {
 	text  string
 	at    int
-	open  []byte // the closing brackets of what is open
+	open  []byte // the closing brackets of the open arrays and objects
 	edits []Edit
 	err   *SyntaxError // the first
 }
@@ -128,7 +128,7 @@ type repairer struct {
 var words = map[string]string{"True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null",
 	"nil": "null", "NULL": "null", "Null": "null", "undefined": "null"}
 
-// edit records an edit and goes on behind it.
+// edit records an edit and continues after it.
 func (m *repairer) edit(start, end int, text, fault, assumed string) {
 	m.edits = append(m.edits, Edit{start, end, text, fault, assumed})
 	m.at = max(m.at, end)
@@ -198,8 +198,8 @@ func firstLine(text string) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-// member is the beginning of a member of an object, item that of an item of an array, call that of a call, and code is
-// an escape.
+// The expressions match the beginning of a member of an object, of an item of an array, and of a call; and an
+// escape.
 var (
 	member = lazy.Pattern(`^(["'\x{201c}\x{2018}][^"'\x{201c}\x{201d}\x{2018}\x{2019}\n]{0,200}["'\x{201d}\x{2019}]|` +
 		`[\w$-]{1,100}["']?)\s*[:=]([^/]|$)`)
@@ -276,7 +276,7 @@ func (m *repairer) list(end byte) {
 	if m.open = append(m.open, end); len(m.open) > repairDepth {
 		m.fail("nested deeper than %d levels", repairDepth)
 	}
-	last, comma := -1, -1 // where the last member ends, and the comma behind it
+	last, comma := -1, -1 // where the last member ends, and the comma after it
 	trailing := func() {
 		if comma >= 0 {
 			m.remove(comma, comma+1, "trailing comma", "")
@@ -334,7 +334,7 @@ loop:
 	m.open = m.open[:len(m.open)-1]
 }
 
-// isMistyped reports whether a bracket that ends an object is meant to end the array in it: the object goes on.
+// isMistyped reports whether a bracket that ends an object is meant to end the array in it, so that the object goes on.
 func (m *repairer) isMistyped(end byte) bool {
 	outer := string(m.open[:len(m.open)-1])
 	next, goesOn := strings.CutPrefix(strings.TrimLeft(m.text[m.at+1:], " \t\r\n"), ",")
@@ -342,7 +342,7 @@ func (m *repairer) isMistyped(end byte) bool {
 		member().MatchString(strings.TrimLeft(next, " \t\r\n"))
 }
 
-// name reads the name of a member and the colon behind it. It reports whether a value is to follow.
+// name reads the name of a member and the colon after it. It reports whether a value must follow.
 func (m *repairer) name() bool {
 	if m.quote() != 0 {
 		m.quoted(true)
@@ -415,7 +415,7 @@ func (m *repairer) word() {
 	}
 	word := strings.TrimSpace(rest)
 	if first, _, _ := strings.Cut(word, " "); json.Valid([]byte(first)) {
-		word = first // others follow without a comma
+		word = first // the other words follow without a comma
 	}
 	if rest := m.text[m.at+len(word):]; isWord(word) && strings.HasPrefix(rest, `"`) && m.closes(rest[1:], false) {
 		m.insert(m.at, `"`, "missing quote", "")
@@ -443,7 +443,7 @@ func (m *repairer) word() {
 	}
 }
 
-// completed returns the word of JSON that a text begins, if it is cut off.
+// completed returns the JSON word that a text begins with, if the text is cut off.
 func completed(word string, isLast bool) string {
 	for _, literal := range []string{"true", "false", "null"} {
 		if word != "" && isLast && strings.HasPrefix(literal, word) {
@@ -453,7 +453,7 @@ func completed(word string, isLast bool) string {
 	return ""
 }
 
-// asNumber writes a number of another language as JSON, "" if it is none. Leading zeros are no mistake in a code.
+// asNumber returns a number of another language as JSON, or "". Leading zeros are not a mistake in a code.
 func asNumber(word string, isLast bool) string {
 	if n, err := strconv.ParseInt(word, 0, 64); err == nil && len(word) > 2 && word[0] == '0' && word[1] > '9' {
 		return strconv.FormatInt(n, 10)
@@ -542,7 +542,7 @@ func (m *repairer) cut(end int, assumed string) {
 	m.insert(end, `"`, "missing quote", assumed)
 }
 
-// closes reports whether a quote that the text after it follows ends a string, rather than being part of it.
+// closes reports whether a quote ends a string, or is a part of it, by the text after the quote.
 func (m *repairer) closes(after string, isName bool) bool {
 	next := strings.TrimLeft(after, " \t\r\n")
 	if next == "" {
@@ -568,7 +568,7 @@ func (m *repairer) closes(after string, isName bool) bool {
 	return begins && gap != "" || len(m.open) == 0 && strings.Contains(gap, "\n")
 }
 
-// isUnclosed reports whether a string is meant to end with its line, because the next one goes on with something else.
+// isUnclosed reports whether a string is meant to end with its line, because the next line starts something else.
 func (m *repairer) isUnclosed(rest string) bool {
 	next := strings.TrimSpace(rest)
 	if next == "" {
@@ -584,12 +584,12 @@ func (m *repairer) isNext(rest string) bool {
 	if len(m.open) > 0 && m.open[len(m.open)-1] == '}' {
 		return strings.HasSuffix(strings.TrimRight(m.text[:m.at], " \t"), ",") && member().MatchString(rest)
 	}
-	return strings.HasSuffix(m.text[:m.at], ",") // where a quote is part of a text, a space is before it
+	return strings.HasSuffix(m.text[:m.at], ",") // before a quote that is part of a text there is a space
 }
 
 // escape reads an escape in a string, from its backslash.
 func (m *repairer) escape() {
-	rest := m.text[m.at:] + "  " // so that there is a next character
+	rest := m.text[m.at:] + "  " // the space makes sure that there is a next character
 	hex := code().FindString(rest)
 	switch c := rest[1]; {
 	case len(rest) == 3:

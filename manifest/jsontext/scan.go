@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// A Scanner walks the text of a JSON value without building the value: texts may be megabytes. It copies nothing, and
-// what it returns are parts of the text. It finds tokens and does not check the grammar: of a text that is not JSON it
-// returns some tokens, and always comes to an end.
+// A Scanner walks the text of a JSON value without building the value: texts may be megabytes. It copies nothing and
+// returns parts of the text. It finds tokens and does not check the grammar: of a text that is not JSON it returns
+// some tokens, and always comes to an end.
 type Scanner struct {
 	data []byte
 	at   int
 }
 
-// Scan returns a scanner that stands before the first token of data.
+// Scan returns a scanner positioned before the first token of data.
 func Scan(data []byte) *Scanner { return &Scanner{data: data} }
 
-// Offset returns the position behind the last token, in bytes.
+// Offset returns the position after the last token, in bytes.
 func (s *Scanner) Offset() int { return s.at }
 
 // Peek skips white space and returns the first byte of the next token, 0 at the end.
@@ -66,7 +66,7 @@ var class = [256]byte{
 	'"': quote,
 }
 
-// stringEnd returns the offset behind the string that begins at i. It looks for quotes alone, because strings may be
+// stringEnd returns the offset after the string that begins at i. It looks only for quotes, because strings may be
 // megabytes.
 func stringEnd(data []byte, i int) int {
 	for i++; ; {
@@ -106,8 +106,8 @@ func (s *Scanner) Skip() []byte {
 	return s.data[start:]
 }
 
-// Members walks the members of the object that comes next. visit is called with each key, in quotes, and must take the
-// value behind it. The result is false, and nothing is taken, where the next value is not an object.
+// Members walks the members of the object that comes next. visit is called with each key, in quotes, and must read
+// the value after it. Members returns false and reads nothing if the next value is not an object.
 func (s *Scanner) Members(visit func(key []byte)) bool {
 	if s.Peek() != '{' {
 		return false
@@ -123,8 +123,8 @@ func (s *Scanner) Members(visit func(key []byte)) bool {
 	return true
 }
 
-// Items walks the items of the array that comes next; visit must take one item. The result is false, and nothing is
-// taken, where the next value is not an array.
+// Items walks the items of the array that comes next; visit must read one item. Items returns false and reads nothing
+// if the next value is not an array.
 func (s *Scanner) Items(visit func()) bool {
 	if s.Peek() != '[' {
 		return false
@@ -147,7 +147,7 @@ func (s *Scanner) take(c byte) {
 	}
 }
 
-// Unquote returns what a string token stands for. ok is false where the token is not a string.
+// Unquote returns the text of a string token. ok is false if the token is not a string.
 func Unquote(token []byte) (text string, ok bool) {
 	if n := len(token); n >= 2 && token[0] == '"' && token[n-1] == '"' {
 		plain := utf8.Valid(token)
@@ -162,9 +162,9 @@ func Unquote(token []byte) (text string, ok bool) {
 	return text, ok
 }
 
-// Prune returns a JSON text without the members and items for which drop returns true, on one line, in the same order.
-// drop is called with the JSON pointer of each in the text as it is given, and with its value. It serves to edit a
-// schema whose order of keys matters to readers; the text must be valid JSON.
+// Prune returns a JSON text without the members and items for which drop returns true, on one line, in the same
+// order. drop is called with the JSON pointer of each in the text as it is given, and with its value. Use it to edit
+// a schema whose order of keys matters to readers. The text must be valid JSON.
 func Prune(data []byte, drop func(pointer string, value []byte) bool) []byte {
 	p := &pruner{in: Scan(data), drop: drop}
 	p.value("")

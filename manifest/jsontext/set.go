@@ -3,8 +3,8 @@ package jsontext
 import "slices"
 
 // Set returns a JSON text in which a member of the object at path has a value, in its place or as the last member. It
-// keeps the rest as it is, in the same order, and serves to annotate a schema whose order of keys matters to readers.
-// If there is no object at path, the text is returned unchanged. It must be valid JSON.
+// keeps the rest as it is, in the same order, which suits a schema whose order of keys matters to readers. If there
+// is no object at path, the text is returned unchanged. It must be valid JSON.
 func Set(data []byte, path []string, key string, value []byte) []byte {
 	in := Scan(data)
 	for _, name := range path {
@@ -29,8 +29,8 @@ func Set(data []byte, path []string, key string, value []byte) []byte {
 	return slices.Concat(data[:from], value, data[in.Offset():])
 }
 
-// toMember moves before the value of a member of the object that comes next, or before the end of the object if it has
-// only others. Nothing is taken where the next value is not an object.
+// toMember moves to the value of a member of the object that comes next. If only others exist, it moves to the
+// object's end. Nothing is read if the next value is not an object.
 func (s *Scanner) toMember(name string) (found, others bool) {
 	if s.Peek() != '{' {
 		return false, false

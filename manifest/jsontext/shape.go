@@ -10,21 +10,21 @@ import (
 	"sync"
 )
 
-// shape is what [Unmarshal] and [AppendTyped] have to know of a type itself. Unlike the tables of encoding/json, it
-// holds nothing about the types of its fields and items.
+// shape is what [Unmarshal] and [AppendTyped] need to know about a type itself. Unlike the tables of encoding/json,
+// it holds nothing about the types of its fields and items.
 type shape struct {
-	reads, writes bool // its own JSON
+	reads, writes bool // the type reads or writes its own JSON
 	fields        []field
 }
 
 type field struct {
 	key                 string // its name in quotes
-	index               []int  // as of [reflect.Value.FieldByIndex]
+	index               []int  // as for [reflect.Value.FieldByIndex]
 	omitEmpty, omitZero bool
 }
 
-// of returns the field of a struct. For one of an embedded pointer that is nil, it allocates what that points at, or ok
-// is false.
+// of returns the field of a struct. For a field of an embedded nil pointer, it allocates the pointer's target if
+// allocate is set; otherwise ok is false.
 func (f *field) of(v reflect.Value, allocate bool) (value reflect.Value, ok bool) {
 	for _, i := range f.index {
 		if v.Kind() == reflect.Pointer {
@@ -61,7 +61,7 @@ func shapeOf(t reflect.Type) *shape {
 
 func implements[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFor[I]()) }
 
-// fieldsOf returns the fields of a struct, with those that embedded structs promote.
+// fieldsOf returns the fields of a struct, including those promoted from embedded structs.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	promotes := false

@@ -50,7 +50,7 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 
 var number = reflect.TypeFor[json.Number]()
 
-// appendAny leaves to encoding/json what it needs few tables for: other numbers, bytes, maps, and types that write
+// appendAny uses encoding/json for what needs few tables there: other numbers, bytes, maps, and types that write
 // their own JSON.
 func appendAny(b []byte, v reflect.Value) ([]byte, error) {
 	if v.CanAddr() {

@@ -20,8 +20,8 @@ func Unmarshal(data []byte, to any) error {
 	return UnmarshalValid(data, to)
 }
 
-// UnmarshalValid is [Unmarshal] for a text that has been found valid before, which takes half the time. Of another text
-// any part may be read without an error.
+// UnmarshalValid is [Unmarshal] for a text that is known to be valid, which takes half the time. Parts of an invalid
+// text may be read without an error.
 func UnmarshalValid(data []byte, to any) error {
 	r := reader{Scanner: Scan(data)}
 	r.value(reflect.ValueOf(to).Elem())
@@ -70,7 +70,7 @@ func (r *reader) value(v reflect.Value) {
 	}
 }
 
-// unmarshalAny leaves to encoding/json what it needs few tables for: other numbers, maps, and types that read their own
+// unmarshalAny uses encoding/json for what needs few tables there: other numbers, maps, and types that read their own
 // JSON.
 func unmarshalAny(text []byte, to any) error {
 	if u, ok := to.(json.Unmarshaler); ok {

@@ -31,13 +31,14 @@ const (
 	kindDeprecated = "deprecated"
 )
 
-// Change is one difference between two versions of a plugin, for those who call its tools and grant its rights.
+// Change is one difference between two versions of a plugin, as it concerns callers of its tools and operators who
+// grant its rights.
 type Change struct {
 	Kind    string `json:"kind"`
 	Breaks  bool   `json:"breaks"`
 	Tool    string `json:"tool,omitempty"` // local; "" for a change of the plugin
 	Message string `json:"message"`
-	// Uses says who called the tool lately; "" for nobody, and where it makes no difference.
+	// Uses says who called the tool lately. It is "" if nobody did, or if that makes no difference.
 	Uses string `json:"uses,omitempty"`
 }
 
@@ -49,7 +50,8 @@ func (c Change) String() string {
 	return text
 }
 
-// WithUses adds who called the tools that are removed, broken or deprecated, by their local names.
+// WithUses adds who called the tools that are removed, broken or deprecated. uses has the callers by a tool's local
+// name.
 func WithUses(changes []Change, uses map[string]string) []Change {
 	for i, c := range changes {
 		if c.Breaks || c.Kind == kindDeprecated {
@@ -59,7 +61,7 @@ func WithUses(changes []Change, uses map[string]string) []Change {
 	return changes
 }
 
-// Breaking returns the changes that break callers or ask more of the operator.
+// Breaking returns the changes that break callers, or that require more of the operator.
 func Breaking(changes []Change) []Change {
 	return lists.Filter(changes, func(c Change) bool { return c.Breaks })
 }
@@ -67,7 +69,7 @@ func Breaking(changes []Change) []Change {
 // IsMajor reports whether a new version announces that it breaks: its first number is higher.
 func IsMajor(before, after string) bool { return manifest.Major(after) > manifest.Major(before) }
 
-// Compare returns how a new version of a plugin differs from an old one, what breaks first.
+// Compare returns how a new version of a plugin differs from an old one. Breaking changes come first.
 func Compare(before, after *manifest.Manifest) []Change {
 	c := &comparer{}
 	c.tools(before, after)
@@ -79,12 +81,12 @@ func Compare(before, after *manifest.Manifest) []Change {
 
 type comparer struct {
 	tool     string
-	what     string // that is compared: the parameters, the result or the settings
+	what     string // what is compared: the parameters, the result or the settings
 	old, now any    // the documents of the schemas
 	found    []Change
 }
 
-// compare compares two schemas by one of the methods for values at a path, such as options.depth.
+// compare compares two schemas with a method for the values at a path, such as options.depth.
 func (c *comparer) compare(what string, before, after json.RawMessage, by func(path string, depth int, old, now any)) {
 	c.what = what
 	c.old, c.now = schemaNode(before), schemaNode(after)
@@ -125,7 +127,7 @@ func (c *comparer) tools(before, after *manifest.Manifest) {
 	}
 }
 
-// succeeds reports whether a new tool takes the place of one that is gone.
+// succeeds reports whether a new tool replaces one that is gone.
 func succeeds(old, now *manifest.Tool, plugin string) bool {
 	if d := old.Deprecated; d != nil && (sameName(d.Use, now.Name) || sameName(d.Use, plugin+"."+now.Name)) {
 		return true
@@ -206,7 +208,7 @@ func (c *comparer) exitCodes(before, after *manifest.Manifest, old, now *manifes
 	}
 }
 
-// rights compares what is asked for, method by method.
+// rights compares the requested rights, method by method.
 func (c *comparer) rights(before, after *manifest.Manifest) {
 	c.tool = ""
 	was, is := eachRight(before.Capabilities), eachRight(after.Capabilities)
@@ -229,8 +231,8 @@ func (c *comparer) rights(before, after *manifest.Manifest) {
 	}
 }
 
-// eachRight returns the rights that a manifest asks for, each with whether it is required. What a right implies is a
-// right too: a folder for writing is one for reading, and each method of a URL stands alone.
+// eachRight returns the rights that a manifest requests, each with whether it is required. An implied right counts as
+// a right: a folder for writing includes one for reading, and each method of a URL is listed separately.
 func eachRight(c manifest.Capabilities) map[string]bool {
 	all := map[string]bool{}
 	for _, r := range c.Rights() {
@@ -256,11 +258,11 @@ func eachRight(c manifest.Capabilities) map[string]bool {
 }
 
 func schemaNode(raw json.RawMessage) any {
-	v, _ := jsontext.Decode(raw, jsontext.Limits{}) // nil for what Parse refuses
+	v, _ := jsontext.Decode(raw, jsontext.Limits{}) // nil for a schema that Parse refuses
 	return v
 }
 
-// schemaMap returns the members of a schema, nil if it has none.
+// schemaMap returns the members of a schema, or nil if it has none.
 func schemaMap(raw json.RawMessage) map[string]any {
 	m, _ := schemaNode(raw).(map[string]any)
 	return m
@@ -287,7 +289,7 @@ func (c *comparer) describe(path string) string {
 	return "the " + c.what + " " + path
 }
 
-// objects returns the schemas of a value, nil for what is not an object.
+// objects returns two schemas as objects, each nil if it is not an object.
 func (c *comparer) objects(old, now any) (a, b map[string]any) {
 	a, _ = schema.Resolve(c.old, old, nil)
 	b, _ = schema.Resolve(c.now, now, nil)
@@ -424,7 +426,8 @@ func (c *comparer) properties(path string, depth int, a, b map[string]any) {
 	}
 }
 
-// isRenamed reports whether the new parameter may be the old one with another name: it says so, or has the same schema.
+// isRenamed reports whether the new parameter may be the old one with another name: it has the old name as an alias,
+// or the same schema.
 func (c *comparer) isRenamed(name string, old, now any) bool {
 	a, b := c.objects(old, now)
 	if slices.Contains(jsontext.Texts(b["x-aliases"]), name) {

@@ -19,19 +19,20 @@ import (
 
 // Contradiction is a statement in a text of a tool that its schema, or the list of tools, denies.
 type Contradiction struct {
-	Pointer string // of the text, in the tool: /docs/standard, /params/properties/limit/description
+	Pointer string // to the text, within the tool: /docs/standard, /params/properties/limit/description
 	Said    string // the words of the statement, with single spaces
-	Has     string // what is so instead
-	Instead string // the words that would agree; "" if the statement can only be left out
+	Has     string // what is true instead
+	Instead string // words that would agree with the schema; "" if the statement can only be left out
 }
 
 func (c Contradiction) String() string {
 	return fmt.Sprintf("it says %s, but %s", quoted(c.Said), c.Has)
 }
 
-// Contradictions returns what the texts of a tool say that its schema denies: about bounds, lengths and counts, units,
-// values, formats, defaults, examples, and what is required; and the parameters and tools that they name and that do
-// not exist. What a schema leaves open contradicts nothing. The manifest has all tools that the texts may name.
+// Contradictions returns the statements in the texts of a tool that its schema denies: about bounds, lengths and
+// counts, units, values, formats, defaults, examples, and what is required. It also returns parameters and tools that
+// the texts name and that do not exist. Where the schema says nothing, nothing contradicts it. m must have all tools
+// that the texts may name.
 func Contradictions(m *manifest.Manifest, t *manifest.Tool) []Contradiction {
 	return (&linter{m: m}).contradictions(t, nil)
 }
@@ -42,13 +43,13 @@ func checkContradiction(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// toolTexts are the texts of a tool that contradictions are looked for in, by their pointers.
+// toolTexts returns the texts of a tool that are searched for contradictions, each with its pointer.
 func toolTexts(t *manifest.Tool) [][2]string {
 	return [][2]string{{"/docs/brief", visible(t.Docs.Brief)}, {"/docs/standard", visible(t.Docs.Standard)},
 		{"/docs/full", visible(t.Docs.Full)}, {"/when", visible(t.When)}, {"/when_not", visible(t.WhenNot)}}
 }
 
-// contradictions returns what texts say that is not so, with evidence also what misled callers.
+// contradictions returns the statements in texts that are wrong, and with evidence also those that misled callers.
 func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradiction) {
 	add := func(at string, found []Contradiction) {
 		for _, c := range found {
@@ -101,14 +102,15 @@ func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradict
 
 // Correction is a text of a tool without its contradictions.
 type Correction struct {
-	Pointer string // of the text, in the tool
+	Pointer string // to the text, within the tool
 	Param   string // the parameter that it describes; "" for a text of the tool
-	Text    string // "" if nothing is left, but of a brief
+	Text    string // "" if nothing is left; never "" for a brief
 	Why     string // what was wrong, as a sentence
 }
 
-// Corrections returns the texts of a tool, and the descriptions of its parameters at the first level, with what their
-// schema denies replaced by what it says, or struck; with evidence, without the sentences that misled callers.
+// Corrections returns the texts of a tool, and the descriptions of its top-level parameters, that contain
+// contradictions. Each wrong statement is replaced by what the schema says, or removed. With evidence, sentences that
+// misled callers are removed, too.
 func Corrections(m *manifest.Manifest, t *manifest.Tool, e *Evidence) (all []Correction) {
 	texts := lists.Map(toolTexts(t), func(s [2]string) Correction { return Correction{Pointer: s[0], Text: s[1]} })
 	for _, f := range paramsOf(t) {
@@ -130,7 +132,7 @@ func Corrections(m *manifest.Manifest, t *manifest.Tool, e *Evidence) (all []Cor
 func (c *Contradiction) corrected(text string) string {
 	before, after, ok := strings.Cut(text, c.Said)
 	switch {
-	case !ok: // struck with another one
+	case !ok: // it was removed with another statement
 		return text
 	case c.Instead != "":
 		return before + c.Instead + after
@@ -142,7 +144,7 @@ func (c *Contradiction) corrected(text string) string {
 	}), ""))
 }
 
-// sentences are the sentences of a text, and the parts of one that stand alone.
+// sentences returns the sentences of a text, and the parts of sentences that stand alone.
 func sentences(text string) (all []string) {
 	for {
 		end := said("sentence").FindStringIndex(text)
@@ -153,13 +155,13 @@ func sentences(text string) (all []string) {
 	}
 }
 
-// isOpen reports whether a field holds objects whose members its schema does not name, but perhaps its text.
+// isOpen reports whether a field holds objects whose members its schema does not name. Its text may name them.
 func (f *field) isOpen() bool {
 	items := field{schema: schemaOf(f.schema["items"])}
 	return !f.has("properties") && f.is("object") || items.isMixed() && !items.has("properties")
 }
 
-// isMixed reports whether values of a field are objects, or of several kinds.
+// isMixed reports whether values of a field can be objects, or of several types.
 func (f *field) isMixed() bool { return f.is("object") || f.has("anyOf", "oneOf", "allOf") }
 
 func (f *field) isNeeded() bool {
@@ -169,7 +171,8 @@ func (f *field) isNeeded() bool {
 func (f *field) isResult() bool  { return strings.HasPrefix(f.pointer, "/returns") }
 func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
 
-// denied returns the statements of a text about a field that its schema denies; names are given for its description.
+// denied returns the statements of a text about a field that its schema denies. names is nil unless the text is the
+// field's description.
 func (f *field) denied(text string, names *nameChecker) (all []Contradiction) {
 	for _, check := range []func(*field, string) []Contradiction{(*field).deniedBounds, (*field).deniedUnit,
 		(*field).deniedDefault, (*field).deniedValues, (*field).deniedExample, (*field).deniedFormat, (*field).deniedNeed} {
@@ -178,23 +181,23 @@ func (f *field) denied(text string, names *nameChecker) (all []Contradiction) {
 	if names != nil {
 		all = append(all, f.strays(text, names)...)
 	}
-	return lists.Filter(all, func(c Contradiction) bool { // not a sentence with a part that says which words are wrong
+	return lists.Filter(all, func(c Contradiction) bool { // not if a part of it already says which words are wrong
 		return !slices.ContainsFunc(all, func(o Contradiction) bool {
 			return len(o.Said) < len(c.Said) && strings.Contains(c.Said, o.Said)
 		})
 	})
 }
 
-// deny returns a statement that what the schema of the field has denies.
+// deny returns a statement that contradicts has, which the schema of the field says.
 func (f *field) deny(said, has, instead string) Contradiction {
 	return Contradiction{"", said, fmt.Sprintf("the schema of %q has %s", f.name, has), instead}
 }
 
-// yesNo are words for values of flags.
+// yesNo maps words for values of flags to booleans.
 var yesNo = map[string]string{"yes": "true", "on": "true", "enabled": "true", "no": "false", "off": "false",
 	"disabled": "false", "true": "true", "false": "false"}
 
-// unquote returns a value as a text has it, and reports whether it stands in quotes.
+// unquote returns a value of a text without its quotes, and reports whether it has quotes.
 func unquote(s string) (string, bool) {
 	if len(s) > 1 && strings.ContainsRune("\"'`", rune(s[0])) {
 		return strings.Trim(s[1:len(s)-1], "\"'"), true
@@ -202,7 +205,8 @@ func unquote(s string) (string, bool) {
 	return s, false
 }
 
-// deniedDefault compares the default that a text says with that of the schema. One that agrees is enough.
+// deniedDefault compares the defaults that a text says with the default of the schema. If one of them agrees, there
+// is no contradiction.
 func (f *field) deniedDefault(text string) (found []Contradiction) {
 	_, values := f.enum()
 	for _, p := range []string{"marked-default", "default-is", "is-default", "absent-is"} {
@@ -232,7 +236,7 @@ func (f *field) deniedDefault(text string) (found []Contradiction) {
 	return found[:1]
 }
 
-// impliedDefault compares the values in the parts of sentences about what is not given with the default.
+// impliedDefault compares the default with the values in clauses about a missing parameter.
 func (f *field) impliedDefault(text string) []Contradiction {
 	_, values := f.enum()
 	for _, clause := range said("clause").Split(text, -1) {
@@ -255,7 +259,8 @@ func (f *field) impliedDefault(text string) []Contradiction {
 	return nil
 }
 
-// isDefault compares a value, and the word after it, with the default: has is that one, in the unit of the word.
+// isDefault compares a value, followed by the word after, with the default. has is the default in the unit of that
+// word.
 func (f *field) isDefault(raw, after string, quote bool) (has string, same, known bool) {
 	lower := strings.ToLower(raw)
 	switch want := f.schema["default"].(type) {
@@ -276,8 +281,8 @@ func (f *field) isDefault(raw, after string, quote bool) (has string, same, know
 	return "", values[lower], len(values) > 0 && !f.has("default") && quote && said("plain").MatchString(raw)
 }
 
-// enum returns the texts of an enum of a field, or of its items, and the set of them in lower case; none if some values
-// are not texts.
+// enum returns the texts of the enum of a field and of its items, and the set of them in lower case. It ignores an
+// enum with values that are not texts.
 func (f *field) enum() (list []string, set map[string]bool) {
 	items, _ := f.schema["items"].(map[string]any)
 	set = map[string]bool{}
@@ -298,8 +303,8 @@ func (f *field) deniedValues(text string) []Contradiction {
 	return append(f.deniedLists(text, nil), f.deniedKeys(text)...)
 }
 
-// deniedLists compares the lists of values in a text with an enum. A text that does not name the field is about it if
-// a list has several values of it, and one that the tool does not have, whose names are given.
+// deniedLists compares the lists of values in a text with an enum. names is set for a text that does not name the
+// field. Such a text counts only if a list has several values of the field, and one that names does not know.
 func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 	list, values := f.enum()
 	enum := strings.Join(list, ", ")
@@ -321,13 +326,13 @@ func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 				unknown++
 			}
 		}
-		// Plain words may be anything unless most are values.
+		// A plain word may mean anything, unless most words of the list are values.
 		isOne, isPlain := i < len(single), i >= len(single) && (m[3] != "" || strings.HasPrefix(m[0], "(") && !quotes)
 		isElse := names != nil && (known < 2 || isOne || strings.Contains(list, "/"))
 		isAll := (quotes || strings.Contains(list, "|")) && said("explicit-list").MatchString(m[0])
 		if unknown > 0 && !isElse && (isOne || isAll || known >= unknown && (!isPlain || known > unknown)) {
 			instead := strings.Replace(m[0], strings.TrimRight(list, ".,;:)"), enum, 1)
-			if isOne { // no other value is for what is said of it
+			if isOne { // what is said about the value is not true of another one
 				instead = ""
 			}
 			return []Contradiction{f.deny(m[0], "the values "+enum, instead)}
@@ -336,7 +341,7 @@ func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 	return nil
 }
 
-// deniedKeys compares the values of which a text says something each with an enum.
+// deniedKeys compares the values in a text that are each followed by an explanation with an enum.
 func (f *field) deniedKeys(text string) []Contradiction {
 	list, values := f.enum()
 	known, unknown := map[string]bool{}, ""
@@ -397,8 +402,8 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 	return all
 }
 
-// strays returns the sentences of the description of a field with a word in quotes that its schema refuses, though
-// nothing says that it is a value.
+// strays returns the sentences in the description of a field that have a word in quotes that its schema refuses.
+// Nothing else must say that the word is not a value.
 func (f *field) strays(text string, names *nameChecker) (all []Contradiction) {
 	_, values := f.enum()
 	isFormed := len(values) == 0 && f.is("string") && f.has("pattern", "maxLength", "minLength")
@@ -414,7 +419,7 @@ func (f *field) strays(text string, names *nameChecker) (all []Contradiction) {
 	return all
 }
 
-// forms report whether a value has a format that schemas do not assert.
+// forms has checks for formats that schemas do not assert.
 var forms = map[string]func(string) bool{
 	"date":      func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil },
 	"date-time": func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
@@ -423,18 +428,18 @@ var forms = map[string]func(string) bool{
 	"uuid":      func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 },
 }
 
-// formatWords are the formats that texts say by a pattern of [said], and the words to say them by.
+// formatWords are the formats that patterns of [said] find in texts, and the words that replace them.
 var formatWords = [][2]string{{"date", "YYYY-MM-DD"}, {"date-time", "ISO 8601 date-time"}, {"local", ""},
 	{"time", "HH:MM:SS"}, {"unix", ""}, {"email", "email address"}, {"uri", "URL"}, {"phone", ""},
 	{"uuid", "UUID"}}
 
-// typeWords are the types that texts deny by a pattern of [said], and the words to say them by.
+// typeWords are the types that patterns of [said] find denied in texts, and the words that replace them.
 var typeWords = [][2]string{{"array", "array"}, {"boolean", "true or false"}}
 
-// sameFormats are formats that texts call like others.
+// sameFormats maps formats to the ones that texts call by the same name.
 var sameFormats = map[string]string{"uri-reference": "uri", "iri": "uri", "url": "uri", "idn-email": "email"}
 
-// deniedFormat compares the format that a text says with that of the schema, and with its type.
+// deniedFormat compares the format that a text says with the format of the schema, and with its type.
 func (f *field) deniedFormat(text string) (found []Contradiction) {
 	for _, w := range typeWords {
 		if m := said("not-" + w[0]).FindString(text); m != "" && f.is(w[0]) {
@@ -454,7 +459,7 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	for _, w := range formatWords {
 		m := strings.Trim(said("format-"+w[0]).FindString(text), " .,;:)`'\"")
 		switch {
-		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email" || w[0] == "phone"): // a number may stand for one
+		case m == "" || f.isNumeric() && (w[0] == "uri" || w[0] == "email" || w[0] == "phone"): // a number may identify one
 		case f.isNumeric() && w[0] == "unix", w[0] == format,
 			strings.Contains(m, "8601") && (format == "time" || strings.HasPrefix(format, "date")):
 			return nil
@@ -467,7 +472,7 @@ func (f *field) deniedFormat(text string) (found []Contradiction) {
 	return found[:min(1, len(found))]
 }
 
-// deniedNeed compares whether a parameter is required by a text and by the schema.
+// deniedNeed compares whether a parameter is required according to a text and to the schema.
 func (f *field) deniedNeed(text string) []Contradiction {
 	root := field{schema: schemaOf(f.root)}
 	if f.item || f.isResult() || root.has("anyOf", "oneOf", "allOf", "if") || strings.Contains(f.pointer, "Of/") ||
@@ -502,11 +507,12 @@ type nameChecker struct {
 	l      *linter
 	t      *manifest.Tool
 	fields []field
-	params []*field        // those of the first level
+	params []*field        // the top-level parameters
 	known  map[string]bool // folded names and values of the tool; nil until they are needed
 }
 
-// denied returns the names in a sentence that name nothing. own says that it is from the description of a field.
+// denied returns the names in a sentence that do not exist. own says that the sentence is from the description of a
+// field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 	about := said("number-of").ReplaceAllString(text, "")
 	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
@@ -538,7 +544,7 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 	return all
 }
 
-// ofNamedTool reports whether a name is that of a field of another tool, which the text names.
+// ofNamedTool reports whether a name belongs to a field of another tool that the text names.
 func (n *nameChecker) ofNamedTool(name, text string) bool {
 	return slices.ContainsFunc(n.l.m.Tools, func(t manifest.Tool) bool {
 		return strings.Contains(text, bareName(t.Name)) && slices.ContainsFunc(allFields(&t), func(f field) bool {
@@ -547,17 +553,17 @@ func (n *nameChecker) ofNamedTool(name, text string) bool {
 	})
 }
 
-// isShaped reports whether a word is written like a name: of several words without a space.
+// isShaped reports whether a word is written like a name: it consists of several words without a space.
 func isShaped(name string) bool { return len(spelling.Words(name)) > 1 }
 
-// isLikeTools reports whether a name is written like that of the tool: with the same sign between its words.
+// isLikeTools reports whether a name is written like the tool's name: with the same separator between its words.
 func (n *nameChecker) isLikeTools(name string) bool {
 	bare := bareName(n.t.Name)
 	return isShaped(bare) && strings.Contains(name, "_") == strings.Contains(bare, "_") &&
 		strings.Contains(name, "-") == strings.Contains(bare, "-")
 }
 
-// near replaces a name in a text by the one that it resembles, "" if there is none.
+// near replaces a name in a text by the candidate that it resembles, or returns "" if there is none.
 func near(said, name string, candidates []string) string {
 	if near := spelling.Nearest(name, candidates, 1); len(near) > 0 {
 		return strings.Replace(said, name, near[0].Name, 1)
@@ -565,7 +571,7 @@ func near(said, name string, candidates []string) string {
 	return ""
 }
 
-// knows reports whether a name is one of a field, a value, a tool, a group or a plugin.
+// knows reports whether a name exists as a field, a value, a tool, a group or a plugin.
 func (n *nameChecker) knows(name string) bool {
 	if n.known == nil {
 		n.known = map[string]bool{}
@@ -597,8 +603,8 @@ func (n *nameChecker) knows(name string) bool {
 // limitNames are names of parameters that say how many results there are.
 var limitNames = lazy.Words(`limit perpage pagesize maxresults numresults resultlimit maxitems maxcount count topk`)
 
-// subject returns the one parameter that a sentence is about, nil if it names none or several. A sentence about the
-// number of results is about the parameter that limits them, which it does not name.
+// subject returns the one parameter that a sentence is about, or nil if it names none or several. A sentence about
+// the number of results is about the parameter that limits them, even if it does not name it; isNamed is then false.
 func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	var named, limits []*field
 	for _, f := range n.params {
@@ -633,7 +639,7 @@ func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	return nil, false
 }
 
-// deniedObjects compares the JSON objects that a text gives as examples of parameters with the schemas of these.
+// deniedObjects validates the JSON objects that a text gives as examples of parameters.
 func (n *nameChecker) deniedObjects(text string) (all []Contradiction) {
 	for _, at := range said("object-example").FindAllStringIndex(text, -1) {
 		var given map[string]any

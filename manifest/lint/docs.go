@@ -15,9 +15,9 @@ import (
 // tierBudgets are the tokens that each rendered tier should stay within, for a tool of at most plainParams parameters.
 var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
 
-// Tiers 2 and 3 list every parameter in a line, tier 3 also each field of parameters and results. paramTokens is enough
-// for its name, type and a phrase of about eight words, so that a tool of many parameters need not describe them in
-// riddles.
+// Tiers 2 and 3 list every parameter on a line, tier 3 also each field of parameters and results. paramTokens is
+// enough for its name, its type and a phrase of about eight words, so that authors of tools with many parameters need
+// not shorten descriptions until they are unclear.
 const (
 	plainParams = 2
 	paramTokens = 15
@@ -36,7 +36,7 @@ func checkTierLength(l *linter, at string, t *manifest.Tool) {
 	for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
 		d := manifest.Describe(l.m, t, tier)
 		for i := range d.Examples {
-			d.Examples[i].NotRun = "" // the host's words, which no author can shorten
+			d.Examples[i].NotRun = "" // the host wrote it, and no author can shorten it
 		}
 		listed := append(d.Parameters, d.Returns...)
 		limit := tierBudget(tier, params+len(manifest.WithFields(listed))-len(listed))
@@ -72,7 +72,7 @@ var vague = lazy.Words(`handle handles manage manages process processes perform 
 	various different several multiple many general generic common useful related specific necessary relevant data operation operations
 	information thing things stuff task tasks action actions functionality feature features utility utilities misc miscellaneous etc`)
 
-// isSynonym reports whether a verb means the same as one of the given stems.
+// isSynonym reports whether a word means the same as one of the given verb stems.
 func isSynonym(word string, list []string) bool {
 	base := cmp.Or(synonyms[word], synonyms[strings.TrimSuffix(word, "s")], word)
 	return slices.ContainsFunc(list, func(other string) bool {
@@ -104,7 +104,7 @@ func checkExample(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// taskDepth is the number of hits among which a tool must be when one of its own task phrases is searched for.
+// taskDepth is the number of first hits that must include a tool when one of its own task phrases is searched for.
 const taskDepth = 5
 
 // maxTaskQueries bounds the searches for task phrases of one plugin.
@@ -177,7 +177,7 @@ func checkDeprecation(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// state is what a reference leads to.
+// state says what a reference leads to.
 type state int
 
 const (
@@ -222,7 +222,7 @@ func checkReferences(l *linter) {
 			}
 		}
 	})
-	// Within texts only names of this plugin can be distinguished from other words with a dot.
+	// In texts, only names of this plugin can be told from other words with a dot.
 	for _, t := range l.texts {
 		if t.kind != prose || strings.HasSuffix(t.pointer, "/run") {
 			continue
@@ -267,7 +267,7 @@ func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// Names of fields by which a result of a category is recognised.
+// Names of fields that identify a result of a category.
 var (
 	identity = lazy.Words(`id ids name names path paths file files url uri key digest target handle ref reference location
 		out`)
@@ -286,7 +286,7 @@ var (
 	cost   = lazy.Words("estimate estimates estimated cost calls tokens time duration seconds minutes hours days effort")
 )
 
-// named reports whether a field has a name of a set: one of its words, or the whole.
+// named reports whether the name of a field is in a set, as a whole or with one of its words.
 func (f *field) named(set map[string]bool) bool {
 	names := append(spelling.Words(f.name), strings.ToLower(f.name))
 	return slices.ContainsFunc(names, func(name string) bool { return set[name] })

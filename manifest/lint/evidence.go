@@ -10,15 +10,15 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// Evidence is what calls of a tool failed by. With it, sentences count as wrong that may be read in another way, too.
+// Evidence says why calls of a tool failed. With it, even sentences that can be read in another way count as wrong.
 type Evidence struct {
 	Failed  map[string][]string // broken keywords, by parameter
 	Refused map[string][]string // values that were refused, by parameter
-	Names   map[string]string   // names of parameters and tools that do not exist, and what was meant; "" if not known
+	Names   map[string]string   // names of parameters and tools that do not exist, with what was meant; "" if unknown
 }
 
-// misleading returns the sentences of a text that say what calls failed by. The text is the description of a field, or
-// one of the tool.
+// misleading returns the sentences of a text that explain why calls failed. The text is the description of a field,
+// or with of nil a text of the tool.
 func (n *nameChecker) misleading(text string, of *field, e *Evidence) (all []Contradiction) {
 	for i, s := range sentences(text) {
 		f, c := of, Contradiction{Said: strings.TrimSpace(s)}
@@ -30,7 +30,7 @@ func (n *nameChecker) misleading(text string, of *field, e *Evidence) (all []Con
 		}
 		for _, name := range sortedKeys(e.Names) {
 			word, meant := wordOf(name), e.Names[name]
-			if !isShaped(name) { // any word of a text
+			if !isShaped(name) { // such a name may be any word of a text
 				word = wordOf("`" + name + "`")
 			}
 			if !word.MatchString(s) || n.knows(name) || n.ofNamedTool(name, s) {
@@ -47,14 +47,14 @@ func (n *nameChecker) misleading(text string, of *field, e *Evidence) (all []Con
 	return all
 }
 
-// wordOf matches a word that is not a part of a longer one, or of one with a hyphen.
+// wordOf returns an expression that matches a word, but not within a longer or a hyphenated word.
 func wordOf(word string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^\w-])(?i:` + regexp.QuoteMeta(word) + `)($|[^\w-])`)
 }
 
-// misleads reports whether a sentence says about a field what calls failed by: a value that was refused, a number out
-// of bounds, a form where values have another one, or that it may be left out. The first sentence of a description
-// tells what the field is, in words that may be those of a value or a form.
+// misleads reports whether a sentence says about a field what made calls fail: a value that was refused, a number out
+// of bounds, a form that values do not have, or that the field may be left out. The first sentence of a description
+// says what the field is. Its words may look like a value or a form, so they do not count.
 func (f *field) misleads(s string, isFirst bool, e *Evidence) bool {
 	failed := e.Failed[f.name]
 	pattern, _ := f.schema["pattern"].(string)
@@ -68,7 +68,7 @@ func (f *field) misleads(s string, isFirst bool, e *Evidence) bool {
 		return said("needless").MatchString(strings.NewReplacer("`"+f.name+"`", "it", f.name, "it").Replace(s))
 	}
 	if slices.Contains(failed, "pattern") && !isFirst {
-		// a value of the form, which not every word is
+		// the word has the form of the pattern, which not every word has
 		shows := func(word string) bool { return len(f.violations(word)) == 0 }
 		words := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;:()\"'`", r) })
 		return !shows("text") && !strings.Contains(s, pattern) && !slices.ContainsFunc(words, func(word string) bool {

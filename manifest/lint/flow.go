@@ -44,7 +44,7 @@ func checkFlow(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// checkBefore checks that a tool exists, and that its result has a field, which a JSON pointer names; "" for none. A
+// checkBefore checks that a tool exists, and that its result has the field at a JSON pointer, if that is not "". A
 // host has this plugin, the shipped ones, and those that this plugin has a right to call.
 func (l *linter) checkBefore(pointer, name, result string) {
 	plugin, local, _ := strings.Cut(name, ".")
@@ -62,7 +62,7 @@ func (l *linter) checkBefore(pointer, name, result string) {
 		other := l.plugin(plugin)
 		switch {
 		case len(l.others) == 0 || other == nil && named:
-			return // it cannot be known here
+			return // the tool may exist on the host
 		case !named && (other == nil || !other.Shipped):
 			l.add(pointer, "%s is of a plugin that may be missing; name it in capabilities.tools, or leave it out", quoted(name))
 			return
@@ -78,7 +78,7 @@ func (l *linter) checkBefore(pointer, name, result string) {
 	}
 }
 
-// hasField reports whether a value by a schema can have the field that the tokens of a pointer lead to.
+// hasField reports whether a value that matches a schema can have the field at the tokens of a pointer.
 func hasField(root any, tokens []string) bool {
 	at, seen := root, []string(nil)
 	for _, token := range tokens {

@@ -43,9 +43,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s %s: %s: %s", f.Severity, f.Rule, f.Pointer, f.Message)
 }
 
-// Neighbors is what a plugin is compared with. The zero value skips the rules that need it.
+// Neighbors are the other plugins and tools that a plugin is compared with. The zero value skips the rules that need
+// them.
 type Neighbors struct {
-	Owner string // of the checked plugin
+	Owner string // the owner of the checked plugin
 	// Plugins are the other plugins. One with the name of the checked plugin is ignored.
 	Plugins []Plugin
 	// Search returns the tools that a search for a phrase finds, the best first: among all plugins including the checked
@@ -59,7 +60,7 @@ type Hit struct {
 	Sure bool   // with high confidence
 }
 
-// Plugin is another plugin, as far as rules compare with it.
+// Plugin is what rules need to know about another plugin.
 type Plugin struct {
 	Name    string
 	Owner   string
@@ -89,7 +90,7 @@ func Check(m *manifest.Manifest, beside Neighbors) []Finding {
 	l.others = lists.Filter(beside.Plugins, func(p Plugin) bool { return !sameName(p.Name, m.Name) })
 	for i := range rules {
 		if m.Derived() && rules[i].Severity == Warning {
-			continue // whoever installs it cannot fix the style of somebody's document
+			continue // the person who installs it cannot fix the style of somebody else's document
 		}
 		l.rule, l.count = &rules[i], 0
 		rules[i].check(l)
@@ -129,12 +130,12 @@ func (l *linter) eachTool(check func(at string, t *manifest.Tool)) {
 	}
 }
 
-// eachTool makes a rule of a check of one tool.
+// eachTool returns a rule that checks each tool.
 func eachTool(check func(l *linter, at string, t *manifest.Tool)) func(*linter) {
 	return func(l *linter) { l.eachTool(func(at string, t *manifest.Tool) { check(l, at, t) }) }
 }
 
-// eachParam makes a rule of a check of one parameter, at any depth.
+// eachParam returns a rule that checks each parameter, at any depth.
 func eachParam(check func(l *linter, at string, f field)) func(*linter) {
 	return func(l *linter) {
 		l.eachTool(func(at string, t *manifest.Tool) {

@@ -15,7 +15,7 @@ import (
 // verbs are words that names of tools begin with.
 var verbs = lazy.Words(strings.Join([]string{vocabulary.Verbs, readVerbs, writeVerbs, destructiveVerbs}, " "))
 
-// The verbs whose effect is plain.
+// The verbs whose effect is obvious.
 const (
 	readVerbs = `get list read fetch search find query show describe lookup retrieve inspect view compare peek enumerate
 		examine browse detect download count measure`
@@ -30,8 +30,8 @@ var (
 	writes          = lazy.Words(writeVerbs)
 )
 
-// checkVerbName accepts a name that begins with a verb, or whose noun the brief or the schema of the result has. A
-// first word that most tools of the plugin share, as in git_commit, is not part of the name.
+// checkVerbName accepts a name that begins with a verb, or whose noun occurs in the brief or in the result's schema.
+// A first word that most tools of the plugin share, as in git_commit, is not counted as a part of the name.
 func checkVerbName(l *linter) {
 	first := map[string]int{}
 	for _, t := range l.m.Tools {
@@ -79,7 +79,7 @@ func isAction(word string) bool {
 	return false
 }
 
-// synonyms maps verbs to one of the same meaning. "find" and "search" are not "get": they choose by other means.
+// synonyms maps verbs to a verb of the same meaning. "find" and "search" do not mean "get": they select differently.
 var synonyms = map[string]string{
 	"fetch": "get", "retrieve": "get", "obtain": "get", "remove": "delete", "erase": "delete", "destroy": "delete",
 	"make": "create", "enumerate": "list", "modify": "update", "change": "update", "execute": "run", "invoke": "run",
@@ -122,7 +122,7 @@ func checkNearDuplicate(l *linter) {
 	})
 }
 
-// gist returns what a brief says, without articles and the forms of words.
+// gist returns the words of a brief, without articles and inflections.
 func gist(brief string) string {
 	return strings.Join(stems(lists.Filter(spelling.Words(brief), func(w string) bool { return !stopwords()[w] })), " ")
 }
@@ -155,8 +155,8 @@ func checkOneTask(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// Promises returns the verbs of a new text whose effect is stronger than the given one and that the text before does
-// not have: a text must not promise more than the tool does.
+// Promises returns the verbs of a new text whose effect is stronger than the given one, except those that the
+// previous text had: a text must not promise more than the tool does.
 func Promises(before, after, effect string) (verbs []string) {
 	isStronger := func(verb string) bool {
 		return effect != manifest.EffectDestructive && (destroys()[verb] || effect != manifest.EffectWrite && writes()[verb])
@@ -172,7 +172,7 @@ func Promises(before, after, effect string) (verbs []string) {
 	return verbs
 }
 
-// checkEffectVerb compares the declared effect with the verb of the name, where its effect is plain.
+// checkEffectVerb compares the declared effect with the verb of the name, if the effect of that verb is obvious.
 func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
 	list := append(spelling.Words(bareName(t.Name)), "")
 	switch verb := list[0]; {
@@ -185,13 +185,13 @@ func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// isPure reports whether a tool cannot have an effect outside its own result: its plugin asks for no right, and it
-// works on what it is given. "replace" and "remove" in a text are such tools.
+// isPure reports whether a tool can have no effect besides its result: its plugin requests no right, and it works on
+// its parameters only. Tools that "replace" or "remove" parts of a text are examples.
 func isPure(m *manifest.Manifest, t *manifest.Tool) bool {
 	return len(m.Capabilities.Rights()) == 0 && !t.OpenWorld
 }
 
-// checkEffectRights compares the declared effects of all tools with the rights that the plugin asks for.
+// checkEffectRights compares the declared effects of all tools with the rights that the plugin requests.
 func checkEffectRights(l *linter) {
 	strongest := map[string]bool{}
 	for _, t := range l.m.Tools {

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// instructions are sentences that give orders to a reader, or pretend to come from somebody other than the author. A
-// text of a tool is read by an agent beside its user's request, so an order in it competes with that request.
+// instructions match sentences that give orders to a reader, or pretend to come from somebody other than the author.
+// An agent reads a tool's text next to its user's request, so an order in the text competes with that request.
 var instructions = patterns(`
 	Orders that replace what the reader was told.
 	ignore,disregard,forget,override,bypass,discard,overrule => \b(ignore|disregard|forget|override|bypass|discard|overrule)\b.{0,30}\b(previous|prior|above|earlier|preceding|existing|other|system|your|all)\b.{0,30}\b(instruction|prompt|rule|guideline|message|context|direction|command|polic|restriction|safety)\w*
@@ -91,7 +91,7 @@ var instructions = patterns(`
 `)
 
 func checkInstructsReader(l *linter) {
-	known := map[string]string{} // the documents of APIs repeat their texts
+	known := map[string]string{} // API documents repeat their texts
 	for _, t := range l.texts {
 		found, isKnown := known[t.raw]
 		if !isKnown {
@@ -110,7 +110,7 @@ func (t *text) instruction() string {
 	found := instructions.find(t.plain)
 	others := letters.Readings(t.plain)
 	if !letters.IsASCII(t.raw) {
-		others = append(others, visible(t.raw)) // in other scripts, letters are not look-alikes
+		others = append(others, visible(t.raw)) // in other scripts, letters are not taken for look-alikes
 	}
 	for _, r := range others {
 		found = cmp.Or(found, instructions.find(r))
@@ -118,8 +118,8 @@ func (t *text) instruction() string {
 	return found
 }
 
-// Misleads returns the name of the rule that a text breaks, of the rules against texts that mislead an agent and that
-// do not depend on other plugins. It is "" if the text breaks none.
+// Misleads returns the name of the rule that a text breaks, or "". It checks the rules against texts that mislead an
+// agent, as far as they do not depend on other plugins.
 func Misleads(s string) string {
 	t := text{raw: s, plain: letters.Fold(visible(s))}
 	switch {
@@ -173,7 +173,7 @@ func checkSuperlatives(l *linter) {
 func checkHiddenCharacters(l *linter) {
 	for _, t := range l.texts {
 		if t.kind == data {
-			continue // the parser and the gate of schemas answer for values
+			continue // the parser and the gate of schemas check values
 		}
 		if r, found := manifest.FirstHidden(t.raw, true); found {
 			l.add(t.pointer, "the text has the invisible or control character U+%04X; remove it", r)
@@ -181,7 +181,7 @@ func checkHiddenCharacters(l *linter) {
 	}
 }
 
-// imperative is what a sentence has that says which tool to call, or that a tool is bad.
+// imperative matches sentences that say which tool to call, or that a tool is bad.
 var imperative = lazy.Pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|` +
 	`uninstall|remove|switch|pass|send|feed|combine|do not|don['’]t|never|always|instead|rather than|before|after|must|should|first|over|` +
 	`better than|deprecated|obsolete|broken|unsafe|insecure|unreliable|outdated|slow|wrong|worse|inferior|fails?|does not work|` +
@@ -190,18 +190,18 @@ var imperative = lazy.Pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pi
 var sentenceEnd = lazy.Pattern(`[.!?;]\s+|\n`)
 
 var (
-	// unknownTool is an order to call something that has the form of a tool's name: "call the send_email tool".
+	// unknownTool matches an order to call something that has the form of a tool's name: "call the send_email tool".
 	unknownTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
 		`([A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|[a-z][A-Z][A-Za-z0-9]*)+)` +
 		"[`\"']? ?(?:\\(\\)|tool\\b|function\\b|plugin\\b|first\\b|instead\\b)")
-	// agentTool is an order to call a tool that agents commonly have: "use read_file on it".
+	// agentTool matches an order to call a tool that agents commonly have: "use read_file on it".
 	agentTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute|then|via|through|with)(?: the| your| its)? " +
 		"[`\"']?((?:read|write|edit|create|delete|list|move|search|open|send|run|execute|fetch|web|get)_" +
 		`(?:file|files|directory|email|mail|message|command|shell|terminal|terminal_cmd|bash|code|search|fetch|url|page|browser)` +
 		`|str_replace_editor|todo_write|(?i:bash|shell|terminal)(?: tool| to\b))`)
-	// agentOwn is an order to use what the reader has: "use your shell to run it".
+	// agentOwn matches an order to use what the reader has: "use your shell to run it".
 	agentOwn = lazy.Pattern(`(?i)\b(?:call|use|run|invoke|open|with) (your [\w-]*(?:shell|terminal|bash)|your (?:[\w-]+ ){0,2}tools?)\b`)
-	// disparaged is a judgment on tools of others: "avoid the built-in tools".
+	// disparaged matches a judgment on other tools: "avoid the built-in tools".
 	disparaged = lazy.Pattern(`(?i)\b(?:avoid|stop|do not|don['’]t|never|instead of|rather than|disable|replaces?|ignore)\b[^,;:]{0,25}` +
 		`\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} (?:tools?|plugins?|` +
 		`servers?))\b|\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} ` +
@@ -209,7 +209,7 @@ var (
 		`unreliable|wrong|inferior|worse|disabled)\b`)
 )
 
-// checkNamesOtherTools looks for names of tools of other plugins in sentences that tell a reader what to call.
+// checkNamesOtherTools looks for names of other plugins' tools in sentences that tell a reader what to call.
 func checkNamesOtherTools(l *linter) {
 	for i, s := range l.m.Tutorial {
 		if s.Run != "" && !l.runsItself(s.Run) {
@@ -240,7 +240,7 @@ func checkNamesOtherTools(l *linter) {
 var (
 	quotedWords   = lazy.Pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
 	shellOperator = lazy.Pattern("[;&|<>$`()\n]")
-	// callOptions are the options of a call that neither read nor write a file, nor grant anything.
+	// callOptions are the options of a call that do not read or write a file, and grant nothing.
 	callOptions = lazy.Words(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
 		--dry-run`)
 )
@@ -302,14 +302,14 @@ func (l *linter) otherTool(sentence string, distinct, own map[string]bool) strin
 	return ""
 }
 
-// hostName is the name of the host, as its commands and its MCP server have it.
+// hostName is the name of the host in its commands and its MCP server.
 const hostName = "parley"
 
 // metaTools are the tools of the MCP server itself.
 var metaTools = []string{"search_tools", "describe_tool", "call_tool", "plan_call", "run_code"}
 
-// distinctNames are the names of tools of other plugins, in lower case, that cannot be words of a sentence: qualified
-// ones, and bare ones with an inner capital, a digit or an underscore.
+// distinctNames returns the names of other plugins' tools that cannot be words of a sentence, in lower case:
+// qualified names, and bare names with an inner capital, a digit or an underscore.
 func (l *linter) distinctNames() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range metaTools {
@@ -330,7 +330,8 @@ func (l *linter) distinctNames() map[string]bool {
 	return names
 }
 
-// ownWords are the names that a plugin may use in any sentence, in lower case: of itself, its tools and their fields.
+// ownWords returns the names that a plugin may use in any sentence, in lower case: its own name, and the names of its
+// tools and their fields.
 func (l *linter) ownWords() map[string]bool {
 	own := map[string]bool{strings.ToLower(l.m.Name): true}
 	add := func(s string) { own[strings.ToLower(s)] = true }
@@ -352,7 +353,7 @@ func (l *linter) ownWords() map[string]bool {
 	return own
 }
 
-// mixedWord is a word of Latin letters with look-alikes of other scripts among them.
+// mixedWord returns a word of Latin letters that contains look-alikes from other scripts, "" if there is none.
 func mixedWord(s string) string {
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if replaced := letters.ReplaceLookAlikes(word); replaced != word {
@@ -364,7 +365,7 @@ func mixedWord(s string) string {
 				case letters.ReplaceLookAlikes(string(r)) != string(r):
 					foreign++
 				default:
-					foreign -= len(word) // a letter that has no Latin twin: a word of its own script
+					foreign -= len(word) // a letter without a Latin twin shows that the word belongs to its own script
 				}
 			}
 			if latin >= 2 && foreign > 0 {
@@ -438,7 +439,7 @@ func checkLookAlikeName(l *linter) {
 	}
 }
 
-// isNumbered reports whether two names are of a family that numbers tell apart: db1 and db12.
+// isNumbered reports whether two names differ only in a number, as db1 and db12.
 func isNumbered(a, b string) bool {
 	const digits = "0123456789"
 	stem := strings.TrimRight(a, digits)
@@ -459,7 +460,7 @@ func looksLike(a, b string) bool {
 		return true
 	case spelling.Distance(a, b) != 1:
 		return false
-	case len(a) == len(b): // letters are exchanged, or one differs
+	case len(a) == len(b): // letters are swapped, or one differs
 		isSwapped := slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))
 		return len(a) >= 3 && isSwapped || len(a) >= 6
 	case len(a) < 4:
@@ -481,9 +482,10 @@ func isDoubled(long, short string) bool {
 // maxQueries bounds the searches of one check.
 const maxQueries = 400
 
-// checkTakesFirstPlace compares search with and without the plugin. Whoever asks for another tool by a phrase
-// of that tool must find it. That is tried for phrases that share at least half of their words with one of this plugin.
-// A phrase of this plugin that surely finds a tool of another one, and rewords what that tool says, belongs to it.
+// checkTakesFirstPlace compares search results with and without the plugin. A search by a phrase of another tool must
+// still find that tool. This is tried for phrases that share at least half of their words with a phrase of this
+// plugin. A phrase of this plugin belongs to another plugin's tool if it finds that tool with high confidence and
+// only rewords the tool's text.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -505,7 +507,7 @@ func checkTakesFirstPlace(l *linter) {
 			}
 		}
 	})
-	likeness := map[string]float64{} // of a phrase of another tool to the nearest of this plugin
+	likeness := map[string]float64{} // of a phrase of another tool to the nearest phrase of this plugin
 	nearness := func(list []string) (most float64) {
 		for _, w := range list {
 			for _, mine := range having[w] {
@@ -536,7 +538,7 @@ func checkTakesFirstPlace(l *linter) {
 		}
 		at := l.pointerOf(after[0].Name, q, own)
 		if at == "" {
-			return // by its name or its documentation, which other rules are about
+			return // it was found by its name or its documentation, which other rules check
 		}
 		reported[after[0].Name+from.Name] = true
 		l.add(at, "a search for %s, which is what %s does, would find %s first; use other words", quoted(q), from.Name,
@@ -581,7 +583,7 @@ func (l *linter) rewords(phrase, full string) bool {
 // word with it.
 func (l *linter) pointerOf(full, query string, own map[string]string) string {
 	_, local, _ := strings.Cut(full, ".")
-	best, at := 0.0, "" // none
+	best, at := 0.0, "" // none found yet
 	for i := range l.m.Tools {
 		if !sameName(l.m.Tools[i].Name, local) {
 			continue
@@ -607,7 +609,7 @@ func contentWords(phrase string) []string {
 	return list
 }
 
-// overlap is the number of words that two lists share, divided by the number that either has.
+// overlap returns the number of words that two lists share, divided by the number of words in either.
 func overlap(a, b []string) float64 {
 	shared := len(lists.Filter(a, func(w string) bool { return slices.Contains(b, w) }))
 	if shared == 0 {

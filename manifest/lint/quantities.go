@@ -15,7 +15,8 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// saidUnits returns the units that a text says a field is in, each with the words for it, and the one for the unit.
+// saidUnits returns the units that a text gives for a field. words has for each the whole expression, and the word
+// for the unit.
 func saidUnits(text string) (list []vocabulary.Unit, words [][2]string) {
 	for _, m := range said("in-unit").FindAllStringSubmatch(text, -1) {
 		word := cmp.Or(m[1:]...)
@@ -26,7 +27,7 @@ func saidUnits(text string) (list []vocabulary.Unit, words [][2]string) {
 	return list, words
 }
 
-// unit is the unit of a field, by the end of its name, as in timeout_ms, or by the only one that its description says.
+// unit returns the unit of a field: from the end of its name, as in timeout_ms, or the only one in its description.
 func (f *field) unit() (vocabulary.Unit, bool) {
 	words := append([]string{""}, spelling.Words(f.name)...)
 	last := words[len(words)-1]
@@ -40,7 +41,7 @@ func (f *field) unit() (vocabulary.Unit, bool) {
 	return said[0], true
 }
 
-// deniedUnit compares the unit of a text with that of the field.
+// deniedUnit compares the unit in a text with the unit of the field.
 func (f *field) deniedUnit(text string) []Contradiction {
 	own, ok := f.unit()
 	said, words := saidUnits(text)
@@ -59,12 +60,12 @@ func (f *field) deniedUnit(text string) []Contradiction {
 
 var counted = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
 
-var said = vocabulary.Said // an expression of prose.txt
+var said = vocabulary.Said // matches an expression of prose.txt
 
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// in returns the value of a numeral in the unit of a field and the factor back, or false for a number of something
-// else. of is what the field counts, "" if the number is its value.
+// in converts a numeral to the unit of a field. back is the factor to convert a number back. ok is false if the
+// numeral counts something else. of is what the field counts, "" if the number is the field's value.
 func (f *field) in(n *vocabulary.Numeral, of string) (value, back float64, ok bool) {
 	u, measured := vocabulary.Units()[n.After]
 	switch own, known := f.unit(); {
@@ -78,13 +79,14 @@ func (f *field) in(n *vocabulary.Numeral, of string) (value, back float64, ok bo
 	return 0, 0, false
 }
 
-// bound is one of a field's values, lengths or counts, by its keyword; its value is nil if there is none.
+// bound is the keyword of a bound and its value, which is nil if the field does not have the bound.
 type bound struct {
 	name  string
 	value *float64
 }
 
-// bounds returns the least and the most of a field, and what they count: characters, items, or "" for its value.
+// bounds returns the lower and the upper bound of a field, and what they count: "characters", "items", or "" for its
+// value.
 func (f *field) bounds() (b [2]bound, of string) {
 	get := func(key string, step float64) *float64 {
 		n, ok := f.schema[key].(json.Number)
@@ -119,14 +121,14 @@ func (f *field) bounds() (b [2]bound, of string) {
 	return b, of
 }
 
-// saidBound is a bound that a text says: least (0) or most (1), the number, and where the words are.
+// saidBound is a bound in a text: lower (0) or upper (1), its number, and the offsets of its words.
 type saidBound struct {
 	which, from, to int
 	n               vocabulary.Numeral
 	exact           bool
 }
 
-// saidBounds returns the bounds that a text says.
+// saidBounds returns the bounds in a text.
 func saidBounds(text string) (all []saidBound) {
 	list := vocabulary.Numerals(text)
 	for i, n := range list {
@@ -162,8 +164,8 @@ func saidBounds(text string) (all []saidBound) {
 	return all
 }
 
-// deniedBounds compares the bounds that a text says with those of the schema. Where a text says several, one that
-// agrees is enough: the others are about something else.
+// deniedBounds compares the bounds in a text with those of the schema. If a text has several, it is enough that one
+// agrees: the others are about something else.
 func (f *field) deniedBounds(text string) (all []Contradiction) {
 	bounds, of := f.bounds()
 	if bounds[0].value == nil && bounds[1].value == nil {
@@ -178,7 +180,7 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 		}
 		said, back, ok := f.in(&b.n, of)
 		switch {
-		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // values, and no range
+		case of == "items" && strings.Contains(text[b.from:b.to], ", "): // a list of values, not a range
 		case i == 1 && said <= 0 && has.value != nil && *has.value > 0: // "more than 0" is not a maximum
 		case !ok || has.value == nil || b.exact && (i == 0 && said > *has.value || i == 1 && said < *has.value):
 		case math.Abs(said-*has.value) < 1e-9*math.Max(1, math.Abs(said)):
@@ -199,8 +201,8 @@ func (f *field) deniedBounds(text string) (all []Contradiction) {
 	return all
 }
 
-// beyond returns the sentences with a number below the least bound (0) or above the most (1), though nothing says that
-// it is one.
+// beyond returns the sentences with a number outside a bound: below the lower (which 0) or above the upper one (1).
+// Such a sentence counts although nothing in it says that the number is a value.
 func (f *field) beyond(text string, which int, b bound, of string) (all []Contradiction) {
 	if b.value == nil || of == "items" {
 		return nil

@@ -17,17 +17,17 @@ import (
 
 // field is a property of a schema, at any depth, or the items of an array.
 type field struct {
-	pointer  string // in the tool
-	name     string // of the property; of the array for its items
+	pointer  string // within the tool
+	name     string // the property's name; for items, the array's
 	depth    int    // 1 for the properties of the root
 	required bool
-	item     bool           // it is the items of an array, not a property
+	item     bool           // the items of an array, not a property
 	schema   map[string]any // with local references resolved; nil for the schemas true and false
-	always   bool           // the schema is true: it takes anything
-	root     any            // the schema that it is in
+	always   bool           // the schema is true: it accepts everything
+	root     any            // the schema that contains it
 }
 
-// maxFields bounds the fields of one schema that are looked at.
+// maxFields bounds the fields of one schema that are checked.
 const maxFields = 2000
 
 // paramsOf returns the fields of the parameters of a tool, sorted by name within each object.
@@ -36,7 +36,7 @@ func paramsOf(t *manifest.Tool) []field { return fieldsOf("params", t.Params) }
 // resultsOf returns the fields of the result of a tool.
 func resultsOf(t *manifest.Tool) []field { return fieldsOf("returns", t.Returns) }
 
-// allFields returns the fields of both.
+// allFields returns the fields of the parameters and of the result.
 func allFields(t *manifest.Tool) []field { return append(paramsOf(t), resultsOf(t)...) }
 
 func fieldsOf(part string, raw json.RawMessage) []field {
@@ -104,17 +104,17 @@ func (f *field) has(keys ...string) bool {
 	return false
 }
 
-// is reports whether a field has a type, alone or beside null.
+// is reports whether a field has a type, alone or together with null.
 func (f *field) is(kind string) bool {
 	others := lists.Filter(jsontext.Texts(f.schema["type"]), func(t string) bool { return t != "null" || kind == "null" })
 	return slices.Equal(others, []string{kind})
 }
 
-// typedBy are keywords that say what a value is without type.
+// typedBy are keywords that describe a value in place of type.
 var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"}
 
 func checkTyped(l *linter, at string, t *manifest.Tool) {
-	described := map[string]string{} // by the pointer of a field
+	described := map[string]string{} // by a field's pointer
 	for _, f := range allFields(t) {
 		described[f.pointer] = f.description()
 		says := said("anything").MatchString(f.description() + " " + described[strings.TrimSuffix(f.pointer, "/items")])
@@ -152,17 +152,18 @@ func checkDescribed(l *linter) {
 	})
 }
 
-// plainWords are those of a description that is too short to say what form a value has.
+// plainWords is the length of descriptions, in words, that are too short to describe the form of a value.
 const plainWords = 6
 
 // formatNames are names of text parameters that have a format.
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
 
-// checkConstraints takes what an example of the tool shows as said.
+// checkConstraints checks that parameters have constraints. It accepts what an example of the tool shows as
+// described.
 func checkConstraints(l *linter, at string, t *manifest.Tool) {
 	shown := map[string]json.RawMessage{}
 	for _, e := range t.Examples {
-		_ = json.Unmarshal(e.Params, &shown) // adds to it; Parse refuses what is not an object
+		_ = json.Unmarshal(e.Params, &shown) // adds to shown; Parse refuses other values
 	}
 	for _, f := range paramsOf(t) {
 		l.checkConstraint(at+f.pointer, f, shown[f.name] != nil)
@@ -212,15 +213,15 @@ func checkEnumInProse(l *linter, at string, f field) {
 
 func checkAdditionalProperties(l *linter, at string, t *manifest.Tool) {
 	root := field{schema: schemaMap(t.Params)}
-	if l.m.Kind != manifest.KindExtism && // whose schemas are another project's, and only shown
+	if l.m.Kind != manifest.KindExtism && // whose schemas belong to another project, and are only shown
 		!root.has("additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf") {
 		l.add(at+"/params", "the parameters of %q do not say \"additionalProperties\": a misspelled name would be ignored "+
 			"instead of corrected", t.Name)
 	}
 }
 
-// maxNesting is the depth of parameters that agents fill in reliably, and maxParams their number; maxNewParams is that
-// of a tool that is new in this version of its plugin.
+// maxNesting is the depth of parameters up to which agents fill them in reliably, and maxParams their number.
+// maxNewParams applies to a tool that is new in this version of its plugin.
 const (
 	maxNesting   = 3
 	maxParams    = 16
@@ -259,7 +260,7 @@ func checkValuesValidate(l *linter, at string, t *manifest.Tool) {
 		}
 	}
 	compiled, err := schema.CompileUntrusted(t.Params)
-	if l.m.Kind != manifest.KindExtism || err != nil { // of other kinds, Parse checks the examples
+	if l.m.Kind != manifest.KindExtism || err != nil { // for other kinds, Parse checks the examples
 		return
 	}
 	for i, e := range t.Examples {
@@ -271,7 +272,7 @@ func checkValuesValidate(l *linter, at string, t *manifest.Tool) {
 	}
 }
 
-// addFirst reports the first violation of a value, with its place in it.
+// addFirst reports the first violation of a value, and where it is.
 func (l *linter) addFirst(at string, violations []schema.Violation) {
 	if len(violations) > 0 {
 		v := violations[0]
@@ -279,7 +280,7 @@ func (l *linter) addFirst(at string, violations []schema.Violation) {
 	}
 }
 
-// violations validates a value; what cannot be judged is valid.
+// violations validates a value. A value that cannot be checked counts as valid.
 func (f *field) violations(value any) (all []schema.Violation) {
 	if compiled, err := f.compile(); err == nil {
 		all, _ = compiled.Validate(value)
@@ -299,7 +300,7 @@ func (f *field) compile() (*schema.Schema, error) {
 	return schema.CompileUntrusted(jsontext.Marshal(own))
 }
 
-// manyParameters is from where on requiring all of them, or none, needs a reason.
+// manyParameters is the number from which on it needs a reason to require all parameters, or none.
 const manyParameters = 4
 
 func checkRequired(l *linter, at string, t *manifest.Tool) {

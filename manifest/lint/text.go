@@ -15,25 +15,25 @@ import (
 	"github.com/parley-tools/parley/manifest/lint/letters"
 )
 
-// textKind is what a text of a manifest is for.
+// textKind is the purpose of a text in a manifest.
 type textKind int
 
 const (
 	prose  textKind = iota // sentences that people and agents read
 	phrase                 // aliases, keywords and tasks
-	data                   // values in examples, enums and defaults; names, patterns and whatever else is shown
+	data                   // values in examples, enums and defaults; names, patterns and everything else that is shown
 )
 
 // text is one text of a manifest.
 type text struct {
 	pointer string
 	kind    textKind
-	raw     string // as the manifest has it
+	raw     string // as in the manifest
 	plain   string // on one line, cleaned, with letters of any style as ASCII letters; for matching
 	exempt  bool   // it may refer to other tools: when_not, related, deprecated, needs
 }
 
-// proseKeys and phraseKeys are the members whose strings are texts, outside and inside schemas.
+// proseKeys and phraseKeys are the names of members whose strings are texts, outside and inside schemas.
 var (
 	proseKeys = []string{"brief", "standard", "full", "description", "title", "when", "when_not", "why", "meaning",
 		"suggestion", "say", "message", "limitations", "$comment"}
@@ -64,7 +64,7 @@ func collectTexts(m *manifest.Manifest) []text {
 	return texts
 }
 
-// kindOf returns what the text that tokens lead to is for.
+// kindOf returns the kind of the text that tokens lead to.
 func kindOf(tokens []string) textKind {
 	key, isInList := "", false // the nearest name of a member
 	for i, t := range tokens {
@@ -86,7 +86,8 @@ func kindOf(tokens []string) textKind {
 	return data // names, versions, types, patterns
 }
 
-// isSchemaOrList reports whether a member named like data is the schema of a tool, its list of examples, or a property.
+// isSchemaOrList reports whether a member with a name of data is in fact a tool's schema, its list of examples, or a
+// property.
 func isSchemaOrList(tokens []string) bool {
 	if len(tokens) == 2 && tokens[0] == "tools" {
 		return true // /tools/0/params and /tools/0/examples
@@ -99,10 +100,10 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // sameName reports whether two names are equal, ignoring case.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
-// bareName is the name of a tool within its group: the part after the last dot.
+// bareName returns the name of a tool within its group: the part after the last dot.
 func bareName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// stem cuts the endings of English words roughly, so that forms of a word compare equal.
+// stem roughly removes the endings of English words, so that forms of a word compare equal.
 func stem(word string) string {
 	for _, s := range []struct{ suffix, with string }{
 		{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}, {"ing", ""}, {"ed", ""}, {"es", ""},
@@ -156,8 +157,8 @@ func (l patternList) find(s string) string {
 	return ""
 }
 
-// visible is what a reader sees of a text, on one line.
+// visible returns what a reader sees of a text, on one line.
 func visible(s string) string { return strings.Join(strings.Fields(manifest.Strip(s)), " ") }
 
-// quoted shows the part of a text that a rule objects to.
+// quoted returns the part of a text that a rule objects to, in quotes.
 func quoted(s string) string { return `"` + manifest.Clip(manifest.CleanLine(s), 80) + `"` }

@@ -1,4 +1,4 @@
-// Package peers rewrites calls that callers know from other products as calls of a plugin's tools.
+// Package peers rewrites calls in the style of other products, which callers may know, as calls of a plugin's tools.
 package peers
 
 import (
@@ -16,28 +16,28 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// Table has the names and the forms of calls that callers know from other products.
+// Table has the names and forms of calls of other products.
 type Table struct {
 	// Prefixes are words that may stand before a name, such as browser in browser_click.
 	Prefixes []string `json:"prefixes,omitempty"`
-	// Names has the calls by name; "a|b" stands for two names, "" for a step that names no tool. The first call that fits
-	// is meant. Those of "*" are rewrites of the parameters of all names.
+	// Names has the calls by name. A key "a|b" stands for two names, and "" for a step that names no tool. The first
+	// rule that fits applies. The rules of "*" rewrite parameters for all names.
 	Names map[string][]Rule `json:"names"`
-	// Forms has, by tool, rewrites of other forms of its parameters. Those of "*" are for all tools.
+	// Forms has, by tool, rewrites of other forms of its parameters. The rules of "*" apply to all tools.
 	Forms map[string][]Rule `json:"forms,omitempty"`
 }
 
 // Rule rewrites parameters.
 type Rule struct {
-	// From has the parameters that a call must have, and their values: "$" and "$NAME" stand for any value, which gets the
-	// name, "~PATTERN" for a text that matches. A group (?P<NAME>..) of the pattern gets a name, too.
+	// From has the parameters that a call must have, with their values. "$" and "$NAME" stand for any value and bind it
+	// to the name. "~PATTERN" stands for a text that matches; a group (?P<NAME>..) of the pattern binds a name, too.
 	From map[string]any `json:"from,omitempty"`
-	// To has the parameters in their place, with values by name: "$width", "${width}x${height}". The rule fits only
-	// where those that are null are not given, by any name.
+	// To has the parameters that replace them, with values by name: "$width", "${width}x${height}". A parameter that is
+	// null here must not be given, under any name.
 	To    map[string]any `json:"to,omitempty"`
 	Tool  string         `json:"tool,omitempty"`  // of the plugin, or a qualified one of cdp
 	Words []string       `json:"words,omitempty"` // parameters for the words of a command line; the last may be NAME...
-	See   string         `json:"see,omitempty"`   // the nearest tool where none does the same
+	See   string         `json:"see,omitempty"`   // the nearest tool, if none does the same
 }
 
 // Read decodes the peers of a manifest.
@@ -48,7 +48,7 @@ func Read(raw json.RawMessage) (t Table) {
 	return t
 }
 
-// Named returns the calls of a folded name.
+// Named returns the calls for a folded name.
 func (t *Table) Named(folded string) []Rule {
 	for key, calls := range t.Names {
 		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return spelling.Fold(one) == folded }) {
@@ -66,11 +66,11 @@ var (
 	separator = lazy.Pattern(`[-_./: ]+`)
 )
 
-// NameTails returns the folded forms that a name may have: the whole, and without what is before it: a server, as in
-// mcp__server__click or server/click, or prefixes.
+// NameTails returns the folded forms that a name may have: the whole name, and the name without what precedes it.
+// That can be a server, as in mcp__server__click or server/click, or prefixes.
 func NameTails(name string, prefixes []string) []string {
 	name = camel().ReplaceAllString(name, "${1}_$2")
-	tails, only, start := []string{spelling.Fold(name)}, true, 0 // only prefixes so far
+	tails, only, start := []string{spelling.Fold(name)}, true, 0 // only: all words so far are prefixes
 	for _, at := range separator().FindAllStringIndex(name, -1) {
 		sign := name[at[0]:at[1]]
 		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
@@ -82,7 +82,8 @@ func NameTails(name string, prefixes []string) []string {
 	return tails
 }
 
-// WithWords adds words to parameters, in order. Those without a word may be among the parameters.
+// WithWords assigns words to the parameters of r.Words, in order. Parameters without a word may be given already. It
+// reports whether the words fit.
 func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, bool) {
 	params, need := maps.Clone(given), 0
 	for i, name := range r.Words {
@@ -104,9 +105,9 @@ func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, boo
 	return params, len(words) == 0 || need <= len(words) && len(words) <= len(r.Words)
 }
 
-// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place has another
-// value. The changes say of each parameter that is gone where its value is; it is dropped if the call means the same
-// without.
+// Apply rewrites the parameters of a tool. ok is false if they do not have the form, or if a new parameter already
+// has another value. For each parameter that is gone, changes says where its value is now, or that it was dropped
+// because the call means the same without it.
 func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	params map[string]any, changes []schema.Change, ok bool,
 ) {
@@ -145,7 +146,7 @@ func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
 	return params, changes, true
 }
 
-// holds reports whether a form has one of the names.
+// holds reports whether a form refers to one of the names.
 func holds(form any, names map[string]any) bool {
 	text := string(jsontext.Marshal(form))
 	for name := range names {
@@ -169,7 +170,7 @@ func paramOf(given map[string]any, name string, own json.RawMessage) (key string
 	return "", false
 }
 
-// matches reports whether a value is of a form, and binds the names of the form to parts of it.
+// matches reports whether a value has a form, and binds the names in the form to parts of the value.
 func matches(want, value any, name string, bound map[string]any) bool {
 	switch want := want.(type) {
 	case string:
@@ -214,7 +215,7 @@ func matches(want, value any, name string, bound map[string]any) bool {
 	return jsontext.Text(want) == jsontext.Text(value)
 }
 
-// fill puts bound values into a form.
+// fill replaces the names in a form by their bound values.
 func fill(form any, bound map[string]any) any {
 	switch form := form.(type) {
 	case map[string]any:

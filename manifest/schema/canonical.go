@@ -8,11 +8,11 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Canonical returns a valid value as its schema writes it, so that the decoder of a guest reads it whatever form the
-// caller chose: a number is written as digits where a schema that applies there takes an integer, and as an enum or
-// const has it where one has. Every other number keeps its text. Arrays and objects are changed in place.
+// Canonical returns a valid value in the form that its schema prescribes, so that the decoder of a guest can read it
+// whatever form the caller chose. A number is written as in an enum or const that has it, or as digits if a schema
+// that applies to it takes an integer. Every other number keeps its text. Arrays and objects are changed in place.
 //
-// All branches of a union count, also those that the value does not match: digits are valid for each of them.
+// All branches of a union count, even those that the value does not match: digits are valid for each of them.
 func (s *Schema) Canonical(v any) any { return canonical(s.root, v) }
 
 func canonical(n *node, v any) any {
@@ -68,7 +68,7 @@ func (n *node) item(i int) *node {
 	return n.items
 }
 
-// propSchemas returns the schemas that n has for a property, of those beside unevaluatedProperties.
+// propSchemas returns the schemas that n has for a property, from all keywords except unevaluatedProperties.
 func (n *node) propSchemas(name string) (list []*node) {
 	if s := n.props[name]; s != nil {
 		list = append(list, s)

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A location is a path into the value that is checked, as a list from its end to the root; nil is the root.
+// A location is a path into the checked value, as a list from its end to the root; nil is the root.
 type location struct {
 	up    *location
 	token string
@@ -38,19 +38,19 @@ type fault struct {
 	at      *location
 	keyword string
 	node    *node // the schema with the broken keyword; nil if there are several
-	v       any   // the value there
+	v       any   // the value at that location
 	absent  bool  // there is no value
 
 	child     *node          // schema of a missing property, if it has one
 	known     []string       // names of properties that the schema of the object knows, for an unknown one
 	beside    map[string]any // the object with the unknown property
-	allowed   []any          // values to choose from, where no single enum lists them
+	allowed   []any          // values to choose from, if no single enum lists them
 	expected  string         // replaces or completes the text made from the keyword
 	ambiguous bool           // there are several ways to correct it, so none is proposed
 }
 
-// A record is the set of properties or items of one value that some schema has evaluated, for the unevaluated keywords:
-// names, and indices. It is nil where no schema asks for it.
+// A record is the set of properties or items of one value that some schema has evaluated, for the unevaluated
+// keywords: names, and indices. It is nil if no schema needs it.
 type record map[any]bool
 
 func (s record) add(part any) {
@@ -67,8 +67,8 @@ func (s record) addAll(o record) {
 
 // A walker validates a value by the graph of nodes.
 type walker struct {
-	uneval bool // keep records of what was evaluated
-	steps  int  // steps left; once it is negative, the result means nothing
+	uneval bool // keep records of evaluated properties and items
+	steps  int  // steps left; once it is negative, the result is meaningless
 }
 
 func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 << 40} }
@@ -80,7 +80,7 @@ func (w *walker) record() record {
 	return nil
 }
 
-// check reports whether v is valid by n. It appends all faults to faults, or stops at the first where faults is nil.
+// check reports whether v is valid by n. It appends all faults to faults, or stops at the first one if faults is nil.
 // It adds the parts of v that were evaluated to seen, unless that is nil.
 func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen record) bool {
 	if w.steps--; w.steps < 0 {
@@ -134,7 +134,7 @@ func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen recor
 	}
 	c.unevaluated()
 	if w.uneval && !c.isOver() {
-		// A part that is invalid counts as evaluated: it has a fault already and must not be called unknown as well.
+		// An invalid part counts as evaluated: it has a fault already and must not be reported as unknown, too.
 		seen.addAll(c.seen)
 	}
 	return c.ok && w.steps >= 0
@@ -151,7 +151,7 @@ type visit struct {
 	ok     bool
 }
 
-// isOver reports whether the result is known, and nobody asks for more faults.
+// isOver reports whether the result is known and no more faults are wanted.
 func (c *visit) isOver() bool { return !c.ok && c.faults == nil }
 
 // add records a fault.
@@ -167,21 +167,21 @@ func (c *visit) fail(keyword string) bool {
 	return false
 }
 
-// inner checks a part of the value, or the value itself.
+// inner checks a part of the value, or the value itself, by a node.
 func (c *visit) inner(n *node, v any, at *location, seen record) {
 	if !c.isOver() && !c.check(n, v, at, c.faults, seen) {
 		c.ok = false
 	}
 }
 
-// both checks the value by another node, too, unless that is nil.
+// both checks the value by another node, too, unless n is nil.
 func (c *visit) both(n *node) {
 	if n != nil {
 		c.inner(n, c.v, c.at, c.seen)
 	}
 }
 
-// isNever reports whether a schema is false.
+// isNever reports whether a schema is false, which no value matches.
 func (n *node) isNever() bool { return n.always != nil && !*n.always }
 
 func (c *visit) number(v json.Number) {
@@ -319,8 +319,8 @@ func (c *visit) logic() {
 	}
 }
 
-// union checks anyOf and oneOf. When no branch accepts the value, it adds the faults of the branch that was most likely
-// meant, or one fault that names several, where they are equally likely.
+// union checks anyOf and oneOf. If no branch accepts the value, it adds the faults of the branch that was most likely
+// meant, or one fault that names several branches if they are equally likely.
 func (c *visit) union(keyword string, branches []*node) {
 	if branches == nil {
 		return
@@ -353,7 +353,7 @@ func (c *visit) union(keyword string, branches []*node) {
 		for _, f := range c.likeliest(keyword, branches, all) {
 			c.add(f)
 		}
-		c.ok = false // also where too many faults were found before
+		c.ok = false // even if too many faults were found before
 		c.markAll()
 	}
 }
@@ -376,15 +376,15 @@ func (c *visit) markAll() {
 type option struct {
 	branch                     *node
 	faults                     []fault
-	wrongKind, wrongTag, known int // known: how many of the properties that were given are of the branch
+	wrongKind, wrongTag, known int // known: how many of the given properties the branch has
 }
 
-// likeliest returns the faults to report when no branch of a union accepts the value; all holds those of each branch.
-// The branch of the right type and tag that has the most of the given properties was meant. The number of its faults
-// only decides between branches that have some.
+// likeliest returns the faults to report if no branch of a union accepts the value. all has the faults of each
+// branch. The branch that was meant is the one of the right type and tag with the most of the given properties. The
+// number of faults decides only between branches that have some of these properties.
 func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fault {
 	var options []option
-	isChoice := true // each branch only requires another type or value, so that the union works like an enum
+	isChoice := true // each branch only requires another type or value, so the union works like an enum
 	for i, faults := range all {
 		o := option{branch: branches[i], faults: faults}
 		for _, f := range faults {
@@ -409,7 +409,7 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 	}
 	best := slices.MinFunc(options, better)
 	faultsOf := func(o option) []fault { return o.faults }
-	// Each branch has a value for the same property, and the given one is not among them: list these values.
+	// Each branch requires another value of the same property, and the given value is none of them: list them.
 	if best.wrongTag != 0 && best.wrongKind == 0 {
 		right := lists.Filter(options, func(o option) bool { return o.wrongKind == 0 })
 		if tag := commonTag(lists.Map(right, faultsOf), c.at); tag != nil {
@@ -426,13 +426,13 @@ func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fau
 	}
 	expected := describeUnion(lists.Map(tied, func(o option) *node { return o.branch }))
 	isWhole := func(o option) bool { return o.faults[0].at == c.at || o.faults[0].absent }
-	if !slices.ContainsFunc(tied, isWhole) { // the value is what the sentence would expect
+	if !slices.ContainsFunc(tied, isWhole) { // otherwise the sentence would describe the value as it is
 		expected = strings.Join(lists.Map(tied, func(o option) string { return o.faults[0].within(c.at) }), " or ")
 	}
 	return []fault{{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: expected, ambiguous: true}}
 }
 
-// within says what a fault of a part of a value expects there.
+// within says what a fault expects in a part of the value at a location.
 func (f fault) within(at *location) string {
 	text := cmp.Or(f.expected, "another value")
 	if choices := f.choices(); choices != nil {
@@ -461,7 +461,8 @@ func isTag(branches []*node, name string) bool {
 // maxResembled bounds the comparisons of names in one union.
 const maxResembled = 1000
 
-// countKnown counts the properties of a value that are of each branch. If none is, names that resemble them count.
+// countKnown counts for each branch how many properties of a value it has. If no branch has any, it counts names that
+// resemble its properties.
 func countKnown(options []option, v any) {
 	object, _ := v.(map[string]any)
 	compared := 0
@@ -493,7 +494,7 @@ func (n *node) names() (all []string) {
 	return all
 }
 
-// mergeChoices makes one fault of those of branches that each require another type or value.
+// mergeChoices merges the faults of branches that each require another type or value into one fault.
 func (c *visit) mergeChoices(all [][]fault) fault {
 	merged := fault{at: c.at, keyword: "enum", node: c.node, v: c.v}
 	var wants []*node
@@ -514,7 +515,7 @@ func (c *visit) mergeChoices(all [][]fault) fault {
 	return merged
 }
 
-// choices returns the values that the keyword of a fault allows, nil if it is neither enum nor const.
+// choices returns the values that the keyword of a fault allows, or nil if it is not enum or const.
 func (f fault) choices() []any {
 	switch {
 	case f.allowed != nil:
@@ -527,8 +528,8 @@ func (f fault) choices() []any {
 	return nil
 }
 
-// commonTag returns a fault for the property that distinguishes the branches of a union: the one whose value every
-// branch refuses by const or enum. It is nil without such a property.
+// commonTag returns a fault for the property that distinguishes the branches of a union: every branch refuses its
+// value by const or enum. It returns nil if there is no such property.
 func commonTag(all [][]fault, at *location) *fault {
 	var tag *fault
 	for _, faults := range all {
@@ -541,7 +542,7 @@ func commonTag(all [][]fault, at *location) *fault {
 		}
 		f := faults[i]
 		if tag == nil {
-			tag = &fault{at: f.at, keyword: "enum", v: f.v} // without a node: no single schema describes the choice
+			tag = &fault{at: f.at, keyword: "enum", v: f.v} // there is no node, because no single schema describes the choice
 		}
 		tag.allowed = append(tag.allowed, f.choices()...)
 	}
@@ -595,11 +596,11 @@ func knownNames(n *node) []string {
 	return sortedKeys(names)
 }
 
-// budget bounds the cost of validating one value, in steps of 0.04 to 2 us. The slowest values found within it take 2
-// s; an array of 4 MiB of three-digit numbers stays within it.
+// budget bounds the cost of validating one value, in steps of 0.04 to 2 us. The slowest values found within the
+// budget take 2 s. An array of 4 MiB of three-digit numbers stays within it.
 const budget = 1_500_000
 
-// checkCost returns a *CostError where validating v would exceed the budget.
+// checkCost returns a *CostError if validating v would exceed the budget.
 func checkCost(root *node, v any) error {
 	m := meter{left: budget}
 	if !m.visit(root, v, 0) {
@@ -608,11 +609,12 @@ func checkCost(root *node, v any) error {
 	return nil
 }
 
-// A meter computes an upper bound of the walker's steps: it follows every branch of every union, whatever fails first.
+// A meter computes an upper bound of the walker's steps: it follows every branch of every union, even if an earlier
+// check would fail.
 type meter struct{ left int }
 
 func (m *meter) visit(n *node, v any, depth int) bool {
-	// The deeper the walk, the more a step costs: this bounds the goroutine's stack.
+	// A step costs more the deeper the walk is. This also bounds the goroutine's stack.
 	if m.left -= 1 + depth/256; m.left < 0 {
 		return false
 	}
@@ -678,5 +680,5 @@ func (m *meter) object(n *node, v map[string]any, depth int) bool {
 
 func (m *meter) maybe(n *node, v any, depth int) bool { return n == nil || m.visit(n, v, depth+1) }
 
-// matchCost assumes the worst pattern, which keeps most of its program busy at each byte.
+// matchCost returns the cost of a match for the worst pattern, which keeps most of its program busy at each byte.
 func matchCost(p *pattern, s string) int { return 1 + len(s)*(1+p.size/4)/64 }

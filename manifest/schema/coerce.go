@@ -14,15 +14,15 @@ type Coercion struct {
 	From, To string // like Violation.Provided
 }
 
-// Admit makes safe coercions in v, a value from [jsontext.Decode], fills in defaults, and validates the result. v does
-// not change; what the schema says nothing about is not copied.
+// Admit makes safe coercions in v, a value from [jsontext.Decode], fills in defaults, and validates the result. v
+// does not change. The result shares with v the parts that the schema does not describe.
 //
 // It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
 // type, and an object or array of JSON text, where the schema requires exactly that type. It never makes a string,
 // changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. A
 // null for a property that is not required and does not accept null means that the property is absent. An absent
 // property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
-// Whatever else is wrong stays, and is a violation. The coercions have the order of the violations.
+// Everything else that is wrong stays, and is a violation. The coercions have the order of the violations.
 func (s *Schema) Admit(v any) (any, []Coercion, []Violation, error) {
 	coerced, made := s.coerce(v)
 	violations, err := s.validate(coerced)
@@ -37,7 +37,7 @@ func (s *Schema) coerce(v any) (any, []Coercion) {
 	m.defaults = &defaultFiller{left: maxFilled, open: map[*node]bool{}}
 	out := m.coerce(s.root, v, nil)
 	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
-		// A default may break a keyword about the whole object. The value may be valid without it.
+		// A default may break a keyword about the whole object. The value may be valid without the default.
 		bare := s.coercer()
 		if without := bare.coerce(s.root, v, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
@@ -47,7 +47,7 @@ func (s *Schema) coerce(v any) (any, []Coercion) {
 	return out, m.coercions
 }
 
-// coerceSteps bounds the steps of one coercer: nested coercions are tried again at each level.
+// coerceSteps bounds the steps of one coercer, because nested coercions are tried again at each level.
 const coerceSteps = 4 * budget
 
 type coercer struct {
@@ -57,20 +57,21 @@ type coercer struct {
 	absent    []string // pointers of the nulls that were left out
 }
 
-// maxFilled bounds the defaults that are added to one value, in bytes: an object with defaults as a default may double
-// the size at each level. Each default counts as its text and perDefault, since the shortest one takes memory, too.
+// maxFilled bounds the bytes of the defaults that are added to one value: where a default contains an object with
+// defaults, the size may double at each level. Each default counts as the length of its text plus perDefault, since
+// even the shortest one takes memory.
 const maxFilled, perDefault = 16 << 20, 128
 
-// defaultFiller is the state that the coercers of one value share about its defaults.
+// defaultFiller is the state of filling in defaults that the coercers of one value share.
 type defaultFiller struct {
 	left int
 	any  bool           // a default was filled in
-	open map[*node]bool // schemas whose default is being completed, which must not complete itself
+	open map[*node]bool // schemas whose default is being completed, to end recursion
 }
 
 func (s *Schema) coercer() *coercer { return &coercer{w: s.boundedWalker()} }
 
-// boundedWalker returns a walker for proposals: one that costs too much is not made.
+// boundedWalker returns a walker for proposals. A proposal that costs too much is not made.
 func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, steps: coerceSteps} }
 
 func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
@@ -100,8 +101,8 @@ func (n *node) hasParts() bool {
 	return n.items != nil || n.prefix != nil || n.props != nil || n.patternProps != nil || n.additional != nil
 }
 
-// wanted returns the one type that all conjuncts together require. It is false if they require several or one is a
-// union.
+// wanted returns the one type that all conjuncts together require. ok is false if they require several types, or if
+// one of them is a union.
 func wanted(all []*node) (kinds, bool) {
 	want := kinds(0)
 	for _, c := range all {
@@ -123,7 +124,7 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// coerceType returns v as the type that n requires, or v itself where it cannot.
+// coerceType returns v as the type that n requires, or v itself if it cannot be coerced.
 func (m *coercer) coerceType(n *node, want kinds, v any, at *location) any {
 	for _, candidate := range candidates(n.conjuncts(), want, v) {
 		// The values inside may need coercions, too.
@@ -137,7 +138,7 @@ func (m *coercer) coerceType(n *node, want kinds, v any, at *location) any {
 	return v
 }
 
-// candidates returns the values of the wanted type that v may stand for, the likeliest first.
+// candidates returns the values of the wanted type that v may mean, the likeliest first.
 func candidates(all []*node, want kinds, v any) []any {
 	text, isText := v.(string)
 	switch want {
@@ -168,7 +169,7 @@ func candidates(all []*node, want kinds, v any) []any {
 	return nil
 }
 
-// embedded decodes a string that holds JSON, if that begins with open.
+// embedded decodes a string that holds JSON beginning with open.
 func embedded(text string, open byte) (any, bool) {
 	trimmed := strings.TrimLeft(text, " \t\r\n")
 	if trimmed == "" || trimmed[0] != open {
@@ -186,7 +187,7 @@ func (m *coercer) array(all []*node, v []any, at *location) any {
 	return out
 }
 
-// itemSchema returns the schema of the item at i, nil unless exactly one of the conjuncts has one.
+// itemSchema returns the schema for the item at i, or nil unless exactly one of the conjuncts has such a schema.
 func itemSchema(all []*node, i int) *node {
 	return single(all, func(c *node) []*node {
 		if s := c.item(i); s != nil {
@@ -196,7 +197,7 @@ func itemSchema(all []*node, i int) *node {
 	})
 }
 
-// propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
+// propSchema returns the schema of the property, or nil unless exactly one of the conjuncts has such a schema.
 func propSchema(all []*node, name string) *node {
 	return single(all, func(c *node) []*node { return c.propSchemas(name) })
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A node is one compiled schema, in the keywords of 2020-12 whatever dialect it was written in. Nodes form a graph, in
-// which "$ref" is an edge.
+// A node is one compiled schema, in the keywords of 2020-12 whatever dialect the schema was written in. Nodes form a
+// graph, with "$ref" as edges.
 type node struct {
 	at     string // JSON pointer to the schema in its document
 	always *bool  // for a schema that is true or false
@@ -35,7 +35,7 @@ type node struct {
 	multipleOf *bound
 	length     span
 	pattern    *pattern
-	format     string            // or the encoding that is validated
+	format     string            // the format, or the encoding, to validate
 	asserted   func(string) bool // validates the format, nil if it is an annotation
 	objectWords
 	arrayWords
@@ -84,7 +84,8 @@ type bound struct {
 	rat  *big.Rat
 }
 
-// comparison is a keyword that bounds a number: the sign of what it compares, and the order that a value must not have.
+// comparison is a keyword that bounds a number: its sign for messages, and a function that reports whether an order
+// of value and bound is refused.
 type comparison struct {
 	keyword, sign string
 	refuses       func(order int) bool
@@ -97,13 +98,13 @@ var comparisons = []comparison{
 	{"exclusiveMaximum", "<", func(order int) bool { return order >= 0 }},
 }
 
-// A span is the least and the greatest number of parts that a value may have; nil is any.
+// A span is the least and the greatest number of parts that a value may have; nil means no limit.
 type span struct{ least, most *int }
 
-// or returns a span with the ends of another one where it has none itself.
+// or returns s with the ends that it lacks taken from o.
 func (s span) or(o span) span { return span{cmp.Or(s.least, o.least), cmp.Or(s.most, o.most)} }
 
-// span returns the span that a keyword such as minLength is about.
+// span returns the span for the last word of a keyword, such as Length for minLength.
 func (n *node) span(of string) *span {
 	return map[string]*span{"Length": &n.length, "Items": &n.count, "Contains": &n.matching, "Properties": &n.size}[of]
 }
@@ -111,7 +112,7 @@ func (n *node) span(of string) *span {
 type pattern struct {
 	source string
 	re     *regexp.Regexp
-	size   int // instructions of its program, which bounds the cost of a match per byte
+	size   int // instructions of its program; they bound the cost of a match per byte
 }
 
 type patternProp struct {
@@ -140,7 +141,7 @@ func (k kinds) list() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return k&kindNames[name] == 0 })
 }
 
-// Bounds of the gate for untrusted schemas. Each stops schemas that hung or killed a process when they were tried.
+// Bounds of the gate for untrusted schemas. Each bound stops schemas that made a process hang or crash in tests.
 const (
 	gateBytes       = 256 << 10
 	gateDepth       = 100
@@ -153,7 +154,7 @@ const (
 	gatePatternsSum = 100_000
 )
 
-// GateError says why, and by which part of it, a schema is refused.
+// GateError says why a schema is refused, and which part of it is the reason.
 type GateError struct {
 	Pointer string // JSON pointer into the schema
 	Reason  string
@@ -163,18 +164,18 @@ func (e *GateError) Error() string {
 	return "schema refused at " + cmp.Or(e.Pointer, "its root") + ": " + e.Reason
 }
 
-// A compiler makes the graph of a document. It goes on after an error, and what it returns then is not used.
+// A compiler compiles the graph of a document. It continues after an error, but its result is then not used.
 type compiler struct {
 	doc       any
 	untrusted bool
 	rootID    string
-	// refHides is set for draft-07, in which a "$ref" hides the keywords beside it.
+	// refHides is set for draft-07, where a "$ref" hides the keywords next to it.
 	refHides bool
 
 	nodes   map[string]*node  // by pointer
 	anchors map[string]string // name -> pointer
 	pending []pendingRef
-	targets []*node // of "$ref", in the order in which they were found
+	targets []*node // targets of "$ref", in the order in which they were found
 	uneval  bool    // some schema has an unevaluated keyword
 	regexps int     // instructions in all patterns
 	err     error   // the first *[GateError]
@@ -195,7 +196,7 @@ func (c *compiler) refuse(at, format string, args ...any) {
 	}
 }
 
-// as returns the value of the keyword at a pointer as what it has to be, or refuses it.
+// as returns the value of the keyword at a pointer as type T, which what names, or refuses the schema.
 func as[T any](c *compiler, v any, at, what string) (t T, ok bool) {
 	if t, ok = v.(T); !ok {
 		c.refuse(at, "must be %s, not %s", what, render(v))
@@ -236,7 +237,7 @@ func (c *compiler) dialect() {
 	}
 }
 
-// dialectName returns the short name of the dialect that "$schema", with the value v at the pointer at, names.
+// dialectName returns the short name of the dialect that v, the value of "$schema" at the pointer at, names.
 func (c *compiler) dialectName(v any, at string) string {
 	uri, _ := v.(string)
 	uri = strings.TrimSuffix(uri, "#")
@@ -283,8 +284,8 @@ func (c *compiler) schema(v any, at string) *node {
 	return n
 }
 
-// annotation compiles the keywords that assert nothing, and those that name schemas and refer to them. It refuses those
-// that need other documents. It reports false for other keywords.
+// annotation compiles keywords that assert nothing, and keywords that name schemas or refer to them. It refuses
+// references to other documents. It returns false for all other keywords.
 func (c *compiler) annotation(n *node, k string, v any) bool {
 	at := n.at + "/" + k
 	switch k {
@@ -374,7 +375,7 @@ func (c *compiler) resolve(p pendingRef) {
 func (c *compiler) keyword(n *node, k string, m map[string]any) {
 	v, at := m[k], n.at+"/"+k
 	switch k {
-	case "$defs", "definitions": // also beside a "$ref" that hides it: references may point into it
+	case "$defs", "definitions": // even next to a "$ref" that hides it, because references may point into it
 		c.schemaMap(v, at)
 	case "type":
 		c.types(n, v, at)
@@ -472,7 +473,7 @@ func (c *compiler) enum(n *node, v any, at string) {
 	n.enum = c.distinct(v, at, "an array", "values")
 }
 
-// distinct returns a list without what is in it twice.
+// distinct returns a list without duplicates.
 func (c *compiler) distinct(v any, at, what, items string) (all []any) {
 	list, _ := as[[]any](c, v, at, what)
 	if c.untrusted && len(list) > gateValues {
@@ -488,7 +489,7 @@ func (c *compiler) distinct(v any, at, what, items string) (all []any) {
 	return all
 }
 
-// number returns nil for what is not a number.
+// number returns the bound of a keyword, or nil if v is not a number.
 func (c *compiler) number(v any, at string) *bound {
 	if _, isBool := v.(bool); isBool {
 		c.refuse(at, "must be a number, not %s (the boolean form is draft-04)", render(v))
@@ -543,7 +544,8 @@ func (c *compiler) pattern(source, at string) *pattern {
 	return &pattern{source, re, len(prog.Inst)}
 }
 
-// asserted are the formats and encodings of texts that "x-assert" has validated, by what the decoders of Go read.
+// asserted are the formats and encodings that "x-assert" makes the host validate. They accept what Go's decoders
+// read.
 var asserted = map[string]func(string) bool{
 	"date-time": func(s string) bool {
 		_, err := time.Parse(time.RFC3339, s)
@@ -555,11 +557,11 @@ var asserted = map[string]func(string) bool{
 	},
 }
 
-// dateTime is the form of RFC 3339, of which package time reads more.
+// dateTime matches the form of RFC 3339. Package time accepts more than that.
 var dateTime = lazy.Pattern(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// form compiles format and contentEncoding of the schema m, which "x-assert": true beside them makes more than
-// annotations.
+// form compiles format and contentEncoding of the schema m. With "x-assert": true next to them they are validated;
+// otherwise they are annotations.
 func (c *compiler) form(n *node, m map[string]any, at string) {
 	n.format, _ = m["format"].(string)
 	if m["x-assert"] != true {
@@ -634,8 +636,9 @@ func (c *compiler) names(v any, at string) (names []string) {
 	return names
 }
 
-// inPlace refuses schemas that refer back to themselves without descending into the value, by which validation would
-// recurse forever, and schemas that apply too many others to one value: chains of two references double at each level.
+// inPlace refuses schemas that refer back to themselves without descending into the value, because validation would
+// recurse forever. It also refuses schemas that apply too many other schemas to one value: in a chain of schemas with
+// two references each, the number doubles at each level.
 func (c *compiler) inPlace() {
 	const visiting = -1
 	count := map[*node]int{}

@@ -13,20 +13,20 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// How a [Change] came about.
+// How a value was changed; see [Change].
 const (
-	Renamed   = "renamed"   // it got the name that the schema has
-	Moved     = "moved"     // it belongs to another object
-	Unwrapped = "unwrapped" // it was inside an object or an array that does not belong there
+	Renamed   = "renamed"   // it got the name that the schema defines
+	Moved     = "moved"     // it was moved to another object
+	Unwrapped = "unwrapped" // it was taken out of an object or an array that does not belong there
 	Parsed    = "parsed"    // it was JSON in a string
 	Coerced   = "coerced"   // it got the type, or the spelling, that the schema requires
 	Dropped   = "dropped"   // it was left out; the change has no To
 	OnlyValue = "only"      // the schema allows no other value; the change has no From
 )
 
-// A Change is how a value of a [Correction] differs from what was given.
+// A Change says how a value of a [Correction] differs from the given one.
 type Change struct {
-	From string // JSON pointer into what was given
+	From string // JSON pointer into the given value
 	To   string // JSON pointer into the correction
 	How  string
 }
@@ -47,30 +47,30 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(change)
 }
 
-// A Correction is what was probably meant by a value that is invalid.
+// A Correction is the probable meaning of an invalid value.
 type Correction struct {
-	// Value holds nothing but what was given and the only values that the schema allows; where Complete is false also
-	// holes, the texts that a [Hole] returns.
+	// Value holds only given values, and values that are the only ones that the schema allows. If Complete is false, it
+	// may also have holes: the texts that a [Hole] returns.
 	Value any
-	// Complete says that Value is valid, that it has no holes, that each value that was given is in it, and that nothing
-	// in it is a guess between several.
+	// Complete says that Value is valid and has no holes, that it contains each given value, and that nothing in it is a
+	// guess between several possibilities.
 	Complete bool
 	Changes  []Change
 }
 
-// A Hole writes the text in the place of a value that is missing: its pointer, its name, what the schema expects, and
-// the description of the schema, which is as its author wrote it.
+// A Hole returns the text to put in the place of a missing value. It gets the pointer and the name of the value, what
+// the schema expects, and the schema's description as its author wrote it.
 type Hole func(at, name, expected, about string) string
 
-// MaxChanges is how many changes a correction has at most. A correction with more is abandoned, because it is unlikely
-// to be what was meant. Its Changes are then longer than MaxChanges.
+// MaxChanges limits the changes of a correction. A correction with more is abandoned, because it is unlikely to be
+// what was meant. Its Changes are then longer than MaxChanges.
 const MaxChanges = 100
 
 // maxRounds bounds the rounds of a correction. Each round makes the changes that do not depend on each other.
 const maxRounds = 16
 
-// Correct looks for what was meant by an invalid value. It never makes up a value: what does not follow from the given
-// ones is a hole. v itself does not change.
+// Correct looks for the meaning of an invalid value. It never makes up a value: a value that does not follow from the
+// given ones becomes a hole. v itself does not change.
 func (s *Schema) Correct(v any, hole Hole) Correction {
 	p, err := jsontext.Normalize(v)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Schema) Correct(v any, hole Hole) Correction {
 	return Correction{c.draft, c.complete, c.changes}
 }
 
-// loses reports whether the draft lacks a value that was given. A null may be left out.
+// loses reports whether the draft lacks a given value. A null may be left out.
 func (c *corrector) loses(given any) bool {
 	return slices.ContainsFunc(c.changes, func(x Change) bool {
 		tokens, _ := jsontext.SplitPointer(x.From)
@@ -102,7 +102,7 @@ type corrector struct {
 	hole     Hole
 	draft    any
 	changes  []Change
-	holes    map[string]bool // pointers
+	holes    map[string]bool // by pointer
 	unsure   bool            // a fault has several corrections, or none
 	complete bool            // the last round found no fault
 }
@@ -139,12 +139,12 @@ func (c *corrector) round() bool {
 // full reports whether there are too many changes.
 func (c *corrector) full() bool { return len(c.changes) > MaxChanges }
 
-// isWithin reports whether a pointer leads to the value at another one or into it.
+// isWithin reports whether a pointer leads to the value at other, or into it.
 func isWithin(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
-// overlapsAny reports whether the value at a pointer is within one at the others, or contains it.
+// overlapsAny reports whether the value at a pointer is within the value at one of others, or contains it.
 func overlapsAny(pointer string, others iter.Seq[string]) bool {
 	for other := range others {
 		if isWithin(pointer, other) || isWithin(other, pointer) {
@@ -184,7 +184,7 @@ func (c *corrector) coerce() {
 	c.draft = out
 }
 
-// faults returns the faults of the draft, without those of its holes and of what they are in.
+// faults returns the faults of the draft, without those of its holes and of the values that contain holes.
 func (c *corrector) faults() []fault {
 	filled, _ := c.s.coerce(c.draft)
 	var all []fault
@@ -192,7 +192,7 @@ func (c *corrector) faults() []fault {
 	return slices.DeleteFunc(all, func(f fault) bool { return overlapsAny(f.at.pointer(), maps.Keys(c.holes)) })
 }
 
-// origin returns the pointer that a value of the draft was given at.
+// origin returns the pointer at which a value of the draft was given.
 func (c *corrector) origin(pointer string) string {
 	from, longest := pointer, -1
 	for _, change := range c.changes {
@@ -224,7 +224,7 @@ func (c *corrector) move(from, to, how string) {
 	c.changes = append(c.changes, Change{given, to, how})
 }
 
-// relocate makes the changes and the holes at from, and within it, those of to.
+// relocate replaces the pointer from by to, in all changes and holes at from or within it.
 func (c *corrector) relocate(from, to string) {
 	for i, x := range c.changes {
 		if x.How != Dropped && isWithin(x.To, from) {
@@ -251,7 +251,7 @@ func (c *corrector) drop(pointer string) {
 	c.changes = append(c.changes, Change{From: given, How: Dropped})
 }
 
-// set puts a value into the draft. It reports false where there is no such place.
+// set puts a value into the draft. It returns false if the location does not exist.
 func (c *corrector) set(at *location, v any) bool {
 	if at == nil {
 		c.draft = v
@@ -290,7 +290,7 @@ func (c *corrector) fits(n *node, v any) bool {
 	return isOffered || m.valid(n, m.coerce(n, v, nil))
 }
 
-// root corrects a draft that is not an object where an object is wanted.
+// root corrects a draft that must be an object and is not.
 func (c *corrector) root(faults []fault) bool {
 	i := slices.IndexFunc(faults, func(f fault) bool { return f.at == nil && f.keyword == "type" })
 	if i < 0 || faults[i].node == nil || faults[i].node.types != kindObject {
@@ -319,13 +319,14 @@ func (c *corrector) root(faults []fault) bool {
 	}
 	if c.draft != nil {
 		c.drop("")
-		c.unsure = true // there may have been more to say
+		c.unsure = true // the value may have contained more
 	}
 	c.draft = map[string]any{}
 	return true
 }
 
-// namesAny reports whether a text has a name of a property before a sign such as "=": it is more than one value.
+// namesAny reports whether a text has a property's name followed by a sign such as "=". Such a text is more than one
+// value.
 func namesAny(text string, all []*node) bool {
 	for _, n := range all {
 		for name := range n.props {
@@ -340,7 +341,7 @@ func namesAny(text string, all []*node) bool {
 	return false
 }
 
-// unwrapMembers records that the members of the object at a pointer are now those of another object.
+// unwrapMembers records that the members of the object at from are now members of the object at to.
 func (c *corrector) unwrapMembers(from, to string, object map[string]any, how string) {
 	for _, name := range sortedKeys(object) {
 		token := "/" + jsontext.EscapeToken(name)
@@ -351,7 +352,7 @@ func (c *corrector) unwrapMembers(from, to string, object map[string]any, how st
 	}
 }
 
-// value corrects a fault of one value, or puts a hole in its place. It reports false where it cannot.
+// value corrects a fault of one value, or puts a hole in its place. It returns false if it cannot do either.
 func (c *corrector) value(f fault) bool {
 	at := f.at.pointer()
 	v, given := c.given(f.at)
@@ -431,7 +432,7 @@ func (c *corrector) accepts(n *node, v any) bool {
 	return n == nil || c.s.boundedWalker().check(n, v, nil, nil, nil)
 }
 
-// remove leaves a property out, or gives it the only name that it may have meant.
+// remove drops a property, or renames it if it can only have meant one name.
 func (c *corrector) remove(f fault) bool {
 	object := c.objectAt(f.at.up)
 	if object == nil {
@@ -455,8 +456,8 @@ func (c *corrector) remove(f fault) bool {
 	return true
 }
 
-// unwrap takes a value out of an array or an object around it: its only member, or the member that has its own name,
-// where the others are properties of the object that it is in.
+// unwrap replaces an array or an object by a value inside it: its only element, or else, as hoist does, its members,
+// if these are properties of the object around it.
 func (c *corrector) unwrap(f fault, v any) bool {
 	at := f.at.pointer()
 	switch v := v.(type) {
@@ -482,8 +483,8 @@ func (c *corrector) unwrap(f fault, v any) bool {
 	return false
 }
 
-// hoist makes the members of an object those of the object that it is in. All of them have to be free properties there,
-// and their values have to fit.
+// hoist moves the members of an object into the object around it. All of them must be unused properties there, and
+// their values must fit.
 func (c *corrector) hoist(at *location, v map[string]any) bool {
 	object, n := c.objectAt(at.up), c.s.schemaAt(at.up)
 	if object == nil || n == nil || len(v) == 0 {
@@ -506,7 +507,7 @@ func (c *corrector) hoist(at *location, v map[string]any) bool {
 	return true
 }
 
-// displace moves a text that a property does not allow to the only property that is missing, if it fits there.
+// displace moves a text that a property does not allow to the only missing property, if it fits there.
 func (c *corrector) displace(at *location, v any) bool {
 	text, isText := v.(string)
 	n := c.s.schemaAt(at.up)
@@ -528,7 +529,8 @@ func (c *corrector) displace(at *location, v any) bool {
 	return true
 }
 
-// dig puts a hole for a value of a schema into the draft: a text, or an array or object with holes where that is plain.
+// dig puts a hole for a value of a schema into the draft: a text, or an array or object with holes if their form is
+// clear.
 func (c *corrector) dig(at *location, n *node, depth int) bool {
 	all := n.conjuncts()
 	kind, single := wanted(all)
@@ -558,7 +560,7 @@ func (c *corrector) dig(at *location, n *node, depth int) bool {
 		about = cmp.Or(about, x.about)
 	}
 	name := at.token
-	if _, err := strconv.Atoi(name); err == nil && at.up != nil { // one of the values that have the name
+	if _, err := strconv.Atoi(name); err == nil && at.up != nil { // an index: the name has several values
 		name = at.up.token
 		if strings.HasSuffix(name, "s") && !strings.HasSuffix(name, "ss") {
 			name = strings.TrimSuffix(name, "s")
@@ -582,7 +584,7 @@ func onlyValue(n *node) (any, bool) {
 	return nil, false
 }
 
-// repaired is [embedded] for a text that is nearly JSON.
+// repaired is [embedded] for a text that is almost JSON.
 func repaired(text string, open byte) (any, bool) {
 	if raw, ok := jsontext.Repair(text); ok && raw[0] == open {
 		return embedded(string(raw), open)

@@ -24,7 +24,7 @@ func (s *Schema) explain(f fault) Violation {
 	switch f.keyword {
 	case "required", "dependentRequired":
 		v.Expected = "a value"
-		// Another schema than the one that requires the property may describe it, such as the one beside an allOf.
+		// The property may be described by another schema than the one that requires it, such as one next to an allOf.
 		if child := cmp.Or(f.child, s.schemaAt(f.at)); child != nil {
 			v.Expected = describe(child)
 		}
@@ -33,7 +33,7 @@ func (s *Schema) explain(f fault) Violation {
 		if v.Expected = "no property here"; len(f.known) > 0 {
 			v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
 		}
-		v.DidYouMean = nearestNames(f.at.token, withoutGiven(f.known, f.beside)) // one that is given was not meant again
+		v.DidYouMean = nearestNames(f.at.token, withoutGiven(f.known, f.beside)) // a property that is given was not misspelt
 	case "propertyNames":
 		v.Provided = "the name " + jsontext.QuoteShort(f.at.token)
 		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
@@ -54,7 +54,7 @@ func (s *Schema) explain(f fault) Violation {
 	return v
 }
 
-// schemaAt returns the schema that applies at a location whatever the value is, nil if there is none.
+// schemaAt returns the schema that applies at a location whatever the value is, or nil if there is none.
 func (s *Schema) schemaAt(at *location) *node {
 	if at == nil {
 		return s.root
@@ -72,7 +72,7 @@ func (s *Schema) schemaAt(at *location) *node {
 	return propSchema(all, at.token)
 }
 
-// nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
+// nearestNames returns the known names that resemble word. If one is clearly the nearest, it returns only that.
 func nearestNames(word string, known []string) []string {
 	near := spelling.Nearest(word, known, 3)
 	if len(near) > 1 && near[0].Distance < near[1].Distance && near[0].Distance <= 1 {
@@ -88,7 +88,7 @@ func nearestValues(v any, allowed []any) []string {
 		return nil
 	}
 	word := strings.TrimSpace(jsontext.Text(v))
-	if slices.ContainsFunc(allowed, func(a any) bool { return jsontext.Text(a) == word }) { // only the type is wrong
+	if slices.ContainsFunc(allowed, func(a any) bool { return jsontext.Text(a) == word }) { // then only the type is wrong
 		return []string{word}
 	}
 	if _, isText := v.(string); !isText {
@@ -97,7 +97,7 @@ func nearestValues(v any, allowed []any) []string {
 	return nearestNames(word, jsontext.Texts(allowed))
 }
 
-// valuesOf returns the values that n lists by enum or const, nil if it has neither.
+// valuesOf returns the values that n lists by enum or const, or nil if it has neither.
 func valuesOf(n *node) []any {
 	for _, c := range n.conjuncts() {
 		if c.isConst {
@@ -110,7 +110,7 @@ func valuesOf(n *node) []any {
 	return nil
 }
 
-// conjuncts returns n and the schemas that apply wherever n does, by "$ref" and "allOf"; n comes first.
+// conjuncts returns n and the schemas that always apply together with n, by "$ref" and "allOf"; n comes first.
 func (n *node) conjuncts() []*node {
 	list := []*node{n}
 	for i := 0; i < len(list) && len(list) < gateInPlace; i++ {
@@ -152,8 +152,8 @@ func describeUnion(branches []*node) string { return newDescriber(true).union(br
 
 type describer struct {
 	fields bool   // name the required properties of objects, to distinguish alternatives
-	left   int    // how many more schemas are described, since nested unions multiply
-	broken string // the keyword that a value breaks: a bound that is shown even where it is the end of a type
+	left   int    // number of schemas that may still be described, because nested unions multiply
+	broken string // the keyword that a value breaks: its bound is shown even if it is the end of a type
 }
 
 func newDescriber(fields bool) *describer { return &describer{fields: fields, left: 300} }
@@ -225,7 +225,7 @@ func (d *describer) union(branches []*node, depth int) string {
 	return strings.Join(parts, " or ")
 }
 
-// implied guesses the type that a schema without "type" is about.
+// implied guesses the type of the values that a schema without "type" describes.
 func implied(all []*node) kinds {
 	for _, c := range all {
 		switch {
@@ -312,8 +312,8 @@ func (d *describer) numberOf(all []*node) string {
 	return strings.Join(parts, " and") + multiple
 }
 
-// IsTypeEnd reports whether a bound only says which numbers the language of a tool holds: nobody is helped by it who
-// does not break it, so documentation leaves it out.
+// IsTypeEnd reports whether a bound only says which numbers the tool's programming language can hold. Documentation
+// leaves it out, because it helps only a caller who breaks it.
 func IsTypeEnd(number string) bool {
 	switch strings.TrimPrefix(number, "-") {
 	case "9223372036854775807", "9223372036854775808", "18446744073709551615", "9007199254740991", "3.4028235e+38":
@@ -322,7 +322,7 @@ func IsTypeEnd(number string) bool {
 	return false
 }
 
-// text describes a span of so many parts, "" if it allows any number of them.
+// text describes a span of numbers of parts, or returns "" if it allows any number.
 func (s span) text(word, noun string) string {
 	least, most := s.least, s.most
 	if least != nil && *least == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// unknown corrects the properties that no schema knows. It reports whether there were any.
+// unknown corrects properties that no schema knows. It reports whether there were any.
 func (c *corrector) unknown(faults []fault) bool {
 	changed := false
 	var done []string // pointers of the objects
@@ -30,7 +30,7 @@ func (c *corrector) unknown(faults []fault) bool {
 			changed = c.newStrangers(f, faults, object).correct() || changed
 		}
 	}
-	for _, f := range faults { // an object that accepts any name may have the missing one misspelt
+	for _, f := range faults { // in an object that accepts any name, a missing property may be misspelt
 		if f.keyword != "required" || slices.Contains(done, f.at.up.pointer()) {
 			continue
 		}
@@ -42,8 +42,8 @@ func (c *corrector) unknown(faults []fault) bool {
 	return changed
 }
 
-// renameOpen gives properties that an open object does not describe the names of missing ones that they resemble. It
-// reports whether there were any. Others are left: the object accepts them.
+// renameOpen handles an object that accepts any name. It renames undescribed properties to missing ones that they
+// resemble, and reports whether it renamed any. Other properties stay, because the object accepts them.
 func renameOpen(s *strangers) bool {
 	for _, name := range sortedKeys(s.object) {
 		if propSchema(s.node.conjuncts(), name) == nil {
@@ -59,15 +59,15 @@ func renameOpen(s *strangers) bool {
 	return len(s.names) < before
 }
 
-// strangers are the unknown properties of one object, and the properties that they may stand for.
+// strangers are the unknown properties of one object, and the properties that they may mean.
 type strangers struct {
 	*corrector
 	at      *location
-	object  map[string]any // of the draft
+	object  map[string]any // an object of the draft
 	node    *node
-	names   []string        // unknown, in order
-	free    []string        // known, and not given
-	missing map[string]bool // required, and not given
+	names   []string        // unknown names, in order
+	free    []string        // known names that were not given
+	missing map[string]bool // required names that were not given
 }
 
 func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any) *strangers {
@@ -97,12 +97,12 @@ func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any)
 	return s
 }
 
-// withoutGiven returns the names that an object does not have.
+// withoutGiven returns those names that are not properties of an object.
 func withoutGiven(names []string, object map[string]any) []string {
 	return lists.Filter(names, func(name string) bool { _, given := object[name]; return !given })
 }
 
-// prop returns the schema of a property; it accepts any value where the schema does not say.
+// prop returns the schema of a property. If the schema does not describe it, that is a schema that accepts any value.
 func (s *strangers) prop(name string) *node {
 	return cmp.Or(propSchema(s.node.conjuncts(), name), &node{})
 }
@@ -117,12 +117,12 @@ func (s *strangers) correct() bool {
 		inner, isObject := s.object[given].(map[string]any)
 		return s.isAlias(given, name) && (!isObject || !s.belongsHere(given, inner) || s.fits(s.prop(name), inner))
 	})
-	s.rename(func(given, name string) bool { // the letter of a switch
+	s.rename(func(given, name string) bool { // the one-letter form of a switch
 		return len(given) == 1 && strings.HasPrefix(name, given) && s.object[given] == true && s.fits(s.prop(name), true)
 	})
 	s.convertAll()
 	if s.hoistAll() {
-		return true // more may be known about the members in the next round
+		return true // the next round may know more about the members
 	}
 	s.sinkAll()
 	s.rename(func(given, name string) bool {
@@ -134,8 +134,8 @@ func (s *strangers) correct() bool {
 	s.rename(func(given, name string) bool { return isMember(s.prop(name), s.object[given]) })
 	s.rename(s.resembles)
 	if len(s.names) == 1 && len(s.missing) == 1 && len(s.names[0]) > 1 {
-		// The only value without a place, and the only place without a value. A letter may be a switch: the value after it
-		// is then one of the others.
+		// Match the only value that is left with the only property that is left. A letter may be a switch: its value is
+		// then one of the others.
 		s.rename(func(given, name string) bool {
 			_, isObject := s.inList(given).(map[string]any)
 			return s.missing[name] && s.object[given] != nil && !meansElse(given, name) &&
@@ -145,7 +145,7 @@ func (s *strangers) correct() bool {
 	s.sinkRest()
 	for _, name := range s.names {
 		if s.object[name] != nil && len(nearestNames(name, s.free)) > 1 {
-			s.unsure = true // which of them was meant is not clear
+			s.unsure = true // it is unclear which one was meant
 		}
 		delete(s.object, name)
 		s.drop(s.at.key(name).pointer())
@@ -153,7 +153,7 @@ func (s *strangers) correct() bool {
 	return true
 }
 
-// inList returns the only value in the list that an unknown property is, nil if it is another value.
+// inList returns the only element of an unknown property that is a list, or nil.
 func (s *strangers) inList(given string) any {
 	if list, isList := s.object[given].([]any); isList && len(list) == 1 {
 		return list[0]
@@ -161,20 +161,20 @@ func (s *strangers) inList(given string) any {
 	return nil
 }
 
-// isAlias reports whether the schema of a property has the given name as another one.
+// isAlias reports whether the schema of a property has the given name as an alias.
 func (s *strangers) isAlias(given, name string) bool {
 	return slices.ContainsFunc(s.prop(name).conjuncts(), func(n *node) bool {
 		return slices.ContainsFunc(n.aliases, func(a string) bool { return spelling.Fold(a) == spelling.Fold(given) })
 	})
 }
 
-// resembles reports whether a name is the only one of the free names from which a typo makes the given one.
+// resembles reports whether the given name is a typo of a free name, and of no other free name.
 func (s *strangers) resembles(given, name string) bool {
 	near := nearestNames(given, s.free)
 	return len(near) == 1 && near[0] == name && digitsOf(given) == digitsOf(name)
 }
 
-// digitsOf returns the digits of a name. Names that differ in one are different, not misspelt.
+// digitsOf returns the digits of a name. Names with different digits are different, not misspelt.
 func digitsOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -184,8 +184,8 @@ func digitsOf(name string) string {
 	}, name)
 }
 
-// rename gives each unknown property the free name that it matches. Where it matches several, one that is required
-// counts before the others; where that leaves several, or two properties match the same name, it does nothing.
+// rename gives each unknown property the free name that it matches. If it matches several, required names are
+// preferred. If it still matches several, or if two properties match the same name, rename does nothing.
 func (s *strangers) rename(matches func(given, name string) bool) {
 	target := map[string]string{}
 	claims := map[string]int{}
@@ -220,7 +220,7 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 	}
 }
 
-// parse makes JSON in a text the value at a location that takes any.
+// parse replaces a text at a location by the JSON value in it, if the schema there allows values of several types.
 func (s *strangers) parse(at *location, text string) {
 	_, isSingle := wanted(s.prop(at.token).conjuncts())
 	raw, ok := jsontext.Repair(text)
@@ -231,16 +231,16 @@ func (s *strangers) parse(at *location, text string) {
 	}
 }
 
-// units are the words for units in names, and how they are compared.
+// units maps the words for units in names to a canonical unit.
 var units = map[string]string{"ms": "ms", "millis": "ms", "msec": "ms", "milliseconds": "ms", "s": "s", "sec": "s",
 	"secs": "s", "second": "s", "seconds": "s", "min": "min", "mins": "min", "minutes": "min", "h": "h", "hours": "h",
 	"days": "d", "kb": "kb", "kib": "kb", "mb": "mb", "mib": "mb", "bytes": "b"}
 
-// measured are the words of names whose numbers have a unit.
+// measured are words in the names of numbers that have a unit.
 var measured = []string{"time", "timeout", "wait", "delay", "duration", "expires", "expiry", "age", "interval", "ttl",
 	"deadline", "sleep", "pause"}
 
-// unitOf returns the unit that a name of several words says.
+// unitOf returns the unit at the end of a name of several words, or "".
 func unitOf(name string) string {
 	if words := spelling.Words(name); len(words) > 1 {
 		return units[words[len(words)-1]]
@@ -248,11 +248,12 @@ func unitOf(name string) string {
 	return ""
 }
 
-// places are the words of names whose values say where something is. The value itself goes by another name.
+// places are words in the names of values that say where something is, not what it is.
 var places = []string{"path", "file", "filename", "filepath", "dir", "directory", "folder"}
 
-// changesMeaning reports whether a value would get a name that means something else: a number one that may stand for
-// another unit, and the path of a file the name of its contents. An alias means the same: its author says so.
+// changesMeaning reports whether a new name would change the meaning of a value: if a number gets a name that may
+// imply another unit, or the path of a file gets a name for the contents. An alias keeps the meaning, because the
+// author declared it.
 func (s *strangers) changesMeaning(given, name string) bool {
 	if spelling.Fold(given) == spelling.Fold(name) || s.isAlias(given, name) {
 		return false
@@ -272,22 +273,23 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	return isMeasure(given) || isMeasure(name)
 }
 
-// isMistyped reports whether a letter is missing, twice or exchanged with its neighbor, which seldom makes another word
-// of one: "pth" and "paht" are no words, "fill" is.
+// isMistyped reports whether a letter is missing, doubled or swapped with its neighbor. Such a typo seldom makes
+// another word: "pth" and "paht" are not words, but "fill" is.
 func isMistyped(given, name string) bool {
 	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(spelling.Fold(s)))) }
 	return spelling.Distance(given, name) == 1 && !strings.HasSuffix(given, "s") &&
 		(len(given) != len(name) || slices.Equal(letters(given), letters(name)))
 }
 
-// meansElse reports whether a name is a common one for something else than another name, or what a page calls a field.
+// meansElse reports whether the given name commonly means something different from name, or is what a page calls a
+// field.
 func meansElse(given, name string) bool {
 	return unicode.IsUpper(rune(given[0])) ||
 		!synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, spelling.Fold(given)))
 }
 
-// convertAll gives a number whose name is another one with a unit, as timeout_seconds is of timeout, that name, and the
-// unit that its schema says.
+// convertAll handles numbers whose name is a free name plus a unit, such as timeout_seconds for timeout. It renames
+// them, and converts them to the unit in the schema of the free name.
 func (s *strangers) convertAll() {
 	for _, given := range slices.Clone(s.names) {
 		words, value := spelling.Words(given), jsontext.Text(s.object[given])
@@ -305,7 +307,7 @@ func (s *strangers) convertAll() {
 	}
 }
 
-// settle records where an unknown property has its place, and removes it, and the name that is now taken.
+// settle records where an unknown property has moved, removes it from the object, and marks the name as used.
 func (s *strangers) settle(given, name string, to *location, how string) {
 	s.move(s.at.key(given).pointer(), to.pointer(), how)
 	delete(s.object, given)
@@ -314,12 +316,12 @@ func (s *strangers) settle(given, name string, to *location, how string) {
 	delete(s.missing, name)
 }
 
-// wrappers are names of an object around all parameters.
+// wrappers are common names of an object around all parameters.
 var wrappers = []string{"params", "parameters", "param", "arguments", "args", "argument", "input", "inputs", "options",
 	"payload", "body", "data", "json", "request", "kwargs", "value"}
 
-// hoistAll corrects parameters that are one level too deep: an unknown object whose members are free names here. It
-// reports whether there was one.
+// hoistAll corrects parameters that are one level too deep: an unknown object whose members are free names of the
+// object around it. It reports whether there was one.
 func (s *strangers) hoistAll() (hoisted bool) {
 	for _, given := range slices.Clone(s.names) {
 		value, from := s.object[given], s.at.key(given)
@@ -342,7 +344,7 @@ func (s *strangers) hoistAll() (hoisted bool) {
 		}
 		delete(s.object, given)
 		s.unwrapMembers(from.pointer(), s.at.pointer(), inner, how)
-		if how == Parsed { // there is no pointer into a text
+		if how == Parsed { // there are no pointers into a text
 			from := s.origin(from.pointer())
 			for i, x := range s.changes {
 				if x.How == Parsed && isWithin(x.From, from) {
@@ -356,8 +358,8 @@ func (s *strangers) hoistAll() (hoisted bool) {
 	return hoisted
 }
 
-// joinNames corrects an unknown object whose members have two words as a name here, as margin.top is marginTop. It
-// reports false if one of them has none.
+// joinNames corrects an unknown object whose name and members join to names of the object around it, such as
+// margin.top for marginTop. It returns false if a member has no such name.
 func (s *strangers) joinNames(given string, from *location, inner map[string]any) bool {
 	names := map[string]string{}
 	for member := range inner {
@@ -379,7 +381,7 @@ func (s *strangers) joinNames(given string, from *location, inner map[string]any
 	return true
 }
 
-// belongsHere reports whether the members of an unknown object are meant as properties of the object that it is in.
+// belongsHere reports whether the members of an unknown object are meant as properties of the object around it.
 func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 	known := 0
 	for name := range inner {
@@ -397,8 +399,8 @@ func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, spelling.Fold(given)))
 }
 
-// sinkAll corrects parameters that are one level too shallow: an unknown property that only one object here knows,
-// which may be the only one of a list that is missing.
+// sinkAll corrects parameters that are one level too shallow: unknown properties that exactly one object in this
+// object has, or the items of one missing list.
 func (s *strangers) sinkAll() {
 	for _, given := range slices.Clone(s.names) {
 		var homes []string
@@ -433,8 +435,8 @@ func (s *strangers) sinkAll() {
 	}
 }
 
-// sinkRest puts what has no place into the only object that takes any name, and is missing or named with it in a text:
-// inputs.x in a program.
+// sinkRest moves the remaining properties into the only object that accepts any name. That object must be missing, or
+// a text must mention the properties in it, such as inputs.x in a program.
 func (s *strangers) sinkRest() {
 	texts, homes := strings.Join(jsontext.Texts(slices.Collect(maps.Values(s.object))), "\n"), []string{}
 	for _, name := range s.free {
@@ -511,8 +513,8 @@ var synonyms = [][]string{
 	{"x", "left"}, {"y", "top"},
 }
 
-// synonymous reports whether two names mean the same: they are in one group, one is the beginning of the other, or one
-// has all words of the other.
+// synonymous reports whether two names mean the same: they are in one group, one is a prefix of the other, or one has
+// all words of the other.
 func synonymous(a, b string) bool {
 	x, y := spelling.Fold(a), spelling.Fold(b)
 	if grouped(a, b) {
@@ -531,15 +533,15 @@ func grouped(a, b string) bool {
 	})
 }
 
-// hasWords reports whether the words of a name are among those of another one.
+// hasWords reports whether other has all words of a name.
 func hasWords(name, other string) bool {
 	words, all := spelling.Words(name), spelling.Words(other)
 	return len(words) > 0 && len(words) < len(all) &&
 		!slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(all, w) })
 }
 
-// respelled returns the value that v spells in another case, with a single typo or as another type, if it is the only
-// one. It is stricter than [Nearest]: what it returns is offered as a call to make.
+// respelled returns the allowed value that v means, if there is only one: in another case, with a single typo, or as
+// another type. It is stricter than [Nearest], because its result is offered as a call to make.
 func respelled(v any, allowed []any) (any, bool) {
 	_, isText := v.(string)
 	text := jsontext.Text(v)

@@ -14,10 +14,10 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
-// [Schema.Admit]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
-// that is nearly JSON, a duration such as 20s where the schema says its unit, a list for a text that says how its parts
-// are joined, and an object for a list of names and values, or the other way round.
+// offered returns a value of the type that a schema requires, for a conversion that is not safe enough for
+// [Schema.Admit]: a number or a boolean as text; "yes", "no", 1 and the like as booleans; a text that is almost JSON
+// as its value; a duration such as 20s if the schema names its unit; a list as a text if the schema says how the
+// parts are joined; and a list of names and values as an object, or the reverse.
 func (s *Schema) offered(n *node, v any) (any, bool) {
 	want, single := wanted(n.conjuncts())
 	if !single {
@@ -73,14 +73,15 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 	return meant, true
 }
 
-// lengths are the words for units of lengths and angles, and how they are compared.
+// lengths maps the words for units of lengths and angles to a canonical unit.
 var lengths = map[string]string{"in": "in", "inch": "in", "inches": "in", "px": "px", "pixel": "px", "pixels": "px",
 	"dip": "px", "deg": "deg", "degree": "deg", "degrees": "deg"}
 
 // length matches a number with a unit.
 var length = lazy.Pattern(`^(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?) ?([a-z]+)$`)
 
-// inUnit returns a length or duration in the unit of a schema, nil if either has none or they differ.
+// inUnit converts a length or a duration to the unit of a schema. It returns nil if either has no unit or if they
+// differ in kind.
 func inUnit(n *node, text string) any {
 	unit := ""
 	for _, c := range n.conjuncts() {
@@ -109,7 +110,7 @@ func inUnit(n *node, text string) any {
 	return json.Number(strconv.FormatInt(int64(d/one), 10))
 }
 
-// separators are what a text is made of parts with, by a word of what its schema says.
+// separators are the separators of lists in a text, by a word in the description of its schema.
 var separators = map[string]string{"comma": ",", "commas": ",", "space": " ", "spaces": " ", "line": "\n",
 	"lines": "\n", "newline": "\n", "newlines": "\n", "program": "\n", "script": "\n", "code": "\n",
 	"expression": "\n", "javascript": "\n", "yaml": "\n", "markdown": "\n", "combination": "+"}
@@ -122,10 +123,10 @@ func aboutWords(n *node) (all []string) {
 	return all
 }
 
-// holdsJSON reports whether a word says of a text that it may be JSON.
+// holdsJSON reports whether a word in a description says that a text may be JSON.
 func holdsJSON(word string) bool { return word == "json" || word == "body" }
 
-// joined returns the text that several texts are the parts of, nil if the schema does not say how.
+// joined joins texts to one text, or returns nil if the schema does not say how.
 func joined(n *node, list []any) any {
 	parts := jsontext.Texts(list)
 	for _, word := range aboutWords(n) {
@@ -136,8 +137,8 @@ func joined(n *node, list []any) any {
 	return nil
 }
 
-// membersOf returns the object that a list of names and values is: objects with both, lists of both, or texts such as
-// "Accept: text/html" and a=b. It is nil for another list.
+// membersOf converts a list of names and values to an object. Its items are objects with both, lists of both, or
+// texts such as "Accept: text/html" and a=b. It returns nil for any other list.
 func membersOf(list []any) any {
 	members := map[string]any{}
 	for _, entry := range list {
@@ -164,7 +165,8 @@ func membersOf(list []any) any {
 	return members
 }
 
-// pairsOf returns the list of names and values that an object is, nil if the schema of an item has no such names.
+// pairsOf converts an object to a list of names and values, or returns nil if the schema of an item has no properties
+// for them.
 func pairsOf(item *node, object map[string]any) any {
 	if item == nil || object["value"] != nil {
 		return nil
@@ -179,7 +181,7 @@ func pairsOf(item *node, object map[string]any) any {
 	return nil
 }
 
-// declares reports whether schemas have a property of that name.
+// declares reports whether one of the schemas has a property of that name.
 func declares(all []*node, name string) bool {
 	return slices.ContainsFunc(all, func(n *node) bool { return n.props[name] != nil })
 }

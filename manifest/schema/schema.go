@@ -30,9 +30,9 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 	return compileDocument(doc, false)
 }
 
-// CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-07. A schema
-// that cannot be applied faithfully, safely and in bounded time is refused with a *[GateError]; text that is not JSON
-// with a *[jsontext.SyntaxError].
+// CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-07. The error
+// is a *[GateError] for a schema that cannot be applied faithfully, safely and in bounded time, and a
+// *[jsontext.SyntaxError] for text that is not JSON.
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth, Values: gateNodes})
 	if syn, ok := errors.AsType[*jsontext.SyntaxError](err); ok && syn.IsLimit {
@@ -60,8 +60,8 @@ func compileDocument(doc any, untrusted bool) (*Schema, error) {
 	return &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}, nil
 }
 
-// trustedFault returns what is wrong with a schema of this project that the gate lets pass in a plugin's: a keyword
-// that draft-07 does not have, or bounds that no value can meet.
+// trustedFault returns what is wrong with a schema of this project that the gate accepts in a plugin: a keyword that
+// draft-07 does not have, or bounds that no value can meet.
 func trustedFault(n *node) string {
 	if n.unevalProps != nil || n.unevalItems != nil || n.matching != (span{}) {
 		return "schemas of this project use draft-07, which has no unevaluated* and no min- or maxContains"
@@ -87,7 +87,7 @@ func (s *Schema) Root() any { return s.doc }
 
 // A Violation is one reason why a value is invalid.
 type Violation struct {
-	// Pointer is a JSON pointer into the value. For a missing or unknown property it leads to that property.
+	// Pointer is a JSON pointer into the value. For a missing or unknown property it is the property's pointer.
 	Pointer string
 	// Keyword is the broken keyword in the spelling of 2020-12, or "false" for a schema that allows nothing.
 	Keyword    string
@@ -108,12 +108,14 @@ func (e *CostError) Error() string {
 		e.Budget)
 }
 
-// MaxViolations bounds the violations of one value that Validate returns, the first ones that the walker finds.
+// MaxViolations bounds the violations of one value that Validate returns. It returns the first ones that the walker
+// finds.
 const MaxViolations = 1000
 
 // Validate returns the violations of v, sorted by pointer, then by keyword; none means that v is valid. v is a value
-// from [jsontext.Decode] or another value that encoding/json can encode. The error is a *[CostError] where validation
-// would cost too much, for schemas from [CompileUntrusted] only, or says that v cannot be encoded.
+// from [jsontext.Decode] or another value that encoding/json can encode. The error is a *[CostError] if validation
+// would cost too much, which can happen only for schemas from [CompileUntrusted]. Otherwise it says that v cannot be
+// encoded.
 func (s *Schema) Validate(v any) ([]Violation, error) {
 	v, err := jsontext.Normalize(v)
 	if err != nil {

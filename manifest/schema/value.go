@@ -21,7 +21,8 @@ func ratOf(n json.Number) *big.Rat {
 	return r
 }
 
-// isFinite reports whether a float64 holds about the value of n, as the decoders of most languages require of a number.
+// isFinite reports whether a float64 can hold the value of n approximately. The decoders of most languages require
+// that of a number.
 func isFinite(n json.Number) bool {
 	if len(n) < 300 && !strings.ContainsAny(string(n), "eE") {
 		return true
@@ -30,7 +31,7 @@ func isFinite(n json.Number) bool {
 	return err == nil
 }
 
-// kindOf returns the types of v: one, or number and integer for an integer that a float64 can be near to.
+// kindOf returns the types of v: one type, or number and integer for an integer within the range of a float64.
 func kindOf(v any) kinds {
 	switch v := v.(type) {
 	case nil:
@@ -54,7 +55,7 @@ func kindOf(v any) kinds {
 	}
 }
 
-// equal compares as JSON Schema does: numbers by value, objects regardless of order.
+// equal compares values as JSON Schema does: numbers by value, objects regardless of order.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -119,7 +120,7 @@ func render(v any) string {
 	}
 }
 
-// literal returns a value as JSON, shortened where it is long.
+// literal returns a value as JSON, shortened if it is long.
 func literal(v any) string {
 	if s, ok := v.(string); ok {
 		return jsontext.QuoteShort(s)
@@ -152,8 +153,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Resolve follows the local references of a decoded schema in its document. It returns nil for what is not an object.
-// References on the way are in seen, so that a schema within itself ends.
+// Resolve follows the local references of a decoded schema in its document. It returns nil if the result is not an
+// object. seen has the references followed so far, so that a schema that refers to itself ends.
 func Resolve(root, v any, seen []string) (map[string]any, []string) {
 	for {
 		s, ok := v.(map[string]any)

@@ -1,5 +1,5 @@
-// Package sections reads and writes the custom sections of wasm files: the manifest of a plugin, the scripts, the text
-// and the assets that it ships.
+// Package sections reads and writes the custom sections of wasm files. They contain a plugin's manifest, scripts,
+// text and assets.
 package sections
 
 import (
@@ -24,11 +24,11 @@ var ErrNoManifest = errors.New("no custom section " + Name)
 
 var moduleHeader = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// FormatError says why, and from which byte on, a file is not a wasm module.
+// FormatError says why a file is not a wasm module, and at which byte that shows.
 type FormatError struct {
 	Offset  int
 	Message string
-	Fix     string // what to do about it; "" if that is not known
+	Fix     string // what to do about it; "" if unknown
 }
 
 func (e *FormatError) Error() string {
@@ -68,7 +68,7 @@ func CheckHeader(wasm []byte) error {
 	return nil
 }
 
-// foreign are other formats, by the first bytes after any white space, and how to make a module of them.
+// foreign are other file formats: their first bytes after any white space, and how to get a module from such a file.
 var foreign = []struct{ starts, what, fix string }{
 	{"(module|(component|(;|;;", "WebAssembly text", "run wat2wasm on it first"},
 	{"\xff\xfe|\xfe\xff|(\x00|\x00(", "text in UTF-16",
@@ -90,8 +90,8 @@ var foreign = []struct{ starts, what, fix string }{
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
 
-// ReadManifest returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
-// declared lengths. The error is [ErrNoManifest] or a *[FormatError].
+// ReadManifest returns the manifest in a wasm file, as a part of wasm. It compiles nothing, and allocates no memory
+// by lengths that the file declares. The error is [ErrNoManifest] or a *[FormatError].
 func ReadManifest(wasm []byte) ([]byte, error) {
 	found, err := readCustom(wasm, Name)
 	if err == nil && found == nil {
@@ -106,8 +106,8 @@ const scriptSection = "parley.script."
 // MaxScript is the maximum size of a script in bytes.
 const MaxScript = 256 << 10
 
-// ReadScript returns the text of a script that a wasm file ships, as a part of wasm. The error says that it is missing,
-// larger than [MaxScript], not UTF-8, or another text than the manifest declares; or it is a *[FormatError].
+// ReadScript returns the text of a script that a wasm file ships, as a part of wasm. The error says that it is
+// missing, larger than [MaxScript], not UTF-8, or not the text that the manifest declares; or it is a *[FormatError].
 func ReadScript(wasm []byte, s *manifest.Script) ([]byte, error) {
 	text, err := readCustom(wasm, scriptSection+s.Name)
 	switch {
@@ -139,8 +139,8 @@ type SourceFile struct {
 	Source string `json:"source"`
 }
 
-// ReadSource returns the text of a plugin of kind script. Its module has nothing but custom sections. The error says
-// what is wrong with the text or the module, or is a *[FormatError].
+// ReadSource returns the text of a plugin of kind script. The plugin's module must have only custom sections. The
+// error says what is wrong with the text or the module, or is a *[FormatError].
 func ReadSource(wasm []byte) (*SourceFile, error) {
 	content, err := readCustom(wasm, sourceSection)
 	if err != nil {
@@ -166,7 +166,7 @@ func ReadSource(wasm []byte) (*SourceFile, error) {
 	return &SourceFile{File: manifest.CleanLine(string(file)), Source: string(text)}, nil
 }
 
-// WriteSource returns a module that has nothing but the text of a script. The name of its file ends at a line break.
+// WriteSource returns a module that contains only the text of a script. A line break ends the file name.
 func WriteSource(file string, text []byte) []byte {
 	file, _, _ = strings.Cut(file, "\n")
 	wasm, _ := writeCustom(moduleHeader, sourceSection, append([]byte(file+"\n"), text...)) // a valid header
@@ -180,15 +180,15 @@ const assetsSection = "parley.assets"
 // *[FormatError].
 func ReadAssets(wasm []byte) ([]byte, error) { return readCustom(wasm, assetsSection) }
 
-// part is a section of a wasm file, which begins and ends at these offsets.
+// part is a section of a wasm file, with the offsets where it begins and ends.
 type part struct {
 	id         byte
 	begin, end int
-	name       []byte // of a custom section; nil for others
-	content    []byte // of a custom section, as a part of the file
+	name       []byte // for a custom section; nil for others
+	content    []byte // for a custom section, a slice of the file
 }
 
-// all yields the sections of a wasm file. The error is a *[FormatError], and the last one.
+// all yields the sections of a wasm file. After an error, which is a *[FormatError], it ends.
 func all(wasm []byte) iter.Seq2[part, error] {
 	return func(yield func(part, error) bool) {
 		if err := CheckHeader(wasm); err != nil {
@@ -228,7 +228,7 @@ func readCustom(wasm []byte, name string) (found []byte, err error) {
 	return found, nil
 }
 
-// span reads a length at offset at, and returns where the bytes that it counts begin and end.
+// span reads a length at offset at, and returns the bounds of the bytes that follow it.
 func span(data []byte, at int) (start, end int, err error) {
 	n, width := binary.Uvarint(data[at:min(len(data), at+5)])
 	if width <= 0 {
@@ -248,7 +248,7 @@ func WriteManifest(wasm, manifest []byte) ([]byte, error) {
 	return writeCustom(wasm, Name, manifest)
 }
 
-// Module returns a module that has nothing but a manifest, as plugins of kind http are.
+// Module returns a module that contains only a manifest, as for plugins of kind http.
 func Module(manifest []byte) []byte {
 	wasm, _ := writeCustom(moduleHeader, Name, manifest) // a valid header
 	return wasm
@@ -260,11 +260,12 @@ func WriteScript(wasm []byte, name string, text []byte) ([]byte, error) {
 	return writeCustom(wasm, scriptSection+name, text)
 }
 
-// WriteAssets returns a copy of wasm with the tar of the assets in a custom section. It replaces the one that wasm had
-// before.
+// WriteAssets returns a copy of wasm with the tar of the assets in a custom section. It replaces the tar that wasm
+// had before.
 func WriteAssets(wasm, tar []byte) ([]byte, error) { return writeCustom(wasm, assetsSection, tar) }
 
-// writeCustom returns a copy of wasm with a custom section right after the header, in place of those of that name.
+// writeCustom returns a copy of wasm with a custom section right after the header. It removes other sections of that
+// name.
 func writeCustom(wasm []byte, name string, content []byte) ([]byte, error) {
 	body := append(binary.AppendUvarint(nil, uint64(len(name))), name...)
 	out := append(bytes.Clone(moduleHeader), 0)

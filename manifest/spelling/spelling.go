@@ -35,9 +35,9 @@ func Nearest(word string, candidates []string, limit int) []Near {
 }
 
 // Resembles returns the distance of a word from a name, and reports whether it is small enough for a typo: at most a
-// third of the length of the name, where one is always enough for three letters. Of a name with dots this holds for
-// each part, and for its shortest part where the word has more or fewer dots: "Page.goto" does not resemble "Page.stop"
-// for what they share.
+// third of the length of the name, but at least one from three letters on. For a name with dots this must hold for
+// each part, and for its shortest part if the word has more or fewer dots: "Page.goto" does not resemble "Page.stop"
+// just because they share a part.
 func Resembles(word, name string) (distance int, ok bool) { return resembles(lower(word), lower(name)) }
 
 func resembles(word, name string) (int, bool) {
@@ -74,7 +74,7 @@ func Distance(a, b string) int {
 const longWord = 128
 
 func lower(s string) string {
-	// What is longer cannot be compared, so that only its length matters.
+	// Longer words cannot be compared, so only their length matters.
 	return strings.ToLower(s[:min(len(s), longWord*utf8.UTFMax)])
 }
 
@@ -128,7 +128,7 @@ func Fold(name string) string {
 	}, name)
 }
 
-// Words splits a name or a text at case and punctuation into words in lower case. Digits stay with their letters.
+// Words splits a name or a text into words in lower case, at changes of case and punctuation. Digits stay with letters.
 func Words(text string) []string {
 	var spaced strings.Builder
 	runes := []rune(text)
@@ -162,7 +162,7 @@ func IsTypo(given, name string) bool {
 	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
 }
 
-// AtMost returns the first items of a list, and one that counts the others: "and 3 more".
+// AtMost returns the first items of a list, and a last item that counts the others: "and 3 more".
 func AtMost(items []string, most int) []string {
 	if more := len(items) - most; more > 0 {
 		return append(items[:most:most], fmt.Sprintf("and %d more", more))
@@ -170,7 +170,7 @@ func AtMost(items []string, most int) []string {
 	return items
 }
 
-// Count says how many parts something may have: "1 to 5 items", "at least 2 items"; "" if both bounds are nil.
+// Count describes how many parts something may have: "1 to 5 items", "at least 2 items"; "" if both bounds are nil.
 func Count(least, most *int, noun string) string {
 	switch {
 	case least != nil && most != nil && *least == *most:

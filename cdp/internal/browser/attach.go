@@ -43,10 +43,10 @@ func (e *AddressError) Error() string {
 	return text
 }
 
-// Endpoint returns what a text names in its longest form: the address of a DevTools server, or the absolute path of the
-// user data folder of a browser on this machine, or of a profile in it. The spelling alone decides which of them it is,
-// whatever exists: a path is absolute, begins with "." or has a separator, but no "://" and no port. Where a name could
-// be either, the error is an *[AddressError] that says so.
+// Endpoint returns what a text names in its longest form: the address of a DevTools server, or the absolute path of
+// the user data folder of a browser on this machine, or of a profile in it. The spelling alone decides which of them
+// it is, not what exists: a path is absolute, begins with "." or has a separator, but no "://" and no port. Where a
+// name could be either, the error is an *[AddressError] that says so.
 func Endpoint(text string) (endpoint string, isFolder bool, err error) {
 	given := text
 	host, _, isPath := strings.Cut(filepath.ToSlash(text), "/")
@@ -71,7 +71,7 @@ func Endpoint(text string) (endpoint string, isFolder bool, err error) {
 	return text, false, nil
 }
 
-// portOf returns the port that a text is.
+// portOf parses a port number.
 func portOf(text string) (port int, ok bool) {
 	number, err := strconv.ParseUint(text, 10, 16)
 	return int(number), err == nil && number > 0
@@ -132,8 +132,8 @@ func parseEndpoint(text string) (*url.URL, error) {
 	return url.Parse(endpoint)
 }
 
-// activePort returns the address that a running browser has written to its user data folder. The folder may be that of
-// a profile in it.
+// activePort returns the address that a running browser has written to its user data folder. folder may also be a
+// profile in the user data folder.
 func activePort(folder string) (*url.URL, error) {
 	for _, dir := range []string{folder, filepath.Dir(filepath.Clean(folder))} {
 		text, _ := os.ReadFile(filepath.Join(dir, activePortFile))
@@ -251,8 +251,8 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 	return direct.Do(req)
 }
 
-// LaunchForProtocol launches a browser with a debugging port beside its pipe, reads its protocol and kills it. The
-// profile should be a disposable one.
+// LaunchForProtocol launches a browser with a debugging port in addition to its pipe, reads its protocol and kills
+// it. The profile should be a disposable one.
 func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, error) {
 	cfg.Args = append(cfg.Args, "--remote-debugging-port=0")
 	active := filepath.Join(cfg.Profile, activePortFile)

@@ -62,12 +62,12 @@ type Message struct {
 // Truncated reports whether the message was over the limit, so that its end is lost.
 func (m Message) Truncated() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
 
-// conn is a [Conn] over what carries whole messages. Between callers, which must not block, and the one goroutine that
-// writes is a bounded queue. It either writes a message whole or ends the connection, so a browser that pauses its
-// reading finds an unbroken stream afterwards.
+// conn is a [Conn] over functions that carry whole messages. A bounded queue lies between the callers, which must not
+// block, and the one goroutine that writes. A message is either written whole or the connection ends, so a browser
+// that stops reading for a while finds an unbroken stream afterwards.
 type conn struct {
 	queue   chan []byte
-	waiting atomic.Int64 // bytes in the queue, and of the message that is being written
+	waiting atomic.Int64 // bytes in the queue, and of the message being written
 	closed  chan struct{}
 	limit   int
 	receive func(add func(part []byte)) error // receives one message

@@ -78,7 +78,7 @@ func Find(flag, env, config string) (Found, error) {
 			continue
 		}
 		path, err := lookUp(choice.value)
-		// Only who makes the call knows the working folder.
+		// Only the process that makes the call knows the working folder.
 		relative := choice.from != FromFlag && filepath.Base(choice.value) != choice.value && !filepath.IsAbs(choice.value)
 		if err != nil || relative {
 			return Found{}, &NotFoundError{

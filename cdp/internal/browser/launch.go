@@ -65,8 +65,8 @@ type LaunchError struct {
 	Reason string
 	// ExitCode is Chrome's exit code, or -1 if it did not exit by itself.
 	ExitCode int
-	// Transient is set if the browser ended before it responded for no reason that is known to last: by a crash, a
-	// signal, or an exit code that says nothing. On a machine under heavy load that happens now and then.
+	// Transient is set if the browser ended before it responded and the cause may not last: a crash, a signal, or an
+	// exit code that says nothing. On a machine under heavy load that happens now and then.
 	Transient bool
 	// Stderr holds the last lines that Chrome wrote to its stderr.
 	Stderr []string
@@ -216,8 +216,7 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 	return append(args, "about:blank"), notes
 }
 
-// exitReason says why a browser that exited with a code before it responded did so, and whether it may respond the
-// next time.
+// exitReason returns why a browser exited with a code before it responded, and whether another attempt may succeed.
 func exitReason(cfg LaunchConfig, code int) (reason string, transient bool) {
 	name := filepath.Base(cfg.Path)
 	switch code {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
-// The tables of what comes before a command.
+// The tables about calls that come before a command.
 const (
 	sourcesTable = "sources.tsv" // name, tool, result, params, before, ends, filter, as explained in the file
 	fromTable    = "from.tsv"    // parameter, source
@@ -28,7 +28,7 @@ func (t *tables) sources() {
 			s.Filter = row[6]
 		}
 		_, isType := t.p.Type(name)
-		isKind := strings.Contains(name, " ") || !strings.Contains(name, ".") // of value
+		isKind := strings.Contains(name, " ") || !strings.Contains(name, ".") // the kind of a value
 		t.check(isType || isKind, "there is no type %s", name)
 		t.check(len(t.notes.Sources[name]) > 0 || s.Ends != "-",
 			"the first source of %s does not say when its values end", name)
@@ -106,7 +106,7 @@ func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
 	return t.hasField(field.Properties, steps)
 }
 
-// from reads where the values of parameters come from, and finds those that the types say.
+// from reads which sources the values of parameters come from, and adds the sources that follow from the types.
 func (t *tables) from() {
 	from := map[string]string{}
 	t.rows(fromTable, 2, true, func(row []string) {
@@ -148,7 +148,7 @@ func (t *tables) from() {
 	}
 }
 
-// exampleValues checks the values that examples of a command take from sources of their own.
+// exampleValues checks the values that examples of a command take from sources of their own, not the command's.
 func (t *tables) exampleValues(command string, n *protocol.Note, used map[string]bool) {
 	for _, e := range n.Examples {
 		for _, own := range e.Flow().Values {

@@ -17,7 +17,7 @@ import (
 const revision = "0.0.1734725"
 
 func main() {
-	// The folders are relative to that of the go:generate line.
+	// The folders are relative to the folder of the go:generate line.
 	p, err := generate("../protocol", "../gen")
 	if err == nil {
 		err = os.WriteFile("../protocol/protocol.bin", []byte(p.Encoded()), 0o644)
@@ -34,7 +34,7 @@ func generate(folder, tables string) (*protocol.Protocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	// First without notes, for the names that the tables must match.
+	// The names that the tables must match come from a protocol without notes.
 	bare, err := protocol.Build(revision, protocol.Notes{}, documents...)
 	if err != nil {
 		return nil, err

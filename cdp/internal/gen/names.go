@@ -54,7 +54,7 @@ func correctNames(folder string, documents [][]byte, p *protocol.Protocol) ([][]
 	return documents, errors.Join(t.problems...)
 }
 
-// has reports whether the documents have a name. What is before a dot can be something else than a domain.
+// has reports whether the documents contain a name. The part before a dot need not be a domain.
 func (t *tables) has(name string, documents []byte) bool {
 	owner, _, isDotted := strings.Cut(name, ".")
 	if !isDotted {

@@ -66,7 +66,7 @@ type tables struct {
 	problems []error
 }
 
-// check records a problem unless something is so, and returns whether it is.
+// check records a problem unless ok is set, and returns ok.
 func (t *tables) check(ok bool, format string, args ...any) bool {
 	if !ok {
 		t.problems = append(t.problems, fmt.Errorf("%s: %w", t.at, fmt.Errorf(format, args...)))
@@ -232,7 +232,7 @@ func (t *tables) values() {
 		t.check(json.Valid([]byte(row[1])), "the value of %s is not JSON: %s", row[0], row[1])
 		t.notes.Values[row[0]] = row[1]
 		if strings.Contains(row[0], " ") {
-			return // by type and name, wherever it occurs
+			return // by type and name, wherever they occur
 		}
 		parts := append(strings.SplitN(row[0], ".", 3), "", "")
 		owner, name := parts[0]+"."+parts[1], parts[2]
@@ -249,7 +249,7 @@ func (t *tables) values() {
 	})
 }
 
-// params reads which parameters come first. They are optional ones: the required ones come before them anyway.
+// params reads which optional parameters are listed first. Required parameters come before them anyway.
 func (t *tables) params() {
 	t.commands(paramsTable, 2, true, func(row []string, c *protocol.Command, _ *protocol.Note) {
 		names := strings.Fields(row[1])
@@ -262,7 +262,7 @@ func (t *tables) params() {
 	})
 }
 
-// descriptions reads texts for what the protocol does not describe. Each must be needed.
+// descriptions reads texts for members that the protocol does not describe. A text for any other is an error.
 func (t *tables) descriptions() {
 	needed := t.p.Undescribed()
 	t.rows(descriptionsTable, 2, true, func(row []string) {
@@ -310,7 +310,7 @@ func (t *tables) checkNames(of, text string) {
 	}
 }
 
-// commands reads a table of commands, which its first column names: once each, or repeatedly.
+// commands reads a table whose first column names commands, each once or repeatedly.
 func (t *tables) commands(file string, columns int, once bool,
 	each func(row []string, c *protocol.Command, n *protocol.Note),
 ) (first string) {
@@ -324,7 +324,7 @@ func (t *tables) commands(file string, columns int, once bool,
 	})
 }
 
-// rows reads a table, whose first column names each thing once or repeatedly, and returns its first line.
+// rows reads a table whose first column names each thing once or repeatedly, and returns its first line.
 func (t *tables) rows(file string, columns int, once bool, each func(row []string)) (first string) {
 	text, err := os.ReadFile(filepath.Join(t.folder, file))
 	t.at = file

@@ -90,7 +90,7 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, &unusableKeeperError{pid: pid, hung: true}
 		}
-		if i := f.readInfo(); i.PID == pid && i.Wire != WireVersion { // it does not understand a hello of this version
+		if i := f.readInfo(); i.PID == pid && i.Wire != WireVersion { // the keeper does not understand this hello
 			return nil, &unusableKeeperError{pid: pid, wire: i.Wire, version: i.Version, silent: true}
 		}
 		return nil, err
@@ -107,8 +107,8 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	return c, nil
 }
 
-// As returns a client on the same connection that calls on behalf of another caller. The default is the command
-// line.
+// As returns a client on the same connection that calls on behalf of another caller. The default caller is the
+// command line.
 func (c *Client) As(by api.Caller) *Client {
 	return &Client{c.connection, by, c.recordUse, c.onEnabled}
 }
@@ -121,8 +121,8 @@ func (c *Client) WithUseRecorder(record func(right string)) *Client {
 	return &Client{c.connection, c.by, record, c.onEnabled}
 }
 
-// OnEnabled returns a client on the same connection that passes what the keeper enabled for a successful call to each,
-// before the call returns. It does not call it for calls that needed nothing.
+// OnEnabled returns a client on the same connection that reports which domains the keeper enabled for a successful
+// call. It passes them to each before the call returns, and does not call each if none was needed.
 func (c *Client) OnEnabled(each func(api.Enabled)) *Client {
 	return &Client{c.connection, c.by, c.recordUse, each}
 }
@@ -219,8 +219,8 @@ func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (api.
 	return ask[api.Page](ctx, c, "close_target", api.TargetRequest{Target: target, OnDialog: onDialog})
 }
 
-// Status returns the state of the keeper and its browser, with the targets of the caller's session, or for a person
-// those of all.
+// Status returns the state of the keeper and its browser, with the targets of the caller's session, or of all
+// sessions for a person who sets all.
 func (c *Client) Status(ctx context.Context, all bool) (api.Status, error) {
 	return ask[api.Status](ctx, c, "status", api.StatusRequest{All: all})
 }
@@ -341,8 +341,8 @@ func ask[R any](ctx context.Context, c *Client, op string, body any) (result R, 
 	return result, nil
 }
 
-// exchange sends a request and returns its result, or writes the pieces of it to out. name is that of the operation in
-// errors.
+// exchange sends a request and returns its result, or writes the pieces of the result to out. name is the operation's
+// name in errors.
 func (c *Client) exchange(ctx context.Context, op, name string, body any, out io.Writer) (
 	result json.RawMessage, written int64, err error,
 ) {

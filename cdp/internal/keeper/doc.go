@@ -57,7 +57,7 @@
 //
 // # Wire format, version 11
 //
-// Frames are those of package wire. The first frame of each side is its hello:
+// Frames have the format of package wire. The first frame of each side is its hello:
 //
 //	{"parley_keeper":11,"version":"0.1.0"}                                            the client
 //	{"parley_keeper":11,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
@@ -89,7 +89,7 @@
 // and a piece of the result.
 //
 // The operations are call, open, close_target, close, stop, status, sessions, events, listen, save_state, load_state,
-// type, script, uploads and end_connection, the verbs of cdp that need nothing of the host, and those of page, as
+// type, script, uploads and end_connection, the verbs of cdp that need no host, and the verbs of page, such as
 // page.click. Their bodies and results are the types of package api. The first item of listen is {"listening":true};
 // the stream is complete from then on. A client that closes its connection abandons its calls.
 package keeper

@@ -51,7 +51,7 @@ func checkSocket(path string) error {
 		path     string
 		kind     fs.FileMode
 		name     string
-		isClosed func(fs.FileInfo) bool // to others
+		isClosed func(fs.FileInfo) bool // reports whether others have no access
 	}{
 		{filepath.Dir(path), fs.ModeDir, "folder", protect.TrustedFile}, {path, fs.ModeSocket, "socket", protect.OwnerOnly},
 	} {

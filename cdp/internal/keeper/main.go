@@ -78,8 +78,8 @@ func Main(egress func() (host.Egress, error)) int {
 	runtime.GOMAXPROCS(1)
 	// Return the memory of a large reply to the system soon, not at some later collection.
 	debug.SetMemoryLimit(memoryLimit)
-	// Most of the memory are stored events, which stay. To let garbage grow to half of that takes less time than it
-	// saves memory.
+	// Most of the memory holds events, which stay. Letting garbage grow to half of that costs less time than it saves
+	// memory.
 	debug.SetGCPercent(50)
 
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
@@ -160,8 +160,8 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	return nil
 }
 
-// setEgress gives the keeper the guard that plugins' pages dial through, and what the operator's files say of origins.
-// Without a guard the keeper serves all callers except plugins.
+// setEgress gives the keeper the guard that plugins' pages dial through, and the settings for origins from the
+// operator's files. Without a guard the keeper serves all callers except plugins.
 func (k *keeper) setEgress() {
 	if k.egress == nil {
 		return
@@ -340,7 +340,7 @@ func (k *keeper) shutDown() {
 		k.listener.Close()
 	}
 	if k.proc != nil {
-		orderly := k.verbs != nil && !k.temporary // a permanent profile must be saved
+		orderly := k.verbs != nil && !k.temporary // only a permanent profile must be saved
 		if orderly {
 			k.verbs.Mux.Lock()
 			target.Post(k.verbs.Mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)

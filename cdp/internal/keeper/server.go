@@ -46,13 +46,13 @@ type server struct {
 	lastUse        time.Time
 }
 
-// client is one connection. A goroutine for each request writes what the request comes to, so the keeper never waits
-// for a client that does not read.
+// client is one connection. Each request has a goroutine that writes its responses, so the keeper never waits for a
+// client that does not read.
 type client struct {
 	conn    net.Conn
 	wire    *wire.Conn
 	s       *server
-	unsent  chan struct{}  // holds one for each request, from its begin until its response is sent
+	unsent  chan struct{}  // holds one element per request, from its beginning until its response is sent
 	workers sync.WaitGroup // goroutines that run requests
 
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ type client struct {
 
 const (
 	maxInFlight  = 256
-	maxUnsent    = maxInFlight + 32 // above it the keeper reads no requests of the client
+	maxUnsent    = maxInFlight + 32 // the keeper reads no more requests of a client with as many
 	helloTimeout = 10 * time.Second
 )
 
@@ -81,7 +81,7 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 		session = q.Session
 	}
 	closed, err := s.verbs.Tenancy.CloseSession(ctx, session)
-	if err != nil && err.Code == api.CodeChromeConnection { // another session was the last one meanwhile
+	if err != nil && err.Code == api.CodeChromeConnection { // meanwhile, the last other session has closed, too
 		err = nil
 	}
 	if err == nil && s.stopIfEmpty("closed by a client") {
@@ -104,7 +104,7 @@ func (s *server) endConnection(id string) {
 	}
 }
 
-// stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
+// stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does so.
 func (s *server) stopIfEmpty(reason string) bool {
 	e := s.verbs
 	empty := mux.Locked(e.Mux, func() bool { return len(e.Tenancy.OpenSessions()) == 0 })
@@ -148,7 +148,7 @@ func (s *server) serveClient(conn net.Conn) {
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
-	if err := c.read(); !errors.Is(err, os.ErrDeadlineExceeded) { // which closeClients has set
+	if err := c.read(); !errors.Is(err, os.ErrDeadlineExceeded) { // closeClients has set the deadline
 		conn.Close()
 		c.mu.Lock()
 		for _, cancel := range c.calls {
@@ -156,14 +156,14 @@ func (s *server) serveClient(conn net.Conn) {
 		}
 		c.mu.Unlock()
 	}
-	c.workers.Wait() // what a call still opens has to be closed with the connection
+	c.workers.Wait() // what a call is still opening must be closed with the connection
 	s.connections.releaseAll(c)
 	s.mu.Lock()
 	delete(s.clients, c)
 	s.mu.Unlock()
 }
 
-// countRequest counts the begin (1) or end (-1) of a request.
+// countRequest counts the beginning (1) or the end (-1) of a request.
 func (s *server) countRequest(change int) {
 	s.mu.Lock()
 	s.activeRequests += change
@@ -187,7 +187,7 @@ func (s *server) clientCount() int {
 	return len(s.clients)
 }
 
-// closeClients lets each client read the responses to its requests, and reads no more of them.
+// closeClients stops reading requests, and waits up to patience for the clients to read their responses.
 func (s *server) closeClients(patience time.Duration) {
 	deadline := time.Now().Add(patience)
 	s.mu.Lock()
@@ -250,7 +250,7 @@ type job struct {
 	cancel context.CancelFunc
 }
 
-// work handles a request, then further ones until the connection ends: reusing the goroutine reuses its grown
+// work handles a request, and then further ones until the connection ends. Reusing the goroutine reuses its grown
 // stack.
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
@@ -278,7 +278,7 @@ func (c *client) respond(id int64, field string, value []byte, beside aside) {
 	c.send(wire.KindDone, responseParts(id, field, value, beside)...)
 }
 
-// send sends a frame. A connection that does not take it whole is of no further use.
+// send sends a frame. It closes a connection that does not accept a frame whole.
 func (c *client) send(kind wire.Kind, parts ...[]byte) error {
 	err := c.wire.Send(kind, parts...)
 	if err != nil {
@@ -287,7 +287,7 @@ func (c *client) send(kind wire.Kind, parts ...[]byte) error {
 	return err
 }
 
-// handleSafely is handle, but a panic ends the call and not the keeper, with its browser and all pages.
+// handleSafely is handle, except that a panic ends only the call, and not the keeper with its browser and all pages.
 func (c *client) handleSafely(ctx context.Context, q request, beside *aside) (result json.RawMessage,
 	failure *api.Error) {
 	defer func() {
@@ -299,7 +299,7 @@ func (c *client) handleSafely(ctx context.Context, q request, beside *aside) (re
 		m := c.s.verbs.Mux
 		for until := time.Now().Add(muxTime); !m.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				panic(fault) // the call had locked it, and nothing would go on
+				panic(fault) // the call had locked the mux, so nothing could continue
 			}
 		}
 		m.Unlock()
@@ -308,7 +308,7 @@ func (c *client) handleSafely(ctx context.Context, q request, beside *aside) (re
 	return c.handle(ctx, q, beside)
 }
 
-// muxTime is how long calls may have the mux locked after one has panicked.
+// muxTime is how long other calls may hold the mux after a call has panicked.
 const muxTime = 5 * time.Second
 
 // handle runs one request and returns its result.
@@ -323,7 +323,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	if q.by.HasContext() && q.op != "call" && q.op != "open" { // which enter the scope
+	if q.by.HasContext() && q.op != "call" && q.op != "open" { // these enter the scope themselves
 		if err := e.Tenancy.UpdateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
@@ -362,17 +362,17 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	return e.Run(ctx, q.by, q.op, q.body)
 }
 
-// operation serves the requests of a kind whose result is its response.
+// operation serves the requests of one kind. Its result is the response.
 type operation func(ctx context.Context, q request) (json.RawMessage, *api.Error)
 
-// operationOf returns the operation that decodes a body, runs and encodes the result.
+// operationOf returns the operation that decodes a body, calls run and encodes the result.
 func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R, *api.Error)) operation {
 	return func(ctx context.Context, q request) (json.RawMessage, *api.Error) {
 		return api.Serve(q.body, func(body Q) (R, *api.Error) { return run(ctx, q.by, body) })
 	}
 }
 
-// operationsOf returns the operations that are not of the browser alone, by their names.
+// operationsOf returns the operations that involve more than the browser, by name.
 func operationsOf(s *server) map[string]operation {
 	e := s.verbs
 	return map[string]operation{
@@ -396,7 +396,7 @@ func operationsOf(s *server) map[string]operation {
 			if !by.IsCommandLine() {
 				return struct{}{}, api.Errorf(api.CodeDenied, "only the command line can close what other sessions have opened")
 			}
-			if e.Tracker.External { // it stays open, without what was opened in it
+			if e.Tracker.External { // the browser stays open, without what was opened in it
 				closing, cancel := context.WithTimeout(ctx, closeTimeout)
 				defer cancel()
 				if _, err := e.Tenancy.CloseOpened(closing); err != nil {
@@ -429,7 +429,7 @@ func (c *client) sendPieces(ctx context.Context, id int64, spool *mux.Spool) (js
 	return nil, api.ContextError(ctx, "sending the result")
 }
 
-// listen serves a stream until it ends or is cancelled. ctx limits what comes before it begins.
+// listen serves a stream until it ends or is cancelled. ctx limits the time until the stream begins.
 func (c *client) listen(ctx, during context.Context, q request, b api.ListenRequest) (json.RawMessage, *api.Error) {
 	e := c.s.verbs
 	var scope *target.Target
@@ -469,8 +469,9 @@ func (c *client) listen(ctx, during context.Context, q request, b api.ListenRequ
 	}
 }
 
-// connections knows which callers' connections, such as those of MCP clients, are still there. Each is held by the
-// keeper's client that serves it, which is one process, and ends a grace after that has released it or has gone.
+// connections tracks which of the callers' connections, such as those of MCP clients, still exist. A connection is
+// held by the keeper clients, one for each process, that serve it. It ends a grace period after the last of them has
+// released it or is gone.
 type connections struct {
 	grace time.Duration
 	end   func(id string)
@@ -511,7 +512,7 @@ func (cs *connections) release(id string, c *client) {
 	cs.releaseLocked(id, c)
 }
 
-// releaseAll releases all connections of a client that has gone.
+// releaseAll releases all connections held by a client that is gone.
 func (cs *connections) releaseAll(c *client) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -54,7 +54,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 	for {
 		c, err := connect(ctx, f, cfg.Version)
 		if err == nil {
-			if cfg.Attach != "" && cfg.Attach != c.hello.Attach { // what is opened there would be in the wrong browser
+			if cfg.Attach != "" && cfg.Attach != c.hello.Attach { // otherwise calls would open pages in the wrong browser
 				c.Close()
 				return nil, host.Errorf(host.AlreadyExists, "browser %q is open already, and is not that at %s: close it first, "+
 					"or use another browser name", cfg.Browser, manifest.Clip(cfg.Attach, 200))
@@ -211,8 +211,8 @@ func (f files) foreignSocketError(err error) error {
 
 const endingTimeout = 500 * time.Millisecond
 
-// Stop closes a browser, whatever state its keeper is in, and waits until nothing of it is left. It reports whether
-// there was one.
+// Stop closes a browser, whatever state its keeper is in, and waits until its processes and files are gone. It
+// reports whether there was a browser.
 func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	f := files{absolute(runDir), cmp.Or(name, DefaultBrowser)}
 	if err := CheckName(f.name); err != nil {
@@ -258,7 +258,7 @@ type unusableKeeperError struct {
 	wire    int
 	version string
 	hung    bool // it does not send its hello
-	silent  bool // it does not understand that of this version
+	silent  bool // it does not understand a hello of this version
 }
 
 func (o *unusableKeeperError) Error() string {
@@ -277,8 +277,8 @@ func (o *unusableKeeperError) note() string {
 		cmp.Or(o.version, "unknown"), o.wire)
 }
 
-// replace ends a keeper. It asks first, and kills a keeper that does not comply, but only if it is certain which
-// process that is.
+// replace ends a keeper. It first asks the keeper to exit. It kills a keeper that does not comply only if its process
+// is known for certain.
 func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 	socket := f.socket()
 	asked, pid := false, 0
@@ -356,7 +356,8 @@ func differences(cfg Config, h hello) (notes []string) {
 // Supported reports whether keepers are available on this platform.
 func Supported() bool { return supported }
 
-// protocolName names the files of a browser that is launched for its protocol. It is not a valid browser name.
+// protocolName is the base name of the files of a browser that is launched for its protocol. It is not a valid
+// browser name.
 const protocolName = "_protocol"
 
 // FetchProtocol launches the browser cfg.Chrome on a disposable profile, reads its protocol description and kills
@@ -443,7 +444,7 @@ type Config struct {
 	RingBytes  int `json:"ring_bytes,omitempty"`
 }
 
-// DefaultBrowser is the browser name used when none is given.
+// DefaultBrowser is the browser name that is used when none is given.
 const DefaultBrowser = host.DefaultBrowser
 
 func (c *Config) setDefaults() {
@@ -456,14 +457,14 @@ func (c *Config) setDefaults() {
 	c.RingBytes = cmp.Or(c.RingBytes, 12<<20)
 }
 
-// rooms returns what the rooms of the keeper need to know.
+// rooms returns the options for the packages below this one.
 func (c *Config) rooms(external bool) verb.Options {
 	return verb.Options{Name: c.Browser, External: external, MaxMessage: c.MaxMessage, RingEvents: c.RingEvents,
 		RingBytes: c.RingBytes}
 }
 
-// CheckName reports a browser name that is not portable as a file name: it must start with a letter or digit,
-// continue with letters, digits, _ and -, and have at most 64 characters.
+// CheckName returns an error for a browser name that is not portable as a file name. A name must start with a letter
+// or digit, continue with letters, digits, _ and -, and have at most 64 characters.
 func CheckName(name string) *api.Error {
 	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
 	for _, c := range []byte(name) {

@@ -20,7 +20,7 @@ const WireVersion = 11
 
 const (
 	maxHello   = 64 << 10
-	maxRequest = browser.MaxRequest + 2<<20 // what the browser accepts, and the rest of the request
+	maxRequest = browser.MaxRequest + 2<<20 // the browser's limit, plus the rest of the request
 	maxReply   = 1 << 30
 )
 
@@ -39,7 +39,7 @@ type hello struct {
 	Chrome  string `json:"chrome,omitempty"`
 }
 
-// receive reads a frame of one of these kinds.
+// receive reads a frame of one of the given kinds.
 func receive(c *wire.Conn, limit int, kinds ...wire.Kind) (wire.Kind, []byte, error) {
 	kind, body, err := c.Receive(limit)
 	if err == nil && !slices.Contains(kinds, kind) {
@@ -64,7 +64,7 @@ func readHello(c *wire.Conn) (hello, error) {
 type request struct {
 	id      int64
 	op      string
-	timeout time.Duration // of what it asks for; of a stream, until it begins
+	timeout time.Duration // for the whole request; for a stream, until it begins
 	by      api.Caller
 	body    json.RawMessage
 }
@@ -102,8 +102,8 @@ func readRequest(c *wire.Conn) (q request, err error) {
 	return q, err
 }
 
-// response is a message of the keeper about a request. It has one of result, failure, item and piece. A result or
-// failure for a plugin comes with the rights that its pages have used since its previous request.
+// response is a message of the keeper about a request. Exactly one of result, failure, item and piece is set. A
+// result or failure for a plugin comes with the rights that its pages have used since its previous request.
 type response struct {
 	id         int64
 	usedRights []string
@@ -151,9 +151,9 @@ func readResponse(c *wire.Conn) (a response, err error) {
 // pieceHead is the size of the header before a piece of a large result: the id.
 const pieceHead = 8
 
-// aside is what a response says beside its result or error. The zero value says nothing.
+// aside is what a response says in addition to its result or error. The zero value adds nothing.
 type aside struct {
-	rights  []string // that the pages of a plugin have used
+	rights  []string // the rights that a plugin's pages have used
 	enabled api.Enabled
 }
 

@@ -2,9 +2,9 @@ package protocol
 
 import "strings"
 
-// aliases are the names that callers use for parameters of commands. The table is reviewed: an alias has to mean the
-// same in every command that has the parameter, and no command may have a parameter of that name beside it, which a
-// test holds.
+// aliases are the names that callers use for parameters of commands. The table is reviewed, and a test checks it: an
+// alias must mean the same in every command that has the parameter, and no such command may have another parameter of
+// that name.
 var aliases = table{
 	{"expression", "script code js javascript source expr eval"},
 	{"functionDeclaration", "function fn func script code"},
@@ -36,7 +36,7 @@ func aliasesOf(param string) []string {
 	return names
 }
 
-// table has lists of names by a name. Unlike a map it costs nothing at the start of a process.
+// table maps names to lists of names. Unlike a map it costs nothing at the start of a process.
 type table []struct{ name, list string }
 
 func (t table) find(name string) (list []string, known bool) {

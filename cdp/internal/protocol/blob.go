@@ -44,16 +44,17 @@ type Notes struct {
 	Commands map[string]Note     // by qualified command name
 	// Values are example values: JSON by "Domain.command.parameter", "Domain.Type" or "type name".
 	Values map[string]string
-	// Descriptions are texts for commands and parameters that the protocol does not describe, or only by their name: by
-	// "Domain.command", "Domain.command.parameter", or "Domain.*.parameter" for all commands of a domain.
+	// Descriptions are texts for commands and parameters that the protocol does not describe, or describes only by
+	// repeating their name. Keys are "Domain.command", "Domain.command.parameter", or "Domain.*.parameter" for all
+	// commands of a domain.
 	Descriptions map[string]string
-	// Order has the parameters of a command that come first, by its qualified name.
+	// Order has the parameters that come first, by the qualified name of the command.
 	Order map[string][]string
 	// Sources are the calls that return values, by the name of a type or of a kind of value.
 	Sources map[string][]SourceRow
 }
 
-// describe sets the descriptions that a command and its parameters do not have.
+// describe sets the descriptions of a command and its parameters that are missing.
 func (n Notes) describe(domain string, command *node) {
 	set := func(m *node, keys ...string) {
 		own, binary := splitBinaryMark(m)
@@ -77,12 +78,12 @@ func (n Notes) describe(domain string, command *node) {
 	}
 }
 
-// order puts the parameters of a command that callers need most before the others.
+// order moves the parameters of a command that callers need most to the front.
 func (n Notes) order(domain string, command *node) {
 	first := n.Order[domain+"."+command.Name]
 	slices.SortStableFunc(command.Parameters, func(a, b node) int {
 		at, bt := slices.Index(first, a.Name), slices.Index(first, b.Name)
-		return cmp.Compare(uint(at), uint(bt)) // -1, for another parameter, comes last
+		return cmp.Compare(uint(at), uint(bt)) // -1, for any other parameter, sorts last
 	})
 }
 
@@ -119,7 +120,7 @@ func (p *Protocol) RanOn() string {
 	return r.str()
 }
 
-// ranOn is the key of what [Protocol.RanOn] returns.
+// ranOn is the key of the text that [Protocol.RanOn] returns.
 const ranOn = "ran on"
 
 // Encoded returns the flat form, which the generator writes to protocol.bin.
@@ -230,7 +231,7 @@ func write(revision string, notes Notes, docs []*document) string {
 	return string(w.b)
 }
 
-// recordOf returns the record of a domain, whose members begin in the indexes at first.
+// recordOf returns the record of a domain. first has the positions of the domain's first members in the indexes.
 func recordOf(d *sourceDomain, notes Notes, first map[Kind]int) domainRecord {
 	r := domainRecord{Domain: Domain{Name: d.Domain, Brief: notes.Domains[d.Domain], Description: d.Description,
 		Experimental: d.Experimental, Deprecated: d.Deprecated, Dependencies: d.Dependencies,
@@ -241,10 +242,10 @@ func recordOf(d *sourceDomain, notes Notes, first map[Kind]int) domainRecord {
 	return r
 }
 
-// codec writes a record, or reads it: its methods say once what a record has, in which order. It reads what it has
-// written, never untrusted bytes.
+// codec writes or reads a record. Each of its methods defines once what a record has, and in which order. It reads
+// only what it has written, never untrusted bytes.
 type codec struct {
-	b       []byte // written
+	b       []byte // the record written so far
 	*reader        // nil: it writes
 }
 
@@ -297,7 +298,7 @@ func (c *codec) node(n *node) {
 	}
 }
 
-// head is node without the properties, parameters and returns.
+// head encodes a node without the properties, parameters and returns.
 func (c *codec) head(n *node) (bits int) {
 	for i, present := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated,
 		n.Ref != "", n.Items != nil,
@@ -328,7 +329,7 @@ func (c *codec) head(n *node) (bits int) {
 	return bits
 }
 
-// before is the part of a note that says what comes before a command, and what it may do.
+// before encodes the part of a note that says what comes before a command, and what the command may do.
 func (c *codec) before(n *Note) {
 	c.rights(&n.Rights)
 	c.str(&n.Needs)

@@ -34,7 +34,7 @@ type Command struct {
 	runs     map[string]Run
 }
 
-// Related is another command, or a verb of the plugin, and what it has to do with a command.
+// Related is another command, or a verb of the plugin, and how it relates to a command.
 type Related struct{ Tool, Why string }
 
 // Entry is an event or a named type.
@@ -208,11 +208,12 @@ func qualify(domain, ref string) string {
 	return domain + "." + ref
 }
 
-// unreviewed returns what a command may do that no reviewed table has, as in a live protocol: it may reach anything.
+// unreviewed returns the rights of a command that no reviewed table has, as in a live protocol. Such a command may
+// reach anything.
 func unreviewed(name string) Rights { return Rights{Effect: guessEffect(name), Reach: Machine} }
 
 // guessEffect returns the effect of a command without a reviewed one, as in a live protocol. It never returns Read,
-// because policies are lenient with reading.
+// because policies are lenient about reads.
 func guessEffect(name string) Effect {
 	for _, start := range []string{"clear", "close", "crash", "delete", "dispose", "discard", "kill", "purge", "remove",
 		"reset", "terminate", "uninstall", "unregister"} {

@@ -15,7 +15,7 @@ type Example struct {
 	Kind   string          // minimal, common or full
 	Params json.RawMessage // an object
 	Needs  string          // calls that this example needs before it, as ParseCalls reads them
-	From   string          // where its values come from instead: "/nodeId=NAME; /frameId=NAME"
+	From   string          // the sources of its values, if they differ from the command's: "/nodeId=NAME; /frameId=NAME"
 	Run    *Run            // what happened when it was run; nil if it was not
 }
 
@@ -36,8 +36,8 @@ const (
 	RunUnknown  = "unknown"  // the browser does not know the command
 )
 
-// Examples returns the smallest call (required parameters, and one of a group of which Chrome requires one),
-// hand-written common calls, and a call with all compatible parameters that are not deprecated.
+// Examples returns the smallest call (required parameters, and one parameter of each group of which Chrome requires
+// one), hand-written common calls, and a call with all compatible parameters that are not deprecated.
 func (p *Protocol) Examples(c *Command) []Example {
 	e := exampleBuilder{p: p}
 	return e.examples(c)
@@ -198,7 +198,7 @@ func pickEnum(enum []string) string {
 	return enum[0]
 }
 
-// lookup returns the hand-written value of a key. A live protocol uses those of the embedded one.
+// lookup returns the hand-written value of a key. A live protocol uses the values of the embedded one.
 func lookup(key string) ([]byte, bool) {
 	r, ok := Embedded().find(kindValue, key)
 	if !ok {
@@ -208,7 +208,7 @@ func lookup(key string) ([]byte, bool) {
 	return []byte(r.str()), true
 }
 
-// implied has what impliedParams returns for commands that the rule does not fit.
+// implied lists the results of impliedParams for commands that do not follow the rule.
 var implied = table{
 	{"Animation.seekAnimations", "currentTime"},
 	{"Autofill.trigger", "card"},
@@ -250,17 +250,17 @@ func impliedParams(command string, nodes []node) []string {
 	return nil
 }
 
-// presentOf returns the names of a group that are those of nodes that count.
+// presentOf returns the names of a group that belong to nodes for which counts returns true.
 func presentOf(group []string, nodes []node, counts func(node) bool) []string {
 	return slices.DeleteFunc(slices.Clone(group), func(name string) bool {
 		return !slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name && counts(n) })
 	})
 }
 
-// excluded has what excludedParams returns for commands that the rule does not fit.
+// excluded lists the results of excludedParams for commands that do not follow the rule.
 var excluded = table{
 	{"Autofill.trigger", "address"},
-	{"CSS.resolveValues", "pseudoType pseudoIdentifier"}, // of a pseudo element, which few elements have
+	{"CSS.resolveValues", "pseudoType pseudoIdentifier"}, // for a pseudo element, which few elements have
 	{"Debugger.setBreakpointByUrl", "urlRegex scriptHash"},
 	{"Fetch.fulfillRequest", "binaryResponseHeaders"},
 	{"Fetch.continueResponse", "binaryResponseHeaders"},

@@ -25,7 +25,7 @@ type Source struct {
 	Call
 	Result string // JSON pointer to the value in the result
 	Before []Call
-	Ends   string // when the value becomes stale; only the first source of a name says it
+	Ends   string // when the value becomes stale; only the first source of a name has it
 }
 
 // Call is a call of a command, or of a verb of the plugin.
@@ -33,10 +33,10 @@ type Call struct {
 	Tool   string
 	Params json.RawMessage // an object, or nil for none
 	Filter string          // jq expression that filters the result; "" for none
-	Until  string          // the event that the call causes and that has to come first; "" for none
+	Until  string          // the event that the call causes, which must arrive before the next call; "" for none
 }
 
-// ParseCalls reads calls as the tables have them: "TOOL {PARAMS} -> EVENT; TOOL", and "-" for none.
+// ParseCalls reads calls in the form of the tables: "TOOL {PARAMS} -> EVENT; TOOL", or "-" for none.
 func ParseCalls(text string) []Call {
 	if text == "" || text == "-" {
 		return nil
@@ -54,7 +54,7 @@ func ParseCalls(text string) []Call {
 	return calls
 }
 
-// Flow returns what an example needs before it, besides what its command needs.
+// Flow returns what an example needs before it, in addition to what its command needs.
 func (e *Example) Flow() Flow {
 	f := Flow{Needs: ParseCalls(e.Needs)}
 	if e.From == "" || e.From == "-" {
@@ -67,7 +67,7 @@ func (e *Example) Flow() Flow {
 	return f
 }
 
-// Flow returns what comes before a command, by its qualified name. Nothing is known of commands that the tables do not
+// Flow returns what comes before a command, by its qualified name. It is empty for commands that the tables do not
 // have.
 func (p *Protocol) Flow(name string) Flow {
 	r, ok := p.find(KindCommand, name)
@@ -98,11 +98,12 @@ func (p *Protocol) Sources(name string) []Source {
 	return list
 }
 
-// SourceRow is a source as the table has it.
+// SourceRow is a row of the table of sources.
 type SourceRow struct{ Tool, Result, Params, Before, Ends, Filter string }
 
-// Values returns the parameters of a command whose values other calls return. from maps "Domain.command.parameter" and
-// "Domain.Type.property" to the name of a source, "-" for none; isSource reports whether a type is one.
+// Values returns the parameters of a command whose values other calls return. from maps "Domain.command.parameter"
+// and "Domain.Type.property" to the name of a source, "-" for none. isSource reports whether a source has the name of
+// a type.
 func (p *Protocol) Values(c *Command, from map[string]string, isSource func(name string) bool) []Value {
 	v := valueFinder{p: p, from: from, isSource: isSource}
 	nodes := c.source.Parameters
@@ -116,7 +117,7 @@ func (p *Protocol) Values(c *Command, from map[string]string, isSource func(name
 	return v.found
 }
 
-// alternatives returns the parameters that can take the place of an optional one.
+// alternatives returns the parameters that can be given instead of an optional one.
 func alternatives(n *node, nodes []node) (names []string) {
 	if !n.Optional {
 		return nil
@@ -130,8 +131,8 @@ func alternatives(n *node, nodes []node) (names []string) {
 	return names
 }
 
-// insteadOf returns the properties that can take the place of an optional one, if all of them are optional and it is
-// the first: one of them is required.
+// insteadOf returns the properties that can be given instead of n, if all of them are optional and n is the first.
+// One of them is required.
 func insteadOf(n *node, nodes []node) []string {
 	names := alternatives(n, nodes)
 	for _, group := range oneOf {
@@ -149,7 +150,7 @@ func insteadOf(n *node, nodes []node) []string {
 	return names
 }
 
-// oneOf are groups of optional parameters of which commands require one.
+// oneOf are groups of optional parameters. Commands require one parameter of each group.
 var oneOf = [][]string{
 	{"nodeId", "backendNodeId", "objectId", "selector"},
 	{"storageKey", "securityOrigin", "storageBucket"},
@@ -164,7 +165,7 @@ type valueFinder struct {
 	found    []Value
 }
 
-// walk finds values in a node: at is what the node itself would be.
+// walk finds values in a node. at is the value for the node itself.
 func (v *valueFinder) walk(owner, domain, name string, n *node, at Value, seen []string) {
 	var known bool
 	switch at.Source, known = v.from[owner+"."+name]; {

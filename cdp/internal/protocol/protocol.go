@@ -40,8 +40,8 @@ const (
 	KindType    Kind = "type"
 
 	kindDomain Kind = "domain"
-	kindValue  Kind = "value"  // for examples
-	kindSource Kind = "source" // of values
+	kindValue  Kind = "value"  // a value for examples
+	kindSource Kind = "source" // a source of values
 )
 
 var (
@@ -74,8 +74,8 @@ type Rights struct {
 	Reach  Reach
 	URL    []string // JSON pointers to parameters whose URL the browser loads
 	Files  []string // JSON pointers to parameters that name files of this machine
-	// Callers says which callers can be granted the command: "" for all, "context" for all, of which plugins use it in
-	// their own browser context, "plugin: REASON" for all but plugins, "person: REASON" for the command line alone.
+	// Callers says which callers can be granted the command: "" for all; "context" for all, but plugins use it in their
+	// own browser context; "plugin: REASON" for all but plugins; "person: REASON" for the command line alone.
 	Callers string
 }
 
@@ -88,8 +88,8 @@ const (
 	callersPerson  = "person: "
 )
 
-// Refusal returns why the command cannot be granted to a plugin, or, if plugin is false, to another caller than the
-// command line; "" if a grant can.
+// Refusal returns why the command cannot be granted to a plugin or, with plugin false, to any other caller than the
+// command line. It returns "" if it can be granted.
 func (r Rights) Refusal(plugin bool) string {
 	if why, ok := strings.CutPrefix(r.Callers, callersPerson); ok {
 		return why
@@ -100,8 +100,8 @@ func (r Rights) Refusal(plugin bool) string {
 	return ""
 }
 
-// Rights returns what a command may do, by its qualified name. A command that was not reviewed may reach anything; no
-// grant gives it to a plugin if its domain has commands that plugins never get.
+// Rights returns what a command may do, by its qualified name. A command that was not reviewed may reach anything; it
+// cannot be granted to a plugin if its domain has commands that plugins never get.
 func (p *Protocol) Rights(name string) Rights {
 	if r, ok := p.find(KindCommand, name); ok {
 		r.member()
@@ -130,15 +130,15 @@ type Domain struct {
 	Enabling                 Enabling
 }
 
-// Enabling says whether a domain may be enabled for a call of another command that requires it, as reviewed. The zero
-// value, of a domain that was not reviewed or has no command enable, does not allow it.
+// Enabling says, as reviewed, whether a domain may be enabled for a call of another command that requires it. The
+// zero value does not allow it; it stands for domains that were not reviewed or have no command enable.
 type Enabling struct {
 	For   string   // EnableForAll, EnableForRead or EnableForNone; "" means none
 	Needs []string // names of the domains that have to be enabled before it
-	Keeps []string // patterns of commands after which it stays enabled: their ids or settings end with it
+	Keeps []string // patterns of commands after which it stays enabled, because their ids or settings end with it
 }
 
-// Values of Enabling.For: the effects of the commands for which a domain may be enabled.
+// Values of Enabling.For: the effects that a command must have for the domain to be enabled.
 const (
 	EnableForAll  = "all"
 	EnableForRead = "read"
@@ -163,7 +163,7 @@ type Line struct {
 	Kind   Kind
 	Name   string // bare: "getCookies"
 	Brief  string // at most LineSize characters
-	Effect Effect // of commands
+	Effect Effect // commands only
 }
 
 // Version returns the protocol's own version: "1.3".
@@ -236,7 +236,7 @@ func (p *Protocol) Names() []string {
 	return list
 }
 
-// notes returns the hand-written notes, for another protocol.
+// notes returns the hand-written notes, which another protocol can use.
 func (p *Protocol) notes() Notes {
 	n := Notes{Domains: map[string]string{}, Enables: map[string]Enabling{}, Commands: map[string]Note{},
 		Descriptions: map[string]string{}, Order: map[string][]string{}}
@@ -257,8 +257,8 @@ func (p *Protocol) notes() Notes {
 	return n
 }
 
-// Undescribed returns the commands and parameters whose description is missing or repeats the name, and that have no
-// type whose description says more.
+// Undescribed returns the commands and parameters that lack a useful description: it is missing or repeats the name,
+// and the type has no description that says more.
 func (p *Protocol) Undescribed() (names []string) {
 	for _, name := range p.Names() {
 		c, ok := p.Command(name)
@@ -285,13 +285,13 @@ type Coverage struct {
 	Commands   int `json:"commands"`
 	Events     int `json:"events"`
 	Types      int `json:"types"`
-	Parameters int `json:"parameters"` // of commands
+	Parameters int `json:"parameters"` // parameters of commands
 
-	// Commands that the protocol marks themselves, not by their domain.
+	// Commands that the protocol itself marks, not only their domain.
 	ExperimentalCommands int `json:"experimental_commands"`
 	DeprecatedCommands   int `json:"deprecated_commands"`
 
-	// Members that the protocol or a reviewed table describes; the texts of others are derived from names and types.
+	// Members that the protocol or a reviewed table describes. Other texts are derived from names and types.
 	DescribedCommands   int `json:"described_commands"`
 	DescribedEvents     int `json:"described_events"`
 	DescribedParameters int `json:"described_parameters"`
@@ -309,7 +309,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// Coverage counts the members and what is said of them.
+// Coverage counts the members, and how many are documented.
 func (p *Protocol) Coverage() (c Coverage) {
 	for k, n := range map[Kind]*int{kindDomain: &c.Domains, KindCommand: &c.Commands, KindEvent: &c.Events,
 		KindType: &c.Types} {

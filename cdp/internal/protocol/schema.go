@@ -41,7 +41,7 @@ func (p *Protocol) EntrySchema(e *Entry) []byte {
 type schemaWriter struct {
 	p       *Protocol
 	strict  bool   // objects reject unknown properties
-	command string // whose result this is
+	command string // the command whose result this is
 	b       []byte
 	queue   []string // qualified names that need a definition, in order of occurrence
 	queued  map[string]bool
@@ -72,7 +72,7 @@ func (w *schemaWriter) definitions() {
 			w.raw(`,`)
 		}
 		name := w.queue[i]
-		t, _ := w.p.typeRecord(name) // only names that exist are queued
+		t, _ := w.p.typeRecord(name) // the queue has only names that exist
 		w.str(t.qualified)
 		w.raw(`:{`)
 		w.body(t.domain, &t.node, false)
@@ -83,7 +83,7 @@ func (w *schemaWriter) definitions() {
 	}
 }
 
-// properties continues an object's schema after its type. An object type without properties allows any property.
+// properties completes an object's schema after its type. An object type without properties allows any property.
 func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	var required []string
 	if len(nodes) > 0 || top {
@@ -97,7 +97,7 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 			w.raw(`:{`)
 			w.body(domain, n, top)
 			if names := aliasesOf(n.Name); w.strict && top && names != nil {
-				w.raw(`,"x-aliases":`) // of a command's parameter, whose schema is never empty
+				w.raw(`,"x-aliases":`) // a command's parameter, whose schema is never empty
 				w.strs(names)
 			}
 			w.raw(`}`)
@@ -116,8 +116,8 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	}
 }
 
-// body writes the members of a schema. Descriptions are complete at the top and one sentence below. Deprecation uses
-// the keyword of later drafts, which draft-07 ignores.
+// body writes the members of a schema. At the top it writes whole descriptions, below only their first sentence.
+// Deprecation uses the keyword of later drafts, which draft-07 ignores.
 func (w *schemaWriter) body(domain string, n *node, top bool) {
 	start := len(w.b)
 	field := func(key string) {

@@ -10,7 +10,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Limits of a document that Parse accepts. That of Chrome 154 has 1.6 MB, 59 domains, 1,520 members and a nesting of 3.
+// Limits of a document that Parse accepts. Chrome 154's document has 1.6 MB, 59 domains, 1,520 members and a nesting
+// depth of 3.
 const (
 	maxDocument = 16 << 20
 	maxDomains  = 1000
@@ -172,7 +173,7 @@ func checkNode(n *node, depth int) error {
 		return fmt.Errorf("invalid $ref %q: expected the name of a type", truncate(n.Ref))
 	case n.Redirect != "" && !identifier(n.Redirect):
 		return fmt.Errorf("invalid redirect %q: expected the name of a domain", truncate(n.Redirect))
-	case n.Type == "binary": // the npm package has string with the mark in its description
+	case n.Type == "binary": // the npm package has a string with the mark in its description
 		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
 	case n.Type != "" && !isJSONType(n.Type):
 		n.Type = "any"

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Maximum sizes of briefs in characters: of a member by itself, and of a member in a list.
+// Maximum sizes of briefs, in characters: for a member on its own, and for a member in a list.
 const (
 	BriefSize = 64
 	LineSize  = 50

@@ -1,4 +1,4 @@
-// Package words reads what native tools say of themselves: documentation, schemas and examples, a file of JSON each.
+// Package words reads the documentation, schemas and examples of native tools, one JSON file each.
 package words
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Tools are the tools of an embedded folder. A call reads no file but that of its own tool.
+// Tools are the tools of an embedded folder. A call reads only the file of its own tool.
 type Tools struct {
 	files  embed.FS
 	folder string
@@ -21,10 +21,10 @@ type Tools struct {
 	read   sync.Map // *manifest.Tool by name
 }
 
-// ranOn is where the runnable examples ended as they say; TestNativeExamples runs them on that page.
+// ranOn is where the runnable examples were verified. TestNativeExamples runs them on that page.
 const ranOn = "Chrome 148 on cdp/page/testdata/examples/shop.html"
 
-// New returns the tools of a folder in the order of lists: those of first, then the rest by name.
+// New returns the tools of a folder in the order of lists: first those named in first, then the others by name.
 func New(files embed.FS, folder string, first ...string) *Tools {
 	return &Tools{files: files, folder: folder, names: sync.OnceValue(func() []string {
 		names := slices.Clone(first)
@@ -77,8 +77,8 @@ func (t *Tools) All() []manifest.Tool {
 	return all
 }
 
-// Manifest returns the manifest of a plugin that is native, without tools: the JSON has what info and the files of the
-// tools do not say.
+// Manifest returns the manifest of a native plugin, without tools. text is JSON with the fields that info and the
+// files of the tools do not have.
 func Manifest(text []byte, info host.Info) *manifest.Manifest {
 	m, err := manifest.Load(text)
 	if err != nil {

@@ -87,8 +87,8 @@ func (s *Store) pruneApproved(entries []Entry) {
 	}
 }
 
-// integrityError returns the error for a part of an installed plugin that has changed. found is the manifest as it
-// is now; if it is not nil, the error shows the difference.
+// integrityError returns the error for a part of an installed plugin that has changed. found is the present manifest;
+// if it is not nil, the error shows the difference.
 func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not match %s; "+
 		"it was not used. Install the plugin again if you trust its source",
@@ -114,7 +114,8 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	return err
 }
 
-// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is what was installed.
+// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is the manifest that was
+// installed.
 func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	wasm, err := readBounded(filepath.Join(s.pluginDir(e), wasmName), maxWasm)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 )
 
-// PackAssets returns the files of a folder as a tar for package sections. The same files make the same
-// tar. The error names what cannot be an asset, such as a link.
+// PackAssets returns the files of a folder as a tar for package sections. The same files always give the same tar.
+// The error names a file that cannot be an asset, such as a link.
 func PackAssets(folder fs.FS) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

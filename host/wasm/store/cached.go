@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// KeepHead writes into a store that is a cache what lists, searches and descriptions read of a plugin: all but its
-// module. It returns the entry with the hash of the index, for [Store.Source]. Nothing is flushed to the disk, and
-// lock.json does not list the plugin.
+// KeepHead writes the parts of a plugin that lists, searches and descriptions read, which is everything but its
+// module, into a store that is used as a cache. It returns the entry with the hash of the index, for [Store.Source].
+// It does not flush to the disk, and lock.json does not list the plugin.
 func (s *Store) KeepHead(e Entry, m *manifest.Manifest, manifestJSON []byte) (Entry, error) {
 	tools, err := encodeTools(m, manifestJSON)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Store) KeepHead(e Entry, m *manifest.Manifest, manifestJSON []byte) (En
 		keep(dir, segmentName, wrapSegment(e.Digest, host.ManifestSegment(m))), keep(dir, toolsName, tools))
 }
 
-// KeepModule writes the module of a plugin beside what [Store.KeepHead] wrote.
+// KeepModule writes the module of a plugin next to the files from [Store.KeepHead].
 func (s *Store) KeepModule(e Entry, wasm []byte) error { return keep(s.pluginDir(e), wasmName, wasm) }
 
 func keep(dir, name string, data []byte) error {

@@ -30,7 +30,7 @@ func IsExtism(wasm []byte) bool {
 	return strings.Contains("\n"+instrument.Describe(wasm), "\nimport "+module.ExtismModule+".")
 }
 
-// maxWasm is the maximum size of a module in bytes. A larger file was given by mistake: CPython has 25 MiB.
+// maxWasm is the maximum size of a module in bytes. A larger file is assumed to be a mistake: CPython has 25 MiB.
 const maxWasm = host.MaxModuleMiB << 20
 
 // Candidate is a plugin that has been read and validated but is not installed. It can be run.
@@ -41,23 +41,23 @@ type Candidate struct {
 	Manifest         *manifest.Manifest
 	Digest           string
 	ManifestEmbedded bool   // Wasm contains the manifest
-	Signature        []byte // of the signature file beside it; nil if there is none
+	Signature        []byte // of the signature file next to it; nil if there is none
 	Signer           string // the key of the valid signature; "" if there is none or it was not verified
-	Owner            string // host.OwnerShipped if it is a plugin that ships with the host; "" if it is its signer's
-	ReplacedOwner    string // the identity of the plugin that is not installed and whose name it takes; "" if none
+	Owner            string // host.OwnerShipped for a plugin that ships with the host; "" if its signer owns it
+	ReplacedOwner    string // identity of a plugin that is no longer installed and whose name it takes; "" if none
 	TakesName        bool   // a person has confirmed that it takes the name of another owner
-	Engine           string // the digest of the engine of a script that will be installed; else ""
+	Engine           string // digest of the engine of a script that will be installed; "" for others
 }
 
 // ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
 // as that is possible without running it. hostVersion is compared with the manifest's min_host.
 //
-// A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, with a name that ends in ".js", is read
-// as a module that has nothing else, and so is a manifest of kind http, with a name that ends in ".json". The manifest
-// of another file is in the custom section parley.manifest, or beside X.wasm in X.manifest.json. Beside plugin.wasm it
-// may also be in manifest.json, so that the folder of an installed plugin can be installed again. If there are two
-// manifests, they must be equal. A signature beside the file (see [SignatureName]) is read but not verified. Each file
-// is read once.
+// A wasm file may be gzipped if its name ends in ".gz". A JavaScript file with a name that ends in ".js" is read as a
+// module that contains only the text. A manifest of kind http with a name that ends in ".json" is read as a module
+// that contains only the manifest. The manifest of any other file is in the custom section parley.manifest, or next
+// to X.wasm in X.manifest.json. Next to plugin.wasm it may also be in manifest.json, so that the folder of an
+// installed plugin can be installed again. If there are two manifests, they must be equal. A signature next to the
+// file (see [SignatureName]) is read but not verified. Each file is read once.
 //
 // Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
 // file that cannot be a signature, 105 if a file cannot be read.
@@ -129,7 +129,7 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	return c, nil
 }
 
-// readCodeless reads the manifest of a plugin of kind http, which is all of it.
+// readCodeless reads the manifest of a plugin of kind http, which has nothing else.
 func readCodeless(path string) ([]byte, error) {
 	data, err := readBounded(path, manifest.MaxSize)
 	if err != nil {
@@ -151,8 +151,8 @@ func readCodeless(path string) ([]byte, error) {
 	return bytes.TrimSpace(data), nil
 }
 
-// Pack puts a manifest into the module of a wasm file, right after its header. It replaces the module's manifest. from
-// is the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
+// Pack puts a manifest into the module of a wasm file, right after its header, and replaces the module's manifest.
+// from is the file that the manifest came from, for errors. Pack writes nothing. Errors are as for [ReadCandidate].
 func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
 	manifestJSON = bytes.TrimSpace(manifestJSON)
 	packed, err := sections.WriteManifest(wasm, manifestJSON)
@@ -167,7 +167,7 @@ func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Ca
 	return c, nil
 }
 
-// NewCandidate is [ReadCandidate] for a plugin in memory. Path names its origin.
+// NewCandidate is [ReadCandidate] for a plugin in memory. path names its origin.
 func NewCandidate(path string, wasm, manifestJSON, signature []byte, hostVersion string) (*Candidate, error) {
 	c, err := newCandidate(path, wasm, manifestJSON, path, hostVersion)
 	if err != nil {
@@ -232,7 +232,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 	}
 	_, err = module.ValidateModule(wasm, command, module.LargestModule)
 	if broken := (*instrument.Error)(nil); errors.Is(err, module.ErrForeign) || errors.As(err, &broken) {
-		return nil, "", err // no manifest makes a plugin of it
+		return nil, "", err // no manifest can make the file a plugin
 	}
 	refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
 		"For a plugin with source, parley plugin build adds one; for a WASI command or an Extism plugin parley plugin "+
@@ -245,7 +245,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 		WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
 }
 
-// ManifestBeside returns the file beside a wasm file that holds its manifest, "" if there is none.
+// ManifestBeside returns the file next to a wasm file that holds its manifest, or "" if there is none.
 func ManifestBeside(path string) string {
 	for _, name := range sidecarNames(path) {
 		if _, err := os.Stat(name); err == nil {
@@ -255,7 +255,7 @@ func ManifestBeside(path string) string {
 	return ""
 }
 
-// sidecarNames returns the paths beside a wasm file that may hold its manifest, in order of preference.
+// sidecarNames returns the paths next to a wasm file that may hold its manifest, in order of preference.
 func sidecarNames(path string) []string {
 	dir, stem := filepath.Dir(path), pluginStem(filepath.Base(path))
 	names := []string{filepath.Join(dir, stem+".manifest.json")}
@@ -270,11 +270,11 @@ func pluginStem(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm"), scriptSuffix)
 }
 
-// scriptSuffix ends the names of files that have the text of a plugin of kind script.
+// scriptSuffix is the suffix of files with the text of a plugin of kind script.
 const scriptSuffix = ".js"
 
-// findOnlyPlugin returns the path of the only plugin in a folder. Of a plain and a gzipped form, it takes the plain
-// one.
+// findOnlyPlugin returns the path of the only plugin in a folder. If it is there both plain and gzipped, it returns
+// the plain form.
 func findOnlyPlugin(dir string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -308,8 +308,8 @@ func findOnlyPlugin(dir string) (string, error) {
 		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
 }
 
-// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. A text in JavaScript
-// becomes a module that has nothing else. Errors are those of [ReadCandidate].
+// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. A JavaScript file
+// becomes a module that contains only the text. Errors are as for [ReadCandidate].
 func ReadModule(path string) ([]byte, error) {
 	if strings.HasSuffix(path, scriptSuffix) {
 		text, err := readBounded(path, sections.MaxSource)
@@ -380,8 +380,8 @@ func openError(path string, err error) error {
 	return world.Failed(host.Unavailable, err, "cannot read the plugin: %v", err)
 }
 
-// asInvalidPlugin turns err into the error that the file is not a valid plugin, unless err already is a *host.Error
-// or the file cannot be read.
+// asInvalidPlugin returns the error that the file is not a valid plugin, with err as the cause. It returns err itself
+// if that is a *host.Error or says that the file cannot be read.
 func asInvalidPlugin(path string, err error) error {
 	if _, known := errors.AsType[*host.Error](err); known {
 		return err
@@ -396,7 +396,8 @@ func asInvalidPlugin(path string, err error) error {
 	return invalid
 }
 
-// manifestError returns one error for the problems of a manifest: its message has one, or its details have several.
+// manifestError returns one error for the problems of a manifest: a single problem is in its message, several are in
+// its details.
 func manifestError(from string, err error) error {
 	invalid := world.Failed(host.InvalidPlugin, err, "the manifest in %s is refused: %v", from, err)
 	if refused, ok := errors.AsType[*manifest.Error](err); ok && len(refused.Problems) > 1 {

@@ -59,12 +59,12 @@ func ManifestDiff(a, b []byte, maxLines int) string {
 	return strings.Join(lines, "\n")
 }
 
-// leaves are the values of a document that are compared as a whole, by their pointers, as JSON.
+// leaves are the values of a document that are compared as a whole, as JSON by pointer.
 type leaves map[string][]string
 
-// add adds the leaves of a value. Objects and lists of named objects are divided. The items of another list of objects
-// are leaves with the same pointer, because their indices say nothing. The order of other lists matters, so they are
-// leaves as a whole.
+// add adds the leaves of a value. It descends into objects and lists of named objects. The items of another list of
+// objects are leaves with the same pointer, because their indices have no meaning. Any other list is a single leaf,
+// because its order matters.
 func (l leaves) add(pointer string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -106,7 +106,8 @@ func namesOf(list []any) ([]string, bool) {
 	return names, len(list) > 0
 }
 
-// without returns the values that are not among others. Of a value that occurs n times in others, n are left out.
+// without returns the values that are not in others. If a value occurs n times in others, it leaves out n of its
+// occurrences.
 func without(values, others []string) (left []string) {
 	count := map[string]int{}
 	for _, v := range others {
@@ -120,13 +121,14 @@ func without(values, others []string) (left []string) {
 	return left
 }
 
-// diffLine returns a line of at most diffWidth bytes. A long pointer leaves half of them to the value.
+// diffLine returns a line of at most diffWidth bytes. A long pointer is cut so that half of the line is left for the
+// value.
 func diffLine(sign, pointer, value string) string {
 	escape := func(text string) string { return string(manifest.EscapeJSON([]byte(text))) }
 	return manifest.Clip(sign+manifest.Clip(escape(pointer), diffWidth/2)+": "+escape(value), diffWidth)
 }
 
-// trimCommonPrefix shortens the common beginning of two long values, so that the difference is shown.
+// trimCommonPrefix shortens the common prefix of two long values, so that the difference is visible.
 func trimCommonPrefix(a, b string) (string, string) {
 	if len(a) <= diffWidth/2 && len(b) <= diffWidth/2 {
 		return a, b

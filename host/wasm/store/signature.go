@@ -13,15 +13,15 @@ import (
 	"github.com/parley-tools/parley/manifest/sections"
 )
 
-// A signature file is named like the wasm file beside it, plus this suffix. This package treats its content as
-// opaque bytes; package signature interprets it.
+// A signature file is next to its wasm file and has the same name plus this suffix. This package treats its content
+// as opaque bytes; package signature interprets it.
 const (
 	signatureSuffix = ".minisig"
 	maxSignature    = 64 << 10
 )
 
 // SignatureName returns the path of the signature of a wasm file. The signature covers the wasm, so a gzipped file
-// shares the signature of the file inside.
+// has the same signature as its content.
 func SignatureName(path string) string { return strings.TrimSuffix(path, ".gz") + signatureSuffix }
 
 // ReadSignature reads a signature file. Errors are *host.Error: 83 if there is none, 87 for a file that cannot be a
@@ -40,7 +40,7 @@ func ReadSignature(path string) ([]byte, error) {
 	return data, nil
 }
 
-// findSignature reads the signature beside a wasm file. It returns nil if there is none.
+// findSignature reads the signature next to a wasm file. It returns nil if there is none.
 func findSignature(path string) ([]byte, error) {
 	for _, name := range []string{path + signatureSuffix, SignatureName(path)} {
 		data, err := ReadSignature(name)
@@ -56,8 +56,8 @@ func (s *Store) Signature(e Entry) ([]byte, error) {
 	return findSignature(filepath.Join(s.pluginDir(e), wasmName))
 }
 
-// Open reads an installed plugin, with its signature, as a candidate. A manifest or a wasm that is not the
-// installed one is refused (87).
+// Open reads an installed plugin, with its signature, as a candidate. If the manifest or the wasm differs from the
+// installed one, it returns an error (87).
 func (s *Store) Open(e Entry) (*Candidate, error) {
 	manifestJSON, err := s.readManifest(e)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package store keeps the installed plugins of a host, and reads what is to be installed.
+// Package store stores the installed plugins of a host, and reads plugins that are to be installed.
 package store
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// Names of the files in a store. The files of a plugin are in NAME/DIGEST, with its signature beside its wasm (see
+// Names of the files in a store. The files of a plugin are in NAME/DIGEST, with its signature next to its wasm (see
 // signatureSuffix).
 const (
 	lockName     = "lock.json"
-	guardName    = ".guard" // locked while the store is changed; its content means nothing
+	guardName    = ".guard" // locked while the store is changed; its content has no meaning
 	wasmName     = "plugin.wasm"
 	manifestName = "manifest.json"
 	segmentName  = "segment"
@@ -41,9 +41,9 @@ const (
 const guardWait = 10 * time.Second
 
 // Store keeps the installed plugins in one folder. lock.json lists them, and NAME/DIGEST/ holds the files of each.
-// The lock file is replaced atomically by a rename, and only that commits a change: if a process dies at any
-// moment, the store is in its old or in its new state. Whatever the lock file does not list is ignored until the
-// next change removes it.
+// The lock file is replaced atomically by a rename, and only that commits a change: if a process dies at any moment,
+// the store is in its old or in its new state. Everything that the lock file does not list is ignored until the next
+// change removes it.
 //
 // A version that was replaced stays on disk until the next change of the store, so that a call in progress can end
 // on the version with which it began.
@@ -55,7 +55,8 @@ type Store struct {
 	Wait  time.Duration
 }
 
-// Entry is one installed plugin in lock.json. It has all that a list needs, so that no other file has to be opened.
+// Entry is one installed plugin in lock.json. It has everything that a list needs, so that no other file has to be
+// opened.
 type Entry struct {
 	Name           string    `json:"name"`
 	Version        string    `json:"version"`
@@ -70,9 +71,9 @@ type Entry struct {
 	InstalledAt    time.Time `json:"installed_at"`
 	// the key of the valid signature at install time; does not imply trust
 	Signer string `json:"signer,omitempty"`
-	// Owner is who the name belongs to, as in [host.Info]; "" in old lock files, in which the signer owns it.
+	// Owner is the owner of the name, as in [host.Info]. It is "" in old lock files, where the signer owns the name.
 	Owner string `json:"owner,omitempty"`
-	// ReplacedOwner is the identity of what had the name before, as in [host.Info].
+	// ReplacedOwner is the identity of the previous plugin of that name, as in [host.Info].
 	ReplacedOwner string `json:"displaced,omitempty"`
 	// Engine is the digest of the engine that a plugin of kind script runs on.
 	Engine string `json:"engine,omitempty"`
@@ -164,7 +165,7 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 	return &old, nil
 }
 
-// NameTaken is the error (84) of a plugin whose name belongs to another owner.
+// NameTaken returns the error (84) for a plugin whose name belongs to another owner.
 func NameTaken(c *Candidate, owner string) *host.Error {
 	whose := "belongs to the signer " + owner
 	if owner == host.OwnerShipped {
@@ -176,9 +177,9 @@ func NameTaken(c *Candidate, owner string) *host.Error {
 		WithSteps(host.OperatorStep(host.OpPluginShow, name))
 }
 
-// Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name,
-// the same entry if nothing had to be done. Names are compared without regard to case. Install refuses what
-// [Store.Replaces] refuses.
+// Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name, the
+// same entry if nothing had to be done. Names are compared without regard to case. Errors are also those of
+// [Store.Replaces].
 func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry, err error) {
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
@@ -201,7 +202,7 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 		}
 		if before.Digest == entry.Digest {
 			if before.owner() != host.OwnerUnsigned {
-				entry.Owner = before.owner() // another signature of the same build takes no name
+				entry.Owner = before.owner() // another signature of the same build does not change the owner of the name
 			}
 			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" &&
 				before.Signer != "") {
@@ -243,9 +244,9 @@ func (s *Store) Remove(name string) (Entry, error) {
 	return removed, nil
 }
 
-// Source returns the parts of an installed plugin. They are read on demand. A manifest or a wasm that is not the
-// installed one is refused (87), with the difference of the manifests. A search segment that does not match is
-// rebuilt, and saved if the store can be written at that moment.
+// Source returns the parts of an installed plugin, which are read on demand. If a manifest or a wasm differs from the
+// installed one, the error is integrity (87), with the difference of the manifests. A search segment that does not
+// match is rebuilt, and saved if the store can be written at that moment.
 func (s *Store) Source(e Entry) Source {
 	manifestJSON := sync.OnceValues(func() ([]byte, error) { return s.readManifest(e) })
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) {
@@ -295,7 +296,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 	}
 	if err != nil {
 		if entries, lockErr := readLock(s.LockPath()); lockErr == nil {
-			s.Sweep(entries) // the files just written are useless and take disk space, which may be short
+			s.Sweep(entries) // the files just written are useless and occupy disk space, which may be scarce
 		}
 		return err
 	}
@@ -319,7 +320,7 @@ func (s *Store) writeLock(entries []Entry) error {
 	return nil
 }
 
-// Lock acquires the guard of the store. The returned function releases it, and so does the end of the process.
+// Lock acquires the guard of the store. The guard is released by the returned function, or when the process ends.
 func (s *Store) Lock(wait time.Duration) (unlock func(), err error) {
 	path := filepath.Join(s.Dir, guardName)
 	guard := protect.NewLock(path)
@@ -381,7 +382,7 @@ func (s *Store) Discard(e Entry) {
 	os.Remove(filepath.Join(s.Dir, e.Name)) // fails unless empty, as intended
 }
 
-// Sweep removes what entries do not list: leftovers of killed installs and replaced versions.
+// Sweep removes everything that entries do not list: leftovers of killed installs and replaced versions.
 func (s *Store) Sweep(entries []Entry) {
 	s.forEachUnlisted(entries, func(path string) {
 		s.logf("%s: removed, %s does not list it", path, lockName)
@@ -394,8 +395,8 @@ func (s *Store) Sweep(entries []Entry) {
 	})
 }
 
-// forEachUnlisted calls fn for each path in the store that has the form of Parley's files but is in no entry.
-// Anything else belongs to others and is left alone.
+// forEachUnlisted calls fn for each path in the store that has the form of Parley's files but is in no entry. Other
+// files do not belong to Parley and stay.
 func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 	named := make(map[string]bool, len(entries))
 	for _, e := range entries {
@@ -445,7 +446,7 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 	return m, nil
 }
 
-// readWasm reads the wasm only once, so that the bytes returned are the bytes hashed.
+// readWasm reads the wasm only once, so that the returned bytes are the hashed ones.
 func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), wasmName)
 	data, err := s.readPart(e, "wasm", path, maxWasm)
@@ -490,7 +491,8 @@ func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]b
 	return built, nil
 }
 
-// saveSegment saves a rebuilt segment unless the store is being changed. Only speed depends on it.
+// saveSegment saves a rebuilt segment, unless the store is being changed. A segment that is not saved only costs
+// time.
 func (s *Store) saveSegment(e Entry, path string, segment []byte) {
 	unlock, err := s.Lock(0)
 	if err != nil {
@@ -548,7 +550,7 @@ func notInstalled(name string, entries []Entry) error {
 	return err
 }
 
-// checkName refuses names that could not be called, or that lead out of the store.
+// checkName refuses names that could not be called, or that would lead out of the store.
 func checkName(name string) error {
 	if !isPluginName(name) {
 		return host.Errorf(host.InvalidPlugin, "%q is not a valid plugin name; expected a letter followed by letters, "+
@@ -562,7 +564,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// NewEntry returns the entry of a candidate as it is installed now. [Store.Install] adds the hash of its index.
+// NewEntry returns the entry for a candidate that is installed now. [Store.Install] adds the hash of its index.
 func NewEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
@@ -571,14 +573,14 @@ func NewEntry(c *Candidate) Entry {
 	return e
 }
 
-// Describes reports whether an entry says of a plugin what its manifest says.
+// Describes reports whether the entry of a plugin agrees with the plugin's manifest.
 func (e Entry) Describes(m *manifest.Manifest) bool {
 	d := entryFromManifest(m)
 	return d.Name == e.Name && d.Version == e.Version && d.Kind == e.Kind && d.Brief == e.Brief &&
 		d.Groups == e.Groups && d.Tools == e.Tools
 }
 
-// entryFromManifest returns an entry with the fields that come from the manifest.
+// entryFromManifest returns an entry with the fields that are taken from the manifest.
 func entryFromManifest(m *manifest.Manifest) Entry {
 	return Entry{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
 		Groups: len(m.Groups), Tools: len(m.Tools)}

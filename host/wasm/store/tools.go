@@ -19,8 +19,9 @@ import (
 )
 
 // toolsName is the file with the index of a plugin's tools: what lists show of each, and where it is in the manifest.
-// So a plugin with a thousand tools is listed, and one of its tools described, without reading its manifest. lock.json
-// has the hash of the file, and the file has that of each tool. Without the file, the manifest says the same.
+// This makes it possible to list a plugin with a thousand tools, and to describe one of them, without reading its
+// manifest. lock.json has the hash of the file, and the file has the hash of each tool. If the file is missing, the
+// manifest is read instead.
 //
 // Its lines are: toolsMagic, the size of the manifest, the manifest without tools as JSON, and for each tool in the
 // order of the manifest, with tabs between: name, group, offset in the manifest, length, SHA-256 in hexadecimal,
@@ -31,7 +32,7 @@ const (
 	maxTools   = 16 << 20
 )
 
-// errTools is the error of a file that is not an index.
+// errTools is the error for a file that is not an index.
 var errTools = errors.New("damaged index of tools")
 
 // Discovery is what lists and descriptions read of a plugin.
@@ -40,7 +41,7 @@ type Discovery struct {
 	Tools
 }
 
-// Tools are the tools of a plugin. The methods are those of [host.Provider]; Tool returns the same value each time.
+// Tools are the tools of a plugin. The methods are as in [host.Provider]. Tool returns the same value each time.
 type Tools interface {
 	Groups() []host.GroupLine
 	Lines(group string) []host.Line
@@ -48,14 +49,14 @@ type Tools interface {
 	Tool(name string) (*manifest.Tool, error)
 }
 
-// index is a plugin by its index of tools.
+// index is a plugin that is read by its index of tools.
 type index struct {
 	head  *manifest.Manifest // without tools
 	tools []indexed
-	size  int64                                    // of the manifest
+	size  int64                                    // size of the manifest
 	read  func(offset, size int64) ([]byte, error) // a part of the manifest
-	whole func() (*manifest.Manifest, error)       // read if a part is not what was installed, for the error
-	// annotate adds what the host knows of the tools of a manifest; nil adds nothing.
+	whole func() (*manifest.Manifest, error)       // read for the error if a part differs from what was installed
+	// annotate adds what the host knows about the tools of a manifest; nil adds nothing.
 	annotate func(*manifest.Manifest)
 	known    sync.Map // name -> *manifest.Tool
 }
@@ -224,7 +225,7 @@ func (x *index) Tool(name string) (*manifest.Tool, error) {
 // DiscoveryOf returns what lists and descriptions read of a manifest.
 func DiscoveryOf(m *manifest.Manifest) *Discovery { return &Discovery{Head: m, Tools: inMemory{m}} }
 
-// inMemory are the tools of a manifest that has been read.
+// inMemory are the tools of a manifest that is in memory.
 type inMemory struct{ *manifest.Manifest }
 
 func (m inMemory) Groups() []host.GroupLine                 { return host.GroupsOf(m.Manifest) }
@@ -232,10 +233,11 @@ func (m inMemory) Lines(group string) []host.Line           { return host.LinesO
 func (m inMemory) Names() []string                          { return host.NamesOf(m.Manifest) }
 func (m inMemory) Tool(name string) (*manifest.Tool, error) { return m.Manifest.Tool(name), nil }
 
-// index opens the index of an installed plugin. It returns nil if that is missing or not what was installed.
+// index opens the index of an installed plugin. It returns nil if the index is missing or differs from the installed
+// one.
 func (s *Store) index(e Entry) *index {
 	if e.ToolsSHA256 == "" {
-		return nil // installed by an earlier version
+		return nil // an earlier version installed it
 	}
 	dir := s.pluginDir(e)
 	data, err := protect.Read(filepath.Join(dir, toolsName), maxTools)
@@ -256,7 +258,7 @@ func (s *Store) index(e Entry) *index {
 	return x
 }
 
-// discover returns the index of an installed plugin, or what its whole manifest says.
+// discover returns the index of an installed plugin, or else what its whole manifest has.
 func (s *Store) discover(e Entry, whole func() (*manifest.Manifest, error), annotate func(*manifest.Manifest)) (
 	*Discovery, error) {
 	x := s.index(e)
@@ -264,7 +266,8 @@ func (s *Store) discover(e Entry, whole func() (*manifest.Manifest, error), anno
 		m, err := whole()
 		return DiscoveryOf(m), err
 	}
-	// A manifest that was changed is refused as soon as its file says so, and in any case where a changed part is read.
+	// A manifest that was changed is refused as soon as its file's metadata shows that, and in any case when a changed
+	// part is read.
 	path, index := filepath.Join(s.pluginDir(e), manifestName), filepath.Join(s.pluginDir(e), toolsName)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() != x.size || info.ModTime().After(protect.ModTime(index)) {

@@ -35,7 +35,7 @@ func compareParts(a, b string) int {
 func comparePart(x, y string) int {
 	numX, numY := isNumber(x), isNumber(y)
 	switch {
-	case numX && numY: // of any length
+	case numX && numY: // numbers may have any length
 		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
 		return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
 	case numX:

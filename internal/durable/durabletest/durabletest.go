@@ -13,14 +13,14 @@ import (
 
 // Disk records what is flushed.
 type Disk struct {
-	Err     error             // what each flush returns
-	OnFlush func(path string) // if set, called with each path at the time of its flush
+	Err     error             // the error that each flush returns
+	OnFlush func(path string) // if set, called with each path when it is flushed
 
 	mu      sync.Mutex
 	flushed []string
 }
 
-// Watch makes the process flush to the disk that it returns until the test ends.
+// Watch makes the process flush to the returned disk until the test ends.
 func Watch(t testing.TB) *Disk {
 	d := &Disk{}
 	t.Cleanup(durable.Replace(d))
@@ -43,7 +43,7 @@ func (d *Disk) flush(path string) error {
 	return d.Err
 }
 
-// Took returns the paths that were flushed since it was called last, relative to a folder where they lie in it.
+// Took returns the paths that were flushed since its last call. Paths within dir are relative to it.
 func (d *Disk) Took(dir string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package letters reads texts as an eye or an agent may read them: with letters that look alike or have another style,
-// encoded, or split.
+// Package letters normalizes texts to what a person or an agent may read in them: letters that look alike or have
+// another style, and words that are encoded or split.
 package letters
 
 import (
@@ -26,7 +26,8 @@ var lookAlikes = strings.NewReplacer(
 	"Η", "H", "Ι", "I", "Κ", "K", "Μ", "M", "Ν", "N", "Ο", "O", "Ρ", "P", "Τ", "T", "Υ", "Y", "Χ", "X", "ɡ", "g", "ı", "i",
 )
 
-// ReplaceLookAlikes returns s with look-alikes of Latin letters, full-width forms included, replaced by these.
+// ReplaceLookAlikes returns s with look-alikes of Latin letters, including full-width forms, replaced by the Latin
+// letters.
 func ReplaceLookAlikes(s string) string {
 	if IsASCII(s) {
 		return s
@@ -54,8 +55,8 @@ var alphabets = sync.OnceValue(func() map[rune]rune {
 	return starts
 })
 
-// plainLetters are further letters with an ASCII letter of the same reading: small capitals, letterlike symbols and
-// letters with diacritics.
+// plainLetters maps further letters to the ASCII letters that they are read as: small capitals, letterlike symbols
+// and letters with diacritics.
 var plainLetters = sync.OnceValue(func() map[rune]rune {
 	letters := map[rune]rune{}
 	for ascii, forms := range map[rune]string{
@@ -102,8 +103,8 @@ var (
 	encodedText   = lazy.Pattern(`[A-Za-z0-9+/_-]{20,}={0,2}`)
 )
 
-// Readings returns what else a text may be read as: with its entities, escapes and encodings decoded, and its words
-// joined or split.
+// Readings returns the other texts that a text may be read as: with its entities, escapes and encodings decoded, and
+// its words joined or split.
 func Readings(plain string) []string {
 	var list []string
 	add := func(s string) {
@@ -138,7 +139,7 @@ func Readings(plain string) []string {
 	return list
 }
 
-// decodeText returns the text that base64 or hexadecimal digits encode, "" if they encode none.
+// decodeText returns the text that base64 or hexadecimal digits encode, or "" if they encode none.
 func decodeText(s string) string {
 	digits := strings.TrimRight(s, "=")
 	for _, decode := range []func(string) ([]byte, error){

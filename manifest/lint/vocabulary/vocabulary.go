@@ -1,4 +1,5 @@
-// Package vocabulary knows how texts say bounds, defaults, units and names: the expressions and units of prose.txt.
+// Package vocabulary recognizes bounds, defaults, units and names in texts, by the expressions and units of
+// prose.txt.
 package vocabulary
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// Unit is a unit of what it measures, with its size; see prose.txt.
+// Unit is a unit, with its dimension and its size; see prose.txt.
 type Unit struct {
 	Dimension string
 	Size      float64
@@ -22,12 +23,13 @@ type Unit struct {
 //go:embed prose.txt
 var proseText string
 
-// Verbs are words that names of tools begin with, but those whose effect is plain. Many of them are nouns too.
+// Verbs are words that names of tools begin with, without the verbs whose effect is obvious. Many of them are nouns,
+// too.
 //
 //go:embed verbs.txt
 var Verbs string
 
-// all has the expressions of prose.txt by their names, and its units by their words.
+// all returns the expressions of prose.txt by name, and its units by their words.
 var all = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]Unit) {
 	patterns, units := map[string]func() *regexp.Regexp{}, map[string]Unit{}
 	known := []string{"\n\t", ""}
@@ -54,13 +56,13 @@ func Said(name string) *regexp.Regexp {
 	return patterns[name]()
 }
 
-// Units are the units by their words.
+// Units returns the units by their words.
 func Units() map[string]Unit {
 	_, units := all()
 	return units
 }
 
-// numberWords are the numbers up to twenty, and then the tens.
+// numberWords are the words for the numbers up to twenty, and then for the tens.
 var numberWords = strings.Fields(`zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 	fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred`)
 

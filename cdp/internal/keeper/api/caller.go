@@ -17,13 +17,14 @@ type Caller struct {
 	// caller's name.
 	Session string `json:"session,omitempty"`
 	// Connection is the id of the connection over which the caller calls. When it ends, what was opened over it is
-	// closed after a grace. "" means none.
+	// closed after a grace period. "" means none.
 	Connection string `json:"connection,omitempty"`
 	// Temporary sessions end with their connection.
 	Temporary bool `json:"temporary,omitempty"`
 	// Anonymous sessions have no current target, and end 10 minutes after their last use.
 	Anonymous bool `json:"anonymous,omitempty"`
-	// Within are the sessions on whose behalf a plugin has its own, the nearest first. It ends with each of them.
+	// Within are the sessions on whose behalf a plugin has its session, the nearest first. The session ends with each of
+	// them.
 	Within []string `json:"within,omitempty"`
 
 	// Digest identifies the version of the plugin that owns the session. A new version inherits nothing in the browser
@@ -67,11 +68,11 @@ func OfPlugin(session string) bool { return strings.HasPrefix(session, PluginPre
 // PluginPrefix begins the names of plugins as callers, and of the plugins' own sessions.
 const PluginPrefix = "plugin:"
 
-// Disowned owns what belonged to a session that has been closed, and what is the keeper's own. It is not the name of
-// any session.
+// Disowned owns what belonged to a session that has been closed, and what belongs to the keeper itself. No session
+// has this name.
 const Disowned = PluginPrefix
 
-// Validate rejects a caller that no front of the host has.
+// Validate rejects a caller that no front end of the host could send.
 func (c Caller) Validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
 	isClient := kind == "mcp" || kind == "mcp-http"

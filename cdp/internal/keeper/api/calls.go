@@ -20,7 +20,7 @@ type Closed struct {
 
 // SessionInfo describes what a session has in a browser.
 type SessionInfo struct {
-	Session string `json:"session"` // its key
+	Session string `json:"session"` // the key
 	Pages   int    `json:"pages"`
 	Current string `json:"current,omitempty"` // URL of the current page
 	// Used is the time of the session's last call that could use pages, in ms since the Unix epoch.
@@ -55,8 +55,8 @@ type CallRequest struct {
 	OnDialog string `json:"on_dialog,omitempty"`
 	// Wait is what the call waits for if it navigates its page; see WaitNone.
 	Wait string `json:"wait,omitempty"`
-	// Enable are domains that the keeper enables for the call, in this order, those of the reviewed table alone. The
-	// caller may enable each: the keeper does not ask. Nil enables nothing.
+	// Enable are domains that the keeper enables for the call, in this order. They must be in the reviewed table. The
+	// host has checked that the caller may enable each: the keeper does not ask. Nil enables nothing.
 	Enable []string `json:"enable,omitempty"`
 }
 
@@ -139,8 +139,8 @@ type Status struct {
 	Calls      int64    `json:"calls,omitempty"`
 	Clients    int      `json:"clients,omitempty"`
 	Targets    []Target `json:"targets"`
-	// Sessions are those that have anything in the browser: all for the person, without the current pages of others
-	// unless all is asked for; its own for a named session of the command line; none for other callers.
+	// Sessions are sessions that have anything in the browser. A person gets all of them, but the current pages of other
+	// sessions only with All; a named session of the command line gets itself; other callers get none.
 	Sessions []SessionInfo `json:"sessions,omitempty"`
 	Events   RingInfo      `json:"events,omitzero"`
 	Log      string        `json:"log,omitempty"`
@@ -180,9 +180,9 @@ func (s Status) Public() Status {
 		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}
 }
 
-// Values of Wait: what a call that navigates a page waits for. Empty means WaitNone; of [OpenRequest], WaitLoad.
+// Values of Wait: what a call that navigates a page waits for. Empty means WaitNone, or WaitLoad in an [OpenRequest].
 const (
-	WaitNone = "none" // nothing: the answer is Chrome's own
+	WaitNone = "none" // nothing: the call returns Chrome's own reply
 	WaitLoad = "load" // the load event
 	WaitIdle = "idle" // the load event, and half a second without a request under way
 )
@@ -217,10 +217,10 @@ func AcceptsDialogs(onDialog string) bool {
 // BeforeUnload is the type of the dialog in which a page asks whether it may be left.
 const BeforeUnload = "beforeunload"
 
-// Enabled says which domains the keeper enabled for a call, those that need others first.
+// Enabled says which domains the keeper enabled for a call. A domain that needs others comes before them.
 type Enabled struct {
 	Off  []string `json:"off,omitempty"`  // disabled again
-	Kept []string `json:"kept,omitempty"` // still enabled: ids or settings of the call end with them
+	Kept []string `json:"kept,omitempty"` // still enabled, because ids or settings of the call would end with them
 }
 
 // None reports whether nothing was enabled.
@@ -230,7 +230,7 @@ func (e Enabled) None() bool { return len(e.Off)+len(e.Kept) == 0 }
 type TypeRequest struct {
 	Target string `json:"target,omitempty"` // as in CallRequest
 	Text   string `json:"text"`
-	// Origins are those into whose documents the text may go, in canonical spelling.
+	// Origins are the origins into whose documents the text may be typed, in canonical spelling.
 	Origins []string `json:"origins"`
 	Submit  bool     `json:"submit,omitempty"` // press Enter afterwards
 }
@@ -238,14 +238,14 @@ type TypeRequest struct {
 // Typed is the result of a TypeRequest.
 type Typed struct {
 	Target string `json:"target"` // the page, or the frame if that is a target of its own
-	Origin string `json:"origin"` // of the document that has the text now
+	Origin string `json:"origin"` // the origin of the document that has the text now
 }
 
 // InputRequest sends input events to a page, one directly after the other.
 type InputRequest struct {
 	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
 	Events []json.RawMessage `json:"events"`
-	// Aim, if set, returns where a [Drag] ends once it has begun, since lists make place for what is dragged.
+	// Aim, if set, returns where a [Drag] ends once it has begun, since lists move items to make room for it.
 	Aim func(Drag) Drag `json:"-"`
 }
 
@@ -253,12 +253,12 @@ type InputRequest struct {
 type InputSent struct {
 	Target string `json:"target"`
 	Events int    `json:"events"`
-	// Dragged says that the page left a [Drag] to the browser, which has dropped what was dragged.
+	// Dragged says that the page left a [Drag] to the browser, which dropped the data.
 	Dragged bool `json:"dragged,omitempty"`
 }
 
-// Drag is an event that presses the mouse at a point, moves it to another one and releases it there. Where the page
-// leaves the drag to the browser, as it does that of a draggable element, the browser drops the data as trusted events.
+// Drag is an event that presses the mouse at a point, moves it to another point and releases it there. If the page
+// leaves the drag to the browser, as for a draggable element, the browser drops the data with trusted events.
 type Drag struct {
 	Type string  `json:"type"` // "drag"
 	X    float64 `json:"x"`
@@ -296,12 +296,12 @@ type PageStep struct {
 // StepsDone is the result of do.
 type StepsDone struct {
 	Done    int          `json:"done"`
-	URL     string       `json:"url,omitempty"` // if it is not the one that was opened
+	URL     string       `json:"url,omitempty"` // if it differs from the URL that was opened
 	Results []StepResult `json:"results,omitempty"`
 	Diff    string       `json:"diff,omitempty"`
 }
 
-// FailedStep returns the error of a step, which is numbered from 1, with what was done before it.
+// FailedStep returns the error of a step, numbered from 1, with what was done before the step.
 func (r StepsDone) FailedStep(step int, tool string, err *Error) *Error {
 	e, details := *err, map[string]any{"step": step, "done": r.Done}
 	e.Message = fmt.Sprintf("step %d, %s: %s", step, tool, err.Message)
@@ -329,25 +329,25 @@ type StepResult struct {
 // PageResult is the result of a verb of the plugin page.
 type PageResult struct {
 	Data   json.RawMessage `json:"data"`
-	Before json.RawMessage `json:"before,omitempty"` // what came after the last answer on the document
-	// Subject says for records what the verb acted on: the role and name of an element, and the address of its document.
+	Before json.RawMessage `json:"before,omitempty"` // what happened on the document after the last answer
+	// Subject is what the verb acted on, for records: the role and name of an element, and the address of its document.
 	Subject  string   `json:"subject,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// RouteRule says what becomes of the requests of a session's pages that it matches.
+// RouteRule says what happens to the requests of a session's pages that it matches.
 type RouteRule struct {
 	// URL is a pattern: "*" matches any number of characters, "?" one, and a backslash escapes.
 	URL    string `json:"url"`
 	Method string `json:"method,omitempty"` // "": any
-	Type   string `json:"type,omitempty"`   // of the resource, as Network.ResourceType; "": any
+	Type   string `json:"type,omitempty"`   // the resource type, as in Network.ResourceType; "": any
 	// Action is mock, block or delay.
 	Action  string            `json:"action"`
 	Status  int               `json:"status,omitempty"` // mock; 0: 200
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    string            `json:"body,omitempty"`
-	Binary  []byte            `json:"body_base64,omitempty"` // after Body
-	DelayMS int64             `json:"delay_ms,omitempty"`    // before what the action does
+	Binary  []byte            `json:"body_base64,omitempty"` // follows Body
+	DelayMS int64             `json:"delay_ms,omitempty"`    // for every action
 }
 
 // Actions of a [RouteRule].
@@ -357,7 +357,7 @@ const (
 	RouteDelay = "delay" // send, after the delay
 )
 
-// FetchBusy is the error of a target whose requests a caller pauses itself.
+// FetchBusy returns the error for a target whose requests a caller already pauses itself.
 func FetchBusy(target string) *Error {
 	return Errorf(CodeBusy, "Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first",
 		target)
@@ -365,10 +365,10 @@ func FetchBusy(target string) *Error {
 
 // RouteRequest changes the rules of the caller's session. The zero value leaves them as they are.
 type RouteRequest struct {
-	Rules *[]RouteRule `json:"rules,omitempty"` // instead of the present ones; nil keeps those
-	// Add are rules before those that stay. One that has the URL and the method of another replaces it.
+	Rules *[]RouteRule `json:"rules,omitempty"` // replace the present rules; nil keeps them
+	// Add are rules that come before the present ones. A rule replaces one with the same URL and method.
 	Add []RouteRule `json:"add,omitempty"`
-	// Remove are the URL patterns of rules that go.
+	// Remove are the URL patterns of rules to remove.
 	Remove []string `json:"remove,omitempty"`
 }
 
@@ -421,8 +421,9 @@ type ScriptRequest struct {
 	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
 	// downloads of the session.
 	Files []string `json:"files,omitempty"`
-	// ClosedRoots says that the function returns elements. The script's function adopt is called with each of them that
-	// has a closed shadow root, and with that root, which no script can get itself. The value is how many those are.
+	// ClosedRoots says that the function returns elements. For each of them that has a closed shadow root, the script's
+	// function adopt is called with the element and that root, which no script can get itself. The value is the number
+	// of such elements.
 	ClosedRoots bool   `json:"closed_roots,omitempty"`
 	OnDialog    string `json:"on_dialog,omitempty"`
 }
@@ -436,8 +437,8 @@ type ScriptResult struct {
 	Frame  string `json:"frame"`  // the id of the frame
 	// LastSeq is the number of the session's newest event before the call.
 	LastSeq int64           `json:"last_seq,omitempty"`
-	Value   json.RawMessage `json:"value,omitempty"` // what the function returned; nil if that is undefined
-	// Exception is what it threw, as Chrome reports it; nil if nothing.
+	Value   json.RawMessage `json:"value,omitempty"` // what the function returned; nil for undefined
+	// Exception is what the function threw, as Chrome reports it; nil if it threw nothing.
 	Exception json.RawMessage `json:"exception,omitempty"`
 }
 
@@ -452,9 +453,9 @@ type PageScript struct {
 // World returns the name of the isolated worlds in which the script runs. No two scripts share one.
 func (s PageScript) World() string { return "parley/" + s.Plugin + "/" + s.Name + "/" + s.SHA256[:16] }
 
-// ExportsKey is the property of the world's global object that has the exports, and the document that they are for: the
-// blank document of a popup gives its global object to the next one. A page can name an element like it, but elements
-// are not own properties of the global object.
+// ExportsKey is the property of the world's global object that holds the exports and the document that they are for.
+// The document matters because the blank document of a popup passes its global object on to the next document. A page
+// can give an element this name, but elements are not own properties of the global object.
 const ExportsKey = "parleyExports"
 
 // Program returns the text of the script as a program that keeps the exports. It runs once in a document.

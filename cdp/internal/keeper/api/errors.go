@@ -1,5 +1,5 @@
-// Package api has what a keeper and its clients exchange: callers, requests, results and errors. It also says what a
-// name or a URL in them means.
+// Package api has what a keeper and its clients exchange: callers, requests, results and errors. It also interprets
+// names and URLs in them.
 package api
 
 import (
@@ -48,7 +48,7 @@ type Error struct {
 	Target string `json:"target,omitempty"`
 	// Dialog is the dialog that blocks the target, with CodeBusy.
 	Dialog *Dialog `json:"dialog,omitempty"`
-	// Restless says that nothing answered since the document was replaced again and again, with CodeBusy.
+	// Restless says that the call got no answer because the document was replaced again and again, with CodeBusy.
 	Restless bool `json:"restless,omitempty"`
 	// Bytes is the size of the reply over the limit, with CodeLimitExceeded; zero if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
@@ -56,12 +56,12 @@ type Error struct {
 	NoPage bool `json:"no_page,omitempty"`
 	// Denied are the missing rights, with CodeDenied. It is empty if no right would help.
 	Denied []host.Denial `json:"denied,omitempty"`
-	// Exit is the name of the exit code of the verb, with CodeExit, and Details are what callers are shown of it.
+	// Exit is the name of the exit code of the verb, with CodeExit, and Details are what callers see of it.
 	Exit    string         `json:"exit,omitempty"`
 	Details map[string]any `json:"details,omitempty"`
-	// Subject is what a verb acted on or tried to, as PageResult has it.
+	// Subject is what a verb acted on, or tried to act on, as in PageResult.
 	Subject string `json:"subject,omitempty"`
-	// Remedy is what the operator can write so that the server is accepted, with CodeNavigationFailed.
+	// Remedy is what the operator can write into the policy to accept the server, with CodeNavigationFailed.
 	Remedy string `json:"remedy,omitempty"`
 	// Invalid is the parameter that is wrong, with CodeInvalidArgs. It is nil if no single one is.
 	Invalid *Invalid `json:"invalid,omitempty"`
@@ -90,7 +90,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// RestlessPage returns the error of a page on which nothing answers since it is replaced all the time.
+// RestlessPage returns the error for a page that answers no call because its document is replaced all the time.
 func RestlessPage() *Error {
 	return &Error{Code: CodeBusy, Restless: true, Message: "the page changes documents all the time"}
 }
@@ -144,7 +144,7 @@ func RunDirError(err error) *Error {
 	return Errorf(CodeConfigError, "the run folder is unusable: %v", err)
 }
 
-// ContextError returns the error of what a context has ended.
+// ContextError returns the error for an operation that the end of a context has stopped.
 func ContextError(ctx context.Context, what string) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Errorf(CodeTimeout, "%s timed out", what)
@@ -163,7 +163,7 @@ func Decode(body json.RawMessage, into any) *Error {
 	return nil
 }
 
-// Serve decodes the body of a request, runs what serves it, and encodes the result.
+// Serve decodes the body of a request, runs it, and encodes the result.
 func Serve[Q, R any](body json.RawMessage, run func(Q) (R, *Error)) (json.RawMessage, *Error) {
 	var q Q
 	if err := Decode(body, &q); err != nil {

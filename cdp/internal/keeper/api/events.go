@@ -42,7 +42,7 @@ type EventsRequest struct {
 	// Patterns are event names in which * matches any characters. Empty matches all events.
 	Patterns []string `json:"patterns,omitempty"`
 	Target   string   `json:"target,omitempty"`
-	// URL is a part of the URL of the request, or of the page for other events. Empty matches all.
+	// URL is a part of the request's URL, or for other events of the page's URL. Empty matches all.
 	URL string `json:"url,omitempty"`
 	// Status selects responses by their HTTP status, such as 404, or class, such as 4xx. "failed" selects what ended
 	// without a response, and the classes 4xx and 5xx. Empty matches all events.
@@ -65,7 +65,7 @@ type Events struct {
 // target, or on Target and its frames and workers.
 type ListenRequest struct {
 	Patterns []string `json:"patterns"`
-	// URL and Status are those of EventsRequest. They do not apply to Until.
+	// URL and Status are as in EventsRequest. They do not apply to Until.
 	URL    string `json:"url,omitempty"`
 	Status string `json:"status,omitempty"`
 	Target string `json:"target,omitempty"`
@@ -82,9 +82,9 @@ type ListenEnd struct {
 	End string `json:"end"`
 }
 
-// ListenEnables reports whether a stream of a domain's events enables the domain. Listening reads, so it leaves to the
-// caller what changes something: to enable Fetch pauses every request until it is continued. The debugger is enabled
-// without pauses.
+// ListenEnables reports whether a stream of a domain's events enables the domain. Listening is a read, so it does not
+// enable domains that change something: enabling Fetch pauses every request until it is continued. The debugger is
+// enabled without pauses.
 func ListenEnables(domain string) bool {
 	enable, known := protocol.Embedded().Command(domain + ".enable")
 	return !known || enable.Effect == protocol.Read || domain == DebuggerDomain

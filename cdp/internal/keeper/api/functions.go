@@ -17,8 +17,8 @@ var (
 		`([\p{L}\p{N}_$]{1,99})[\s({/](?s:.*)\}(?:[\s;]|` + comments + `)*$`)
 )
 
-// Call returns how JavaScript calls a function, makes an object of a class or collects what a generator yields, as the
-// text of the function begins. name is an expression that means it.
+// Call returns the JavaScript that calls a function, creates an object of a class, or collects what a generator
+// yields. The beginning of the function's text decides which. name is an expression for the function.
 func Call(text, name string) string {
 	at := functionWords().FindStringSubmatch(text)
 	isAsync, isClass, isGenerator := at[1] != "", at[2] != "", at[3] != ""
@@ -33,8 +33,8 @@ func Call(text, name string) string {
 	return name + "()"
 }
 
-// Uncalled returns the warning that a program whose result has this type called no function, and the program that does.
-// Both are "" if there is nothing to say.
+// Uncalled returns a warning if a program whose result has the type kind has called no function, and the program that
+// calls it. Both are "" if there is nothing to report.
 func Uncalled(program, kind string) (warning, calls string) {
 	switch at := declaration().FindStringSubmatch(program); {
 	case kind == "function":

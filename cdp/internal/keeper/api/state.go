@@ -33,14 +33,14 @@ type Cookie struct {
 	Partition *PartitionKey `json:"partitionKey,omitempty"`
 }
 
-// PartitionKey says for which site at the top a cookie is.
+// PartitionKey is the top-level site that a cookie is partitioned by.
 type PartitionKey struct {
 	Site     string `json:"topLevelSite"`
 	Ancestor bool   `json:"hasCrossSiteAncestor"`
 }
 
-// StateLoaded counts what was loaded. Left are the origins whose sessionStorage was not, because the session's current
-// page is not one of theirs.
+// StateLoaded counts what was loaded. Left are the origins whose sessionStorage was not loaded, because the session's
+// current page has another origin.
 type StateLoaded struct {
 	Cookies int      `json:"cookies"`
 	Items   int      `json:"items"`
@@ -76,7 +76,7 @@ func CookiesOf(all []Cookie, origins []string) []Cookie {
 	return found
 }
 
-// Expired reports whether no browser has the cookie any more.
+// Expired reports whether browsers have deleted the cookie by now.
 func (c Cookie) Expired(now time.Time) bool {
 	return c.Expires >= 0 && c.Expires <= float64(now.Unix())
 }
@@ -86,8 +86,8 @@ func (c Cookie) Key() string {
 	return string(scan.Marshal([]any{c.Name, c.Domain, c.Path, c.Partition}))
 }
 
-// sentTo reports whether a cookie would be sent to an origin. That of a partition is, if the partition is the site of
-// one of the origins.
+// sentTo reports whether a cookie would be sent to an origin. A partitioned cookie is sent if its partition is the
+// site of one of origins.
 func (c Cookie) sentTo(origin string, origins []string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || !hostWithin(hostOf(u), c.Domain) {
@@ -103,7 +103,8 @@ func (c Cookie) sentTo(origin string, origins []string) bool {
 	})
 }
 
-// hostWithin reports whether a host is that of a cookie's domain, or below one that begins with a dot.
+// hostWithin reports whether a host matches a cookie's domain: it is the domain, or below a domain that begins with a
+// dot.
 func hostWithin(host, domain string) bool {
 	above, wide := strings.CutPrefix(domain, ".")
 	return host == above || wide && above != "" && strings.HasSuffix(host, domain)
@@ -112,7 +113,7 @@ func hostWithin(host, domain string) bool {
 // hostOf returns the host of a URL without its port, an IPv6 address in brackets.
 func hostOf(u *url.URL) string { return strings.TrimSuffix(u.Host, ":"+u.Port()) }
 
-// isLoopback reports whether Chrome sends secure cookies to a host also over http.
+// isLoopback reports whether Chrome sends secure cookies to a host even over http.
 func isLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || host == "::1"
 }

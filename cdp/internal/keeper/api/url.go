@@ -9,8 +9,8 @@ import (
 const BlankURL = "about:blank"
 
 // mayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
-// page. Chrome cannot read a URL that passes differently: it ignores blanks before a scheme and line breaks inside,
-// and such URLs do not pass.
+// page. Chrome reads some URLs differently, because it ignores blanks before a scheme and line breaks inside; mayOpen
+// rejects such URLs.
 func mayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }
 
 // IsWebURL reports whether a URL is an http or https URL.
@@ -19,9 +19,9 @@ func IsWebURL(url string) bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// MayShow reports whether a page of a caller other than the command line may show a URL, as Chrome writes it.
-// Besides the URLs that may be opened, that is the blank page that Chrome shows instead of URLs that it blocks, and
-// the error page of a failed load.
+// MayShow reports whether a page of a caller other than the command line may show a URL, as Chrome writes it. Besides
+// the URLs that may be opened, these are the blank page that Chrome shows instead of URLs that it blocks, and the
+// error page of a failed load.
 func MayShow(url string) bool {
 	return mayOpen(url) || strings.HasPrefix(url, BlankURL+"#") || strings.HasPrefix(url, BlankURL+"?") ||
 		url == "chrome-error://chromewebdata/"
@@ -42,7 +42,7 @@ func IsFromWeb(url string) bool {
 	return MayShow(url)
 }
 
-// SameOrigin reports whether a URL is of an origin, such as "http://127.0.0.1:8931".
+// SameOrigin reports whether a URL has an origin, such as "http://127.0.0.1:8931".
 func SameOrigin(raw, origin string) bool {
 	for _, prefix := range []string{"view-source:", "blob:", "filesystem:"} {
 		raw = strings.TrimPrefix(raw, prefix)

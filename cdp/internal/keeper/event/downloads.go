@@ -22,11 +22,11 @@ import (
 )
 
 // downloads are the files that pages download, in a folder for each session. Chrome names the files by the ids of the
-// downloads, because a page chooses the other name; a file that is complete gets that one. They are removed with the
+// downloads, because a page chooses the other name; a complete file is renamed to it. They are removed with the
 // session, or with the browser.
 type downloads struct {
 	Dir      string                                   // for the folders; "" keeps no downloads, as in an external browser
-	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
+	folders  map[cdp.BrowserContextID]*downloadFolder // by session; "" is the default context
 	underWay map[string]*download                     // by id
 	made     int                                      // folders so far
 }
@@ -37,19 +37,19 @@ type downloadFolder struct {
 	context cdp.BrowserContextID // "": the default one
 	files   int
 	bytes   int64             // received, or expected
-	Names   map[string]string // that pages gave the files, by their own names where these have a number
+	Names   map[string]string // the names that pages gave the files, by file name where a number was added
 	unused  bool              // a caller has chosen another folder
 }
 
-// download is one that is under way.
+// download is a download under way.
 type download struct {
 	owner     string // the session of its page
 	page      string // the id of the target
 	url       string
-	name      string          // that the page gave the file
+	name      string          // as the page named the file
 	folder    *downloadFolder // nil if it goes elsewhere
 	bytes     int64           // received, or expected
-	cancelled string          // why, if it was
+	cancelled string          // the reason, if it was cancelled
 }
 
 // Limits of a session's folder. What exceeds them is cancelled.
@@ -58,8 +58,8 @@ const (
 	maxDownloadBytes = 512 << 20
 )
 
-// KeepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
-// default one.
+// KeepDownloads lets the pages of a session's browser context download files into a folder. An empty context means
+// the default one.
 func (ev *Events) KeepDownloads(ctx context.Context, in cdp.BrowserContextID) *api.Error {
 	d := &ev.Downloads
 	if d.Dir == "" {
@@ -102,7 +102,7 @@ func (ev *Events) RemoveDownloads(in cdp.BrowserContextID) {
 // removeAgain is after how long a folder is removed again: Chrome writes files after it has reported their end.
 const removeAgain = 2 * time.Second
 
-// FolderOf returns the folder for the downloads of a target, nil if they go elsewhere or are denied.
+// FolderOf returns the folder for the downloads of a target, or nil if they go elsewhere or are denied.
 func (d *downloads) FolderOf(t *target.Target) *downloadFolder {
 	if t.Owner == api.DefaultSession {
 		return d.folders[""]
@@ -110,7 +110,8 @@ func (d *downloads) FolderOf(t *target.Target) *downloadFolder {
 	return d.folders[cdp.BrowserContextID(t.Context)]
 }
 
-// pageDownloadBegins is a deprecated event, which says what the browser's own does not: whose page it is.
+// pageDownloadBegins is a deprecated event. It says whose page a download belongs to, which the browser's own event
+// does not.
 const pageDownloadBegins = "Page.downloadWillBegin"
 
 // trackDownload follows a download by its events and adds to the records what they lack. Each download is reported
@@ -175,10 +176,10 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 	return false
 }
 
-// maxDownloads limits the downloads that are known at a time. What is forgotten counts as the person's.
+// maxDownloads limits the downloads that are known at a time. A download that is forgotten counts as the person's.
 const maxDownloads = 1024
 
-// begin returns what is known of a download.
+// begin returns the entry of a download, which it creates if necessary.
 func (d *downloads) begin(id string) *download {
 	if len(d.underWay) >= maxDownloads || d.underWay == nil {
 		d.underWay = map[string]*download{}
@@ -189,7 +190,7 @@ func (d *downloads) begin(id string) *download {
 	return d.underWay[id]
 }
 
-// Disown takes the downloads under way from a session. The mux is locked.
+// Disown takes the downloads under way away from a session. The mux is locked.
 func (d *downloads) Disown(session string) {
 	for _, one := range d.underWay {
 		if one.owner == session {
@@ -211,7 +212,7 @@ func (ev *Events) ReleaseDownloads(params json.RawMessage) {
 // maxName is the length of a file's name, in bytes, with room for a number.
 const maxName = 240
 
-// rename gives a complete file the name that its page gave it, with a number if there is another one of that name. It
+// rename gives a complete file the name that its page gave it, with a number if another file has that name. It
 // returns the path of the file.
 func (d *download) rename(file string) string {
 	name := filepath.Base(d.name)
@@ -241,7 +242,7 @@ func (d *download) rename(file string) string {
 	return file
 }
 
-// name keeps the name that a page gave a file.
+// name records the name that a page gave a file.
 func (f *downloadFolder) name(file, given string) {
 	if f.Names == nil {
 		f.Names = map[string]string{}

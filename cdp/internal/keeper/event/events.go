@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Events stores what happens in the browser, for each session what happens in its pages, and passes it on to streams.
+// Events stores what happens in the pages of each session, and passes it on to streams.
 type Events struct {
 	mux     *mux.Mux
 	sender  *target.Sender
@@ -34,7 +34,7 @@ type Events struct {
 	Downloads  downloads
 }
 
-// New returns the events of the targets of a tracker, of which so many are stored.
+// New returns the events of a tracker's targets. It stores at most maxCount events and maxBytes bytes.
 func New(tr *target.Tracker, maxCount, maxBytes int) *Events {
 	return &Events{
 		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Journals: newJournals(maxCount, maxBytes),
@@ -126,8 +126,8 @@ const (
 	maxWaitingBytes = 8 << 20
 )
 
-// Listener is one stream. The recorder offers events, and who serves the client takes them from a bounded queue between
-// them. Events that do not fit are dropped and counted.
+// Listener is one stream. The recorder offers events, and the goroutine that serves the client takes them; a bounded
+// queue lies between them. Events that do not fit are dropped and counted.
 type Listener struct {
 	patterns []string
 	url      string
@@ -139,7 +139,7 @@ type Listener struct {
 	domains  []string
 
 	mu       sync.Mutex
-	changed  sync.Cond // the queue or end
+	changed  sync.Cond // signals changes of the queue or end
 	queue    []queued
 	bytes    int
 	accepted int
@@ -280,8 +280,8 @@ func (l *Listener) covers(t *target.Target) bool {
 	return l.hears(t.Owner) && (l.scope == nil || t.Within(l.scope))
 }
 
-// hears reports whether the stream may have events of a session: that of its caller, or that of the target that a
-// person has named.
+// hears reports whether the stream may have events of a session: its caller's session, or the session of the target
+// that a person has named.
 func (l *Listener) hears(session string) bool {
 	return l.by.CanSee(session) || l.scope != nil && l.by.IsCommandLine()
 }
@@ -350,8 +350,8 @@ func (l *Listener) Finish(why string) {
 // batchBytes is about how much of the queue is taken at once.
 const batchBytes = 64 << 10
 
-// Next waits for events, and returns those at the beginning of the queue as lines. If there are no more, it
-// returns the reason of the end.
+// Next waits for events, and returns some from the beginning of the queue as lines. When the stream has ended and the
+// queue is empty, it returns the reason of the end.
 func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -372,11 +372,11 @@ func (l *Listener) Next(browser string) (lines [][]byte, end string) {
 	return lines, l.end
 }
 
-// Recorded is a stored event, as the rooms above read it.
+// Recorded is a stored event in the form that higher packages read.
 type Recorded struct {
 	Seq                 int64
 	Time                int64  // in milliseconds since the Unix epoch
-	Target, Method, URL string // the URL is that of the request, else of the page
+	Target, Method, URL string // URL is the request's URL, or else the page's
 	Params              json.RawMessage
 }
 
@@ -394,8 +394,8 @@ func (ev *Events) Records(by api.Caller, session string, since int64, methods []
 	return found, last
 }
 
-// AwaitRecords calls ready again after each event that is stored, until it returns true. The error is that of the
-// connection or of ctx. Ready is called without the mux.
+// AwaitRecords calls ready again after each stored event, until it returns true. It returns an error when the
+// connection or ctx ends. ready is called without the mux locked.
 func (ev *Events) AwaitRecords(ctx context.Context, ready func() bool) *api.Error {
 	ev.awaited.Add(1)
 	defer ev.awaited.Add(-1)
@@ -443,10 +443,10 @@ func (ev *Events) Stored(
 	defer ev.mux.Unlock() // reassign changes the numbers of records
 	session := by.SessionKey()
 	if only != nil && only.Owner != "" {
-		session = only.Owner // the caller's, or that of a page that a person has named
+		session = only.Owner // the caller's session, or the session of a page that a person has named
 	}
 	records, last := ev.Journals.since(session, q.Since)
-	if q.Since < 0 || q.Since > last { // of a browser before this one
+	if q.Since < 0 || q.Since > last { // the number comes from an earlier browser
 		q.Since = 0
 		records, last = ev.Journals.since(session, 0)
 	}
@@ -464,10 +464,10 @@ func (ev *Events) Stored(
 		case !r.has(q.URL, status):
 		case len(out.Events) < q.Limit:
 			out.Events = append(out.Events, r.line(ev.Tracker.Name))
-		case q.Newest: // the older ones are not read
+		case q.Newest: // the older ones are not returned
 			return out, nil
 		default:
-			// A next request with this Since finds r, and the losses after it.
+			// The next request with this Since returns r, and the losses after it.
 			out.LastSeq = r.seq - 1
 			out.Dropped -= last - out.LastSeq - int64(len(records)-i)
 			return out, nil
@@ -476,7 +476,7 @@ func (ev *Events) Stored(
 	return out, nil
 }
 
-// has reports whether an event is about a URL that contains url, and has a status that matches.
+// has reports whether an event's URL contains url and its status matches.
 func (r *Record) has(url string, status func(int) bool) bool {
 	return strings.Contains(r.url, url) && (status == nil || status(r.status))
 }

@@ -15,16 +15,16 @@ import (
 // evicts events of another. Only the first event of a further session does, because it makes the shares smaller.
 type Journals struct {
 	maxCount, maxBytes int
-	bySession          map[string]*journal // what belongs to no session is in the person's
+	bySession          map[string]*journal // what belongs to no session is in the person's journal
 	lastOrder          int64
 }
 
-// journal has the events of a session in one ring for each kind, so that the many that few ask for do not evict the
-// few that many ask for.
+// journal has the events of a session in one ring for each kind, so that many events of little interest do not evict
+// few events of much interest.
 type journal struct {
 	rings   [kinds]ring
 	lastSeq int64
-	moved   int64 // to other journals
+	moved   int64 // number of records moved to other journals
 }
 
 // Kinds of events, each with a ring of its own.
@@ -74,7 +74,7 @@ func (j *journal) add(session string, r *Record) {
 	j.rings[kindOf(r.Method)].add(r)
 }
 
-// Skip counts an event that could not be read whole. Whose it was is unknown.
+// Skip counts an event that could not be read whole. Its session is unknown.
 func (js *Journals) skip() {
 	js.lastOrder++
 	for _, j := range js.bySession {
@@ -82,7 +82,8 @@ func (js *Journals) skip() {
 	}
 }
 
-// Reassign moves the matching records to another session, as its newest ones: it has not read them yet.
+// Reassign moves the matching records to another session, as its newest ones, because that session has not read them
+// yet.
 func (js *Journals) Reassign(owner string, match func(*Record) bool) {
 	var moved []*Record
 	for session, j := range js.bySession {
@@ -154,22 +155,23 @@ type Record struct {
 	seq      int64 // among the events of its session, see journal
 	t        int64 // ms since the Unix epoch
 	Target   string
-	Owner    string // the session that it belongs to: first the owner of the target, then of the journal
+	Owner    string // the session that it belongs to: at first the target's owner, then the journal's
 	Method   string
 	Params   json.RawMessage
-	url      string // of the request, else of the page
-	ofURL    bool   // the params lack the URL of the request, so that the line has it
+	url      string // the request's URL, or else the page's
+	ofURL    bool   // the params lack the request's URL, so the line adds it
 	status   int    // of a response; noResponse for a request that failed without one; 0 for other events
-	note     string // of the keeper
+	note     string // from the keeper
 	replayed bool
 	Private  bool // only the command line may hear it
-	quiet    bool // only for who asks for its domain by name
+	quiet    bool // only for streams that name its domain
 }
 
 // noResponse is the status of a request that ended without a response.
 const noResponse = -1
 
-// recordSize is what a record takes beside its texts: the struct, its allocations and its slot in a ring.
+// recordSize is the memory of a record besides its texts, in bytes: the struct, its allocations and its slot in a
+// ring.
 const recordSize = 256
 
 // size returns the approximate memory that the record takes, in bytes.

@@ -31,9 +31,9 @@ import (
 // In an external browser the same happens from the first use of a page.
 
 const (
-	maxRequests   = 1000 // under way in a target, whose URLs are known
+	maxRequests   = 1000 // requests under way in a target whose URLs are remembered
 	maxURL        = 2048 // bytes of a URL in a record
-	loggedObjects = 1000 // in console messages, after which the page may free them
+	loggedObjects = 1000 // console messages after which the page may free the objects that it logged
 )
 
 // kindOf returns the kind of an event, which decides the ring that stores it.
@@ -121,7 +121,7 @@ func (ev *Events) releaseLogged(t *target.Target, params json.RawMessage) {
 // activity is what the recorder knows of a target, by its events.
 type activity struct {
 	requests map[string]string // URLs of the requests under way, by id
-	since    int64             // the order of the last event before the document
+	since    int64             // the order of the last event before the current document
 	logged   int               // objects logged since the last release
 	sockets  []*socket         // the newest last
 }
@@ -140,7 +140,8 @@ type Frame struct {
 	Data   string  // at most MaxFrame bytes
 }
 
-// MaxFrames is how many messages of each of the newest sockets of a target are kept, MaxFrame how many bytes of one.
+// MaxFrames is how many messages are kept for each of the newest sockets of a target, and MaxFrame how many bytes of
+// each.
 const MaxFrames, MaxFrame = 20, 1024
 
 const maxSockets = 20
@@ -192,8 +193,8 @@ func (ev *Events) activityOf(t *target.Target) *activity {
 	return a
 }
 
-// track updates the activity by an event, and adds to the record what the event itself lacks. It returns true for
-// history that Chrome repeats although it is stored.
+// track updates the activity by an event, and adds to the record what the event itself lacks. It returns true for an
+// event that Chrome repeats although it is stored.
 func (ev *Events) track(r *Record, t *target.Target) (repeated bool) {
 	r.url = clipURL(t.Root().URL)
 	if r.Method == runtime.ExecutionContextsCleared.Method {
@@ -254,7 +255,7 @@ func (a *activity) addRequest(id, url string) {
 func (ev *Events) findRequest(id string, r *Record, t *target.Target) {
 	r.url, r.ofURL = "", IsRecorded(r.Method)
 	for of := t; of != nil && r.url == ""; of = of.Parent {
-		if a := ev.activities[of]; a != nil { // a page that is closed has none
+		if a := ev.activities[of]; a != nil { // a closed page has none
 			r.url = a.requests[id]
 		}
 	}
@@ -301,7 +302,7 @@ func (ev *Events) replay(l *Listener, enabled map[*target.Target][]string) {
 	}
 }
 
-// RepeatContexts reports the contexts of a target that the recorder knows to those who have just enabled Runtime.
+// RepeatContexts reports the contexts of a target that the recorder knows to callers who have just enabled Runtime.
 func (ev *Events) RepeatContexts(t *target.Target) {
 	for _, c := range slices.Clone(t.Contexts) {
 		ev.publish(&Record{
@@ -318,7 +319,7 @@ const redacted = `"[redacted]"`
 const maxDataURL = 100
 
 // redact returns a copy of an event's parameters without cookies, credentials and bodies. Streams get the event as it
-// is: who listens has asked for it.
+// is, because their callers have asked for it.
 func redact(method string, params json.RawMessage) json.RawMessage {
 	switch api.DomainOf(method) {
 	case "Network", "Fetch", "Audits":
@@ -352,7 +353,7 @@ func redactValue(b, value []byte, data bool) []byte {
 }
 
 func redactObject(b, object []byte, data bool) []byte {
-	pair := false // of the name and the value of a header
+	pair := false // the object is the name and value of a header
 	if name := scan.Field(object, "name"); len(name) > 2 {
 		pair = isSecretHeader(name[1 : len(name)-1])
 	}

@@ -1,5 +1,5 @@
-// Package mux has the wire between the keeper and its browser: commands and their replies, events, and the lock of what
-// is known of the browser.
+// Package mux has the wire between the keeper and its browser: commands and their replies, events, and the lock for
+// all state of the browser.
 package mux
 
 import (
@@ -27,18 +27,18 @@ type Mux struct {
 
 	lastID   int64
 	pending  map[int64]*Pending
-	closeErr *api.Error    // why nothing can be sent any more
+	closeErr *api.Error    // why nothing more can be sent
 	spool    *Spool        // receives the current large reply, see spill
 	changed  chan struct{} // closed and replaced by Broadcast
 
 	Done chan struct{} // closed when the connection has ended
 }
 
-// Observer receives what is not a reply. Its methods are called with the mux locked.
+// Observer receives all messages that are not replies. Its methods are called with the mux locked.
 type Observer interface {
 	OnEvent(session, method string, params json.RawMessage)
-	OnLoss(method string) // of an event that was too large to be read
-	OnEnd()               // of the connection
+	OnLoss(method string) // an event was too large to be read
+	OnEnd()               // the connection has ended
 }
 
 // New returns a mux that accepts replies of up to maxMessage bytes. The caller calls Observe, and then runs Read.
@@ -54,10 +54,10 @@ func New(conn browser.Conn, maxMessage int) *Mux {
 	return m
 }
 
-// Observe sets who receives what is not a reply.
+// Observe sets the receiver of the messages that are not replies.
 func (m *Mux) Observe(o Observer) { m.observer = o }
 
-// Locked returns what a function reads while nothing else changes it.
+// Locked returns the result of read, which it calls with the mux locked.
 func Locked[R any](m *Mux, read func() R) R {
 	m.Lock()
 	defer m.Unlock()
@@ -71,7 +71,7 @@ type Address struct{ ID, Session string }
 type Pending struct {
 	id       int64
 	Method   string
-	By       api.Caller // whose command it is; the zero value for the keeper's own
+	By       api.Caller // the caller of the command; the zero value for the keeper's own
 	To       *Address   // nil: the browser
 	MaxBytes int64
 	OnDialog string
@@ -103,8 +103,8 @@ func (m *Mux) Read() {
 	}
 }
 
-// FailAll fails everything that waits. Before the keeper closes a browser it calls FailAll by itself, because the
-// last messages of the browser would report closed targets instead.
+// FailAll fails all waiting calls. The keeper calls it before it closes a browser, because the last messages of the
+// browser would otherwise report closed targets as the cause.
 func (m *Mux) FailAll(why *api.Error) {
 	m.Lock()
 	defer m.Unlock()
@@ -223,22 +223,23 @@ func (m *Mux) Forget(all ...*Pending) {
 	}
 }
 
-// Err returns why nothing can be sent any more, nil while the connection lasts.
+// Err returns why nothing more can be sent, or nil while the connection lasts.
 func (m *Mux) Err() *api.Error { return m.closeErr }
 
-// Close ends the connection, and waits until everything that waited has failed.
+// Close ends the connection, and waits until all waiting calls have failed.
 func (m *Mux) Close() {
 	m.conn.Close()
 	<-m.Done
 }
 
-// Broadcast lets each wait look again.
+// Broadcast makes each wait check its condition again.
 func (m *Mux) Broadcast() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// Changed returns what the next broadcast closes. The error is that of the connection. The mux is not locked.
+// Changed returns a channel that the next broadcast closes. It returns an error if the connection has ended. The mux
+// is not locked.
 func (m *Mux) Changed() (<-chan struct{}, *api.Error) {
 	m.Lock()
 	defer m.Unlock()

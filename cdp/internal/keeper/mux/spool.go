@@ -12,17 +12,17 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// Spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
-// read at its own speed and the caller reads at its own. The file has no name, so it cannot be left behind.
+// Spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser and the
+// caller each transfer at their own speed. The file has no name, so it cannot be left behind.
 type Spool struct {
 	file     *os.File
 	tail     []byte // what follows the result in the browser's message
 	start    int64  // offset of the result
-	size     int64  // of the message; once result was called, of the unread rest
+	size     int64  // the size of the message; once result was called, of the unread rest
 	writeErr error  // the first write error
 }
 
-// newSpool returns nil if the beginning of a message is not that of a result.
+// newSpool returns nil if the beginning of a message does not belong to a result.
 func newSpool(beginning []byte, session string) *Spool {
 	const key = `"result":`
 	at := bytes.Index(beginning[:min(len(beginning), 100)], []byte(key))

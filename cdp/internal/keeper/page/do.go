@@ -13,10 +13,10 @@ import (
 type doParams struct {
 	Steps []api.PageStep `json:"steps"`
 	Diff  bool           `json:"diff"`
-	Done  api.StepsDone  `json:"done"` // before these steps
+	Done  api.StepsDone  `json:"done"` // what was done before these steps
 }
 
-// doneSteps is what the steps gave.
+// doneSteps is the result of do.
 type doneSteps struct{ api.StepsDone }
 
 func (r *doneSteps) add(step int, result any) {
@@ -42,7 +42,7 @@ func do(v *Visit, p doParams) (*doneSteps, *api.Error) {
 			_ = json.Unmarshal(s.Params, &to)
 			opened = to.URL
 		}
-		if acted > 0 && v.Page != nil { // otherwise an act on pages has left the one before
+		if acted > 0 && v.Page != nil { // otherwise an act on pages has left the previous page
 			earlier := v.Before
 			v.Before = nil
 			v.lookBack(v.Ledger())
@@ -87,14 +87,14 @@ func savesDownload(s api.PageStep) bool {
 	return s.Tool == "downloads" && scan.Text(s.Params, "save") != ""
 }
 
-// Step is a result of which the result of do has less than that of the verb alone.
+// Step is a result that is shorter within the result of do than as the result of the verb alone.
 type Step interface {
-	// Step returns the address to which the page went, "" if it stayed, and what else a step tells, nil for nothing: not
-	// that it acted on what it was told to act on.
+	// Step returns the address to which the page went, or "" if it stayed, and what else a step reports, or nil for
+	// nothing. It leaves out that the step acted on the element that it was given.
 	Step() (url string, rest any)
 }
 
-// addLate keeps what an act caused after its step.
+// addLate adds to a step what its act caused after the step had ended.
 func (r *doneSteps) addLate(step int, late *Before) {
 	if late.none() {
 		return

@@ -1,7 +1,7 @@
-// Package page has the verbs of the plugin page: what agents do with web pages. It looks at a page in few tokens, acts
-// on what it has found as a person does, and says what an act caused, each time once. A verb is one request of a
-// client: it runs the functions of page.js, which is in an isolated world of each document, sends input, and waits by
-// the events that the browser sends.
+// Package page has the verbs of the plugin page: what agents do with web pages. Its verbs show a page in few tokens,
+// act on elements as a person does, and report each effect of an act once. A verb is one request of a client: it runs
+// the functions of page.js, which is in an isolated world of each document, sends input, and waits by the events that
+// the browser sends.
 //
 // A click goes through these functions, in this order:
 //
@@ -13,5 +13,5 @@
 //	Verbs.SendInput (package verb) sends the events
 //	finish (act/effects.go) calls end of page.js, which returns when the document is quiet, reads the events since the
 //	begin, and waits for the requests and navigations that are under way
-//	describe (act/effects.go) makes the answer of what was seen
+//	describe (act/effects.go) makes the answer from what was seen
 package page

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// Element is what page.js says of an element.
+// Element is what page.js reports of an element.
 type Element struct {
 	Ref   string `json:"ref"`
 	Role  string `json:"role"`
@@ -19,7 +19,7 @@ type Element struct {
 	State string `json:"state,omitempty"`
 	Value string `json:"value,omitempty"`
 	CSS   string `json:"css,omitempty"`
-	In    string `json:"in,omitempty"` // what tells it from others, as in: row "Bob"
+	In    string `json:"in,omitempty"` // what distinguishes it from others, such as: row "Bob"
 }
 
 func (e Element) String() string {
@@ -30,8 +30,8 @@ func (e Element) String() string {
 	return text
 }
 
-// Quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown
-// is escaped, but for the joiners and selectors that scripts and emoji need.
+// Quote writes a text of a page as one quoted value that nothing in the text can end, as quoted of page.js does.
+// Characters that are not shown are escaped, except for the joiners and selectors that scripts and emoji need.
 func Quote(s string) string {
 	b := []byte{'"'}
 	for _, r := range s {
@@ -57,16 +57,16 @@ type Failure struct {
 	Element
 	Code    string // no_match, many, stale, not_ready, not_accepted, in_list, or invalid: not a CSS selector
 	Why     string
-	Foreign bool // the reference is not of this document
-	Hosts   bool // elements may have closed shadow roots, which were not looked into
+	Foreign bool // the reference belongs to another document
+	Hosts   bool // elements may have closed shadow roots, which were not searched
 	Total   int
 	Near    []Element
 	By      *Element // what covers or clips the element
-	// How many frames were not searched.
+	// Unsearched is the number of frames that were not searched.
 	Unsearched int
 }
 
-// Exit returns the failure as the error of a verb. Wanted is the locator as the caller gave it.
+// Exit returns the failure as the error of a verb. wanted is the locator as the caller gave it.
 func (f *Failure) Exit(wanted string) *api.Error {
 	var near []string
 	for _, e := range f.Near {
@@ -125,8 +125,8 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		list), details)
 }
 
-// adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it
-// itself, or about which nothing can be done, has none.
+// adviceFor says what to do if an element cannot be acted on, by the reason of page.js. There is no advice where the
+// reason itself says what to do, or where nothing can be done.
 var adviceFor = map[string]string{
 	"it is covered":                   "deal with what covers it",
 	"it is clipped":                   "scroll or open what clips it",

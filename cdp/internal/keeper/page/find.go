@@ -11,8 +11,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// Focus finds the element of a locator that a call is about, and the frame that it is in. No locator means what the
-// parameter in names, or all.
+// Focus finds the element that a call is about, and its frame. Without a locator it is the element that the parameter
+// in names, or the whole page.
 func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 	if word == "" && v.In == "" {
 		return "", Element{}, nil
@@ -40,7 +40,7 @@ func (v *Visit) Focus(word string) (in Frame, e Element, err *api.Error) {
 type Elements struct {
 	Total   int       `json:"total"`
 	Matches []Element `json:"matches"`
-	Note    string    `json:"note,omitempty"` // how the ref was found again, if its element was replaced
+	Note    string    `json:"note,omitempty"` // how the element was found, if the one with the ref was replaced
 	LeftOut string    `json:"left_out,omitempty"`
 }
 
@@ -50,18 +50,19 @@ type found struct {
 	Resolved string
 	Failure  *Failure
 	Rank     int  // how well the elements fit the locator; less is better
-	Frames   int  // how many frames of the document are to have one of their own
-	Blank    bool // Chrome names the address of a document before its scripts run: the one that was searched is blank
+	Frames   int  // number of frames that should exist in the document
+	Blank    bool // the searched document is blank; needed because Chrome reports the new address before its scripts run
 	Partial  bool
 	in       Frame
 	err      *api.Error
 }
 
-// frameTime is how long a search waits for a frame that is not there yet, or does not answer.
+// frameTime is how long a search waits for a frame that does not exist yet or does not respond.
 const frameTime = 1500 * time.Millisecond
 
-// search looks for a locator in all documents of the page at once, that of the page first. If none has it, it waits for
-// frames that are not there yet, unless its caller does. Unseen counts those that were not searched.
+// search looks for a locator in all documents of the page at once; the first result is of the page's own document. If
+// none has it, search waits for frames that do not exist yet, but not for acts, whose callers wait themselves. It
+// adds the frames that were not searched to Unseen.
 func search(v *Visit, where Locator, limit int) (all []found) {
 	ask := func(v *Visit, frame Frame) found {
 		f, _, err := withClosedRoots(v, frame, func(in Frame) (f found, _ *Failure, err *api.Error) {
@@ -77,7 +78,7 @@ func search(v *Visit, where Locator, limit int) (all []found) {
 		var asked sync.WaitGroup
 		for i, frame := range frames {
 			own := *v
-			own.owed = nil // the page has it
+			own.owed = nil // the page's own call handles it
 			asked.Go(func() {
 				ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
 				defer cancel()
@@ -135,7 +136,7 @@ func FindAll(v *Visit, word string, limit int) (all Elements, err *api.Error) {
 	return all, nil
 }
 
-// NotFound is the error of what was found in no document. It says which frames were not searched.
+// NotFound returns the error for a locator that no document matches. It says which frames were not searched.
 func NotFound(v *Visit, f *Failure, word string) *api.Error {
 	if f.Code == "no_match" && v.Unseen > 0 {
 		own := *f
@@ -148,9 +149,9 @@ func NotFound(v *Visit, f *Failure, word string) *api.Error {
 // NotAll says that an answer has only a part of the page.
 const NotAll = "what is deeper, or would have taken longer (a larger timeout, or a part of the page)"
 
-// Anywhere calls a function for the document that has what a locator means: that of the page or of a frame. It returns
-// the frame for which the function did not fail, or the failure that says most, and of which frame. What several
-// documents have is ambiguous, as in one.
+// Anywhere calls a function for the document with the element that a locator means: the page's or a frame's. It
+// returns the frame for which the function succeeded, or the most informative failure and its frame. A locator that
+// matches in several documents is ambiguous, as it is within one.
 func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api.Error)) (
 	Frame, R, *Failure, *api.Error,
 ) {
@@ -187,7 +188,7 @@ func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api
 		case other == nil:
 			return f.ID, found, nil, nil
 		case !other.Elsewhere() || other.Code == "in_list" && failure.Code == "no_match":
-			if failure, of = other, f.ID; other.Code != "not_ready" { // another frame may have one that is
+			if failure, of = other, f.ID; other.Code != "not_ready" { // another frame may have an element that is ready
 				return of, found, failure, nil
 			}
 		}
@@ -195,7 +196,7 @@ func Anywhere[R any](v *Visit, where Locator, try func(Frame) (R, *Failure, *api
 	return of, found, failure, nil
 }
 
-// manyDocuments is the failure of a locator that means elements of several documents.
+// manyDocuments returns the failure of a locator that matches elements in several documents.
 func manyDocuments(v *Visit, docs []found) *Failure {
 	many := &Failure{Code: "many"}
 	for _, f := range docs {
@@ -211,8 +212,8 @@ func manyDocuments(v *Visit, docs []found) *Failure {
 	return many
 }
 
-// withClosedRoots calls a function for a frame again and again, while it fails and there are closed shadow roots to
-// look into.
+// withClosedRoots calls a function for a frame repeatedly, while it fails and there are more closed shadow roots to
+// search.
 func withClosedRoots[R any](v *Visit, in Frame, try func(Frame) (R, *Failure, *api.Error)) (r R, f *Failure,
 	err *api.Error) {
 	for range MaxClosedDepth {

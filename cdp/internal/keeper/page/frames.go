@@ -70,14 +70,15 @@ type Place struct {
 	URL     string  `json:"url"`
 	Width   float64 `json:"width"`
 	Height  float64 `json:"height"`
-	Loading bool    `json:"loading"` // the document may get more than it has
+	Loading bool    `json:"loading"` // the document may get more content
 }
 
 func place(v *Visit, f Frame) (at Place, err *api.Error) {
 	return at, v.Briefly(f, &at, "place")
 }
 
-// Briefly calls a function of page.js in a frame, as Script does. It does not wait long for a script there to end.
+// Briefly calls a function of page.js in a frame, as Script does, but does not wait long for a running script of the
+// frame to end.
 func (v *Visit) Briefly(in Frame, result any, function string, args ...any) *api.Error {
 	own := *v
 	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(frameTime))
@@ -86,8 +87,8 @@ func (v *Visit) Briefly(in Frame, result any, function string, args ...any) *api
 	return own.Script(in, result, function, args...)
 }
 
-// projection maps the view of a frame to the view of the target that has its element: by a matrix of 3 x 3, since the
-// page may have moved, scaled, turned and tilted the frame.
+// projection maps points of a frame's view to the view of the target that contains the frame's element. It is a 3 x 3
+// matrix, since the page may have moved, scaled, turned and tilted the frame.
 type projection struct {
 	matrix        [9]float64
 	width, height float64
@@ -124,8 +125,8 @@ func (p *projection) inverse(x, y float64) (float64, float64) {
 	return (c*e - b*f) / det * p.width, (a*f - c*d) / det * p.height
 }
 
-// project returns the projection of a frame, and where it is in the document around it. It is nil where the frame is
-// not shown.
+// project returns the projection of a frame, and the frame's place in the document around it. The projection is nil
+// if the frame is not shown.
 func (v *Visit) project(f PageFrame) (*projection, Place, *api.Error) {
 	of, err := place(v, f.ID)
 	if err != nil {
@@ -151,9 +152,9 @@ func (v *Visit) project(f PageFrame) (*projection, Place, *api.Error) {
 	return projectionOf(box.Model.Content, of.Width, of.Height), of, nil
 }
 
-// Outward takes a step into each document around a frame, from the inner to the outer ones. A step gets the document,
-// where in it the frame is that it comes from, and what maps the points of that frame to the view of the document. what
-// is the subject of the error where a frame is gone.
+// Outward calls step for each document around a frame, from the inner to the outer ones. A step gets the document,
+// the place in it of the frame that it comes from, and a function that maps points of that frame to the view of the
+// document. what is the subject of the error for a frame that is gone.
 func (v *Visit) Outward(from Frame, what string,
 	step func(in Frame, of Place, toView func(x, y float64) (float64, float64)) *api.Error,
 ) *api.Error {
@@ -177,7 +178,7 @@ func (v *Visit) Outward(from Frame, what string,
 			return (&Failure{Code: "not_ready", Why: "its frame is not visible"}).Exit(what)
 		}
 		toView := p.point
-		if around := find(f.parent); around != nil && !isTarget(v, around.ID) { // its view is not that of the target
+		if around := find(f.parent); around != nil && !isTarget(v, around.ID) { // its view differs from the target's
 			outer, _, err := v.project(*around)
 			if err != nil {
 				return err
@@ -195,13 +196,13 @@ func (v *Visit) Outward(from Frame, what string,
 	return nil
 }
 
-// isTarget reports whether a frame is in a process of its own.
+// isTarget reports whether a frame runs in a process of its own.
 func isTarget(v *Visit, f Frame) bool {
 	return Locked(v, func() bool { return v.Keeper.Tracker.ByID[string(f)] != nil })
 }
 
-// ViewerIn returns the target with which Chrome itself shows the content of a document, by what its address begins
-// with; nil if there is none.
+// ViewerIn returns the target in which Chrome itself shows the content of a document, by the beginning of its
+// address; nil if there is none.
 func ViewerIn(v *Visit, in Frame, address string) *target.Target {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
@@ -214,15 +215,15 @@ func ViewerIn(v *Visit, in Frame, address string) *target.Target {
 	return nil
 }
 
-// ShownFrame is a frame that a document shows: its id, the ref of its element, "" if that is hidden, and whether its
-// document may get more than it has.
+// ShownFrame is a frame that a document shows: its id, the ref of its element ("" if the element is hidden), and
+// whether its document may get more content.
 type ShownFrame struct {
 	ID      Frame
 	Ref     string
 	Loading bool
 }
 
-// ShownIn returns which of the frames of the page a document shows.
+// ShownIn returns the frames that a document shows.
 func (v *Visit) ShownIn(in Frame) (shown []ShownFrame, err *api.Error) {
 	var places []Place
 	for _, f := range v.Frames() {
@@ -246,7 +247,7 @@ func (v *Visit) ShownIn(in Frame) (shown []ShownFrame, err *api.Error) {
 	return shown, nil
 }
 
-// Inside returns the frame that an element shows, if it is one.
+// Inside returns the frame that an element shows, if the element is a frame.
 func (v *Visit) Inside(in Frame, e Element) (Frame, bool, *api.Error) {
 	if e.Role != "Iframe" {
 		return in, false, nil
@@ -260,9 +261,9 @@ func (v *Visit) Inside(in Frame, e Element) (Frame, bool, *api.Error) {
 	return in, false, err
 }
 
-// FramesLeftOut says which frames an answer lacks, and the way to them; "" if it lacks none.
+// FramesLeftOut says which frames an answer lacks, and how to get them; "" if it lacks none.
 func (v *Visit) FramesLeftOut(missing []Element, way string) string {
-	n := max(len(missing), v.Unseen) // one can be both
+	n := max(len(missing), v.Unseen) // a frame can be in both counts
 	if n == 0 {
 		return ""
 	}

@@ -16,63 +16,64 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 )
 
-// Caused is what happened besides a change of the page.
+// Caused is what an act caused, except changes of the page itself.
 type Caused struct {
 	Failed     []string     `json:"failed,omitempty"`   // requests
-	Errors     []string     `json:"errors,omitempty"`   // of the console
-	Dialog     *ShownDialog `json:"dialog,omitempty"`   // that is open now
+	Errors     []string     `json:"errors,omitempty"`   // console errors
+	Dialog     *ShownDialog `json:"dialog,omitempty"`   // the open dialog
 	Answered   []string     `json:"answered,omitempty"` // dialogs
 	Downloads  []string     `json:"downloads,omitempty"`
 	NewPages   []newPage    `json:"new_pages,omitempty"`
-	Chooser    string       `json:"chooser,omitempty"` // of files: "one file" or "several files"
+	Chooser    string       `json:"chooser,omitempty"` // the file chooser: "one file" or "several files"
 	Frames     []string     `json:"frames,omitempty"`  // addresses to which frames went
 	Pending    []string     `json:"pending,omitempty"`
 	NotSettled string       `json:"not_settled,omitempty"` // why the page is still busy
 }
 
-// newPage is a page that the act opened. It is not the current one.
+// newPage is a page that the act opened. It does not become the current one.
 type newPage struct {
 	Target string `json:"target"`
 	URL    string `json:"url"`
 }
 
-// Before is what came after the answer of an act: it is told with the next answer on that document.
+// Before is what happened after the result of an act was returned. It is reported with the next result on that
+// document.
 type Before struct {
-	Act     int    `json:"act"`               // the number of the act that it is attributed to
-	Of      string `json:"of"`                // that act
-	Changed bool   `json:"changed,omitempty"` // the document
+	Act     int    `json:"act"`               // the number of the act to which it is attributed
+	Of      string `json:"of"`                // a description of that act
+	Changed bool   `json:"changed,omitempty"` // the document has changed
 	URL     string `json:"url,omitempty"`
 	Title   string `json:"title,omitempty"`
 	*Caused
 }
 
-// none reports whether nothing came.
+// none reports whether nothing happened.
 func (b *Before) none() bool { return b == nil || !b.Changed && b.URL == "" && b.Caused == nil }
 
-// Ledger has what was told of a page. The last act that began is the one to which later effects are attributed.
+// Ledger records what has been reported about a page. Later effects are attributed to the last act that began.
 type Ledger struct {
-	turn     chan struct{} // holds one while an act is under way: one comes after the other
-	Acts     int           // so far
-	Of       string        // the last one that began
-	Seq      int64         // the newest event that was told
-	In       Frame         // where its element was
-	Document string        // the letters of the document that it ended in, and its URL
+	turn     chan struct{} // holds one element while an act is under way, so that acts do not overlap
+	Acts     int           // number of acts so far
+	Of       string        // a description of the last act that began
+	Seq      int64         // the newest event that was reported
+	In       Frame         // the document of the last act's element
+	Document string        // the letters of the document in which the last act ended; URL is that document's
 	URL      string
-	Frames   []string            // where its answer said that frames went
-	Methods  map[string]string   // of requests under way, by id
-	told     map[string]bool     // ids of pages that it opened, and of finished downloads
-	begun    map[string]download // that are under way, by id
-	Woken    bool                // in the background it goes on as if it were in front
-	Picture  atomic.Value        // the last one that was taken of the page, as screenshot has it
+	Frames   []string            // where frames went, as the last act's result reported
+	Methods  map[string]string   // methods of the requests under way, by id
+	told     map[string]bool     // ids of reported pages that this page opened, and of finished downloads
+	begun    map[string]download // reported downloads under way, by id
+	Woken    bool                // in the background, the page behaves as if it were in front
+	Picture  atomic.Value        // the last picture taken of the page, in the form of screenshot
 }
 
-// download is one that was told, but not its end.
+// download is a download whose beginning was reported, but not its end.
 type download struct {
 	name, of string
-	act      int // of which it was told, of is that act
+	act      int // the number of the act with which it was reported; of describes that act
 }
 
-// Begin notes the act to which later effects are attributed: its number, where its element is, and the newest event
+// Begin records the act to which later effects are attributed: its number, where its element is, and the newest event
 // before it.
 func (l *Ledger) Begin(of string, in Frame, seq int64) {
 	l.Acts++
@@ -97,9 +98,9 @@ type actionParams struct {
 	} `json:"response"`
 	Frame struct {
 		ID, ParentID, LoaderID, URL string
-	} `json:"frame"` // of a new document
-	Message string `json:"message"` // of a dialog
-	Mode    string `json:"mode"`    // of a chooser
+	} `json:"frame"` // a new document
+	Message string `json:"message"` // the text of a dialog
+	Mode    string `json:"mode"`    // the mode of a file chooser
 	Node    int64  `json:"backendNodeId"`
 	GUID    string `json:"guid"`
 	State   string `json:"state"`
@@ -107,7 +108,7 @@ type actionParams struct {
 	Name    string `json:"suggestedFilename"`
 }
 
-// EventParams are what events of several kinds have.
+// EventParams are parameters that events of several kinds have.
 type EventParams struct {
 	Type    string
 	FrameID string
@@ -115,15 +116,15 @@ type EventParams struct {
 	Args    []logged
 }
 
-// Activity collects what happened since an event.
+// Activity collects what happened in a page since an event.
 type Activity struct {
 	page      string // the id of the target
 	Seq       int64
 	Asked     bool              // a request was sent
 	Navigated bool              // the page has a new document
-	Parsed    bool              // it has all of its elements
-	dialogs   []string          // that were opened
-	Pending   map[string]string // URLs of requests that the page waits for, by id, or of the next document, by frame
+	Parsed    bool              // the document has all of its elements
+	dialogs   []string          // dialogs that were opened
+	Pending   map[string]string // URLs by id of requests that the page waits for, or by frame of the next document
 	Loading   map[string]string // URLs of all requests under way
 	methods   map[string]string
 	mainRequest
@@ -133,31 +134,32 @@ type Activity struct {
 	Frames    []string // addresses of frames that have a new document
 	windows   []string // addresses of windows that scripts or links opened
 	chooser   string
-	inFrames  map[string]bool     // ids of what is pending that a frame waits for, and not the page
-	responses map[string]response // for documents of the page, by loader
+	inFrames  map[string]bool     // ids of pending requests that only a frame waits for
+	responses map[string]response // responses with documents of the page, by loader
 	downloads map[string]string   // by id: the name and state, or the path
-	order     []string            // of downloads
+	order     []string            // ids of downloads, in order
 }
 
 // mainRequest is the last request for a document of the page itself.
 type mainRequest struct {
-	id, Asks string // Asks is its URL
+	id, Asks string // Asks is the requested URL
 	Fault    string // why it failed
-	givenUp  bool   // one ended without a document, also one of a frame, as that for a download does
-	response        // for the document that is shown
-	shown    string // its loader
+	givenUp  bool   // a request, maybe of a frame, ended without a document, as for a download
+	response        // the response of the shown document
+	shown    string // the loader of the shown document
 }
 
 // response is what a server responded.
 type response struct {
 	Status int
-	Login  bool // it asked for one
+	Login  bool // the server asked for a login
 }
 
-// blockedByRule is why a request failed that a rule of the session blocks, which needs no report.
+// blockedByRule is the failure reason of requests that a rule of the session blocks. They are not reported.
 const blockedByRule = "net::ERR_BLOCKED_BY_CLIENT.Inspector"
 
-// NewActivity returns that of a page since an event. methods are those of the requests that were under way.
+// NewActivity returns the activity of a page since an event. methods are the methods of the requests under way, by
+// id.
 func NewActivity(page string, seq int64, methods map[string]string) *Activity {
 	return &Activity{page: page, Seq: seq, Pending: map[string]string{}, Loading: map[string]string{},
 		methods: methods, downloads: map[string]string{}, refused: map[string]string{}, inFrames: map[string]bool{},
@@ -170,25 +172,25 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Page.windowOpen", "Page.frameRequestedNavigation", "Page.domContentEventFired",
 	ChooserOpened, "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
-// frameEvents are those of the events that count for an act when a frame in a process of its own sends them.
+// frameEvents are the events that also count for an act when they come from a frame in a process of its own.
 var frameEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.windowOpen",
 	"Page.frameNavigated"}
 
-// underWay ends what is told of a download that has not ended. maxMethods bounds the requests under way whose methods
-// are known.
+// underWay is appended to the name of a download that has not ended. maxMethods bounds the requests under way whose
+// methods are known.
 const (
 	underWay   = " (under way)"
 	maxMethods = 1000
 )
 
-// OwnIcon ends the address of the icon that a browser asks for by itself.
+// OwnIcon ends the address of the icon that a browser requests by itself.
 const OwnIcon = "/favicon.ico"
 
 // awaited are the types of requests whose responses change a document.
 var awaited = []string{"Document", "XHR", "Fetch", "Script", "Stylesheet"}
 
-// Read reads the events since the last time.
+// Read reads the events since the previous Read.
 func (a *Activity) Read(v *Visit) {
 	var records []event.Recorded
 	records, a.Seq = v.Records(a.Seq, actionEvents...)
@@ -208,13 +210,14 @@ func (a *Activity) Read(v *Visit) {
 				a.inFrames[p.RequestID] = true
 			}
 		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
-			a.over(p.RequestID) // the document of a frame that is gone
+			a.over(p.RequestID) // it may belong to a frame that is gone
 		}
 	}
 }
 
-// relation reports whether a target belongs to the page, whether it is a frame of it that has a process of its own, and
-// whether it is a page that this one has not opened. A page that was opened for a download is gone once that has begun.
+// relation reports whether a target belongs to the page, whether it is a frame of it that has a process of its own,
+// and whether it is a page that this one has not opened. A page that was opened for a download is gone once the
+// download has begun.
 func relation(v *Visit, id string) (isOurs, isFrame, isOther bool) {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
@@ -268,13 +271,13 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		a.over(p.RequestID)
 	case "Page.frameScheduledNavigation":
 		a.Pending[p.FrameID], a.inFrames[p.FrameID] = p.URL, p.FrameID != a.page
-	case "Page.frameClearedScheduledNavigation": // its request was sent, or it is given up
+	case "Page.frameClearedScheduledNavigation": // its request was sent, or the navigation was given up
 		delete(a.Pending, p.FrameID)
 	case "Page.frameNavigated":
 		if p.Frame.ID == a.page {
 			a.Navigated, a.Parsed, a.Frames = true, false, nil
 			a.shown, a.response = p.Frame.LoaderID, a.responses[p.Frame.LoaderID]
-			// What the document before it was loading is given up, of which not all is reported.
+			// Chrome gives up the other requests of the previous document, and does not report all of them.
 			others := func(request, _ string) bool { return request != p.Frame.LoaderID }
 			maps.DeleteFunc(a.Pending, others)
 			maps.DeleteFunc(a.Loading, others)
@@ -287,7 +290,7 @@ func (a *Activity) note(method, url string, p *actionParams) {
 		a.chooser = Chooser{Mode: p.Mode, Node: p.Node}.Takes()
 	case "Page.windowOpen":
 		a.windows = append(a.windows, p.URL)
-	case "Page.frameRequestedNavigation": // by a click with a key or another button, which opens no window of the page
+	case "Page.frameRequestedNavigation": // a click with a modifier or another button, which causes no Page.windowOpen
 		if p.Disposition == "newTab" || p.Disposition == "newWindow" {
 			a.windows = append(a.windows, p.URL)
 		}
@@ -308,12 +311,12 @@ func (a *Activity) note(method, url string, p *actionParams) {
 	}
 }
 
-// noteRequest notes that a request is sent.
+// noteRequest records that a request was sent.
 func (a *Activity) noteRequest(p *actionParams) {
 	if strings.HasSuffix(p.Request.URL, OwnIcon) {
 		return
 	}
-	if len(a.methods) >= maxMethods { // the ends of most have been missed
+	if len(a.methods) >= maxMethods { // the ends of most were missed
 		clear(a.methods)
 	}
 	a.methods[p.RequestID], a.Asked = p.Request.Method+" ", true
@@ -321,7 +324,7 @@ func (a *Activity) noteRequest(p *actionParams) {
 		a.Asks, a.id, a.Fault = p.Request.URL, p.RequestID, ""
 	}
 	if url := p.Request.URL; strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "chrome-extension:") {
-		// Nothing is loaded for the first, and the second is of Chrome's viewer of PDFs.
+		// A data: URL loads nothing, and chrome-extension: URLs belong to Chrome's PDF viewer.
 		return
 	}
 	a.Loading[p.RequestID] = p.Request.URL
@@ -330,7 +333,7 @@ func (a *Activity) noteRequest(p *actionParams) {
 	}
 }
 
-// noteDownload notes that a download begins, which has no state then, or ends.
+// noteDownload records that a download begins, which is an event without a state, or ends.
 func (a *Activity) noteDownload(p *actionParams) {
 	told, known := a.downloads[p.GUID]
 	name := strings.TrimSuffix(told, underWay)
@@ -344,7 +347,7 @@ func (a *Activity) noteDownload(p *actionParams) {
 	default:
 		return
 	}
-	if a.downloads[p.GUID] = told; !known { // it may have begun before
+	if a.downloads[p.GUID] = told; !known { // its beginning may have been read earlier
 		a.order = append(a.order, p.GUID)
 	}
 }
@@ -355,7 +358,8 @@ func (a *Activity) Seen() bool {
 		len(a.Pending)+len(a.windows)+len(a.order)+len(a.dialogs)+len(a.errors)+len(a.Frames) > 0
 }
 
-// AwaitsFrames reports whether nothing is pending but documents of frames, if anything is.
+// AwaitsFrames reports whether all pending requests are for documents of frames. It returns true if nothing is
+// pending.
 func (a *Activity) AwaitsFrames() bool {
 	for id := range a.Pending {
 		if !a.inFrames[id] {
@@ -365,7 +369,8 @@ func (a *Activity) AwaitsFrames() bool {
 	return true
 }
 
-// AwaitPages waits a moment for the pages of windows that were opened since an event. They are reported later.
+// AwaitPages waits a moment for the pages of windows that were opened since an event, because Chrome reports them
+// later.
 func (a *Activity) AwaitPages(v *Visit, since int64) {
 	if len(a.windows) == 0 {
 		return
@@ -381,8 +386,8 @@ func (a *Activity) AwaitPages(v *Visit, since int64) {
 	})
 }
 
-// AwaitDownload waits a moment for the download that a navigation without a document may have become. It is reported
-// later than the end of the request.
+// AwaitDownload waits a moment for the download that a navigation without a document may have become. Chrome reports
+// the download after the end of the request.
 func (a *Activity) AwaitDownload(v *Visit) {
 	if !a.givenUp || a.Navigated || len(a.order) > 0 {
 		return
@@ -392,7 +397,7 @@ func (a *Activity) AwaitDownload(v *Visit) {
 	_ = v.Keeper.Events.AwaitRecords(ctx, func() bool { a.Read(v); return len(a.order) > 0 })
 }
 
-// pagesTime is how long the page of a window, or a download, may take.
+// pagesTime is how long to wait for the page of a window, or for a download.
 const pagesTime = 150 * time.Millisecond
 
 // AwaitRequests waits until no request is pending, or a dialog blocks the page. It returns false if the time is up.
@@ -406,7 +411,7 @@ func (v *Visit) AwaitRequests(a *Activity, until time.Time) bool {
 	return err == nil && time.Now().Before(until)
 }
 
-// Causes collects what the events and the list of targets say, but for what was told.
+// Causes adds to caused what the events and the list of targets show, except what was reported before.
 func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	v.Keeper.Mux.Lock()
 	if open := v.Page.Root().Dialog; open != nil {
@@ -431,7 +436,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	for _, of := range slices.Sorted(maps.Keys(a.refused)) {
 		why := a.refused[of]
 		if why == api.NoLogin && !v.Keeper.Owners.AsksLogin(v.owner, of) {
-			continue // it takes another kind of login
+			continue // the server takes another kind of login
 		}
 		if remedy := v.Keeper.Owners.Remedy(v.Ctx, v.By, of, why); remedy != "" {
 			line := strings.NewReplacer(":\n", ": ", "\n", " and ").Replace(remedy)
@@ -439,7 +444,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 		}
 	}
 	caused.Failed, caused.Errors, caused.Frames = few(a.failed), few(a.errors), few(a.Frames)
-	if !strings.HasPrefix(l.Of, "upload ") { // which gives it files, or says why not
+	if !strings.HasPrefix(l.Of, "upload ") { // an upload gives the chooser its files, or says why not
 		caused.Chooser = a.chooser
 	}
 	if caused.Dialog == nil {
@@ -465,7 +470,7 @@ func (v *Visit) Causes(l *Ledger, caused *Caused, a *Activity, since int64) {
 	caused.Downloads = first(caused.Downloads, 10)
 }
 
-// AddPending adds what the page still loads.
+// AddPending adds the URLs that the page is still loading.
 func (c *Caused) AddPending(urls map[string]string) {
 	for _, url := range urls {
 		c.Pending = append(c.Pending, Clip(url, 160))
@@ -474,7 +479,7 @@ func (c *Caused) AddPending(urls map[string]string) {
 	c.Pending = few(c.Pending)
 }
 
-// AddFrame adds the address to which a frame went, unless it is one of those that were told.
+// AddFrame adds the address to which a frame went, unless it is in told.
 func (c *Caused) AddFrame(url string, told []string) {
 	if url = Clip(url, 160); !slices.Contains(told, url) && !slices.Contains(c.Frames, url) {
 		c.Frames = append(c.Frames, url)
@@ -487,7 +492,7 @@ func (c *Caused) None() bool {
 	return len(lines)+len(c.NewPages) == 0 && c.Dialog == nil && c.NotSettled == "" && c.Chooser == ""
 }
 
-// Ledger returns that of the page.
+// Ledger returns the ledger of the page.
 func (v *Visit) Ledger() *Ledger {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -505,10 +510,10 @@ func (v *Visit) Ledger() *Ledger {
 	return l
 }
 
-// lateFunction is the function of page.js that returns a lateDocument. It tells a change once.
+// lateFunction is the function of page.js that returns a lateDocument. It reports a change once.
 const lateFunction = "late"
 
-// lateDocument is what a document shows, and whether it has changed since the last act was told.
+// lateDocument is what a document shows, and whether it has changed since the last report.
 type lateDocument struct {
 	Changed  bool   `json:"changed"`
 	Document string `json:"document"`
@@ -516,10 +521,10 @@ type lateDocument struct {
 	Title    string `json:"title"`
 }
 
-// lookBack reads what has happened since the last answer on the page. What the document shows since then comes with the
-// next call of page.js.
+// lookBack reads what has happened since the last answer on the page. The changes of the document itself come with
+// the next call of page.js.
 func (v *Visit) lookBack(l *Ledger) {
-	if l.Of == "" || v.Dialog() != nil || !v.Before.none() { // of another page: what came on this one is told later
+	if l.Of == "" || v.Dialog() != nil || !v.Before.none() { // about another page: effects on this one are reported later
 		return
 	}
 	a, caused := NewActivity(v.Page.ID, l.Seq, l.Methods), &Caused{}
@@ -530,12 +535,12 @@ func (v *Visit) lookBack(l *Ledger) {
 	if !caused.None() {
 		v.Before.Caused = caused
 	}
-	if v.reads && l.Document != "" { // a page that is left, or whose script never ends, is not asked
+	if v.reads && l.Document != "" { // a page that is being left, or whose script never ends, is not asked
 		v.owed = l
 	}
 }
 
-// addLate adds to what came after the last answer what the document shows.
+// addLate adds the late changes of the document to what happened after the last answer.
 func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	v.Before.Changed = now.Changed
 	if moved := now.Document != l.Document || now.URL != l.URL; moved && l.In == "" {
@@ -549,7 +554,8 @@ func (v *Visit) addLate(l *Ledger, now lateDocument) {
 	l.Document, l.URL, l.Frames = now.Document, now.URL, nil
 }
 
-// AskLate asks the document what it shows since the last answer, if no call of page.js has.
+// AskLate asks the document what it has shown since the last answer, unless a call of page.js has returned that
+// already.
 func (v *Visit) AskLate() {
 	l := v.owed
 	v.owed = nil
@@ -562,7 +568,7 @@ func (v *Visit) AskLate() {
 // few returns the first three lines of a list, as first does.
 func few(all []string) []string { return first(all, 3) }
 
-// first returns the first lines of a list, each once, with its count.
+// first returns the first lines of a list, each once and with its count, and says how many more there are.
 func first(all []string, most int) (some []string) {
 	counts := map[string]int{}
 	for _, line := range all {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Locator is an element as page.js understands it.
+// Locator describes an element in the form that page.js reads.
 type Locator map[string]any
 
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
 	"testid": "test_id", "role": "role", "xpath": "xpath", "id": "css", "alt": "css", "title": "css"}
 
-// escapedCSS makes a text the inside of a string of CSS.
+// escapedCSS escapes a text for a string in CSS.
 var escapedCSS = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
-// of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
-// name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
+// of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then
+// by name, label, placeholder and text. Playwright's selectors are understood, too: role=button[name="Sign in"],
 // text="Sign in", button:has-text("Sign in"), xpath=//button, getByRole('button', { name: 'Sign in' }).
 func parseLocator(word string) Locator {
 	word = strings.TrimSpace(word)
@@ -47,7 +47,7 @@ func parseLocator(word string) Locator {
 		switch {
 		case kind == "role" && ok && strings.HasSuffix(named, "]"):
 			named = strings.TrimSuffix(named, "]")
-			if strings.HasSuffix(named, `"i`) || strings.HasSuffix(named, `"s`) { // how case is compared
+			if strings.HasSuffix(named, `"i`) || strings.HasSuffix(named, `"s`) { // the letter says how case is compared
 				named = named[:len(named)-1]
 			}
 			return Locator{"role": role, "name": unquote(named)}
@@ -62,7 +62,7 @@ func parseLocator(word string) Locator {
 	}
 	if fields := strings.Fields(word); len(fields) > 1 && isWord(fields[0]) && isRef(fields[1]) &&
 		(len(fields) == 2 || fields[2][0] == '[') {
-		return Locator{"ref": fields[1]} // of an element without a name
+		return Locator{"ref": fields[1]} // the reference of an element without a name
 	}
 	if text, ok := strings.CutPrefix(word, `"`); ok {
 		if text, _, ok := readQuoted(text); ok { // a line of text
@@ -79,11 +79,11 @@ func parseLocator(word string) Locator {
 	return Locator{"word": word}
 }
 
-// functions are those of Playwright that make a locator.
+// functions maps Playwright's functions that make a locator to keys of a [Locator].
 var functions = map[string]string{"getByRole": "role", "getByText": "text", "getByLabel": "label",
 	"getByPlaceholder": "placeholder", "getByTestId": "test_id", "locator": "css"}
 
-// cutQuoted returns a text in quotation marks without escapes, and what follows it.
+// cutQuoted returns a text in quotation marks, without resolving escapes, and the rest after it.
 func cutQuoted(text string) (inner, rest string, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || !strings.ContainsAny(text[:1], "'\"`") {
@@ -93,8 +93,8 @@ func cutQuoted(text string) (inner, rest string, ok bool) {
 	return inner, strings.TrimSpace(rest), ok && !strings.Contains(inner, `\`)
 }
 
-// readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A
-// caller may write a name without escapes.
+// readQuoted reads what follows the first quotation mark in a line of a snapshot: a name, and the word after it. The
+// name may lack the escapes, because callers also write it themselves.
 func readQuoted(text string) (name, next string, ok bool) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -18,7 +18,7 @@ type logged struct {
 	Preview     *preview
 }
 
-// preview is what Chrome shows of an object in one line (Runtime.ObjectPreview).
+// preview is Chrome's one-line preview of an object (Runtime.ObjectPreview).
 type preview struct {
 	Type, Subtype, Description string
 	Overflow                   bool // there are more properties
@@ -28,14 +28,14 @@ type preview struct {
 
 type previewProperty struct {
 	Name, Type, Subtype, Value string
-	ValuePreview               *preview // in a table
+	ValuePreview               *preview // for a table
 }
 
-// Logged returns what was logged, as Chrome's console prints it: the directives of a format in the first value are
-// filled in, objects are shown by their properties.
+// Logged returns what was logged as Chrome's console prints it: it fills in the format directives of the first value,
+// and shows objects by their properties.
 func (p *EventParams) Logged() string {
 	args := p.Args
-	if p.Type == "table" { // what follows are names of its columns
+	if p.Type == "table" { // the other arguments are names of columns
 		args = args[:min(len(args), 1)]
 	}
 	var words []string
@@ -52,8 +52,8 @@ func (p *EventParams) Logged() string {
 	return strings.Join(words, " ")
 }
 
-// fillIn fills values in for the directives of a format (https://console.spec.whatwg.org/#formatter), and returns those
-// that are left.
+// fillIn replaces the directives of a format by values (https://console.spec.whatwg.org/#formatter). It returns the
+// values that are left.
 func fillIn(format string, args []logged) (string, []logged) {
 	var b strings.Builder
 	for len(args) > 0 {
@@ -81,7 +81,7 @@ func fillIn(format string, args []logged) (string, []logged) {
 	return b.String() + strings.ReplaceAll(format, "%%", "%"), args
 }
 
-// number returns the value as a number, whole or not.
+// number returns the value as a number, which is truncated if whole is set.
 func (l logged) number(whole bool) string {
 	n, err := strconv.ParseFloat(l.String(), 64)
 	switch {
@@ -115,7 +115,7 @@ func (l logged) String() string {
 	return string(text)
 }
 
-// headline returns the first line of a description, and of an error the first line of its cause.
+// headline returns the first line of a description, and for an error also the first line of its cause.
 func (l logged) headline() string {
 	text, _, _ := strings.Cut(l.Description, "\n")
 	if l.Preview != nil && l.Subtype == "error" {
@@ -129,7 +129,7 @@ func (l logged) headline() string {
 	return text
 }
 
-// isOpen reports whether Chrome prints the properties of an object. Of others, such as errors, elements, dates and
+// isOpen reports whether Chrome prints the properties of an object. For others, such as errors, elements, dates and
 // functions, it prints the description.
 func (p *preview) isOpen() bool {
 	switch p.Subtype {
@@ -151,7 +151,7 @@ func (p *preview) String() string {
 	list := p.Subtype == "array" || p.Subtype == "typedarray"
 	var parts []string
 	next := 0
-	holes := func(end int) { // of an array: elements that it does not have
+	holes := func(end int) { // adds the missing elements of an array
 		if missing := end - next; p.Subtype == "array" && missing > 0 {
 			parts = append(parts, strings.TrimSuffix(fmt.Sprintf("empty × %d", missing), " × 1"))
 		}

@@ -42,7 +42,7 @@ type Pages struct {
 	ledgers map[*target.Target]*Ledger
 }
 
-// New returns the verbs of the plugin page: do, and those of the tables.
+// New returns the verbs of the plugin page: do, and the verbs of the tables.
 func New(verbs *verb.Verbs, tables ...Verbs) *Pages {
 	p := &Pages{Keeper: verbs, table: Verbs{"do": Manage(do)}, ledgers: map[*target.Target]*Ledger{}}
 	for _, table := range tables {
@@ -51,7 +51,7 @@ func New(verbs *verb.Verbs, tables ...Verbs) *Pages {
 	return p
 }
 
-// Visit is a call of a verb: for whom, on which page.
+// Visit is a call of a verb: its caller, its page and its options.
 type Visit struct {
 	*Pages
 	Ctx   context.Context
@@ -59,27 +59,28 @@ type Visit struct {
 	Scope *tenant.Scope
 	api.VerbOptions
 	Page     *target.Target // nil before FindPage
-	owner    string         // the session that it belongs to
+	owner    string         // the session that the page belongs to
 	kind                    // of the verb
-	Inner    bool           // it is a step of do that another one follows
-	saves    bool           // a later step of do saves what it downloads
+	Inner    bool           // it is a step of do that is not the last
+	saves    bool           // a later step of do saves the files that this one downloads
 	common                  // of the verb's parameters
-	turn     *Ledger        // of the page whose turn the visit has
-	owed     *Ledger        // of the page whose document has not said yet what it shows since the last answer
-	Unseen   int            // frames that the last call of frames left out
+	turn     *Ledger        // ledger of the page on which this visit has the turn to act
+	owed     *Ledger        // ledger of a page whose document has not reported its late changes yet
+	Unseen   int            // number of frames that the last search or listing left out
 	Secrets  map[string]api.PageSecret
 	warnings []string
 	Subject  string
-	Before   *Before // what came after the last answer, until it is told
+	Before   *Before // what happened after the last answer, until it is reported
 }
 
-// common are parameters that mean the same for each verb that has them.
+// common are the parameters that mean the same in every verb that has them.
 type common struct {
-	Settle *int   // for how many milliseconds an act waits for quiet; nil: as long as the act decides
-	In     string // the locator of what its element is in, "" for anything
+	Settle *int   // how long an act waits for quiet, in milliseconds; nil: the act decides
+	In     string // the locator of an element that contains the element; "": anywhere
 }
 
-// Locate returns the locator of an element that the call is about. Without a word, it is what the parameter in names.
+// Locate returns the locator of the element that a call is about. Without a word it is the element that the parameter
+// in names.
 func (v *Visit) Locate(word string) Locator {
 	l := Locator{}
 	if word != "" {
@@ -102,12 +103,12 @@ type Operation struct {
 
 // kind says how a verb uses a page.
 type kind struct {
-	writes bool // it may change something: the page has page.js from the start of each document
+	writes bool // it may change something: page.js runs from the start of each document
 	paged  bool // the page must exist
-	reads  bool // its document is looked at
+	reads  bool // it reads the page's document
 }
 
-// Look returns a verb that looks at a document.
+// Look returns a verb that reads a document.
 func Look[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
 	return Operation{kind{paged: true, reads: true}, decoded(run)}
 }
@@ -117,7 +118,7 @@ func Act[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
 	return Operation{kind{paged: true, writes: true, reads: true}, decoded(run)}
 }
 
-// List returns a verb that shows what was recorded of a page.
+// List returns a verb that shows what was recorded about a page.
 func List[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
 	return Operation{kind{paged: true}, decoded(run)}
 }
@@ -159,9 +160,9 @@ func (p *Pages) Run(ctx context.Context, by api.Caller, name string, body []byte
 	defer v.leave()
 	done, err := v.run(o, q.Params)
 	if err != nil {
-		failed := *err // others may have the same one
+		failed := *err // others may share the error
 		failed.Subject = v.Subject
-		if !v.Before.none() { // no later answer tells it
+		if !v.Before.none() { // no later answer reports it
 			failed.Details = Object{"before": v.Before}
 			maps.Copy(failed.Details, err.Details)
 		}
@@ -186,7 +187,7 @@ func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Err
 	case err != nil, v.Page != nil:
 	case o.paged:
 		err = v.FindPage()
-	case v.Target != "": // also a verb that needs no page refuses a wrong target
+	case v.Target != "": // a verb that needs no page refuses a wrong target, too
 		_, err = v.Keeper.Owners.Resolve(v.By, v.Target)
 	}
 	if err == nil {
@@ -203,28 +204,28 @@ func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Err
 	return nil, err
 }
 
-// Follow leaves the page of the visit. The next step of do finds another one: what target names, "" for the current
-// one.
+// Follow leaves the visit's page. The next step of do finds another page: the one that target names, or the current
+// one for "".
 func Follow(v *Visit, target string) {
 	v.AskLate()
 	v.leave()
 	v.Target, v.Page = target, nil
 }
 
-// FindPage finds the page that the call is about: the current one, or what the option target names. It reads what came
-// after the last answer on its document.
+// FindPage finds the page that the call is about: the page that the option target names, or the current one. It reads
+// what happened after the last answer on its document.
 func (v *Visit) FindPage() *api.Error {
 	t, err := v.Keeper.Owners.Resolve(v.By, v.Target)
 	if err != nil {
 		return err
 	}
-	if v.Target == "" { // a page that this one opens is not the current one
+	if v.Target == "" { // a page that this one opens does not become the current one
 		v.Keeper.Owners.SetCurrent(v.By, t)
 	}
 	return v.use(t)
 }
 
-// use makes a page that of the visit.
+// use makes t the page of the visit.
 func (v *Visit) use(t *target.Target) *api.Error {
 	if err := v.Keeper.Claim(v.By, t, "has no document"); err != nil {
 		return err
@@ -238,7 +239,7 @@ func (v *Visit) use(t *target.Target) *api.Error {
 	if v.turn == l || !v.writes && !v.reads {
 		return nil
 	}
-	if !v.writes { // an act under way tells what it caused itself
+	if !v.writes { // an act under way reports its effects itself
 		select {
 		case l.turn <- struct{}{}:
 			v.lookBack(l)
@@ -266,7 +267,7 @@ func (v *Visit) leave() {
 	}
 }
 
-// Frame is a document: the id of its frame, "" for that of the page.
+// Frame is a document, named by the id of its frame; "" for the page's own document.
 type Frame string
 
 // At returns the target of a frame, and the id of the frame in it.
@@ -292,7 +293,7 @@ func (v *Visit) Call(in Frame, q verb.ScriptCall, args ...any) (json.RawMessage,
 	}
 	q.OnDialog = v.OnDialog
 	value, exception, err := v.Keeper.CallScript(v.Ctx, t, id, script(), q)
-	for turn := 0; turn < 10 && !v.writes && Interrupted(err) && v.Pause(pauseTime); turn++ { // it may read again
+	for turn := 0; turn < 10 && !v.writes && Interrupted(err) && v.Pause(pauseTime); turn++ { // a read can be repeated
 		value, exception, err = v.Keeper.CallScript(v.Ctx, t, id, script(), q)
 	}
 	if Interrupted(err) {
@@ -338,8 +339,8 @@ func decodeValue(value json.RawMessage, result any, function string) *api.Error 
 	return nil
 }
 
-// OpenClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether it found any: of custom
-// elements or, if thorough, of all that may have one.
+// OpenClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether it found any. It looks
+// at custom elements, or with thorough at all elements that may have a shadow root.
 func (v *Visit) OpenClosedRoots(in Frame, thorough bool) bool {
 	t, id, err := v.At(in)
 	if err != nil {
@@ -350,7 +351,7 @@ func (v *Visit) OpenClosedRoots(in Frame, thorough bool) bool {
 	return err == nil && len(adopted) > 0 && string(adopted) != "0"
 }
 
-// MaxClosedDepth limits how deep closed shadow roots in each other are looked into.
+// MaxClosedDepth limits how deeply nested closed shadow roots are searched.
 const MaxClosedDepth = 5
 
 // Command sends a command of the protocol to the page, with the rights of the caller, and decodes its result.
@@ -379,7 +380,7 @@ func (v *Visit) Input(events ...Object) *api.Error {
 	return err
 }
 
-// SendInput sends input events to the page. aim is that of an [api.InputRequest].
+// SendInput sends input events to the page. aim is as in [api.InputRequest].
 func (v *Visit) SendInput(events []Object, aim func(api.Drag) api.Drag) (api.InputSent, *api.Error) {
 	q := api.InputRequest{Aim: aim}
 	for _, event := range events {
@@ -390,21 +391,21 @@ func (v *Visit) SendInput(events []Object, aim func(api.Drag) api.Drag) (api.Inp
 
 type Object = map[string]any
 
-// pauseTime is how long a call waits before it tries again what has failed.
+// pauseTime is how long a call waits before it repeats something that has failed.
 const pauseTime = 30 * time.Millisecond
 
-// CanRetry reports whether a call of page.js in a frame failed because its document was replaced. It then pauses, since
-// its caller tries again.
+// CanRetry reports whether a call of page.js in a frame failed because its document was replaced. If so, it pauses
+// first, since its caller then tries again.
 func (v *Visit) CanRetry(in Frame, err *api.Error) bool {
-	// Without a page there is nothing to wait for. A frame may be back soon.
+	// Without a page there is nothing to wait for. A frame may come back soon.
 	gone := func(sign string) bool { return strings.Contains(err.Message, sign) }
 	isGone := err != nil && (err.Code == api.CodeNotFound && in != "" || err.Code == api.CodeProtocolError &&
 		slices.ContainsFunc([]string{"ontext", "ollected", "No target", "o frame", "not found"}, gone))
 	return (isGone || Interrupted(err)) && v.Pause(pauseTime)
 }
 
-// Interrupted reports whether a call of page.js failed because its document was replaced while it ran, which Chrome
-// says, or documents were replaced before it did.
+// Interrupted reports whether a call of page.js failed because its document was replaced while it ran, or because
+// documents were replaced repeatedly before it ran.
 func Interrupted(err *api.Error) bool {
 	return err != nil && (err.Code == api.CodeProtocolError && strings.Contains(err.Message, "navigated") ||
 		err.Restless)
@@ -423,8 +424,8 @@ func (v *Visit) Pause(d time.Duration) bool {
 // Patience is how long an act waits for its element.
 func (v *Visit) Patience() time.Duration { return v.Within(5 * time.Second) }
 
-// Within is how long a call may wait that would wait so long at most: before its deadline, there is time left to say
-// why it has waited in vain.
+// Within returns how long a call may wait: most, or less, so that before the call's deadline there is time left to
+// say why it has waited in vain.
 func (v *Visit) Within(most time.Duration) time.Duration {
 	const reserve = 3 * time.Second
 	if deadline, ok := v.Ctx.Deadline(); ok {
@@ -434,7 +435,7 @@ func (v *Visit) Within(most time.Duration) time.Duration {
 	return most
 }
 
-// TimeLeft is how long page.js may look, in milliseconds: there is time left to say what it has seen.
+// TimeLeft returns how long page.js may search, in milliseconds. It leaves time to report the result.
 func (v *Visit) TimeLeft() int64 {
 	deadline, ok := v.Ctx.Deadline()
 	if !ok {
@@ -447,7 +448,7 @@ func (v *Visit) Warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
 }
 
-// About says for records what the verb acts on: an element and its document, without an element the document.
+// About sets for records what the verb acts on: an element and its document, or without an element only the document.
 func (v *Visit) About(e Element, in Frame) {
 	url := cmp.Or(v.URL(in), v.URL(""))
 	v.Subject = "document at " + Clip(url, 200)
@@ -495,14 +496,14 @@ func (v *Visit) Dialog() *api.Dialog {
 	return Locked(v, func() *api.Dialog { return v.Page.Root().Dialog })
 }
 
-// Locked returns what a function reads while nothing else changes it.
+// Locked returns the result of read, which it calls with the mux locked.
 func Locked[R any](v *Visit, read func() R) R {
 	v.Keeper.Mux.Lock()
 	defer v.Keeper.Mux.Unlock()
 	return read()
 }
 
-// Await waits for a change of the browser, but no longer than a time.
+// Await waits until changed returns true, but at most most. changed is called after changes in the browser.
 func Await(v *Visit, most time.Duration, changed func() bool) {
 	ctx, cancel := context.WithTimeout(v.Ctx, most)
 	defer cancel()
@@ -519,7 +520,7 @@ func Exit(name, message string, details Object) *api.Error {
 	return &api.Error{Code: api.CodeExit, Exit: name, Message: message, Details: details}
 }
 
-// Invalid returns the error of a parameter.
+// Invalid returns the error for an invalid parameter.
 func Invalid(pointer, expected, provided, suggestion string) *api.Error {
 	e := api.Errorf(api.CodeInvalidArgs, "%s: expected %s, got %s", pointer, expected, provided)
 	e.Invalid = &api.Invalid{Pointer: pointer, Expected: expected, Provided: provided, Suggestion: suggestion}

@@ -9,31 +9,31 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// ExceptionText is what was thrown, of any type. The text says where it was not caught.
+// ExceptionText is a thrown value of any type. The text says where it was not caught.
 type ExceptionText struct {
 	Text      string
 	Exception logged
 }
 
-// String returns an exception as Chrome's console prints it, of an error its first line.
+// String returns an exception as Chrome's console prints it; for an error only its first line.
 func (e ExceptionText) String() string {
-	if e.Exception.Type == "" { // the text has it
+	if e.Exception.Type == "" { // the text contains it
 		return e.Text
 	}
 	return e.Text + " " + e.Exception.String()
 }
 
-// LogEntry is a message of the browser, or the copy of a worker's.
+// LogEntry is a message of the browser, or a copy of a worker's message.
 type LogEntry struct{ Source, Level, Text, URL, WorkerID string }
 
-// Chooser is a chooser of files that a page has opened. No person sees it.
+// Chooser is a file chooser that a page has opened. No person sees it.
 type Chooser struct {
 	Frame Frame  `json:"frameId"`
 	Mode  string `json:"mode"`
-	Node  int64  `json:"backendNodeId"` // of its input, 0 if it is one of the File System API
+	Node  int64  `json:"backendNodeId"` // the chooser's input element; 0 for a chooser of the File System API
 }
 
-// Takes says how many files the chooser takes, or who can use it.
+// Takes says how many files the chooser accepts, or who can use it.
 func (c Chooser) Takes() string {
 	switch {
 	case c.Node == 0:
@@ -44,10 +44,10 @@ func (c Chooser) Takes() string {
 	return OneFile
 }
 
-// ByPerson says of a chooser that it is one of showOpenFilePicker, showSaveFilePicker or showDirectoryPicker.
+// ByPerson is what Takes returns for a chooser of showOpenFilePicker, showSaveFilePicker or showDirectoryPicker.
 const ByPerson = "by showOpenFilePicker or its like, in which only a person can choose"
 
-// OneFile is what a chooser takes that takes no more.
+// OneFile is what Takes returns for a chooser that accepts a single file.
 const OneFile = "one file"
 
 // ChooserOpened is the event of a new chooser.
@@ -67,7 +67,7 @@ type Download struct {
 	Bytes int64  `json:"bytes,omitempty"`
 }
 
-// DownloadList returns the downloads of the session, and whether none is under way.
+// DownloadList returns the downloads of the session. done says that none is under way.
 func (v *Visit) DownloadList() (list []Download, done bool) {
 	list, at := []Download{}, map[string]int{}
 	records, _ := v.Records(0, "Browser.downloadWillBegin", "Browser.downloadProgress")
@@ -101,8 +101,8 @@ func (v *Visit) DownloadList() (list []Download, done bool) {
 	return list, !slices.ContainsFunc(list, func(d Download) bool { return d.State == "under way" })
 }
 
-// NamedDownload returns the newest of some downloads that is complete and has a name, or any for "". Where several were
-// given one name, their files have numbers.
+// NamedDownload returns the newest complete download with a name, or with any name for "". Where several downloads
+// had the same name, their files have numbers.
 func NamedDownload(list []Download, name string) (d Download, err *api.Error) {
 	for _, d := range slices.Backward(list) {
 		if d.State == "done" && (name == "" || name == d.Name || name == d.Path || name == filepath.Base(d.Path)) {

@@ -81,7 +81,7 @@ func EachElement(data []byte, visit func(element []byte)) {
 	s.Items(func() { visit(s.Skip()) })
 }
 
-// Field returns a value inside a JSON object by the names that lead to it, nil if there is none.
+// Field returns a value inside a JSON object by the names of the members that lead to it, or nil if there is none.
 func Field(raw json.RawMessage, path ...string) (found json.RawMessage) {
 	found = raw
 	for _, name := range path {

@@ -15,7 +15,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Domains enables and disables the domains of targets, for the recorder, for streams, for calls and as callers ask.
+// Domains enables and disables the domains of targets: for the recorder, for streams, for calls, and at the request
+// of callers.
 type Domains struct {
 	mux    *mux.Mux
 	sender *Sender
@@ -26,7 +27,7 @@ type Domain struct {
 	name      string
 	listeners int
 	ByCaller  bool // a caller enabled it, so the keeper must not disable it
-	recording bool // the recorder has it enabled for as long as the session lasts
+	recording bool // the recorder keeps it enabled until the session ends
 	Enabling  bool // events that arrive now are replayed history
 	Repeating bool // it was disabled and enabled again: the history that arrives now is stored already
 	temporary
@@ -50,8 +51,9 @@ func (t *Target) DomainState(method string) Domain {
 	return *cmp.Or(t.Domains[api.DomainOf(method)], &Domain{})
 }
 
-// Enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
-// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The mux is locked.
+// Enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns
+// true if the domain was enabled only for the recorder: then Chrome does not send the history again. The mux is
+// locked.
 func (en *Domains) Enable(t *Target, name string) (wasRecorded bool) {
 	wasRecorded = t.OnlyRecorded(name)
 	d := t.Domain(name)
@@ -123,9 +125,9 @@ func (en *Domains) reenableDomains(t *Target) {
 	}
 }
 
-// keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, the domain
-// is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The mux
-// is locked.
+// keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, it enables
+// the domain again at once, so that nothing is lost in between. Page is always needed, for dialogs and navigations.
+// The mux is locked.
 func (en *Domains) keepEnabled(t *Target, p *mux.Pending) {
 	name, command, _ := strings.Cut(p.Method, ".")
 	if command != "disable" {
@@ -135,7 +137,7 @@ func (en *Domains) keepEnabled(t *Target, p *mux.Pending) {
 	if !d.recording && d.listeners == 0 && name != "Page" {
 		return
 	}
-	if name == api.DebuggerDomain { // as for who listens, no longer as for the caller
+	if name == api.DebuggerDomain { // for listeners, no longer for the caller
 		en.enableDebugger(t, nil)
 		return
 	}
@@ -145,13 +147,13 @@ func (en *Domains) keepEnabled(t *Target, p *mux.Pending) {
 	en.setDomain(t, name, true, func(mux.Reply) { d.Repeating = false })
 }
 
-// Lifecycle is the event that has a switch of its own beside its domain's.
+// Lifecycle is an event that must be enabled separately, in addition to its domain.
 const Lifecycle = "Page.lifecycleEvent"
 
 // recordedDomains are enabled by the recorder.
 var recordedDomains = []string{"Network", "Runtime", "Log"}
 
-// Limits of what Chrome keeps of bodies for Network.getResponseBody.
+// Limits of the bodies that Chrome stores for Network.getResponseBody.
 const (
 	bodyBytes    = 8 << 20 // for a target
 	maxBodyBytes = 4 << 20 // of one of them
@@ -165,21 +167,21 @@ func (en *Domains) startRecording(t *Target) {
 	}
 }
 
-// OnlyRecorded reports whether a domain is enabled for the recorder alone. Its events reach no stream then.
+// OnlyRecorded reports whether a domain is enabled only for the recorder. If so, its events reach no stream.
 func (t *Target) OnlyRecorded(domain string) bool {
 	d := t.Domains[domain]
 	return d != nil && d.recording && d.listeners == 0 && !d.ByCaller
 }
 
-// OnlyAwaited reports whether nobody but calls that wait asked for the lifecycle events of a page.
+// OnlyAwaited reports whether only calls that wait need the lifecycle events of a page.
 func (t *Target) OnlyAwaited() bool {
 	d := t.Domain(Lifecycle)
 	return !d.ByCaller && d.listeners == t.IdleWaits
 }
 
-// The rest of this file enables domains for calls to which Chrome answered that they are not enabled. The host names
-// them in CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or
-// settings depend on them, and until then their events are for nobody.
+// The rest of this file enables domains for calls that Chrome refused because a domain is not enabled. The host names
+// the domains in CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends,
+// unless ids or settings depend on them. Until then, nobody receives their events.
 
 // temporary is the state of a domain that the keeper has enabled for calls, in one session.
 type temporary struct {
@@ -187,10 +189,10 @@ type temporary struct {
 	starting bool // its enable command is under way
 	before   bool // it was enabled before the first of these calls
 	Kept     bool // it stays enabled after the calls
-	crashed  bool // the calls ended with the renderer: it is disabled when the page is back
-	ending   int  // its disable commands under way
+	crashed  bool // the calls ended with the renderer: disable it when the page is back
+	ending   int  // number of its disable commands under way
 
-	unpausing bool // of the debugger; see enableDebugger
+	unpausing bool // the debugger is being enabled without pauses; see enableDebugger
 }
 
 // Quiet reports whether a domain is enabled only because the keeper enabled it for calls.
@@ -209,7 +211,7 @@ func (en *Domains) EnableFor(ctx context.Context, t *Target, q api.CallRequest) 
 	var held []*Domain
 	for _, name := range q.Enable {
 		if name == "Page" && HasPage(t.Kind) {
-			continue // the keeper has it enabled
+			continue // the keeper always has it enabled
 		}
 		d, err := en.hold(ctx, t, name)
 		if d != nil {
@@ -239,8 +241,8 @@ func enabling(name string) protocol.Enabling {
 	return d.Enabling
 }
 
-// hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
-// released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
+// hold enables a domain and waits until that is done. The returned domain must be released, even with an error. hold
+// asks Chrome even if the domain counts as enabled, because Chrome has just said that it is not.
 func (en *Domains) hold(ctx context.Context, t *Target, name string) (*Domain, *api.Error) {
 	en.mux.Lock()
 	if err := en.sender.checkSendable(t, name+".enable"); err != nil {
@@ -250,7 +252,7 @@ func (en *Domains) hold(ctx context.Context, t *Target, name string) (*Domain, *
 	d := t.Domain(name)
 	if d.calls++; d.calls == 1 {
 		d.before, d.starting = d.listeners > 0 || d.ByCaller || d.recording || d.Kept, true
-		en.setDomain(t, name, true, func(mux.Reply) { // if it fails, so does the call, with Chrome's reason
+		en.setDomain(t, name, true, func(mux.Reply) { // if it fails, the call fails, too, with Chrome's reason
 			d.starting = false
 			en.mux.Broadcast()
 		})
@@ -260,8 +262,9 @@ func (en *Domains) hold(ctx context.Context, t *Target, name string) (*Domain, *
 }
 
 // enableDebugger enables the debugger for the keeper. Until a caller enables it, neither debugger statements nor
-// breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
-// from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
+// breakpoints pause the page. The first setting applies from before the debugger is enabled until the next
+// navigation, the second from then on. Chrome resets the second when it enables the debugger, and lets it overtake
+// other commands.
 func (en *Domains) enableDebugger(t *Target, after func(mux.Reply)) {
 	t.Domain(api.DebuggerDomain).unpausing = true
 	Post(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
@@ -275,9 +278,9 @@ func (en *Domains) enableDebugger(t *Target, after func(mux.Reply)) {
 	})
 }
 
-// resume lets a page go on that pauses nevertheless, and returns true for an event of such a pause, which is for
-// nobody. When another process takes over the page, Chrome restores that the debugger is enabled, but not its settings:
-// the page can pause once after each navigation.
+// resume continues a page that has paused nevertheless. It returns true for an event of such a pause, which nobody
+// receives. When another process takes over the page, Chrome restores the enabled debugger, but not its settings: the
+// page can pause once after each navigation.
 func (en *Domains) resume(t *Target, method string) bool {
 	if method == debugger.Paused.Method {
 		Post(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
@@ -286,7 +289,7 @@ func (en *Domains) resume(t *Target, method string) bool {
 	return method == debugger.Paused.Method || method == debugger.Resumed.Method
 }
 
-// letPause ends the settings of enableDebugger, because a caller has enabled the debugger.
+// letPause undoes the settings of enableDebugger, because a caller has enabled the debugger.
 func (en *Domains) letPause(t *Target) {
 	if d := t.Domain(api.DebuggerDomain); d.unpausing {
 		d.unpausing = false
@@ -354,8 +357,8 @@ func (en *Domains) keepFor(t *Target, method string) {
 	}
 }
 
-// AwaitCalls waits, before a caller enables or disables a domain itself, until no call needs it: it would get no
-// replayed events, or the call would lose the domain.
+// AwaitCalls waits until no call needs a domain that a caller wants to enable or disable itself. Otherwise the caller
+// would get no replayed events, or the call would lose the domain.
 func (en *Domains) AwaitCalls(ctx context.Context, t *Target, method string) *api.Error {
 	name := api.DomainOf(method)
 	if method != name+".enable" && method != name+".disable" {

@@ -25,10 +25,10 @@ type CallOptions struct {
 	MaxBytes int64
 	OnDialog string
 	Pieces   bool
-	onSent   func(*mux.Pending) // is called with the mux locked
+	onSent   func(*mux.Pending) // called with the mux locked
 }
 
-// Sender sends commands to targets, with the reason where one cannot be sent or does not return.
+// Sender sends commands to targets. It reports why a command cannot be sent or does not return.
 type Sender struct {
 	Mux     *mux.Mux
 	targets map[string]*Target // by id
@@ -65,15 +65,15 @@ func (s *Sender) Do(
 	return r.Result, r.Err
 }
 
-// Between two documents a page is not active for a moment. Chrome refuses a command then and has not run it.
+// Between two documents a page is not active for a moment. Chrome then refuses a command without running it.
 const (
 	inactive      = "Not attached to an active page"
 	inactivePause = 20 * time.Millisecond
 	inactiveTries = 50
 )
 
-// exchange is do for a caller that accepts a large result in pieces. It sends a command again that found the page
-// between two documents.
+// exchange is [Sender.Do] for a caller that accepts a large result in pieces. It repeats a command that found the
+// page between two documents.
 func (s *Sender) exchange(
 	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
 ) mux.Reply {
@@ -98,7 +98,7 @@ func (s *Sender) exchangeOnce(
 	}
 	started := time.Now()
 	s.Mux.Lock()
-	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
+	// A dialog that an earlier call left open is not for this call to answer: OnDialog applies to dialogs of its own.
 	if err := s.checkSendable(t, method); err != nil {
 		s.Mux.Unlock()
 		return mux.Reply{Err: err}
@@ -115,15 +115,15 @@ func (s *Sender) exchangeOnce(
 	return s.await(ctx, t, p, started)
 }
 
-// unsent returns the error of a command whose caller's time was over before it.
+// unsent returns the error of a command that was not sent because its caller's time was over.
 func unsent(ctx context.Context, method string) *api.Error {
 	err := api.ContextError(ctx, method)
 	err.Message += " before it was sent"
 	return err
 }
 
-// await waits for the reply to a command. It probes the target before the time is up, so that its caller then hears
-// whether that is busy with a script.
+// await waits for the reply to a command. It probes the target before the time is up, so that the error can say
+// whether the target is busy with a script.
 func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started time.Time) mux.Reply {
 	var early <-chan time.Time
 	if deadline, ok := ctx.Deadline(); ok {
@@ -171,7 +171,7 @@ func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started t
 	return mux.Reply{Err: failure}
 }
 
-// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The mux is
+// closeCreated closes a new target whose creator no longer waits, because it would belong to no caller. The mux is
 // locked.
 func (s *Sender) closeCreated(r mux.Reply) {
 	if id := scan.Text(r.Result, "targetId"); id != "" {
@@ -179,14 +179,15 @@ func (s *Sender) closeCreated(r mux.Reply) {
 	}
 }
 
-// Chrome loses a close of a page that just replaces its frame, as the end of a reload does. So a close is sent again.
+// Chrome loses the close of a page that is just replacing its frame, as at the end of a reload. So a close is sent
+// repeatedly.
 const (
 	closePause = time.Second
 	closeTries = 30
 )
 
-// PostClose closes a page without waiting for it: it asks until the page is gone, or stays because its beforeunload
-// dialog was dismissed. The mux is locked.
+// PostClose closes a page without waiting for it. It repeats the command until the page is gone, or stays because its
+// beforeunload dialog was dismissed. The mux is locked.
 func (s *Sender) PostClose(id string) {
 	post := func() {
 		Post(s.Mux, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(id)}, nil)
@@ -201,7 +202,7 @@ func (s *Sender) PostClose(id string) {
 			s.Mux.Lock()
 			defer s.Mux.Unlock()
 			t := s.targets[id]
-			// Without a session nobody hears of dialogs.
+			// Dialogs are reported only to a session.
 			if t == nil || t.Session == "" || t.stays != stays || s.Mux.Err() != nil || tries == 0 {
 				return
 			}
@@ -215,8 +216,8 @@ func (s *Sender) PostClose(id string) {
 	again(closeTries)
 }
 
-// awaitDisconnect waits until the browser has exited after Browser.close, so that the next call does not meet a
-// dying one.
+// awaitDisconnect waits until the browser has exited after Browser.close, so that the next call does not find a
+// browser that is exiting.
 func (s *Sender) awaitDisconnect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -227,7 +228,7 @@ func (s *Sender) awaitDisconnect(ctx context.Context) {
 }
 
 // ExchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
-// error, how many were sent, and how many of these have returned.
+// error, the number of commands sent, and the number of these that have returned.
 func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pending, params []json.RawMessage) (
 	sent, returned int, failed *api.Error,
 ) {
@@ -250,7 +251,7 @@ func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pen
 	for _, p := range commands[:sent] {
 		err := s.await(ctx, t, p, started).Err
 		failed = cmp.Or(failed, err)
-		if err != nil && ctx.Err() != nil { // nobody waits for the others
+		if err != nil && ctx.Err() != nil { // nobody waits for the other commands
 			s.Mux.Lock()
 			s.Mux.Forget(commands[returned:sent]...)
 			s.Mux.Unlock()
@@ -264,7 +265,7 @@ func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pen
 // closeTimeout bounds the wait for a browser that a caller has closed.
 const closeTimeout = 3 * time.Second
 
-// This file handles what keeps a call from being sent or from returning, dialogs among it.
+// The rest of this file handles what keeps a call from being sent or from returning, such as dialogs.
 
 // checkSendable returns the reason why a call cannot be sent now, or nil.
 func (s *Sender) checkSendable(t *Target, method string) *api.Error {
@@ -288,13 +289,13 @@ func (s *Sender) checkSendable(t *Target, method string) *api.Error {
 	return nil
 }
 
-// ClosedTarget returns the error of what a closed target cannot do.
+// ClosedTarget returns the error of a command for a closed target.
 func ClosedTarget(t *Target) *api.Error {
 	return &api.Error{Code: api.CodeNotFound, Target: t.ID,
 		Message: fmt.Sprintf("target %s (%s) was closed", t.ID, manifest.Clip(t.URL, 80))}
 }
 
-// CrashedTarget returns the error of what a crashed target cannot do.
+// CrashedTarget returns the error of a command for a crashed target.
 func CrashedTarget(t *Target) *api.Error {
 	return &api.Error{Code: api.CodeTargetCrashed, Target: t.ID, Message: fmt.Sprintf(
 		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.ID,
@@ -307,8 +308,8 @@ func revives(method string) bool {
 }
 
 // Unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
-// returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
-// the probe and is left alone. The probe may have been sent before; nil: it is sent now.
+// returns a description of what it found, or "". A target that only waits, for example for a promise, responds to the
+// probe and is left alone. sent is a probe that was sent before; with nil, Unstick sends one.
 func (s *Sender) Unstick(t *Target, sent *probe) string {
 	if sent == nil {
 		sent = s.probe(t)
@@ -349,7 +350,7 @@ func (s *Sender) Unstick(t *Target, sent *probe) string {
 type probe struct {
 	pending *mux.Pending // nil: the target responds to nothing, whatever its scripts do
 	at      time.Time
-	leaving bool // the target was being left
+	leaving bool // the target was being left for another document
 	err     *api.Error
 	forget  func()
 }
@@ -389,9 +390,9 @@ func (tr *Tracker) onDialog(t *Target, params json.RawMessage) {
 	}
 	t.Dialog = d
 	calls := tr.Mux.Waiting(func(to *mux.Address) bool { return tr.of(to).Root() == t })
-	// The first has opened it: the page runs one call after the other, and those behind it have not begun.
+	// The first call has opened the dialog: the page runs one call after the other, and the later ones have not begun.
 	if len(calls) > 0 && api.AnswersDialogs(calls[0].OnDialog) {
-		tr.Sender.AnswerDialog(t, calls[0].OnDialog) // the calls behind it go on when it is closed
+		tr.Sender.AnswerDialog(t, calls[0].OnDialog) // the later calls continue when it is closed
 		return
 	}
 	for _, p := range calls {
@@ -412,9 +413,9 @@ func (s *Sender) AnswerDialog(t *Target, how string) {
 	Post(s.Mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
-// EndDialog dismisses the open dialog of a page that is about to be left, and ends the script that shows it, which may
-// show others: Chrome ends none that does nothing else. Where force is set, it ends the process of the page. The mux is
-// locked.
+// EndDialog dismisses the open dialog of a page that is about to be left, and ends the script that shows it, because
+// that script may open more dialogs. Chrome cannot terminate a script that does nothing but open dialogs; with force,
+// EndDialog ends the process of the page. The mux is locked.
 func (s *Sender) EndDialog(t *Target, force bool) {
 	end := runtime.TerminateExecution
 	if force {
@@ -424,7 +425,7 @@ func (s *Sender) EndDialog(t *Target, force bool) {
 	s.AnswerDialog(t, "dismiss")
 }
 
-// BlockedTarget returns the error of what a dialog of a target blocks.
+// BlockedTarget returns the error of a call that a dialog of a target blocks.
 func BlockedTarget(t *Target, d *api.Dialog) *api.Error {
 	way := "accept or dismiss it, or reload or close the page"
 	if d.Type == api.BeforeUnload {

@@ -10,17 +10,18 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// A frame that Chrome runs in another process than its page is a target. All others are part of the target of their
-// page or of the frame around them. This file follows those, so that a caller can name any frame by its id.
+// A frame that Chrome runs in another process than its page is a target of its own. Every other frame is part of the
+// target of its page, or of the frame around it. This file tracks those, so that a caller can name any frame by its
+// id.
 
 // pageFrame is a frame inside a page.
 type pageFrame struct {
 	id, Parent string
 	URL        string  // "" until a document is there
-	In         *Target // to which its commands go; nil while it is a target of its own
+	In         *Target // the target that its commands go to; nil while the frame is a target of its own
 }
 
-// maxFrames limits the frames that are known in a browser. Further ones cannot be named.
+// maxFrames limits the known frames of a browser. Further ones cannot be named.
 const maxFrames = 10_000
 
 // Frames are the frames inside of targets, by id. The mux is locked for its methods.
@@ -36,7 +37,7 @@ func (fs Frames) follow(t *Target, method string, params json.RawMessage) {
 		if parent := scan.Text(params, "frame", "parentId"); parent != "" {
 			fs.Set(t, id, parent, scan.Text(params, "frame", "url"))
 		}
-		// Within a process, a navigation detaches the frames of the document before without an event.
+		// Within a process, a navigation detaches the frames of the previous document without an event.
 		for _, f := range fs {
 			if f.Parent == id && f.In == t {
 				fs.forget(f)
@@ -47,14 +48,14 @@ func (fs Frames) follow(t *Target, method string, params json.RawMessage) {
 		switch {
 		case f == nil || f.In != t:
 		case scan.Text(params, "reason") == string(page.FrameDetachedReasonSwap):
-			f.In = nil // it goes on as a target
+			f.In = nil // it is now a target of its own
 		default:
 			fs.forget(f)
 		}
 	}
 }
 
-// Set says where a frame is, and what it shows.
+// Set records where a frame is, and what it shows.
 func (fs Frames) Set(t *Target, id, parent, url string) {
 	f := fs[id]
 	if f == nil {
@@ -67,7 +68,7 @@ func (fs Frames) Set(t *Target, id, parent, url string) {
 	f.Parent, f.URL, f.In = parent, url, t
 }
 
-// forget forgets a frame and those in it.
+// forget forgets a frame and the frames inside it.
 func (fs Frames) forget(f *pageFrame) {
 	delete(fs, f.id)
 	for _, child := range fs {
@@ -86,8 +87,8 @@ func (fs Frames) forgetIn(t *Target) {
 	}
 }
 
-// readFrames learns the frames that a page or a frame has already: it was there before Parley attached to it, or comes
-// from the back/forward cache. The mux is locked.
+// readFrames reads the frames that a page or a frame has already, because it existed before Parley attached to it, or
+// comes from the back/forward cache. The mux is locked.
 func (tr *Tracker) readFrames(t *Target) {
 	Post(tr.Mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
 		var read func(tree json.RawMessage)

@@ -19,7 +19,7 @@ import (
 
 // Target is a page, frame or worker, a popup among them.
 type Target struct {
-	mux.Address                      // no session: nobody is attached
+	mux.Address                      // without a session, the keeper is not attached
 	Kind, URL, Title, Opener string  // as Chrome reports them
 	Parent                   *Target // the page of a frame or worker
 	Attaching                bool    // an attach is under way; only in an external browser
@@ -27,7 +27,7 @@ type Target struct {
 	Crashed, Closed          bool
 	needsReenable            bool // enabled domains were lost in a crash; cleared by the next page
 	Dialog                   *api.Dialog
-	stays                    int             // how often somebody has dismissed its beforeunload dialog
+	stays                    int             // how often its beforeunload dialog was dismissed
 	DragData                 json.RawMessage // of the newest drag that the browser began during a call
 	Domains                  map[string]*Domain
 	Document
@@ -36,37 +36,37 @@ type Target struct {
 
 // Document is what a page shows, and the navigation that is under way.
 type Document struct {
-	PendingURL string          // of a navigation under way
-	loaders    []string        // of the main frame, the newest last
+	PendingURL string          // the URL of a navigation under way
+	loaders    []string        // loaders of the main frame, the newest last
 	Loaded     bool            // the load event of the newest loader was received
 	Idle       bool            // its network is idle; only while lifecycle events are enabled
-	IdleWaits  int             // calls that wait for that
-	Commits    int             // documents that the main frame has shown
+	IdleWaits  int             // number of calls that wait for Idle
+	Commits    int             // number of documents that the main frame has shown
 	responses  []mainResponse  // for documents, the newest last
 	Asked      string          // the URL of the latest request for a document, after all redirects
-	Contexts   []scriptContext // for scripts
+	Contexts   []scriptContext // contexts in which scripts run
 }
 
-// Holding says whose a target is. The observer decides and uses it.
+// Holding says to whom a target belongs. The observer sets and uses it.
 type Holding struct {
 	Context        string     // id of its browser context
-	Owner          string     // the session that it belongs to; "" if there is none
+	Owner          string     // the session that it belongs to; "" if none
 	OwnerTentative bool       // the owner is a guess that later events may correct
-	Origin         Origin     // who opened it there
+	Origin         Origin     // who opened it
 	Hidden         bool       // a page of the keeper's own, which no session sees
-	Given          bool       // a person has given it: it stays open when its session ends
-	EvictErr       *api.Error // why the keeper closes it: the owner may not have it
-	Appeared       int64      // the newest event of its session at that time
+	Given          bool       // a person gave it to the session: it stays open when the session ends
+	EvictErr       *api.Error // why the keeper closes it, if the owner may not have it
+	Appeared       int64      // the newest event of its session when it appeared
 	Preparing      int        // commands of its session's set-up that are under way
 }
 
-// Origin says who opened a page, within the session that it belongs to. Its popups have the same.
+// Origin says who opened a page, within the session that it belongs to. The page's popups have the same origin.
 type Origin struct {
 	Person     bool   // the person at the command line, who may open any URL and any number of pages
-	Connection string // over which it was opened; it is closed with that
+	Connection string // the connection over which it was opened, and with which it is closed
 }
 
-// At returns where the commands to a target go; t may be nil.
+// At returns the address for commands to a target; t may be nil.
 func (t *Target) At() *mux.Address {
 	if t == nil {
 		return nil
@@ -77,7 +77,7 @@ func (t *Target) At() *mux.Address {
 // receives reports whether commands to an address go to the target.
 func (t *Target) receives(to *mux.Address) bool { return to == &t.Address }
 
-// Root returns the page whose dialogs block t: t itself, or the page of a frame.
+// Root returns the page whose dialogs block t: t itself, or the page that t is a frame of.
 func (t *Target) Root() *Target {
 	for t != nil && t.Kind == "iframe" && t.Parent != nil {
 		t = t.Parent
@@ -85,8 +85,8 @@ func (t *Target) Root() *Target {
 	return t
 }
 
-// IsPrivate reports whether only the person may hear of a target: it belongs to a page of theirs that shows what only
-// they may open. t may be nil.
+// IsPrivate reports whether only the person may receive events of a target: the target belongs to a page of the
+// person that shows what only the person may open. t may be nil.
 func (t *Target) IsPrivate() bool {
 	top := t.Root()
 	return top != nil && top.Origin.Person && top.Kind == "page" && !api.MayShow(top.URL)
@@ -103,15 +103,15 @@ func (t *Target) Within(top *Target) bool {
 // HasPage reports whether targets of a kind have a document.
 func HasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
 
-// MainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
-// mux is locked.
+// MainContext returns the unique id of the context in which a frame's own scripts run, "" if it is unknown. The mux
+// is locked.
 func (t *Target) MainContext(frame string) (unique string) {
 	return scan.Text(t.ContextWhere(func(c json.RawMessage) bool {
 		return scan.Text(c, "auxData", "frameId") == frame && string(scan.Field(c, "auxData", "isDefault")) == "true"
 	}), "uniqueId")
 }
 
-// ContextWhere returns the newest context that has a property, nil if none is known.
+// ContextWhere returns the newest context for which has returns true, nil if there is none.
 func (t *Target) ContextWhere(has func(context json.RawMessage) bool) (newest json.RawMessage) {
 	for _, c := range t.Contexts {
 		if context := scan.Field(c.Created, "context"); has(context) {
@@ -121,16 +121,16 @@ func (t *Target) ContextWhere(has func(context json.RawMessage) bool) (newest js
 	return newest
 }
 
-// maxContexts limits the contexts that are known of a target.
+// maxContexts limits the contexts of a target that are remembered.
 const maxContexts = 256
 
-// scriptContext is a context for scripts, with the event that reported it.
+// scriptContext is an execution context for scripts, with the event that reported it.
 type scriptContext struct {
 	id      int
 	Created json.RawMessage
 }
 
-// maxLoaders is how many loaders of a page, and responses for its documents, are known besides the newest.
+// maxLoaders is how many loaders of a page, and responses for its documents, are remembered besides the newest.
 const maxLoaders = 7
 
 // mainResponse is the response for the document of the main frame.
@@ -139,7 +139,7 @@ type mainResponse struct {
 	status int
 }
 
-// followDocument follows the contexts for scripts in a target, and the response for its document.
+// followDocument tracks the script contexts of a target, and the response for its document.
 func (t *Target) followDocument(method string, params json.RawMessage) {
 	switch method {
 	case runtime.ExecutionContextCreated.Method:
@@ -172,14 +172,15 @@ func (t *Target) addContext(params json.RawMessage) {
 	}
 }
 
-// onNavigating tracks whether a page is being left for another URL, and reports whether that is the page's own.
+// onNavigating tracks whether a page is being left for another URL, and reports whether the navigation is the page's
+// own, and not a frame's.
 func (t *Target) onNavigating(method string, params json.RawMessage) bool {
 	switch {
 	case scan.Text(params, "frameId") != t.ID:
 		return false
 	case method == page.FrameStoppedLoading.Method:
 		t.PendingURL = ""
-		t.Loaded = true // without a load event, if its parser was stopped for a download or a response without content
+		t.Loaded = true // there may be no load event if its parser was stopped for a download or a response without content
 	case !strings.HasSuffix(strings.ToLower(scan.Text(params, "navigationType")), "samedocument"):
 		t.PendingURL = scan.Text(params, "url")
 	}
@@ -191,7 +192,7 @@ func (t *Target) HasLoader(loader string) bool {
 	return slices.Contains(t.loaders, loader)
 }
 
-// IsByLoader reports whether the document that the target shows came by a loader.
+// IsByLoader reports whether the document that the target shows was loaded by a loader.
 func (t *Target) IsByLoader(loader string) bool {
 	return len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == loader
 }
@@ -207,7 +208,7 @@ func (t *Target) onLifecycle(params json.RawMessage) bool {
 	return true
 }
 
-// onNavigated follows a new document, and reports whether it is the page's own.
+// onNavigated tracks a new document, and reports whether it is the page's own, and not a frame's.
 func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
 	frame := scan.Field(params, "frame")
 	if frame == nil || scan.Text(frame, "parentId") != "" {
@@ -220,10 +221,10 @@ func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
 	}
 	t.loaders = append(t.loaders[max(0, len(t.loaders)-maxLoaders):], scan.Text(frame, "loaderId"))
 	t.Commits++
-	// A page from the back/forward cache is as it was left: no load event follows.
+	// A page from the back/forward cache is in the state in which it was left: no load event follows.
 	restored := scan.Text(params, "type") == string(page.NavigationTypeBackForwardCacheRestore)
 	t.Loaded, t.Idle, t.Crashed, t.Dialog, t.PendingURL = restored, restored, false, nil, ""
-	if restored { // no event attaches its frames
+	if restored { // no event reports its frames
 		tr.readFrames(t)
 	}
 	if t.needsReenable {
@@ -233,10 +234,10 @@ func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
 	return true
 }
 
-// AwaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
-// the next one. The title shows it; in a browser whose blank page has no title, AwaitBlank times out, and nothing
-// else is lost. It also waits for the scripts of the session: Chrome's browser process navigates, its renderer process
-// adds scripts, and one that is added too late does not run at the start of the next document.
+// AwaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort the
+// next one. The page's title shows that it has; in a browser whose blank page has no title, AwaitBlank times out, and
+// nothing else is lost. It also waits for the scripts of the session: Chrome's browser process navigates, its
+// renderer process adds scripts, and a script that is added too late does not run at the start of the next document.
 func (tr *Tracker) AwaitBlank(ctx context.Context, t *Target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
@@ -259,8 +260,8 @@ func (tr *Tracker) DocumentStatus(t *Target) int {
 	return 0
 }
 
-// ResponseStatus returns the HTTP status of the newest response to a navigation of a page, which may show no document
-// for it; 0 if it is unknown. The mux is locked.
+// ResponseStatus returns the HTTP status of the newest response to a navigation of a page, even if the page shows no
+// document for it; 0 if it is unknown. The mux is locked.
 func (t *Target) ResponseStatus() (status int) {
 	for _, r := range t.responses {
 		status = r.status
@@ -268,7 +269,7 @@ func (t *Target) ResponseStatus() (status int) {
 	return status
 }
 
-// PageInfo queries the browser, not the page, so it works however busy the page is.
+// PageInfo returns a page's current state. It asks the browser, not the page, so it works even if the page is busy.
 func (tr *Tracker) PageInfo(ctx context.Context, t *Target) (api.Page, *api.Error) {
 	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.ID)}
 	result, err := Execute(ctx, tr.Sender, nil, cdptarget.GetTargetInfo, params)

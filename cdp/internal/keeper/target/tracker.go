@@ -1,6 +1,6 @@
-// Package target knows the targets of the browser: pages, frames and workers, their sessions, documents and dialogs. It
-// sends commands to them, with the reason where one cannot be sent or does not return, and enables their domains. Whose
-// they are, its observer decides.
+// Package target knows the targets of the browser: pages, frames and workers, their sessions, documents and dialogs.
+// It sends commands to them, reports why a command cannot be sent or does not return, and enables their domains. Its
+// observer decides to whom the targets belong.
 package target
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// Tracker follows the browser's targets by its events.
+// Tracker tracks the browser's targets by its events.
 type Tracker struct {
 	Mux      *mux.Mux
 	Sender   *Sender
@@ -38,42 +38,43 @@ type Tracker struct {
 	ByID          map[string]*Target
 	All           []*Target // the oldest first
 	Sessions      map[string]*Target
-	extraSessions map[string]*Target // by the id of sessions that callers created beside the keeper's
-	Frames        Frames             // those inside of targets
+	extraSessions map[string]*Target // by the ids of the sessions that callers created in addition to the keeper's
+	Frames        Frames             // the frames inside targets
 	SparePage     *Target            // the blank page for the first open
 	Started       bool               // the first page exists; new targets have owners
 }
 
-// Observe sets who hears of what becomes of targets.
+// Observe sets the observer of targets.
 func (tr *Tracker) Observe(o Observer) { tr.observer = o }
 
-// Observer hears what becomes of targets, and decides what is done with them. Its methods are called with the mux
+// Observer is told about changes of targets, and decides what is done with them. Its methods are called with the mux
 // locked.
 type Observer interface {
 	// OnTarget is called when a target is new or its URL has changed. via is the target whose session reported it.
 	OnTarget(t *Target, context string, via *Target, fresh bool)
 	OnURL(t *Target, url string)
 	OnNavigationRequested(t *Target, params json.RawMessage)
-	// OnSession is called when a target has a session, before it runs, and OnSessionEnd when that has ended.
+	// OnSession is called when a target has a session, before the target runs. OnSessionEnd is called when the session
+	// has ended.
 	OnSession(t *Target)
 	OnSessionEnd(t *Target)
 	OnForgotten(t *Target)
-	// WantsSession reports whether a new page of an external browser is attached to before somebody uses it.
+	// WantsSession reports whether to attach to a new page of an external browser before a call uses it.
 	WantsSession(t *Target) bool
 	// OnPaused is called for a request that was paused in a target, with the parameters of one of the events in pausing.
-	// It returns false if it is for whom paused it.
+	// It returns false if the caller who paused the request has to handle it.
 	OnPaused(t *Target, params json.RawMessage) bool
-	// OnEvent is called for each other event, before the tracker follows it. t is the target of its session; of is that
-	// of an extra session, too. Both are nil for the browser.
+	// OnEvent is called for each other event, before the tracker processes it. t is the target of its session. of is the
+	// same, and also set for an extra session. Both are nil for the browser.
 	OnEvent(t, of *Target, method string, params json.RawMessage)
-	// OnContexts is called when a caller has enabled Runtime whose contexts were reported before.
+	// OnContexts is called when a caller has enabled Runtime after its contexts were reported.
 	OnContexts(t *Target)
-	OnLoss(method string) // of an event that was too large to be read
-	OnEnd()               // of the connection
+	OnLoss(method string) // an event was too large to be read
+	OnEnd()               // the connection has ended
 }
 
-// NewTracker returns a tracker of the browser that a mux is connected with. The caller calls Observe before it runs the
-// mux.
+// NewTracker returns a tracker of the browser that a mux is connected to. The caller must call Observe before it runs
+// the mux.
 func NewTracker(m *mux.Mux, name string, external bool) *Tracker {
 	byID := map[string]*Target{}
 	s := &Sender{m, byID}
@@ -104,7 +105,7 @@ func (tr *Tracker) Start(ctx context.Context) *api.Error {
 		for _, t := range tr.All {
 			if t.Kind == "page" && t.Session != "" {
 				tr.SparePage, tr.Started = t, true
-				Post(tr.Mux, t, page.BringToFront, cdp.Empty{}, nil) // it has the focus, as new pages do
+				Post(tr.Mux, t, page.BringToFront, cdp.Empty{}, nil) // give it the focus, which new pages have
 				return true, nil
 			}
 		}
@@ -125,15 +126,15 @@ func discoverParams() cdptarget.SetDiscoverTargetsParams {
 	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
 }
 
-// autoAttachParams asks for sessions with all targets that a target opens. In our own browser those start paused,
-// so that no event is missed; an external browser must not pause for Parley.
+// autoAttachParams asks Chrome to attach to all targets that a target opens. In our own browser they start paused, so
+// that no event is missed; an external browser must not pause for Parley.
 func (tr *Tracker) autoAttachParams() cdptarget.SetAutoAttachParams {
 	return cdptarget.SetAutoAttachParams{
 		AutoAttach: true, WaitForDebuggerOnStart: !tr.External, Flatten: new(true), Filter: targetFilter(),
 	}
 }
 
-// of returns the target to which commands to an address go, nil for the browser.
+// of returns the target that an address belongs to, nil for the browser.
 func (tr *Tracker) of(to *mux.Address) *Target {
 	if to == nil {
 		return nil
@@ -144,11 +145,11 @@ func (tr *Tracker) of(to *mux.Address) *Target {
 	return nil // an extra session
 }
 
-// pausing are the events of requests that wait for an answer. The protocol's data calls the last one deprecated; there
-// is no other that names the request.
+// pausing are the events of requests that wait for an answer. The protocol calls the last one deprecated, but no
+// other event names the request.
 var pausing = []string{fetch.RequestPaused.Method, fetch.AuthRequired.Method, "Security.certificateError"}
 
-// OnEvent implements [mux.Observer]: it follows what an event says of targets, after the observer has heard it.
+// OnEvent implements [mux.Observer]: it updates the targets by an event, after the observer has received it.
 func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
 	t := tr.Sessions[session]
 	switch method {
@@ -178,7 +179,7 @@ func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
 	}
 }
 
-// onPageEvent follows what an event says of its target, and reports whether it says anything.
+// onPageEvent updates a target by an event, and reports whether the event was of that kind.
 func (tr *Tracker) onPageEvent(t *Target, method string, params json.RawMessage) bool {
 	isPage := t.Kind == "page"
 	switch method {
@@ -245,7 +246,7 @@ func (tr *Tracker) onTargetInfo(via *Target, method string, params json.RawMessa
 	tr.Mux.Broadcast()
 }
 
-// refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
+// refreshTimeout bounds how long listing targets waits for a browser that does not respond.
 const refreshTimeout = 500 * time.Millisecond
 
 // RefreshTargets fetches titles and URLs again, because a page's title changes after the last event that carries
@@ -285,7 +286,7 @@ func (tr *Tracker) onTargetGone(method string, params json.RawMessage) {
 			tr.Mux.FailPending(t.At(), ClosedTarget(t))
 			t.Contexts, t.responses = nil, nil
 			tr.observer.OnSessionEnd(t)
-			// Destroyed frames and workers are reported only where targets are discovered.
+			// The end of frames and workers is reported only where targets are discovered.
 			if !HasPage(t.Kind) || t.Kind == "iframe" {
 				tr.forget(t)
 			}
@@ -317,9 +318,9 @@ func (tr *Tracker) forget(t *Target) {
 	}
 }
 
-// onCrash fails everything that waits for a crashed renderer. That includes navigations: one that was under way may
-// never be answered. Chrome reports each crash by two events. When the second arrives, only the command that
-// revives the target can be waiting, and the event of the revival is still to come.
+// onCrash fails all calls that wait for a crashed renderer, including navigations: one under way may never get a
+// reply. Chrome reports each crash by two events. When the second arrives, only the command that revives the target
+// can be waiting, and the event of the revival is still to come.
 func (tr *Tracker) onCrash(t *Target) {
 	if t.Crashed {
 		return
@@ -335,11 +336,11 @@ func (tr *Tracker) SessionOf(id string) *Target {
 	return cmp.Or(tr.Sessions[id], tr.extraSessions[id])
 }
 
-// onAttached prepares a new session. The commands are sent at once and in order; the one that lets the target run
+// onAttached prepares a new session. It sends the commands at once and in order. The command that lets the target run
 // comes last, so that no event is missed.
 func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 	if t.Session != "" {
-		// A caller created a second session with the target. That one must not stay paused either.
+		// A caller created a second session with the target. It must not stay paused either.
 		tr.extraSessions[session] = t
 		if waiting {
 			second := &Target{Address: mux.Address{ID: t.ID, Session: session}, Kind: t.Kind}
@@ -365,9 +366,9 @@ func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 		t.ready = true
 	}
 	if HasPage(t.Kind) && !waiting {
-		tr.readFrames(t) // a frame that changes its process does not wait, and may have got frames before Page.enable
+		tr.readFrames(t) // a frame that changes its process does not wait, and may have frames before Page.enable
 	}
-	if HasPage(t.Kind) && !tr.External { // a person's own browser shows its choosers of files
+	if HasPage(t.Kind) && !tr.External { // a person's own browser shows its file choosers
 		Post(tr.Mux, t, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true}, nil)
 	}
 	tr.observer.OnSession(t)
@@ -401,7 +402,7 @@ func (tr *Tracker) trackDomain(t *Target, method string, params json.RawMessage)
 	domain, command, _ := strings.Cut(method, ".")
 	tr.Domains.keepFor(t, method)
 	switch {
-	case command == "enable", method == dom.CommandGetDocument: // which enables its domain
+	case command == "enable", method == dom.CommandGetDocument: // the latter enables its domain
 		alone := t.OnlyRecorded(domain)
 		d := t.Domain(domain)
 		d.ByCaller, d.Kept = true, false
@@ -412,7 +413,7 @@ func (tr *Tracker) trackDomain(t *Target, method string, params json.RawMessage)
 			tr.Domains.letPause(t)
 		}
 	case method == debugger.CommandSetSkipAllPauses, method == debugger.CommandSetBreakpointsActive:
-		t.Domain(domain).unpausing = false // as the caller says from now on
+		t.Domain(domain).unpausing = false // from now on, the caller's settings apply
 	case method == page.CommandSetLifecycleEventsEnabled:
 		d := t.Domain(Lifecycle)
 		d.ByCaller = string(scan.Field(params, "enabled")) == "true"
@@ -425,8 +426,8 @@ func (tr *Tracker) trackDomain(t *Target, method string, params json.RawMessage)
 	}
 }
 
-// restoreTracking sends the keeper's own tracking settings again after a caller's command may have changed them.
-// Without them the keeper would not attach to new targets and would not notice closed ones. The mux is locked.
+// restoreTracking sends the keeper's own tracking settings again, after a caller's command that may have changed
+// them. Without them the keeper would not attach to new targets, and would not notice closed ones. The mux is locked.
 func (tr *Tracker) restoreTracking(t *Target, method string) {
 	switch method {
 	case cdptarget.CommandSetDiscoverTargets:
@@ -448,7 +449,7 @@ func attachParams(t *Target) cdptarget.AttachToTargetParams {
 	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.ID), Flatten: new(true)}
 }
 
-// Attach waits until a target has a session that the command can be sent to.
+// Attach waits until a target has a session to which the command can be sent.
 func (tr *Tracker) Attach(ctx context.Context, t *Target, method string) *api.Error {
 	usable := func() bool {
 		return t.Session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))

@@ -17,8 +17,8 @@ import (
 // some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. The
 // functions below limit those commands to what belongs to the caller's session.
 
-// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
-// the protocol says so.
+// denyReason returns why the caller cannot get a command, whatever was granted, or "" if it can. It follows the
+// reviewed table of the protocol.
 func denyReason(by api.Caller, method string) string {
 	if by.IsCommandLine() {
 		return ""
@@ -26,15 +26,15 @@ func denyReason(by api.Caller, method string) string {
 	return protocol.Embedded().Rights(method).Refusal(by.IsPlugin())
 }
 
-// checkShared denies a session a command that reaches the pages of others, while there are any: those of other
-// sessions, and those of the user in a browser that Parley did not start. The reviewed table, which denies these
-// commands to plugins, says which ones do. The mux is locked.
+// checkShared denies a session a command that reaches pages of others, if there are such pages: pages of other
+// sessions, and the user's pages in a browser that Parley did not start. These commands are the ones that the
+// reviewed table denies to plugins. The mux is locked.
 func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 	if by.IsPerson() || followsTargets(method) {
 		return nil
 	}
 	rights := protocol.Embedded().Rights(method)
-	// What only the command line gets carries its word, whoever's pages there are.
+	// A command for the command line only needs no check: its caller is trusted with all pages.
 	if rights.Refusal(true) == "" || rights.Refusal(false) != "" && by.IsCommandLine() ||
 		!tn.tracker.External && tn.isAlone(by.SessionKey()) {
 		return nil
@@ -43,8 +43,8 @@ func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 		"with the option browser", method)
 }
 
-// followsTargets reports whether a command only follows targets, of which each session hears its own, or creates a
-// context, which belongs to the session.
+// followsTargets reports whether a command only follows targets, of which each session is told only its own, or
+// creates a context, which belongs to the session.
 func followsTargets(method string) bool {
 	return slices.Contains([]string{cdptarget.CommandAutoAttachRelated, cdptarget.CommandSetAutoAttach,
 		cdptarget.CommandSetDiscoverTargets, cdptarget.CommandCreateBrowserContext}, method)
@@ -56,12 +56,12 @@ func (s *Scope) DisposedBy(q api.CallRequest) bool {
 		scan.Text(q.Params, "browserContextId") == string(s.Context)
 }
 
-// takesContext reports whether a session's command goes to the browser, with the session's context filled in: without
-// one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
+// takesContext reports whether a session's command goes to the browser with the session's context filled in. Without
+// a context Chrome uses the default one, for Storage.getCookies even in the session of a page in another context.
 func takesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
 
-// Confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
-// the session's scope, nil for that of the default context.
+// Confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s
+// is the session's scope, nil for the default context.
 func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Error {
 	if why := denyReason(by, q.Method); why != "" {
 		return api.Errorf(api.CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
@@ -72,7 +72,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 			api.DisplayName(by.SessionKey()), q.Method)
 	}
 	if q.Target == api.BrowserTarget && api.DomainOf(q.Method) == "Storage" && !ofBrowser {
-		// Chrome 148 crashes on some of these, with the pages of all sessions.
+		// Chrome 148 crashes on some of these commands, with the pages of all sessions.
 		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
 	}
 	if by.IsPerson() && !ofBrowser {

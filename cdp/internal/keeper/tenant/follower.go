@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
-// follower tells owners, their set-ups and the recorder what becomes of targets.
+// follower passes changes of targets on to owners, set-ups and the recorder.
 type follower struct{ owners *Owners }
 
 // OnTarget implements [target.Observer].
@@ -65,8 +65,8 @@ func (f follower) OnForgotten(t *target.Target) {
 // WantsSession implements [target.Observer].
 func (f follower) WantsSession(t *target.Target) bool { return f.owners.events.WantsSession(t) }
 
-// OnPaused implements [target.Observer]. The keeper answers the requests of hidden pages, and those that a session has
-// rules for, and asks the operator's files about certificates and logins.
+// OnPaused implements [target.Observer]. The keeper answers the requests of hidden pages, and requests for which a
+// session has rules. For certificates and logins it reads the operator's files.
 func (f follower) OnPaused(t *target.Target, params json.RawMessage) bool {
 	ss := f.owners.Setups
 	switch {
@@ -115,7 +115,7 @@ func (f follower) OnEnd() { f.owners.events.OnEnd() }
 // OnURL implements [target.Observer].
 func (f follower) OnURL(t *target.Target, url string) { f.owners.onURL(t, url) }
 
-// OnNavigationRequested records that a page has requested another one. The mux is locked.
+// OnNavigationRequested records that a page has requested a navigation to another page. The mux is locked.
 func (f follower) OnNavigationRequested(t *target.Target, params json.RawMessage) {
 	switch page.ClientNavigationDisposition(scan.Text(params, "disposition")) {
 	case page.ClientNavigationDispositionNewTab, page.ClientNavigationDispositionNewWindow:

@@ -23,21 +23,21 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
-// OriginRules are what the operator's files say of the servers of origins. No caller can say it.
+// OriginRules are the operator's rules for the servers of origins. Callers cannot set them.
 type OriginRules interface {
-	// OriginTLS returns "any" where every certificate is accepted, "pin:sha256/HASH" where one with this public key is,
-	// and "" where the browser decides.
+	// OriginTLS returns "any" to accept every certificate, "pin:sha256/HASH" to accept one with this public key, and ""
+	// to leave the decision to the browser.
 	OriginTLS(origin string) (string, error)
-	// OriginLogin returns USER:PASSWORD, "" if there is none.
+	// OriginLogin returns USER:PASSWORD, or "" if there is no login.
 	OriginLogin(ctx context.Context, origin string) (string, error)
-	// NamesTLS reports whether there is a rule for the certificate of any origin, NamesOrigin whether there is any rule
-	// for an origin.
+	// NamesTLS reports whether any origin has a rule for its certificate. NamesOrigin reports whether an origin has any
+	// rule.
 	NamesTLS() bool
 	NamesOrigin(origin string) bool
 }
 
-// askOperator makes the pages of all sessions ask about certificates once the operator's files say something of them.
-// It returns when those of a session do.
+// askOperator makes the pages of all sessions ask about certificates, once the operator's files have rules for them.
+// It returns when the pages of one session do so.
 func (tn *Tenancy) askOperator(ctx context.Context, session string) *api.Error {
 	ss := tn.owners.Setups
 	if ss.Operator == nil || !ss.Operator.NamesTLS() {
@@ -58,8 +58,8 @@ func (tn *Tenancy) askOperator(ctx context.Context, session string) *api.Error {
 	})
 }
 
-// Reason returns the reason of the browser why it has not loaded a URL for a session, or what the keeper has refused:
-// the browser does not name that.
+// Reason returns why a URL was not loaded for a session: the browser's reason, or the reason of the keeper's refusal,
+// which the browser does not name.
 func (ow *Owners) Reason(session, url, reason string) string {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
@@ -70,15 +70,15 @@ func (ow *Owners) Reason(session, url, reason string) string {
 	return reason
 }
 
-// AsksLogin reports whether the server of a URL has asked a session for a login, and got none.
+// AsksLogin reports whether the server of a URL has asked a session for a login and received none.
 func (ow *Owners) AsksLogin(session, url string) bool {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
 	return ow.Setups.Of(session).Refused[api.OriginOf(url)] == api.NoLogin
 }
 
-// Remedy says what the operator can write so that the server of a URL is accepted, which was not for a reason of the
-// browser, "" if nothing helps.
+// Remedy says what the operator can write into policy.toml to make the browser accept the server of a URL, which it
+// refused for a reason. It returns "" if nothing helps.
 func (ow *Owners) Remedy(ctx context.Context, by api.Caller, url, reason string) string {
 	of := api.OriginOf(url)
 	switch {
@@ -101,12 +101,12 @@ func (ow *Owners) remedyLogin(ctx context.Context, of string) string {
 
 func (ow *Owners) remedyTLS(ctx context.Context, by api.Caller, of string) string {
 	pin, rule := pinPrefix+"HASH", ""
-	if !api.OfPlugin(by.SessionKey()) { // a plugin connects only to what it was granted
+	if !api.OfPlugin(by.SessionKey()) { // a plugin connects only to servers that it was granted
 		pin = pinOf(ctx, of)
 		rule, _ = ow.Setups.Operator.OriginTLS(of)
 	}
 	switch {
-	case pin == "": // it does not speak TLS
+	case pin == "": // the server does not speak TLS
 		return ""
 	case rule != "" && rule != pin:
 		return fmt.Sprintf("its public key has the %s, and [origins.%q] in policy.toml says tls = %q", pin, of, rule)
@@ -114,7 +114,7 @@ func (ow *Owners) remedyTLS(ctx context.Context, by api.Caller, of string) strin
 	return "the operator can accept it " + ow.lines(of, fmt.Sprintf("tls = %q", pin))
 }
 
-// lines says where a key of an origin goes in policy.toml. A table that is there must not be written twice.
+// lines says where to write a key of an origin in policy.toml. A table that exists must not be written twice.
 func (ow *Owners) lines(of, key string) string {
 	if ow.Setups.Operator.NamesOrigin(of) {
 		return fmt.Sprintf("in policy.toml, with one more line below [origins.%q]:\n%s", of, key)
@@ -122,7 +122,7 @@ func (ow *Owners) lines(of, key string) string {
 	return fmt.Sprintf("with two lines at the end of policy.toml:\n[origins.%q]\n%s", of, key)
 }
 
-// FetchedBy returns a target of a session whose requests a caller pauses itself, nil if there is none. The mux is
+// FetchedBy returns a target of a session whose requests a caller pauses itself, or nil if there is none. The mux is
 // locked.
 func (ow *Owners) FetchedBy(session string) *target.Target {
 	for _, t := range ow.tracker.All {
@@ -133,15 +133,15 @@ func (ow *Owners) FetchedBy(session string) *target.Target {
 	return nil
 }
 
-// Commands about certificates, which cdproto lacks: the protocol's data calls them deprecated. The others that it has
-// accept all certificates of a page, whoever sends them.
+// Commands about certificates, which cdproto lacks: the protocol's data calls them deprecated. Those that cdproto has
+// accept every certificate for a page, from any server.
 var (
 	overrideCertificateErrors = cdp.Command[map[string]any, cdp.Empty]{Method: "Security.setOverrideCertificateErrors"}
 	handleCertificateError    = cdp.Command[map[string]any, cdp.Empty]{Method: "Security.handleCertificateError"}
 )
 
-// askAboutCertificates lets the keeper answer which certificates a page accepts. Chrome refuses that while a page of
-// its own is on the way, such as that of a failure; it is asked again then. The mux is locked.
+// askAboutCertificates makes Chrome ask the keeper which certificates a page accepts. Chrome refuses the command
+// while one of its own pages, such as an error page, is loading; it is then sent again. The mux is locked.
 func (ss *setups) askAboutCertificates(t *target.Target, tries int) {
 	t.Preparing++
 	target.Post(ss.mux, t, security.Enable, cdp.Empty{}, func(r mux.Reply) {
@@ -165,7 +165,7 @@ const (
 	maxTries = 20
 )
 
-// onCertificate answers whether a certificate that the browser refuses is accepted. The mux is locked.
+// onCertificate decides about a certificate that the browser refuses. The mux is locked.
 func (ss *setups) onCertificate(t *target.Target, params json.RawMessage) {
 	of := api.OriginOf(scan.Text(params, "requestURL"))
 	go func() {
@@ -196,8 +196,8 @@ const pinTime = 5 * time.Second
 
 const pinPrefix = "pin:sha256/"
 
-// pinOf connects to the server of an https origin and returns the pin of the public key whose owner it has proved to
-// be, in the form of policy.toml, "" if it does not speak TLS.
+// pinOf connects to the server of an https origin and returns the pin of its public key in the form of policy.toml.
+// The server has proved that it owns the key. The pin is "" if the server does not speak TLS.
 func pinOf(ctx context.Context, of string) string {
 	u, err := url.Parse(of)
 	if err != nil || u.Scheme != "https" {
@@ -209,7 +209,7 @@ func pinOf(ctx context.Context, of string) string {
 	if port == "" {
 		port = "443"
 	}
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the key is compared instead
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // pinOf returns the key, which is compared instead
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		return ""
@@ -223,8 +223,8 @@ func pinOf(ctx context.Context, of string) string {
 	return pinPrefix + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// onLogin answers a server that asks for a login, once for each request: it asks again after a wrong one. The mux is
-// locked.
+// onLogin answers a server that asks for a login, once per request, because a server asks again after a wrong login.
+// The mux is locked.
 func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
 	id, of := scan.Text(params, "requestId"), api.OriginOf(scan.Text(params, "authChallenge", "origin"))
 	request, _, _ := strings.Cut(id, ".")
@@ -251,8 +251,7 @@ func (ss *setups) onLogin(t *target.Target, params json.RawMessage) {
 	}()
 }
 
-// SetHeaders sets the headers of a session's requests to origins, instead of those that they had. Without origins it
-// removes all.
+// SetHeaders replaces the headers that a session's requests to origins get. Without origins it removes all headers.
 func (ow *Owners) SetHeaders(session string, origins []string, headers map[string]string) *api.Error {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()

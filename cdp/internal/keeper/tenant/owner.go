@@ -1,5 +1,6 @@
-// Package tenant knows what belongs to which session: targets, browser contexts, and what a session has set up for its
-// pages. It limits each caller to what is its session's, and a plugin's pages to what the plugin was granted.
+// Package tenant knows what belongs to which session: targets, browser contexts, and what a session has set up for
+// its pages. It limits each caller to what belongs to its session, and a plugin's pages to what the plugin was
+// granted.
 package tenant
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Each target belongs to the session in which it was opened, together with everything that comes of it: popups, frames
-// and workers. Everything in a browser context belongs to the session of that context, whoever opened it there.
+// Each target belongs to the session in which it was opened, together with its popups, frames and workers. Everything
+// in a browser context belongs to the session of that context, whoever opened it there.
 
 // Owners knows to which session each target, event and download belongs, and which target is the current one of each.
 type Owners struct {
@@ -33,20 +34,21 @@ type Owners struct {
 	tracker *target.Tracker
 	events  *event.Events
 
-	// HiddenURL is where the keeper's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
+	// HiddenURL is the URL at which the keeper's own pages begin. It cannot be guessed: a page of another caller with
+	// this URL would be hidden, too.
 	HiddenURL string
-	// contextOwners has the sessions of browser contexts by their ids, createdContexts those that a session created by a
-	// command of its own.
+	// contextOwners maps ids of browser contexts to their sessions. createdContexts has the contexts that sessions
+	// created by their own commands.
 	contextOwners, createdContexts map[string]string
 
 	current        map[string]*target.Target // by session
-	domainOwners   map[string]string         // the session that used a domain of the browser itself last, by domain
-	requestedPages []requestedPage           // by pages, the newest last
+	domainOwners   map[string]string         // by domain, the session that last used a domain of the browser itself
+	requestedPages []requestedPage           // pages that other pages have requested, the newest last
 
 	Setups *setups
 }
 
-// New returns the owners of the targets whose events ev has, and the scopes of sessions.
+// New returns the owners of the targets whose events ev stores, and the scopes of sessions.
 func New(ev *event.Events) (*Owners, *Tenancy) {
 	tr := ev.Tracker
 	ow := &Owners{
@@ -62,7 +64,7 @@ func New(ev *event.Events) (*Owners, *Tenancy) {
 		scopes: map[string]*Scope{}, scopeLock: make(chan struct{}, 1)}
 }
 
-// adopt makes a target belong to the session of its context, or of the target that opened it. The mux is locked.
+// adopt assigns a target to the session of its context, or of the target that opened it. The mux is locked.
 func (ow *Owners) adopt(t, from *target.Target) {
 	if owner := ow.contextOwners[t.Context]; owner != "" {
 		t.Owner, t.OwnerTentative = owner, false
@@ -74,10 +76,10 @@ func (ow *Owners) adopt(t, from *target.Target) {
 	}
 }
 
-// guessOwner sets the origin of a new target that no other one has opened: that of the first command under way that
-// creates one in its session, or of the page that has just requested its URL, as by a Ctrl-click, which leaves no
-// opener. Without a session, in our own browser, it gets a tentative one: that of the page, else the person's. The
-// mux is locked.
+// guessOwner sets the origin of a new target without an opener. It takes the origin of the first command under way
+// that creates a target in its session, or of the page that has just requested its URL. The latter happens on a
+// Ctrl-click, for example. A target without a session, in our own browser, gets a tentative owner: the owner of that
+// page, or else the person. The mux is locked.
 func (ow *Owners) guessOwner(t *target.Target) {
 	if t.Owner == "" {
 		if !ow.tracker.Started {
@@ -128,8 +130,8 @@ const (
 	maxRequestedPages = 16
 )
 
-// assign makes the session of the caller that requested a new target its owner. Concurrent requests may exceed the page
-// limit, so it is enforced again. The mux is locked.
+// assign makes the session of the caller that requested a new target its owner. Concurrent requests may exceed the
+// page limit, so assign enforces it again. The mux is locked.
 func (ow *Owners) assign(t *target.Target, by api.Caller) {
 	if t.Owner == "" || t.OwnerTentative {
 		t.Owner, t.OwnerTentative = by.SessionKey(), false
@@ -194,7 +196,7 @@ func (ow *Owners) CurrentOf(by api.Caller) *target.Target {
 }
 
 // CanUse reports whether a caller may use a target. The target must belong to the caller's session. It must not show
-// content of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a page that goes
+// content of the browser itself either, such as the PDF viewer, which is an extension in a frame. A page that goes
 // there is closed by OnURL, unless a person opened it in a session that they share. The mux is locked.
 func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 	switch {
@@ -230,8 +232,8 @@ func (ow *Owners) visibleTo(by api.Caller) []*target.Target {
 	return slices.DeleteFunc(slices.Clone(ow.tracker.All), func(t *target.Target) bool { return !ow.CanUse(by, t) })
 }
 
-// ownerOf returns the owner of an event: that of the target that it reports, else that of its session's target. A
-// page's session can report the targets of others, too. The mux is locked.
+// ownerOf returns the owner of an event: the owner of the target that the event reports, or else of the target in
+// whose session it arrived. The session of a page can report targets of others, too. The mux is locked.
 func (ow *Owners) ownerOf(t *target.Target, method string, params json.RawMessage) string {
 	if reportsTarget(method) {
 		if owner, known := ow.ownerOfReported(params); known || t == nil {
@@ -248,15 +250,15 @@ func (ow *Owners) ownerOf(t *target.Target, method string, params json.RawMessag
 	return ow.domainOwners[api.DomainOf(method)]
 }
 
-// reportsTarget reports whether an event is about another target than the one in whose session it arrives.
+// reportsTarget reports whether an event is about another target than the one in whose session it arrived.
 func reportsTarget(method string) bool {
 	return slices.Contains([]string{cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method,
 		cdptarget.AttachedToTarget.Method, cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method,
 		cdptarget.DetachedFromTarget.Method}, method)
 }
 
-// reportedBy returns the target that an event is about: agents in a session that a person shares do not hear of the
-// person's files.
+// reportedBy returns the target that an event is about. This keeps events about the person's files from agents in a
+// session that the person shares.
 func (ow *Owners) reportedBy(t *target.Target, method string, params json.RawMessage) *target.Target {
 	if reportsTarget(method) {
 		return ow.tracker.ByID[cmp.Or(scan.Text(params, "targetInfo", "targetId"), scan.Text(params, "targetId"))]
@@ -282,7 +284,8 @@ func (ow *Owners) ownerOfReported(params json.RawMessage) (owner string, known b
 	return reported.Owner, true
 }
 
-// ListTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
+// ListTargets returns the targets that a caller may use, the oldest first. With all it returns the targets of all
+// sessions.
 func (ow *Owners) ListTargets(by api.Caller, all bool) []api.Target {
 	ow.mux.Lock()
 	defer ow.mux.Unlock()
@@ -402,7 +405,7 @@ func (ow *Owners) checkIDs(by api.Caller, params map[string]json.RawMessage) *ap
 	return nil
 }
 
-// OnBrowserCommand records what a caller's command to the browser itself has created, and whose its events are.
+// OnBrowserCommand records what a caller's command to the browser itself has created, and who receives its events.
 func (ow *Owners) OnBrowserCommand(by api.Caller, q api.CallRequest, result json.RawMessage) {
 	var about struct {
 		Target  string `json:"targetId"`
@@ -429,8 +432,8 @@ func (ow *Owners) OnBrowserCommand(by api.Caller, q api.CallRequest, result json
 	}
 }
 
-// ownsContext reports whether a browser context is that of a caller's session. The default context is the person's. The
-// mux is locked.
+// ownsContext reports whether a browser context belongs to a caller's session. The default context belongs to the
+// person. The mux is locked.
 func (ow *Owners) ownsContext(by api.Caller, id string) bool {
 	owner, known := ow.contextOwners[id]
 	if !known && !ow.tracker.External {
@@ -439,8 +442,8 @@ func (ow *Owners) ownsContext(by api.Caller, id string) bool {
 	return by.CanSee(owner)
 }
 
-// Locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
-// the selector is the id of a frame inside.
+// Locate returns the target that a caller's selector names, and the frame in it. The frame is the target's own id,
+// unless the selector is the id of a frame inside the target.
 func (ow *Owners) Locate(by api.Caller, selector string) (t *target.Target, frame string, err *api.Error) {
 	ow.mux.Lock()
 	f := ow.tracker.Frames[selector]
@@ -459,7 +462,7 @@ func (ow *Owners) Locate(by api.Caller, selector string) (t *target.Target, fram
 	return t, t.ID, nil
 }
 
-// maxPages limits the pages of each session, including popups. Those that the person opens do not count.
+// maxPages limits the pages of each session, including popups. Pages that the person opens do not count.
 const maxPages = 32
 
 // checkPageLimit returns an error if the caller may not open another page. The mux is locked.
@@ -509,8 +512,8 @@ func (ow *Owners) NewPage(ctx context.Context, by api.Caller, in cdp.BrowserCont
 	return ow.tracker.CreatePage(ctx, params, target.CallOptions{By: by}, func(t *target.Target) { ow.assign(t, by) })
 }
 
-// onURL closes a page that the person did not open and that shows a URL reserved for the person. No parameter allows
-// such a URL, and Chrome does not let a page navigate there; this is the second line of defense. The mux is locked.
+// onURL closes a page that shows a URL reserved for the person and that the person did not open. No parameter allows
+// such a URL, and Chrome does not let a page navigate there, so this is a second line of defense. The mux is locked.
 func (ow *Owners) onURL(t *target.Target, url string) {
 	if t.Owner == "" || t.Kind != "page" || t.EvictErr != nil || t.Origin.Person || api.MayShow(url) {
 		return

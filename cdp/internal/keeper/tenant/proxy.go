@@ -22,9 +22,9 @@ import (
 // port, forwards plain requests and tunnels all others. It dials only through the host's guard. A request that the
 // guard denies gets no response at all, so that for the page the server does not exist.
 //
-// Every process of the machine can connect to the port. On Linux the kernel's table of connections shows whether
-// the other end belongs to a process of our browser. Elsewhere there is no such check, and another process could
-// reach through the port what the plugin may reach.
+// Every process of the machine can connect to the port. On Linux the kernel's table of connections shows whether the
+// other end belongs to a process of our browser. On other systems there is no such check, and another process could
+// use the port to reach everything that the plugin may reach.
 type proxy struct {
 	listener net.Listener
 	server   *http.Server
@@ -58,7 +58,7 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	p := &proxy{egress: egress, conns: map[*trackedConn]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.listener = &browserListener{Listener: l, chromePID: chromePID, slots: make(chan struct{}, maxConnections)}
-	discard := log.New(io.Discard, "", 0) // pages decide what fails here, and how often
+	discard := log.New(io.Discard, "", 0) // pages control what fails here, and how often
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, without Go's cleaning
@@ -69,7 +69,7 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 				method, _ := ctx.Value(methodKey{}).(string)
 				return p.dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
 			},
-			// Dial for each request, so that none uses a connection that an earlier grant allowed.
+			// Dial for each request, so that no request uses a connection that an earlier grant allowed.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 		},
 		FlushInterval: -1,
@@ -133,8 +133,8 @@ func (p *proxy) closeConns() {
 	}
 }
 
-// dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
-// that is https.
+// dial dials through the guard. It records the use of the right to the origin. For a tunnel the port shows whether
+// the origin is https.
 func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
 	p.mu.Lock()
 	grants, generation := p.grants, p.generation
@@ -272,7 +272,7 @@ func closeUnanswered(w http.ResponseWriter) {
 		conn.Close()
 		return
 	}
-	panic(http.ErrAbortHandler) // the response has begun
+	panic(http.ErrAbortHandler) // the response has already begun
 }
 
 // trackedConn is a connection that closes after a long time without traffic.

@@ -14,8 +14,8 @@ import (
 )
 
 // isFromBrowser reports whether the other end of a loopback connection is a process of the group that the browser
-// leads. If the kernel does not let this process inspect those of the browser, it must at least be one of this
-// user.
+// leads. If the kernel does not let this process inspect the browser's processes, the other end must at least belong
+// to this user.
 func isFromBrowser(conn net.Conn, chromePID int) bool {
 	from, okFrom := conn.RemoteAddr().(*net.TCPAddr)
 	to, okTo := conn.LocalAddr().(*net.TCPAddr)

@@ -19,26 +19,26 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Scope is the working area of a session: a browser context of its own, which shares cookies and storage with no other
-// session. A plugin's own reaches the network only through a proxy that dials within the plugin's grants. A scope is
-// created by the first call of its session. It ends when the session closes it, with the session within which a plugin
-// has it, with its connection if it is temporary, and with the browser; that of a plugin or an anonymous client also
-// ends when it was not used for a while.
+// Scope is the working area of a session: a browser context of its own, which shares cookies and storage with no
+// other session. The scope of a plugin's own session reaches the network only through a proxy that dials within the
+// plugin's grants. A scope is created by the first call of its session. It ends when the session closes it, with the
+// session on whose behalf a plugin has it, with its connection if it is temporary, and with the browser. The scope of
+// a plugin or an anonymous client also ends when it was not used for a while.
 type Scope struct {
 	session    string
 	within     []string // the sessions with which it ends
-	connection string   // with which it ends; "" if it stays
+	connection string   // the connection with which it ends; "" if it stays
 	anonymous  bool
 	Context    cdp.BrowserContextID
 
-	// Of a plugin's own:
+	// For the session of a plugin:
 	digest  string
 	folders []string
 	Proxy   *proxy
 
 	lastUsed      time.Time
 	activeCalls   int           // number of calls under way
-	firstPageLock chan struct{} // holds one while the first page is created
+	firstPageLock chan struct{} // holds one element while the first page is created
 }
 
 // maxScopes limits the sessions with a context of their own in one browser.
@@ -58,9 +58,9 @@ type Tenancy struct {
 	Egress      host.Egress       // nil: plugins are denied contexts of their own
 	ChromePID   int               // the browser's process
 	scopes      map[string]*Scope // by session
-	Calls       int64             // begun so far
+	Calls       int64             // number of calls begun so far
 	defaultUsed time.Time         // when the last call in the default context began
-	scopeLock   chan struct{}     // holds one while a scope is created: two first calls of a session would create two
+	scopeLock   chan struct{}     // holds one element while a scope is created, so that a session gets only one
 }
 
 // CheckCaller rejects invalid callers, and plugins where their access cannot be limited.
@@ -80,7 +80,7 @@ func (tn *Tenancy) CheckCaller(by api.Caller) *api.Error {
 	return nil
 }
 
-// lock waits until nobody else holds a lock, or ctx ends. what says what it is for.
+// lock waits until it gets a lock, or ctx ends. what names the wait in the error.
 func lock(ctx context.Context, held chan struct{}, what string) (unlock func(), err *api.Error) {
 	select {
 	case held <- struct{}{}:
@@ -90,8 +90,8 @@ func lock(ctx context.Context, held chan struct{}, what string) (unlock func(), 
 	}
 }
 
-// Enter begins a call: it counts it, applies its grants to the scope of the caller's session, which it creates if
-// necessary, and returns that, nil for the default context. The caller calls release when its call ends.
+// Enter begins a call: it counts the call, creates the scope of the caller's session if necessary, and applies the
+// call's grants to it. s is nil for the default context. The caller must call release when its call ends.
 func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
 	tn.mux.Lock()
 	tn.Calls++
@@ -145,7 +145,7 @@ func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, 
 	s = tn.scopes[by.SessionKey()]
 	otherVersion := s != nil && s.digest != by.Digest
 	if s != nil && !otherVersion {
-		s.activeCalls++ // so that it is not idle
+		s.activeCalls++ // keeps it from being idle
 	}
 	tn.mux.Unlock()
 	switch {
@@ -283,8 +283,8 @@ func (tn *Tenancy) Dispose(s *Scope) *api.Error {
 
 const disposeTimeout = 5 * time.Second
 
-// DisposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
-// anonymousTTL.
+// DisposeIdle closes the scopes of plugins that had no call for at least limit, and the scopes of anonymous clients
+// after anonymousTTL.
 func (tn *Tenancy) DisposeIdle(limit time.Duration) {
 	tn.mux.Lock()
 	var idle []*Scope
@@ -341,8 +341,8 @@ func (s *Scope) BrowserContext() cdp.BrowserContextID {
 	return s.Context
 }
 
-// Refusals begins to watch what the proxy of the scope's pages refuses to dial. The function that it returns says
-// whether a navigation to a URL has failed because of that.
+// Refusals begins to watch what the proxy of the scope's pages refuses to dial. The returned function returns the
+// error of a navigation to a URL that has failed because of that, or nil.
 func (s *Scope) Refusals() func(to string) *api.Error {
 	if s == nil || s.Proxy == nil {
 		return func(string) *api.Error { return nil }
@@ -411,15 +411,15 @@ func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 	return all
 }
 
-// isAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
-// browser. The mux is locked.
+// isAlone reports whether no session except this one, and plugins that work for it, has anything in the browser. The
+// mux is locked.
 func (tn *Tenancy) isAlone(session string) bool {
 	return !slices.ContainsFunc(tn.OpenSessions(), func(other api.SessionInfo) bool {
 		return !tn.endsWith(other.Session, session)
 	})
 }
 
-// endsWith reports whether a session is another one, or that of a plugin working for it. The mux is locked.
+// endsWith reports whether a session is other, or the session of a plugin that works for other. The mux is locked.
 func (tn *Tenancy) endsWith(session, other string) bool {
 	s := tn.scopes[session]
 	return session == other || s != nil && slices.Contains(s.within, other)
@@ -442,8 +442,8 @@ func (tn *Tenancy) CloseConnection(ctx context.Context, id string) (api.Closed, 
 	return tn.closeAll(ctx, ends, func(t *target.Target) bool { return t.Origin.Connection == id })
 }
 
-// closeAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
-// calls the functions with the mux locked.
+// closeAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It calls
+// ends and page with the mux locked.
 func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool, page func(*target.Target) bool) (
 	api.Closed, *api.Error,
 ) {
@@ -501,7 +501,7 @@ func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 	return closed, cmp.Or(failed, err)
 }
 
-// disposeCreated closes the contexts that sessions have created by commands of their own. The mux is locked.
+// disposeCreated closes the contexts that sessions have created by their own commands. The mux is locked.
 func (tn *Tenancy) disposeCreated(ends func(session string) bool) {
 	for id, session := range tn.owners.createdContexts {
 		if ends(session) {

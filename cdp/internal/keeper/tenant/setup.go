@@ -20,26 +20,25 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
-// setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
-// session.
+// setup is what a session has set up for its present and later pages, frames and popups. It ends with the session.
 type setup struct {
 	Scripts []api.PageScript             // run at the start of each document
 	Rules   []*RouteRule                 // for requests
-	Headers map[string]map[string]string // of requests, by the origins that get them
+	Headers map[string]map[string]string // request headers, by the origins that get them
 	Refused map[string]string            // why the latest certificates or logins were refused, by origin
-	Uploads string                       // the folder of files that its pages may get; "" if there is none yet
+	Uploads string                       // the folder of files that pages of the session may get; "" if there is none yet
 }
 
-// setups are the set-ups of all sessions. The mux is locked for its methods.
+// setups are the set-ups of all sessions. Their methods are called with the mux locked.
 type setups struct {
 	mux       *mux.Mux
 	BySession map[string]*setup
 	applied   map[*target.Target]*applied
 	Dir       string      // for the folders of uploads
-	folders   int         // so far
-	Operator  OriginRules // nil: no files
+	folders   int         // number of folders so far
+	Operator  OriginRules // nil: the operator has no files
 	Logins    bool        // the keeper answers servers that ask for a login
-	asks      bool        // pages ask about certificates, because the operator's files say something of them
+	asks      bool        // pages ask about certificates, because the operator's files have rules for them
 }
 
 func newSetups(m *mux.Mux) *setups {
@@ -69,15 +68,15 @@ func (ss *setups) Of(session string) *setup {
 	return s
 }
 
-// applied is what of its session's set-up a target has.
+// applied is the part of its session's set-up that a target has.
 type applied struct {
-	worlds map[string]bool // of scripts
+	worlds map[string]bool // worlds of its scripts
 	trusts bool            // it asks about certificates
-	asked  string          // the last request whose server has asked for a login
+	asked  string          // the last request for which a server has asked for a login
 }
 
-// apply applies the set-up of its session to a target. For a target that begins that is before it runs. Pages of an
-// attached browser that nobody has given stay as they are.
+// apply applies the set-up of its session to a target. A new target gets it before it runs. apply does not change
+// pages of an attached browser that nobody has given to a session.
 func (ss *setups) apply(t *target.Target) {
 	if t.Owner == "" || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {
 		return
@@ -110,7 +109,7 @@ func (ss *setups) apply(t *target.Target) {
 	}
 }
 
-// forget forgets what a target had, because its session has ended.
+// forget forgets what was applied to a target, because its session has ended.
 func (ss *setups) forget(t *target.Target) { delete(ss.applied, t) }
 
 // Routes reports whether the session of a target has rules for its requests.
@@ -145,7 +144,7 @@ func (ow *Owners) ApplyToAll(session string) {
 	}
 }
 
-// maxUploads limits the files that a session uploads: Chrome reads one when it is sent, so that it has to stay.
+// maxUploads limits the files that a session uploads. They have to stay, because Chrome reads a file when it is sent.
 const maxUploads = 200
 
 // UploadFolder returns the folder for uploads of a session, which it creates if necessary.
@@ -170,7 +169,7 @@ func (ss *setups) UploadFolder(session string) (string, *api.Error) {
 	return set.Uploads, nil
 }
 
-// Link gives a download the name that the page had given it, in the folder for uploads.
+// Link gives a download the name that the page gave it, in the folder for uploads.
 func (ss *setups) Link(session, file, name string) (string, *api.Error) {
 	dir, failed := ss.UploadFolder(session)
 	if failed != nil {
@@ -187,15 +186,15 @@ func (ss *setups) Link(session, file, name string) (string, *api.Error) {
 	return path, nil
 }
 
-// RouteRule is a rule of a session, with the count of the requests that it has matched.
+// RouteRule is a rule of a session, with the number of requests that it has matched.
 type RouteRule struct {
 	api.RouteRule
 	Requests int
 }
 
-// patternsOf returns what Chrome pauses for a set-up: all requests to servers, and what its rules name. Only of a
-// paused request Chrome lets the keeper answer a server that asks for a login; of any other it asks a person, and the
-// page takes no input until there is an answer.
+// patternsOf returns the patterns of the requests that Chrome pauses for a set-up: all requests to servers, and those
+// that match its rules. Requests are paused because only then Chrome lets the keeper answer a server that asks for a
+// login. Otherwise it asks a person, and the page takes no input until there is an answer.
 func patternsOf(s *setup) []*fetch.RequestPattern {
 	all := []*fetch.RequestPattern{{URLPattern: "http://*"}, {URLPattern: "https://*"}}
 	for _, r := range s.Rules {
@@ -208,7 +207,8 @@ func patternsOf(s *setup) []*fetch.RequestPattern {
 	return all
 }
 
-// headersOf returns the headers of a paused request with those that its origin gets, nil if it gets none.
+// headersOf returns the headers of a paused request together with those for its origin, or nil if the origin gets
+// none.
 func (s *setup) headersOf(params json.RawMessage) []*fetch.HeaderEntry {
 	more := s.Headers[api.OriginOf(scan.Text(params, "request", "url"))]
 	if len(more) == 0 {
@@ -223,7 +223,7 @@ func (s *setup) headersOf(params json.RawMessage) []*fetch.HeaderEntry {
 	return entries(own)
 }
 
-// entries returns headers in the form of the protocol.
+// entries converts headers to the protocol's form.
 func entries(headers map[string]string) (all []*fetch.HeaderEntry) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		all = append(all, &fetch.HeaderEntry{Name: name, Value: headers[name]})
@@ -231,12 +231,12 @@ func entries(headers map[string]string) (all []*fetch.HeaderEntry) {
 	return all
 }
 
-// onPaused answers a request that was paused for the rules of its session: the first that matches decides.
+// onPaused answers a request that was paused for the rules of its session. The first matching rule decides.
 func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	id := fetch.RequestID(scan.Text(params, "requestId"))
 	method, url := scan.Text(params, "request", "method"), scan.Text(params, "request", "url")
 	resource := scan.Text(params, "resourceType")
-	rule := &RouteRule{} // without an action the request goes on
+	rule := &RouteRule{} // a rule without an action lets the request continue
 	var headers []*fetch.HeaderEntry
 	if set := ss.BySession[t.Owner]; set != nil {
 		headers = set.headersOf(params)
@@ -260,7 +260,7 @@ func (ss *setups) onPaused(t *target.Target, params json.RawMessage) {
 	})
 }
 
-// answerPaused does what a rule says with a paused request. One that goes on has other headers, if there are any.
+// answerPaused applies a rule to a paused request. A request that continues gets headers, if there are any.
 func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRule, headers []*fetch.HeaderEntry) {
 	switch r.Action {
 	case api.RouteBlock:
@@ -283,13 +283,15 @@ func (r *RouteRule) matches(method, url, resource string) bool {
 		matchesRule(r.URL, url)
 }
 
-// matchesRule reports whether a URL matches the pattern of a rule. One without "?" need not say what query comes after.
+// matchesRule reports whether a URL matches the pattern of a rule. A pattern without "?" also matches URLs with a
+// query added.
 func matchesRule(pattern, url string) bool {
 	path, _, _ := strings.Cut(url, "?")
 	return matchesURL(pattern, url) || !strings.Contains(pattern, "?") && matchesURL(pattern, path)
 }
 
-// matchesURL reports whether a URL matches a pattern, as Chrome decides. It takes at most the product of their lengths.
+// matchesURL reports whether a URL matches a pattern, by Chrome's rules. The time is at most proportional to the
+// product of their lengths.
 func matchesURL(pattern, url string) bool {
 	star, retry := -1, 0
 	at, in := 0, 0

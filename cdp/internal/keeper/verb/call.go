@@ -1,4 +1,4 @@
-// Package verb does what callers ask for: commands, pages that open and close, scripts, input, secrets, rules for
+// Package verb runs what callers ask for: commands, opening and closing pages, scripts, input, secrets, rules for
 // requests, uploads and states.
 package verb
 
@@ -24,7 +24,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Verbs runs the requests of callers in one browser. Before its methods are called, the caller's scope is entered.
+// Verbs runs the requests of callers in one browser. The caller's scope must be entered before its methods are
+// called.
 type Verbs struct {
 	Mux     *mux.Mux
 	sender  *target.Sender
@@ -34,19 +35,19 @@ type Verbs struct {
 	Owners  *tenant.Owners
 	Tenancy *tenant.Tenancy
 
-	documents documentNumbers   // of documents in which scripts run
+	documents documentNumbers   // numbers of documents in which scripts run
 	scripts   map[string]string // texts of scripts that plugins ship
 }
 
 // Options say what the browser is, and how much of it is stored.
 type Options struct {
 	Name                  string
-	External              bool // Parley did not start it
-	MaxMessage            int  // of a reply, in bytes
-	RingEvents, RingBytes int  // of the stored events
+	External              bool // Parley did not start the browser
+	MaxMessage            int  // largest reply, in bytes
+	RingEvents, RingBytes int  // limits of the stored events
 }
 
-// New returns the verbs of a browser, and the rooms below them. The caller runs the mux.
+// New returns the verbs of a browser, and the packages that they use. The caller runs the mux.
 func New(conn browser.Conn, o Options) *Verbs {
 	m := mux.New(conn, o.MaxMessage)
 	tr := target.NewTracker(m, o.Name, o.External)
@@ -87,7 +88,7 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, s *tenant.Scope, q api.
 	r := e.dispatch(ctx, by, q)
 	switch {
 	case r.Err != nil || r.Spool != nil:
-	case s != nil && scan.Text(r.Result, "errorText") != "": // of Page.navigate, a success that has a failure
+	case s != nil && scan.Text(r.Result, "errorText") != "": // Page.navigate reports a failure in a successful reply
 		if refused := refusals(scan.Text(q.Params, "url")); refused != nil {
 			return mux.Reply{Err: refused}
 		}
@@ -150,8 +151,8 @@ func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) 
 	return r
 }
 
-// Claim gives a page without an owner to the caller's session, and rejects a target that has no document for what it
-// lacks then.
+// Claim gives a page without an owner to the caller's session. For a target that has no document it returns an error,
+// in which lacks says what is missing.
 func (e *Verbs) Claim(by api.Caller, t *target.Target, lacks string) *api.Error {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// inputCommands are the commands that send events, and the types of these.
+// inputCommands are the commands that send input events, with the types of their events.
 var inputCommands = []struct{ method, types string }{
 	{input.CommandDispatchMouseEvent, "mousePressed mouseReleased mouseMoved mouseWheel"},
 	{input.CommandDispatchKeyEvent, "keyDown keyUp rawKeyDown char"},
@@ -27,7 +27,8 @@ var inputCommands = []struct{ method, types string }{
 	{input.CommandInsertText, "insertText"},
 }
 
-// SendInput sends input events. All are sent before the first one is answered, so that nothing else gets between them.
+// SendInput sends input events. All are sent before the reply to the first one arrives, so that nothing else gets
+// between them.
 func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions, q api.InputRequest) (
 	api.InputSent, *api.Error,
 ) {
@@ -100,14 +101,15 @@ func (e *Verbs) SendInput(ctx context.Context, by api.Caller, o api.VerbOptions,
 	return sent, nil
 }
 
-// moveLength is how far the mouse moves at once, in pixels, unless the way is long: the page sees each item on it.
+// moveLength is how far the mouse moves at a time, in pixels, unless the distance is long, so that the page notices
+// each item on the way.
 const moveLength = 12.0
 
-// interceptTimeout is how long a drag of the browser may take to begin after the mouse has moved. Chrome reports it at
-// about the time at which the moves return.
+// interceptTimeout is how long a drag may take to begin in the browser after the mouse has moved. Chrome reports it
+// at about the time at which the moves return.
 const interceptTimeout = 300 * time.Millisecond
 
-// dragMouse serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
+// dragMouse serves a [Drag], and reports whether the browser did the drag. Chrome hands over the dragged data
 // (Input.setInterceptDrags) instead of asking the desktop, which a headless browser does not have.
 func dragMouse(
 	e *Verbs, ctx context.Context, t *target.Target, d *api.Drag, aim func(api.Drag) api.Drag, o target.CallOptions,
@@ -143,10 +145,10 @@ func dragMouse(
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		if isHeld && data != nil { // the page would take the next move for one of this drag
+		if isHeld && data != nil { // otherwise the page would take the next move for a part of this drag
 			drop(ending, input.DispatchDragEventTypeDragCancel, 1)
 		}
-		if isHeld { // the next click would begin with the button down
+		if isHeld { // otherwise the next click would begin with the button down
 			mouse(ending, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 		}
 		intercept(ending, false)
@@ -174,7 +176,7 @@ func dragMouse(
 		err = dropData(ctx, d.Hold, drop)
 	} else {
 		over := func() *api.Error { return mouse(ctx, moved, 1, 1) }
-		err = cmp.Or(over(), rest(ctx, d.Hold, over)) // some pages look again when they have moved an item
+		err = cmp.Or(over(), rest(ctx, d.Hold, over)) // some pages check again when they have moved an item
 	}
 	if err != nil {
 		return data != nil, err
@@ -183,7 +185,8 @@ func dragMouse(
 	return data != nil, mouse(ctx, input.DispatchMouseEventTypeMouseReleased, 1, 0)
 }
 
-// dropData moves what the browser drags over a page and drops it, by events that are sent for a part of the way.
+// dropData moves the browser's drag over a page and drops it. send sends an event for a position given as a fraction
+// of the way.
 func dropData(
 	ctx context.Context, hold float64, send func(context.Context, input.DispatchDragEventType, float64) *api.Error,
 ) *api.Error {
@@ -205,12 +208,12 @@ func dropData(
 	return send(ctx, input.DispatchDragEventTypeDrop, 1)
 }
 
-// rest repeats an event for some milliseconds, as the mouse does where it is held.
+// rest repeats an event for some milliseconds, as a mouse does that is held still.
 func rest(ctx context.Context, hold float64, repeat func() *api.Error) *api.Error {
 	for until := time.Now().Add(time.Duration(hold) * time.Millisecond); time.Now().Before(until); {
 		select {
 		case <-ctx.Done():
-			return nil // the next event says so
+			return nil // the next event returns this error
 		case <-time.After(50 * time.Millisecond):
 		}
 		if err := repeat(); err != nil {
@@ -220,7 +223,7 @@ func rest(ctx context.Context, hold float64, repeat func() *api.Error) *api.Erro
 	return nil
 }
 
-// interceptedDrag returns what is being dragged in a page, nil if the browser drags nothing.
+// interceptedDrag returns the data that is being dragged in a page, nil if the browser drags nothing.
 func interceptedDrag(e *Verbs, ctx context.Context, page *target.Target) (data json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// natives are the verbs of cdp that need nothing of the host: each takes the parameters of its manifest, in cdp/verbs,
-// and returns the result that this describes. The first argument of native is true for a verb that acts on a page, so
-// that the scope of the caller's session exists before it runs.
+// natives are the verbs of cdp that need nothing of the host. Each takes the parameters and returns the result that
+// its manifest in cdp/verbs describes. The first argument of native is true for a verb that acts on a page, so that
+// the scope of the caller's session exists before it runs.
 var natives = map[string]operation{
 	"activate": native(false, func(e *Verbs, ctx context.Context, by api.Caller, _ api.VerbOptions, q api.TargetRequest) (
 		api.Page, *api.Error,
@@ -34,7 +34,7 @@ var natives = map[string]operation{
 	}),
 }
 
-// operations are what else a client may ask for, with a body of package api.
+// operations are the other operations that a client may request, with a body of package api.
 var operations = map[string]operation{
 	"load_state": decoded((*Verbs).LoadState),
 	"open":       decoded((*Verbs).Open),
@@ -44,13 +44,13 @@ var operations = map[string]operation{
 	"uploads":    decoded((*Verbs).UploadFolder),
 }
 
-// operation serves a request whose result is its response.
+// operation serves a request. Its result is the response.
 type operation struct {
 	scoped bool // the scope of the caller's session is entered first, and created if necessary
 	run    func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) ([]byte, *api.Error)
 }
 
-// HasNative reports whether a verb is one of natives.
+// HasNative reports whether a verb is in natives.
 func HasNative(name string) bool { return natives[name].run != nil }
 
 // Run runs an operation by its name.
@@ -74,7 +74,7 @@ func (e *Verbs) Run(ctx context.Context, by api.Caller, name string, body []byte
 	return o.run(e, ctx, by, s, body)
 }
 
-// native makes an operation of a verb that gets the options of the call and the parameters.
+// native returns the operation of a verb that takes the options of the call and the parameters.
 func native[Q, R any](
 	scoped bool, run func(*Verbs, context.Context, api.Caller, api.VerbOptions, Q) (R, *api.Error),
 ) operation {
@@ -85,7 +85,7 @@ func native[Q, R any](
 	return o
 }
 
-// decoded makes an operation in the scope of the session that gets the decoded body.
+// decoded returns an operation in the scope of the session, whose run takes the decoded body.
 func decoded[Q, R any](run func(*Verbs, context.Context, api.Caller, *tenant.Scope, Q) (R, *api.Error)) operation {
 	return operation{true, func(e *Verbs, c context.Context, by api.Caller, s *tenant.Scope, body []byte) (
 		[]byte, *api.Error,

@@ -85,7 +85,7 @@ func (e *Verbs) discardFailed(by api.Caller, t *target.Target, err *api.Error, f
 	}
 }
 
-// discard closes a page, whatever became of the call that created it, and waits a little until it is gone.
+// discard closes a page, whatever the outcome of the call that created it, and waits a little until it is gone.
 func (e *Verbs) discard(t *target.Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
@@ -141,7 +141,7 @@ func (e *Verbs) CloseTarget(ctx context.Context, by api.Caller, selector, onDial
 	}
 	e.Mux.Lock()
 	closed := api.Page{Browser: e.Tracker.Name, Target: t.ID, URL: t.URL, Title: t.Title}
-	before := t.Dialog // this one closes with the page
+	before := t.Dialog // the present dialog closes with the page
 	e.sender.PostClose(t.ID)
 	e.Mux.Unlock()
 	err = e.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) {
@@ -157,20 +157,20 @@ func (e *Verbs) CloseTarget(ctx context.Context, by api.Caller, selector, onDial
 	return closed, err
 }
 
-// beginTimeout is how long a call waits for the navigation that it may have caused to begin. Chrome reports one that a
-// script or an input event causes about when it returns from the command.
+// beginTimeout is how long a call waits for the navigation that it may have caused to begin. For a navigation by a
+// script or an input event, Chrome reports the beginning at about the time at which the command returns.
 const beginTimeout = 150 * time.Millisecond
 
-// pageWait waits for what a command does to its page. Nil waits for nothing.
+// pageWait waits for the effect of a command on its page. Nil waits for nothing.
 type pageWait struct {
 	e        *Verbs
 	page     *target.Target
 	kind     string // WaitLoad or WaitIdle
 	onDialog string
-	commits  int // of the page before the command
+	commits  int // commits of the page before the command
 }
 
-// newPageWait prepares to wait after a command to a target. The caller calls close.
+// newPageWait prepares a wait for the effect of a command to a target. The caller must call close.
 func (e *Verbs) newPageWait(t *target.Target, kind, onDialog string) *pageWait {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
@@ -230,7 +230,7 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	return w.await(ctx, what, func() bool { return w.page.Commits > w.commits || ended() })
 }
 
-// await waits until committed returns true and the newest document is there. what names it in the error.
+// await waits until committed returns true and the newest document has arrived. what names the wait in the error.
 func (w *pageWait) await(ctx context.Context, what string, committed func() bool) *api.Error {
 	if w == nil {
 		return nil
@@ -250,8 +250,8 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 	return err
 }
 
-// showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
-// OnDialog says so. The mux is locked.
+// showable reports whether a page can continue to load, or why it never will. It answers a dialog that blocks the
+// page if OnDialog says so. The mux is locked.
 func (e *Verbs) showable(t *target.Target, onDialog string) (bool, *api.Error) {
 	switch {
 	case t.Closed:
@@ -267,7 +267,7 @@ func (e *Verbs) showable(t *target.Target, onDialog string) (bool, *api.Error) {
 	return false, target.BlockedTarget(t, t.Dialog)
 }
 
-// CannotOpen returns the error of a page whose navigation to a URL has failed for a reason of the browser.
+// CannotOpen returns the error of a page whose navigation to a URL has failed, by the browser's reason.
 func (e *Verbs) CannotOpen(ctx context.Context, by api.Caller, t *target.Target, url, reason string) *api.Error {
 	e.Mux.Lock()
 	owner, asked, status := t.Owner, t.Asked, t.ResponseStatus()

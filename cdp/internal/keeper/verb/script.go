@@ -22,8 +22,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// callExport returns the function of JavaScript that calls an export. Its object is what is kept of the script in this
-// document: the document, and a number that no other document of this browser has.
+// callExport returns the JavaScript function that calls an export. The export's this is the object that is kept for
+// the script in this document. It has the document, and a number that no other document of this browser has.
 func callExport() string {
 	return fmt.Sprintf(`async function (number, name, ...args) {
 	const kept = Object.hasOwn(globalThis, %[1]q) ? globalThis[%[1]q] : null;
@@ -34,8 +34,8 @@ func callExport() string {
 }`, api.ExportsKey)
 }
 
-// callByReference is callExport for a function that returns an element, or an array of elements. It returns null where
-// the script is missing.
+// callByReference is callExport for a function that returns an element, or an array of elements. It returns null if
+// the document does not have the script.
 func callByReference(class string) string {
 	return fmt.Sprintf(`async function (number, name, ...args) {
 	const {state, value} = await (%s).call(this, number, name, ...args);
@@ -45,7 +45,8 @@ func callByReference(class string) string {
 }`, callExport(), class)
 }
 
-// maxScripts limits the scripts whose texts the keeper has, and those that a session has at the start of documents.
+// maxScripts limits the scripts whose texts the keeper stores, and the scripts that run at the start of a session's
+// documents.
 const maxScripts = 32
 
 // Script serves a ScriptRequest.
@@ -91,17 +92,17 @@ func (e *Verbs) Script(ctx context.Context, by api.Caller, _ *tenant.Scope, q ap
 	return done, err
 }
 
-// ScriptCall is a call of a function of a script. The function returns JSON, or an object of a class.
+// ScriptCall is a call of a script's function. The function returns JSON, or an object of a class.
 type ScriptCall struct {
 	Function string
 	Args     []json.RawMessage
 	OnDialog string
 	Class    string // "Element" or "Array"; "" for JSON
-	// Use takes the object, by its id, and returns the value of the call instead.
+	// Use receives the object by its id. Its result becomes the value of the call.
 	Use func(object string) (json.RawMessage, *api.Error)
 }
 
-// knownScript returns a script with its text, which it keeps for later requests. The mux is locked.
+// knownScript returns a script with its text, which it stores for later requests. The mux is locked.
 func (e *Verbs) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	if len(s.SHA256) != 64 {
 		return s, api.Errorf(api.CodeInvalidArgs, "%q is not a SHA-256", manifest.Clip(s.SHA256, 80))
@@ -145,7 +146,7 @@ func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, 
 	value, exception json.RawMessage, err *api.Error,
 ) {
 	for range maxScriptAttempts {
-		var world map[string]any // the parameter that names it
+		var world map[string]any // the parameter that names the world
 		if world, err = e.scriptWorld(ctx, t, frame, s); err != nil {
 			return nil, nil, err
 		}
@@ -201,20 +202,20 @@ func (e *Verbs) CallScript(ctx context.Context, t *target.Target, frame string, 
 	return nil, nil, api.RestlessPage()
 }
 
-// documentNumbers numbers documents from 1 on, each differently. A number modulo documentCycle cannot be foreseen from
-// others, and repeats itself only after that many.
+// documentNumbers gives each document another number, from 1 on. A number modulo documentCycle cannot be predicted
+// from others, and repeats only after documentCycle numbers.
 type documentNumbers struct {
 	given        *atomic.Int64
 	step, offset int64
 }
 
-// documentCycle is how many words of three letters there are, which plugins make of the numbers.
+// documentCycle is the number of words of three letters, which plugins make of the numbers.
 const documentCycle = 26 * 26 * 26
 
-// newDocumentNumbers begins a sequence at random.
+// newDocumentNumbers starts a sequence at random.
 func newDocumentNumbers() documentNumbers {
 	n := documentNumbers{given: new(atomic.Int64), offset: rand.Int64N(documentCycle)}
-	for n.step%2 == 0 || n.step%13 == 0 { // with a divisor of the cycle, numbers would repeat themselves
+	for n.step%2 == 0 || n.step%13 == 0 { // with a divisor of the cycle, numbers would repeat earlier
 		n.step = rand.Int64N(documentCycle)
 	}
 	return n
@@ -226,7 +227,8 @@ func (n *documentNumbers) next() int64 {
 	return i/documentCycle*documentCycle + (i%documentCycle*n.step+n.offset)%documentCycle + 1
 }
 
-// maxScriptAttempts bounds how often a call is sent: to a context that is gone, to one without the script, and again.
+// maxScriptAttempts bounds how often a call is sent: to a context that is gone, to a context without the script, and
+// again.
 const maxScriptAttempts = 20
 
 // isContextGone reports whether Chrome did not run a call because its document had been replaced.
@@ -252,7 +254,7 @@ func (e *Verbs) scriptWorld(ctx context.Context, t *target.Target, frame string,
 	if err != nil {
 		return nil, err
 	}
-	if unique := find(); unique != "" { // its event came first
+	if unique := find(); unique != "" { // the event has already arrived
 		return map[string]any{"uniqueContextId": unique}, nil
 	}
 	return map[string]any{"executionContextId": made.ExecutionContextID}, nil
@@ -270,8 +272,8 @@ func (e *Verbs) scriptContext(t *target.Target, frame string, s api.PageScript) 
 // maxHosts limits the elements that one call asks for closed shadow roots.
 const maxHosts = 100
 
-// AdoptRoots returns what uses an array of elements: it calls the function adopt of a script for each that has a closed
-// shadow root. The value is how many have one.
+// AdoptRoots returns a function that takes an array of elements. It calls the script's function adopt for each
+// element that has a closed shadow root, and returns the number of these elements.
 func (e *Verbs) AdoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript) func(string) (
 	json.RawMessage, *api.Error,
 ) {
@@ -284,7 +286,7 @@ func (e *Verbs) AdoptRoots(ctx context.Context, t *target.Target, frame string, 
 func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, s api.PageScript, array string) (
 	int, *api.Error,
 ) {
-	group := "parley-closed-roots " + array // of this call alone: documents of a target are searched at the same time
+	group := "parley-closed-roots " + array // for this call only, because documents of a target are searched concurrently
 	defer post(e.sender, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
 	var world struct{ ID runtime.ExecutionContextID }
 	if json.Unmarshal(e.scriptContext(t, frame, s), &world) != nil {
@@ -298,12 +300,12 @@ func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, 
 	adopted := 0
 	for _, host := range hosts.Result[:min(len(hosts.Result), maxHosts)] {
 		if host.Value == nil || host.Value.ObjectID == "" {
-			continue // the length
+			continue // the array's length
 		}
 		described, err := target.Execute(ctx, e.sender, t, dom.DescribeNode,
 			dom.DescribeNodeParams{ObjectID: host.Value.ObjectID})
 		if err != nil {
-			continue // it is gone
+			continue // the element is gone
 		}
 		for _, root := range described.Node.ShadowRoots {
 			if root.ShadowRootType != cdp.ShadowRootTypeClosed {
@@ -337,8 +339,8 @@ func (e *Verbs) UploadFolder(_ context.Context, by api.Caller, _ *tenant.Scope, 
 	return api.UploadFolder{Path: dir}, err
 }
 
-// FilesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
-// session, and what its session has downloaded, under the name that the file had there.
+// FilesFor returns the paths of the files that a page gets. These must be in the upload folder of the caller's
+// session, or be downloads of the session, named as there.
 func (e *Verbs) FilesFor(by api.Caller, t *target.Target, files []string) ([]string, *api.Error) {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
@@ -365,7 +367,8 @@ func (e *Verbs) FilesFor(by api.Caller, t *target.Target, files []string) ([]str
 	return paths, nil
 }
 
-// GiveFiles returns what uses a file input: it gives files to it, as far as the caller may use them in the target.
+// GiveFiles returns a function that takes a file input and gives files to it. It fails for files that the caller may
+// not use in the target.
 func (e *Verbs) GiveFiles(ctx context.Context, by api.Caller, t *target.Target, files []string) func(string) (
 	json.RawMessage, *api.Error,
 ) {

@@ -54,9 +54,9 @@ func (e *Verbs) SaveState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 	return saved, saved.CheckSize()
 }
 
-// LoadState makes the session's context store for origins what a state has for them, and nothing else: a login that is
-// half of one user and half of another would be neither. sessionStorage is that of the current page, and stays if the
-// state has none: it may have been saved without that page.
+// LoadState replaces what the session's context stores for origins by what a state has for them, because a mixture of
+// two users' logins would be neither. It loads sessionStorage into the current page. If the state has no
+// sessionStorage, the page's stays: the state may have been saved without that page.
 func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q api.StateRequest) (
 	done api.StateLoaded, err *api.Error,
 ) {
@@ -122,9 +122,9 @@ func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 	return done, nil
 }
 
-// ReadStorage is the function of JavaScript that returns the entries of a storage. As WriteStorage, it compares the
-// origin in the same turn as it reads or writes: the page may have moved on. Nothing that they use before that can be
-// replaced by a page.
+// ReadStorage returns the JavaScript function that returns the entries of a storage. Like WriteStorage, it compares
+// the origin in the same turn in which it reads or writes, because the page may have moved on. A page can replace
+// nothing that these functions use before that.
 func ReadStorage() string {
 	return `function(origin, storage) {
 	if (location.origin !== origin) return "";
@@ -134,7 +134,7 @@ func ReadStorage() string {
 }`
 }
 
-// WriteStorage is the function that replaces the entries of a storage.
+// WriteStorage returns the JavaScript function that replaces the entries of a storage.
 func WriteStorage() string {
 	return `function(origin, storage, items) {
 	if (location.origin !== origin) return -1;
@@ -197,7 +197,7 @@ func (e *Verbs) currentPageOf(by api.Caller, origins []string) (*target.Target, 
 }
 
 // visitOrigins shows an empty document of each origin in a page of its own, which no session sees, and calls visit.
-// Nothing is requested from the sites: the keeper answers each request of that page itself. Chrome may connect to a
+// It requests nothing from the sites: the keeper answers each request of that page itself. Chrome may connect to a
 // site in advance.
 func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origins []string,
 	visit func(t *target.Target, origin string) *api.Error,
@@ -206,7 +206,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 		return nil
 	}
 	t, err := e.Tracker.CreatePage(ctx, cdptarget.CreateTargetParams{
-		URL: e.Owners.HiddenURL, BrowserContextID: in, Background: new(true), // so that it belongs to no session
+		URL: e.Owners.HiddenURL, BrowserContextID: in, Background: new(true), // the URL shows that it belongs to no session
 	}, target.CallOptions{}, nil)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 	return nil
 }
 
-// closeHidden closes a page of the keeper and forgets its events.
+// closeHidden closes one of the keeper's own pages and forgets its events.
 func (e *Verbs) closeHidden(t *target.Target) {
 	e.discard(t)
 	e.Mux.Lock()

@@ -17,9 +17,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Type types a text into the focused element of a frame, if its document is of one of the origins. The document
-// itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
-// the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
+// Type types a text into the focused element of a frame, if the origin of its document is one of the given ones. The
+// document itself compares its origin, in the same turn in which it gets the text. Key events would instead go to
+// whichever frame has the focus when they arrive. So no document of another origin gets the text, whatever the page
+// does meanwhile.
 func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.TypeRequest) (
 	api.Typed, *api.Error,
 ) {
@@ -68,7 +69,7 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.
 	return api.Typed{Target: t.ID, Origin: origin}, err
 }
 
-// typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
+// typeInto returns the JavaScript function that types. It compares the origin before it uses the text. A page cannot
 // replace location.origin; self.origin differs from it in a sandboxed frame.
 func typeInto() string {
 	return `function(origins, text) {
@@ -83,7 +84,7 @@ func typeInto() string {
 }`
 }
 
-// focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
+// focusedFrame returns the frame in a target that has the focus: the target that its commands go to, and its id.
 func (e *Verbs) focusedFrame(ctx context.Context, by api.Caller, t *target.Target) (in *target.Target, frame string,
 	err *api.Error) {
 	frame = t.ID
@@ -107,7 +108,8 @@ func (e *Verbs) focusedFrame(ctx context.Context, by api.Caller, t *target.Targe
 
 const maxFrameDepth = 16
 
-// focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
+// focusedChild returns the id of the frame whose element has the focus within another frame, "" if another element
+// has the focus.
 func (e *Verbs) focusedChild(ctx context.Context, t *target.Target, frame string) (string, *api.Error) {
 	raw, err := callInWorld(ctx, e.sender, t, frame, focusedElement, false)
 	if err != nil {
@@ -137,8 +139,8 @@ var frameElements = []string{"IFRAME", "FRAME", "OBJECT", "EMBED", "FENCEDFRAME"
 // frame, but nothing that its scripts have replaced.
 const worldName = "parley"
 
-// callInFrame calls a function in an isolated world of a frame, and returns its result by value. A world ends with its
-// document. The number of one may then be that of another document's, so a function that depends on an origin checks
+// callInFrame calls a function in an isolated world of a frame, and returns its result by value. A world ends with
+// its document, and another document's world may then get its number. So a function that depends on an origin checks
 // location.origin itself, which no page can replace, before it uses its other arguments.
 func callInFrame[R any](ctx context.Context, s *target.Sender, t *target.Target, frame, function string, args ...any) (
 	result R, err *api.Error,
@@ -148,7 +150,7 @@ func callInFrame[R any](ctx context.Context, s *target.Sender, t *target.Target,
 		return result, err
 	}
 	failed := json.Unmarshal(scan.Field(raw, "result", "value"), &result)
-	if thrown := scan.Field(raw, "exceptionDetails"); thrown != nil { // its message may repeat an argument
+	if thrown := scan.Field(raw, "exceptionDetails"); thrown != nil { // the message may repeat an argument
 		failed = fmt.Errorf("it threw %s", scan.Text(thrown, "exception", "className"))
 	}
 	if failed != nil {

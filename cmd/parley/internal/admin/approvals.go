@@ -64,7 +64,7 @@ func runApprovalsList(_ context.Context, app *command.App, opts *approvalsListOp
 	})
 }
 
-// approvalLine is an approval in one line: its id and state, who asks, and for what.
+// approvalLine returns an approval on one line: its id and state, who asks, and for what.
 func approvalLine(a host.Approval) string {
 	what := a.Tool
 	switch a.Kind {
@@ -92,7 +92,7 @@ func runApprovalsShow(_ context.Context, app *command.App, id string) error {
 	})
 }
 
-// writeApproval writes all that a person should know before answering.
+// writeApproval writes everything that a person should know before answering.
 func writeApproval(w io.Writer, a *host.Approval) {
 	fmt.Fprintf(w, "%s  %s: %s", a.ID, a.State, manifest.CleanLine(a.Principal))
 	command.PrintIf(w, a.Session != "", " in session %s", manifest.CleanLine(a.Session))
@@ -119,7 +119,7 @@ func writeApproval(w io.Writer, a *host.Approval) {
 	}
 }
 
-// prompts are what a person is asked to confirm, by how an approval is allowed.
+// prompts are the questions to confirm an answer, by the kind of the answer.
 var prompts = map[host.ApprovalAnswer]string{
 	host.AnswerOnce: "Allow it once?", host.AnswerSession: "Allow it in this session?",
 	host.AnswerAlways: "Write this, and allow it?",
@@ -200,7 +200,7 @@ func checkBuild(app *command.App, a *host.Approval) error {
 	return nil
 }
 
-// lasting returns the change of grants.toml that an answer for always makes; the zero value for other answers.
+// lasting returns the change of grants.toml for the answer always, or the zero value for other answers.
 func lasting(app *command.App, a *host.Approval, reply host.Reply) (policy.Edit, error) {
 	if reply.Answer != host.AnswerAlways {
 		return policy.Edit{}, nil
@@ -256,7 +256,7 @@ func answer(app *command.App, store *approve.Store, id string, reply host.Reply)
 	})
 }
 
-// runApprovalsFollow prints open approvals, and what becomes of them, until it is interrupted.
+// runApprovalsFollow prints open approvals and their outcomes until it is interrupted.
 func runApprovalsFollow(ctx context.Context, app *command.App, _ string) error {
 	store, seen := parley.Approvals(app.Parley()).Store, map[string]host.ApprovalState{}
 	for first := true; ; first = false {
@@ -280,11 +280,11 @@ func runApprovalsFollow(ctx context.Context, app *command.App, _ string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // as it is meant to end
+			return nil // the intended way to end it
 		case <-time.After(followEvery):
 		}
 	}
 }
 
-// followEvery is the time between two looks at the approvals.
+// followEvery is the time between two checks of the approvals.
 const followEvery = 200 * time.Millisecond

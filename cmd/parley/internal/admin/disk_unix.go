@@ -4,7 +4,7 @@ package admin
 
 import "golang.org/x/sys/unix"
 
-// freeSpace returns the bytes that a user may still write below dir.
+// freeSpace returns the number of bytes that a user can still write below dir.
 func freeSpace(dir string) (uint64, bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {

@@ -2,7 +2,7 @@ package admin
 
 import "golang.org/x/sys/windows"
 
-// freeSpace returns the bytes that a user may still write below dir.
+// freeSpace returns the number of bytes that a user can still write below dir.
 func freeSpace(dir string) (uint64, bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -36,7 +36,7 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	}
 	data := struct {
 		Checks []check `json:"checks"`
-		Failed int     `json:"failed"` // how many have the status "fail"
+		Failed int     `json:"failed"` // number of checks with the status "fail"
 	}{Checks: checks(ctx, app, opts.Authors)}
 	fixes := []string{} // of the checks that failed
 	for _, c := range data.Checks {
@@ -63,7 +63,7 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	return err
 }
 
-// check is one thing that doctor looked at.
+// check is the result of one check of doctor.
 type check struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // "ok", "warn" or "fail"
@@ -83,11 +83,11 @@ type doctorOptions struct {
 	Clean   bool `flag:"clean" usage:"remove the files of runners that have ended"`
 }
 
-// checks checks everything that parley depends on, and for authors what building plugins depends on. A check that fails
-// is data, not an error.
+// checks checks everything that parley depends on and, for authors, everything that building plugins depends on. A
+// check that fails is data, not an error.
 func checks(ctx context.Context, app *command.App, authors bool) []check {
 	checks := append([]check{checkPlatform()}, checkFolders(app)...)
-	if app.Dirs().Known() { // otherwise nothing can be said of what they hold
+	if app.Dirs().Known() { // otherwise their content is unknown
 		checks = slices.Insert(checks, 1, checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app),
 			checkChrome(app), checkLogins(app))
 		checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
@@ -104,7 +104,7 @@ func checks(ctx context.Context, app *command.App, authors bool) []check {
 	return checks
 }
 
-// ok is a check that found nothing wrong.
+// ok returns a check that found nothing wrong.
 func ok(name, format string, args ...any) check {
 	return check{Name: name, Status: "ok", Detail: fmt.Sprintf(format, args...)}
 }
@@ -163,7 +163,7 @@ func checkPolicy(app *command.App) check {
 	return ok("policy", "%s", path)
 }
 
-// checkAudit looks at the end of the log only. The command audit verify checks all of it.
+// checkAudit checks only the end of the log. The command audit verify checks all of it.
 func checkAudit(app *command.App) check {
 	log := app.Parley().AuditLog()
 	mode, err := log.Mode()

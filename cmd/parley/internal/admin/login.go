@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// loginTarget names a secret of a plugin that a person logs in to get.
+// loginTarget names a secret of a plugin for which a person logs in.
 type loginTarget struct {
 	Plugin string `word:""`
 	Secret string `flag:"secret" usage:"the NAME of the secret, where the plugin has several (login: the first without a login)"`
@@ -80,7 +80,7 @@ func runLogin(ctx context.Context, app *command.App, opts *loginOptions) error {
 		fmt.Fprintf(app.Err, "Log in at %s, for %s of %s. This is the address to open:\n%s\n", manifest.CleanLine(r.Issuer),
 			asked.Name, plugin, manifest.CleanLine(page))
 		if !opts.NoBrowser {
-			openBrowser(page) // where none opens, the address is there
+			openBrowser(page) // if no browser opens, the address is printed anyway
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func runLogout(ctx context.Context, app *command.App, opts *loginTarget) error {
 	data := struct {
 		Plugin  string `json:"plugin"`
 		Secret  string `json:"secret"`
-		Revoked bool   `json:"revoked"` // by the server; they are removed here in any case
+		Revoked bool   `json:"revoked"` // by the server; the tokens are removed here in any case
 	}{plugin, asked.Name, failed == nil}
 	var warnings []string
 	if failed != nil {
@@ -124,8 +124,8 @@ func runLogout(ctx context.Context, app *command.App, opts *loginTarget) error {
 		"Removed the tokens for %s%s\n", asked.Name, command.When(data.Revoked, ", and revoked them")))
 }
 
-// find returns the plugin and its secret that a person logs in to get. Of several, needed chooses the first for which
-// it reports true.
+// find returns the plugin, and its secret for which a person logs in. If there are several, it returns the first one
+// for which needed returns true.
 func find(app *command.App, t loginTarget, needed func(name string) bool) (string, *manifest.SecretCapability, error) {
 	at, err := app.Plugin(t.Plugin)
 	if err != nil {
@@ -165,7 +165,7 @@ func find(app *command.App, t loginTarget, needed func(name string) bool) (strin
 	return m.Name, asked, nil
 }
 
-// loginNames returns the names of the secrets that a person logs in to get.
+// loginNames returns the names of the secrets for which a person logs in.
 func loginNames(m *manifest.Manifest) (names []string) {
 	for _, s := range m.Capabilities.Secrets {
 		if s.OAuth != nil && !slices.Contains(names, s.Name) {
@@ -175,7 +175,7 @@ func loginNames(m *manifest.Manifest) (names []string) {
 	return names
 }
 
-// checkSource refuses to log in for a secret whose value comes from elsewhere.
+// checkSource refuses a login for a secret whose value comes from another source.
 func checkSource(app *command.App, name string) error {
 	sources, err := secretSources(app)
 	if err != nil {
@@ -196,7 +196,7 @@ func checkSource(app *command.App, name string) error {
 	return nil
 }
 
-// completeLogins completes the plugins with secrets that a person logs in to get.
+// completeLogins completes the plugins with secrets for which a person logs in.
 var completeLogins = command.FirstWord(func(app *command.App, _ *cobra.Command) (names []string) {
 	catalog, err := app.Catalog()
 	if err != nil {
@@ -222,7 +222,7 @@ func openBrowser(page string) {
 	}
 }
 
-// checkLogins reports the logins for secrets that have ended.
+// checkLogins reports the logins for secrets that have expired.
 func checkLogins(app *command.App) check {
 	names, err := app.Parley().Secrets().Names()
 	if err != nil {

@@ -21,7 +21,7 @@ var policyCommand = &command.Group{Use: "policy", Short: "Grant rights; say who 
 	policyGrantCommand, policyRevokeCommand,
 }}
 
-// runPolicyCheck reads the files of the policy. The error is config_error for the first one that is invalid.
+// runPolicyCheck reads the files of the policy. The error is config_error for the first invalid one.
 func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	rules, err := app.Parley().Policy()
 	if err != nil {
@@ -152,18 +152,20 @@ func runPolicyGrant(ctx context.Context, app *command.App, opts *grantOptions) e
 // rightsOptions say which rights of a plugin to change.
 type rightsOptions struct {
 	Plugin string `word:""`
-	// Rights are in the grammar of grants. revoke takes all if there are none.
+	// Rights are in the grammar of grants. Without any, revoke takes all rights away.
 	Rights []string `word:""`
 	command.Approval
 }
 
 type grantOptions struct {
 	rightsOptions
-	// Signer binds the grants to the key that signed the installed build, so that later builds with it have them.
+	// Signer binds the grants to the key that signed the installed build. Later builds signed with that key get them,
+	// too.
 	Signer bool `flag:"signer" usage:"grant to the trusted key that signed the build"`
 }
 
-// grantee returns the key that signed an installed plugin. The error is denied if it is not signed with a trusted one.
+// grantee returns the key that signed an installed plugin. The error is denied if the plugin is not signed with a
+// trusted key.
 func grantee(app *command.App, name string) (string, error) {
 	entry, err := app.Parley().Store().Find(name)
 	if err != nil {
@@ -183,8 +185,8 @@ func grantee(app *command.App, name string) (string, error) {
 	return signer.Key, nil
 }
 
-// changeGrants writes an edit of grants, once the operator has approved. The error is denied if the operator has not,
-// and then nothing has changed.
+// changeGrants writes an edit of grants after the operator has approved it. Without approval the error is denied, and
+// nothing has changed.
 func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
 	edit func(*policy.Policy, []policy.Grant) (policy.Edit, error)) error {
 	rules, err := app.Parley().Policy()

@@ -27,7 +27,7 @@ var secretCommand = &command.Group{Use: "secret", Short: "Store values that no t
 		})),
 }}
 
-// runSecretSet stores the value of a secret and records that in the audit log. The value is in no error.
+// runSecretSet stores the value of a secret and records that in the audit log. Errors never contain the value.
 func runSecretSet(ctx context.Context, app *command.App, name string) error {
 	value, err := readSecret(ctx, app, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func readSecret(ctx context.Context, a *command.App, name string) (string, error
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// secretSources returns where the values of all secrets come from, as the policy says.
+// secretSources returns for all secrets where their values come from, according to the policy.
 func secretSources(app *command.App) ([]policy.SecretSource, error) {
 	rules, err := app.Parley().Policy()
 	if err != nil {

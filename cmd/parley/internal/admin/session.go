@@ -121,14 +121,14 @@ func runSessionEnd(ctx context.Context, app *command.App, name string) error {
 	}
 	data := struct {
 		Name    string `json:"name"`
-		Pages   int    `json:"pages"`   // that it had open
-		Results int    `json:"results"` // that were stored for it
+		Pages   int    `json:"pages"`   // number of pages that it had open
+		Results int    `json:"results"` // number of results that were stored for it
 	}{s.Name, s.PageCount(), s.Results}
 	return app.Print(data, []string{"parley session list"}, command.Text("Ended %s: closed %s, deleted %s\n", data.Name,
 		manifest.Plural(data.Pages, "page"), manifest.Plural(data.Results, "result")))
 }
 
-// findSession returns the session of a name.
+// findSession returns the session with a name.
 func findSession(ctx context.Context, app *command.App, name string) (*command.SessionData, error) {
 	var names []string
 	for _, s := range command.AllSessions(ctx, app) {
@@ -174,8 +174,8 @@ var runnerStopCommand = &command.Command[string]{
 	Example: "parley runner stop text",
 }
 
-// runRunnerStop ends the runners of a plugin, or all, also in the middle of a call. The error is not_found if the
-// plugin has none.
+// runRunnerStop ends the runners of a plugin, or all runners, even in the middle of a call. The error is not_found if
+// the plugin has none.
 func runRunnerStop(_ context.Context, app *command.App, plugin string) error {
 	stopped := wasm.StopRunners(app.Dirs().Run, func(r wasm.RunnerInfo) bool {
 		return plugin == "" || strings.EqualFold(r.Plugin, plugin)
@@ -189,19 +189,19 @@ func runRunnerStop(_ context.Context, app *command.App, plugin string) error {
 		command.Text("Stopped %s\n", manifest.Plural(data.Total, "runner")))
 }
 
-// runnerList are runners: processes in which the guests of isolated calls run.
+// runnerList is a list of runners, the processes in which the guests of isolated calls run.
 type runnerList struct {
 	Runners []wasm.RunnerInfo `json:"runners"`
 	Total   int               `json:"total"`
 }
 
-// listed returns runners as they are printed, the one that was used last first.
+// listed returns runners in the form in which they are printed, the last used first.
 func listed(all []wasm.RunnerInfo) *runnerList {
 	data := &runnerList{Runners: []wasm.RunnerInfo{}, Total: len(all)}
 	for i := range all {
 		r := all[len(all)-1-i]
 		for _, text := range []*string{&r.Plugin, &r.Caller, &r.Session} {
-			*text = manifest.CleanLine(manifest.Clip(*text, 200)) // a file says so, which a plugin may not have written
+			*text = manifest.CleanLine(manifest.Clip(*text, 200)) // from a file, which something else may have written
 		}
 		r.Started, r.Used = r.Started.UTC(), r.Used.UTC()
 		data.Runners = append(data.Runners, r)
@@ -209,11 +209,11 @@ func listed(all []wasm.RunnerInfo) *runnerList {
 	return data
 }
 
-// runners returns the runners that run, and the names of those that have ended but left files.
+// runners returns the running runners, and the names of those that have ended but left files.
 func runners(app *command.App) (running []wasm.RunnerInfo, stale []string) {
 	for _, r := range wasm.Runners(app.Dirs().Run) {
 		if r.PID == 0 {
-			if !r.Busy { // else it is being started
+			if !r.Busy { // otherwise it is being started
 				stale = append(stale, r.Name)
 			}
 			continue

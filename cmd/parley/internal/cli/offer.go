@@ -22,17 +22,17 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
+// placeholder matches a word of a command line that the reader must replace, such as FILE, or URL in url=URL.
 var placeholder = lazy.Pattern(`(^|[=./])[A-Z]{3,}$`)
 
-// front is the command line as it checks what it offers.
+// front checks the lines that it offers in the same way as the command line itself.
 type front struct {
 	*command.App
-	refused *parsedLine            // what args mean, once something was offered instead
-	offered map[string]*parsedLine // what the lines mean that were offered; nil for one that may not be
+	refused *parsedLine            // the meaning of the refused args; set once something was offered instead
+	offered map[string]*parsedLine // by line, the meaning of an offered line; nil for a line that may not be offered
 }
 
-// newFront returns an app whose offers are checked by the command line itself.
+// newFront returns an app that checks the lines that it offers with the command line itself.
 func newFront(streams *command.Streams, args []string) *command.App {
 	app := command.NewApp(streams, args)
 	f := &front{App: app, offered: map[string]*parsedLine{}}
@@ -41,7 +41,7 @@ func newFront(streams *command.Streams, args []string) *command.App {
 	return app
 }
 
-// everyday are words by which people know commands, after the words of each command.
+// everyday lists for each command other words by which people know it.
 const everyday = `
 audit export: csv
 audit show: log logs
@@ -77,8 +77,8 @@ stats: metrics
 trace list: history traces
 version: about`
 
-// leadsTo returns the commands to suggest for an unknown word: subcommands of that name or, if there are none, the
-// commands that people know by it.
+// leadsTo returns the commands to suggest for an unknown word: subcommands with that name or, if there are none, the
+// commands that people know by that word.
 func leadsTo(word string) (lines []string) {
 	var visit func(before string, all []command.Maker)
 	visit = func(before string, all []command.Maker) {
@@ -101,8 +101,8 @@ func leadsTo(word string) (lines []string) {
 	return lines
 }
 
-// offers reports whether a line may be offered as next: a command must parse as the command line itself does, with
-// names that exist and valid parameters, and must not be the command that failed. Nothing lifts a protection.
+// offers reports whether a line may be offered as the next step. A command must be valid for the command line itself,
+// with names that exist and valid parameters, and must not be the command that failed. It must not lift a protection.
 func (a *front) offers(line string) bool {
 	offered, known := a.offered[line]
 	if !known {
@@ -113,16 +113,16 @@ func (a *front) offers(line string) bool {
 		return offered != nil
 	}
 	if a.refused == nil {
-		a.refused = &parsedLine{command: "none"} // what parses is something else
+		a.refused = &parsedLine{command: "none"} // differs from every line that parses
 		if refused, ok := a.parse(a.Args); ok {
 			a.refused = &refused
 		}
 	}
-	isTest := offered.command == "parley plugin test" // which fails by what it finds, and is repeated to see that again
+	isTest := offered.command == "parley plugin test" // it fails by its findings, and is repeated to see them again
 	return isTest || a.Waits || !offered.equal(*a.refused)
 }
 
-// parseOffer parses a line: a command, or advice in words. It returns nil for one that may not be offered.
+// parseOffer parses a line: a command, or advice in words. It returns nil for a line that may not be offered.
 func (a *front) parseOffer(line string) *parsedLine {
 	words, ok := commandline.Words(line)
 	if command, file, reads := strings.Cut(line, " < "); !ok && reads {
@@ -146,12 +146,12 @@ func (a *front) parseOffer(line string) *parsedLine {
 	return nil
 }
 
-// parsedLine is what a command line means: two spellings of one call are equal.
+// parsedLine is the meaning of a command line: two spellings of the same call are equal.
 type parsedLine struct {
-	command string // its path
+	command string // the command's path
 	words   []string
 	options map[string]string
-	call    host.Step // of a line that calls a tool
+	call    host.Step // for a line that calls a tool
 }
 
 func (p parsedLine) equal(other parsedLine) bool {
@@ -159,7 +159,7 @@ func (p parsedLine) equal(other parsedLine) bool {
 		p.call.Tool == other.call.Tool && string(p.call.Params) == string(other.call.Params)
 }
 
-// parse parses the words after parley, and runs nothing. It reports whether they are a valid command line.
+// parse parses the words after parley, without running anything. ok says that they are a valid command line.
 func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	if len(words) > 1 && words[0] == "call" && strings.ContainsAny(words[1], "._") {
 		words = words[1:]
@@ -184,14 +184,14 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
 	delete(p.options, "json")
 	delete(p.options, "debug")
-	a.AskNobody = true // by a check
+	a.AskNobody = true // a check must not ask
 	catalog, err := a.Catalog()
 	a.AskNobody = false
 	switch {
 	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
-		return p, false // or only others below it can be run
+		return p, false // none, or only its subcommands can be run
 	case err != nil || app.Live && !a.Live || !slices.Equal(app.Plugins, a.Plugins):
-		return p, true // the names cannot be checked
+		return p, true // without a catalog the names cannot be checked
 	case cmd.Name() == "help":
 		about, more, err := root.Find(p.words)
 		if err == nil && (about != root || len(p.words) == 0) {
@@ -211,17 +211,18 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	return a.parseTool(p, catalog, opts)
 }
 
-// free are the words of lines of use that need not name what exists, beside the ids of records, whose form is enough.
+// free are the placeholders in lines of use whose words need not name anything that exists. id matches ids of
+// records, whose form is enough.
 var (
 	free = strings.Fields("WORD RIGHT QUERY ...")
 	id   = lazy.Pattern(`^([a-z][0-9a-f]{8}|sha256:[0-9a-f]+|RW[\w+/=]{20,})$`)
 )
 
-// readOptions are the options whose value is a file that is read.
+// readOptions are the options whose value names a file to read.
 var readOptions = strings.Fields("dataset from import key manifest remove replay tls-cert tls-key token-file tools")
 
-// namesExist reports whether the words and the options of a command name files, plugins, tools and the like that exist.
-// A word that the reader must replace names nothing.
+// namesExist reports whether the words and the options of a command name files, plugins, tools and so on that exist.
+// A word that the reader must replace does not count as existing.
 func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 	isFile := func(name string) bool {
 		_, err := os.Stat(name)
@@ -235,7 +236,7 @@ func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 			case kind == "-":
 				return word == kind
 			case kind == "URL":
-				return strings.Contains(word, "://") && !strings.Contains(word, ".example") // which never exist
+				return strings.Contains(word, "://") && !strings.Contains(word, ".example") // hosts in .example never exist
 			case kind == "DIR", strings.HasPrefix(kind, "FILE"):
 				return isFile(word)
 			case slices.Contains(free, kind), i > 0 && kind == "TOOL", cmd.Name() == "new", cmd.Name() == "set":
@@ -257,7 +258,7 @@ func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 	return true
 }
 
-// completes reports whether a word is one that completes the words before it.
+// completes reports whether a word is a possible completion of the words before it.
 func completes(cmd *cobra.Command, before []string, word string) bool {
 	found := cmd.ValidArgs
 	if cmd.ValidArgsFunction != nil {
@@ -269,7 +270,7 @@ func completes(cmd *cobra.Command, before []string, word string) bool {
 	})
 }
 
-// parseTool is parse for words that name a plugin, a tool or what it has.
+// parseTool is [front.parse] for words that name a plugin, a tool or something in a plugin.
 func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootOptions) (parsedLine, bool) {
 	at, rest, err := command.Find(catalog, p.words, opts.SendAnyway)
 	switch {

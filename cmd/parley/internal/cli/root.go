@@ -1,5 +1,5 @@
-// Package cli is Parley's command line as a whole: the tree of commands, what an unknown line means, and the checks of
-// what is offered as next.
+// Package cli is Parley's command line as a whole: the tree of commands, the handling of unknown lines, and the
+// checks of the lines that are offered as next steps.
 package cli
 
 import (
@@ -31,7 +31,7 @@ import (
 func Main(args []string, streams *command.Streams) (code int) {
 	app := newFront(streams, args)
 	defer app.Close()
-	// Libraries log foreign text, so their lines are cleaned, and shown with --debug only.
+	// Libraries log foreign text, so their lines are cleaned, and shown only with --debug.
 	log.SetFlags(0)
 	log.SetOutput(lines(func(line string) { app.Debugf("%s", manifest.CleanLine(line)) }))
 	defer func() {
@@ -69,11 +69,11 @@ func (f lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newRootFor returns the part of the command tree that a command line needs, because to make all of it takes 0.3 ms.
-// Help, completion and the checks of command lines are made from it.
+// newRootFor returns the part of the command tree that a command line needs, because creating all of it takes 0.3 ms.
+// Help, completion and the checks of command lines use it, too.
 func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.Command {
 	isOption := func(word string) bool { return strings.HasPrefix(word, "-") && word != "-h" && word != "--help" }
-	first := "help" // without words, parley says what it is
+	first := "help" // without words, parley introduces itself
 	if len(words) > 0 {
 		first = words[0]
 	}
@@ -94,8 +94,8 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 	return root
 }
 
-// commandTable returns the commands below the root, in the order in which help lists them. It is made once, because
-// each line that is checked needs it.
+// commandTable returns the commands below the root, in the order in which help lists them. It is created once,
+// because each check of a line needs it.
 var commandTable = sync.OnceValue(func() []command.Maker {
 	const order = "search call batch code plan result plugin policy approvals audit trace stats secret login logout " +
 		"session runner config mcp docs learn doctor list help version completion"
@@ -111,7 +111,7 @@ var commandTable = sync.OnceValue(func() []command.Maker {
 // flagError turns an error of pflag into one that says what was given, what exists and what to type next.
 func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
-	var invalid *host.Error // of a value that validates itself
+	var invalid *host.Error // the error of a value that validates itself
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
@@ -119,7 +119,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && len(leadsTo(a.Args[0])) > 0 {
 			if _, isPlugin := catalog.Provider(a.Args[0]); !isPlugin {
-				return cmd.RunE(cmd, a.Args[:1]) // which refuses the word
+				return cmd.RunE(cmd, a.Args[:1]) // it refuses the word
 			}
 		}
 		given := unknown.GetSpecifiedName()
@@ -137,7 +137,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		if args := asCommand(a.Args, given); args != nil && !cmd.HasParent() {
 			return &retyped{e, args}
 		}
-		// One letter is an option elsewhere.
+		// A single letter may be an option of another program.
 		isWord := dashes == "-" && len(given) > 1 && !attached().MatchString("-"+given)
 		if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil && !isWord {
 			return &retyped{e, args}
@@ -158,7 +158,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 			e.Message += " such as 10s"
 			if n, err := strconv.ParseFloat(given, 64); err == nil {
 				unit := "s"
-				if n >= 1000 { // as most tools count
+				if n >= 1000 { // most tools count in milliseconds
 					unit = "ms"
 				}
 				e.Next = append(e.Next, "--"+name+" "+given+unit)
@@ -170,8 +170,8 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
 }
 
-// asCommand returns the command for a line with --search or --list and an option that only the command of that name
-// has: parley cdp --search cookie --limit 30. It returns nil for another line.
+// asCommand returns the command for a line with --search or --list and an option that only the command search or list
+// has: parley cdp --search cookie --limit 30. It returns nil for any other line.
 func asCommand(line []string, option string) []string {
 	var words, rest, args []string
 	for i := 0; i < len(line); i++ {

@@ -22,23 +22,23 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// typedLine is a command line taken apart.
+// typedLine is a command line split into its parts.
 type typedLine struct {
-	words, own []string    // own are Parley's options, with their values
-	objects    [][2]string // --params, and --param that is not KEY=VALUE, with their values
+	words, own []string    // own has Parley's options, with their values
+	objects    [][2]string // --params, and --param without KEY=VALUE, with their values
 	params     [][2]string
 	missing    bool   // a value cannot be read
-	valueless  string // an option without its value
+	valueless  string // the option that lacks its value
 }
 
-// takeApart takes the command line apart: options that Parley does not have may be parameters of the tool, and so may a
-// letter after one dash, and an option of Parley's that the tool has a parameter for.
+// takeApart splits the command line into its parts. Options that Parley does not have may be parameters of the tool.
+// So may a letter after a single dash, and an option of Parley for which the tool has a parameter.
 func takeApart(a *command.App, root *cobra.Command, about func(option string) (isParam, isSwitch bool)) (l typedLine) {
 	for rest := a.Args; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
 		name, isOption := strings.CutPrefix(word, "--")
-		if session, is := strings.CutPrefix(word, "-s="); is && len(l.words) == 0 { // as playwright-cli has it
+		if session, is := strings.CutPrefix(word, "-s="); is && len(l.words) == 0 { // in the form of playwright-cli
 			l.own = append(l.own, "--session", session)
 			continue
 		}
@@ -66,7 +66,7 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			return l
 		case !isOption:
 			l.words = append(l.words, word)
-		case option != nil && name != "full" && (!isParam || !given && !hasNext && !isSwitch): // --full is of --help
+		case option != nil && name != "full" && (!isParam || !given && !hasNext && !isSwitch): // --full belongs to --help
 			taken := []string{word}
 			if !given && option.NoOptDefVal == "" && len(rest) > 0 {
 				value, taken, rest = rest[0], append(taken, rest[0]), rest[1:]
@@ -100,14 +100,14 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 }
 
 var (
-	attached = lazy.Pattern(`^(-\pL)([0-9]+)$`) // -U3 is -U 3
+	attached = lazy.Pattern(`^(-\pL)([0-9]+)$`) // -U3 means -U 3
 	letter   = lazy.Pattern(`^-\pL(=|$)`)       // an option of one letter, which Parley does not have
 	paramKey = lazy.Pattern(`^[A-Za-z_][\w.-]*$`)
 	pair     = lazy.Pattern(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
 )
 
-// objectOf returns the parameters that a text holds: an object, also in quotation marks that a shell was to remove, or
-// KEY=VALUE, KEY: VALUE, several of them with commas between. It is nil for another text.
+// objectOf returns the parameters in a text, or nil if it has none. The text is an object, maybe in quotation marks
+// that a shell should have removed, or KEY=VALUE or KEY: VALUE, maybe several separated by commas.
 func objectOf(text string) (object map[string]any, isJSON bool) {
 	quoted := strings.Trim(strings.TrimSpace(text), `'"`)
 	for _, form := range []string{quoted, strings.ReplaceAll(quoted, `\"`, `"`)} {
@@ -131,7 +131,8 @@ func objectOf(text string) (object map[string]any, isJSON bool) {
 	return nil, false
 }
 
-// retyped is the error of a command line with options that are parameters of the tool: in args they are --param.
+// retyped is the error of a command line with options that are parameters of the tool. args is the line with --param
+// instead of these options.
 type retyped struct {
 	error
 	args []string
@@ -150,7 +151,7 @@ func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Ad
 	return at, words, rest
 }
 
-// withoutLead returns the words from the name of a tool on.
+// withoutLead returns the words starting at the name of a tool.
 func withoutLead(names *advice.Names, words []string) []string {
 	for len(words) > 1 && slices.Contains(lead, words[0]) {
 		_, isPlugin := names.Catalog().Provider(words[1])
@@ -165,12 +166,12 @@ func withoutLead(names *advice.Names, words []string) []string {
 	return words
 }
 
-// lead are words that stand before the name of a tool elsewhere.
+// lead are words that precede the name of a tool in other programs.
 var lead = []string{"parley", "mcp", "tool", "tools", "call", "call_tool", "tools/call", "run", "exec", "invoke", "use",
 	"send"}
 
-// retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
-// be a parameter of the tool; with foreign, any name can be: the host says what it means.
+// retype returns the command line with --param in place of each option that Parley does not have. It returns nil if
+// an option cannot be a parameter of the tool. With foreign, any name can be, because the host interprets it.
 func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 	catalog, err := a.Catalog()
 	if err != nil {
@@ -208,18 +209,18 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 // identifier matches a word that may be a part of a tool's name.
 var identifier = lazy.Pattern(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// carried are the options of Parley's that the call in place of another one has, too.
+// carried are the options of Parley that the replacing call has, too.
 var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "context", "timeout", "max-bytes",
 	"jq", "on-dialog", "wait", "isolate", "out"}
 
-// meant returns the step that a command line in the form of another product means; nil if it means none. It is the call
-// or, where a value has no place in it, the documentation.
+// meant returns the step that a command line in the form of another product means, or nil if it means none. The step
+// is the call or, if a value cannot be expressed in it, the documentation.
 func (a *front) meant() *host.Step {
 	own := newFront(&command.Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
 	defer own.Close()
 	deps := a.App
 	if _, err := deps.Catalog(); err != nil {
-		deps, a.Plugins = own, nil // --load is meant for the tool
+		deps, a.Plugins = own, nil // --load is a parameter of the tool
 	}
 	h, err := deps.Parley().Host()
 	if err != nil {
@@ -240,7 +241,7 @@ func (a *front) meant() *host.Step {
 		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Names().Option(name.means, option) })
 		after := withoutLead(h.Names(), l.words)
 		if len(after) < name.words || !slices.Equal(after[:name.words], words[:name.words]) {
-			continue // the value of an option
+			continue // it is the value of an option
 		}
 		var values []any
 		_, see := h.Names().Meant(name.means, map[string]any{}, nil)
@@ -275,14 +276,14 @@ func (a *front) meant() *host.Step {
 	return describe
 }
 
-// read returns the contents of the file that a word names, as @FILE, FILE or -, where the word is not a value
-// itself: for a tool that takes no words, or a program that reads files, such as sha256sum.
+// read returns the contents of the file that a word names as @FILE, FILE or -, unless the word is itself a value. It
+// is not for a tool that takes no words, or for the counterpart of a program that reads files, such as sha256sum.
 func (a *front) read(at host.Address, isOwn bool, word string) (text string, isFile bool) {
 	if at.Tool == nil || len(at.Tool.Positional) > 0 && (isOwn || at.Provider.Info().Kind == manifest.KindBuiltin) {
 		return "", false
 	}
 	path := strings.TrimPrefix(word, "@")
-	for _, f := range a.Files { // read for another name
+	for _, f := range a.Files { // it may have been read already, for another name
 		if f.Path == path {
 			return string(f.Data), utf8.Valid(f.Data)
 		}
@@ -296,17 +297,17 @@ func (a *front) read(at host.Address, isOwn bool, word string) (text string, isF
 	return string(data), err == nil && utf8.Valid(data)
 }
 
-// inputTime bounds how long an error waits for the standard input that its command line names.
+// inputTime bounds how long an error waits for the standard input that the command line names.
 const inputTime = 5 * time.Second
 
-// candidate is a name that a command line may mean, by its first words.
+// candidate is a possible meaning of the first words of a command line.
 type candidate struct {
 	means string
 	words int
 }
 
-// candidates returns the names that a command line may mean: that of as many words as possible, and that of a tool
-// before its plugin.
+// candidates returns the names that a command line may mean, longer ones first, and a tool's name before its
+// plugin's.
 func candidates(names *advice.Names, at host.Address, words, rest []string) (all []candidate) {
 	if len(words) == 0 {
 		return nil
@@ -345,8 +346,8 @@ func candidates(names *advice.Names, at host.Address, words, rest []string) (all
 	return all
 }
 
-// given returns the parameters of the line. An option that the tool does not have may hold KEY=VALUE, or an object of
-// its parameters. exact are texts that were JSON: they have their type.
+// given returns the parameters of the line. The value of an option that the tool does not have may be KEY=VALUE, or
+// an object of the tool's parameters. exact are the texts that came from JSON, and so already have their type.
 func (l *typedLine) given(names *advice.Names, name string) (given map[string]any, exact []string) {
 	given = map[string]any{}
 	add := func(name string, value any) {
@@ -381,7 +382,7 @@ func (l *typedLine) given(names *advice.Names, name string) (given map[string]an
 	return given, exact
 }
 
-// holdsParams reports whether an object holds parameters of what a name means.
+// holdsParams reports whether an object consists of parameters of a name's tool.
 func holdsParams(names *advice.Names, name string, object map[string]any) bool {
 	for key := range object {
 		if isParam, _ := names.Option(name, key); !isParam {
@@ -391,7 +392,8 @@ func holdsParams(names *advice.Names, name string, object map[string]any) bool {
 	return len(object) > 0
 }
 
-// stepOf returns the step that makes a call with parameters of a command line, nil if they cannot be corrected.
+// stepOf returns the step that makes a call with the parameters of a command line, or nil if they cannot be
+// corrected.
 func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *host.Step {
 	at, err := h.Catalog().Find(c.Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
-// admitted takes the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
+// admitted shows the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
 func admitted(a *App, report *admit.Report) {
 	if a.JSON {
 		a.said.mu.Lock()
@@ -25,7 +25,7 @@ func admitted(a *App, report *admit.Report) {
 	did, when := "Loaded", ", for the first time"
 	if refusals := report.Errors(); len(refusals) > 0 {
 		did, when = "Read", ""
-		rest := *report // the error that follows has the refusals
+		rest := *report // the error that follows lists the refusals
 		rest.Findings = slices.DeleteFunc(slices.Clone(report.Findings), func(f lint.Finding) bool {
 			return slices.Contains(refusals, f)
 		})
@@ -37,7 +37,7 @@ func admitted(a *App, report *admit.Report) {
 	WriteAdmission(a.Err, report)
 }
 
-// WriteAdmission writes a report, apart from signature and rights, which the lines above it have.
+// WriteAdmission writes a report, except for signature and rights, which the lines above it have.
 func WriteAdmission(w io.Writer, a *admit.Report) {
 	var effects []string
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
@@ -80,7 +80,8 @@ func WriteAdmission(w io.Writer, a *admit.Report) {
 	WriteListed(w, "  ", findings, "--json lists them all")
 }
 
-// WriteListed writes the first lines of a list, each after an indent. Unless how is "", it says how to see the others.
+// WriteListed writes the first lines of a list, each after an indent. Unless how is "", it adds how to see the
+// others.
 func WriteListed(w io.Writer, indent string, lines []string, how string) {
 	const most = 10
 	WriteLines(w, indent, lines[:min(most, len(lines))])
@@ -89,7 +90,7 @@ func WriteListed(w io.Writer, indent string, lines []string, how string) {
 	}
 }
 
-// WriteAsks lists the rights that a plugin asks for, and marks those that are new. applies are the grants that it has.
+// WriteAsks lists the rights that a plugin requests, and marks the new ones. applies are the grants that it has.
 func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 	if len(asks) == 0 {
 		fmt.Fprintln(w, "  asks for no rights")

@@ -37,19 +37,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Note records an operator's change. The change has been made by then, so a log that cannot be written is only
-// reported.
+// Note records a change by the operator. The change has already been made, so if the log cannot be written, that is
+// only reported.
 func (a *App) Note(op, subject string, details ...string) {
 	if err := a.Parley().AuditLog().Note(op, subject, details...); err != nil {
 		a.Notice(err.Error())
 	}
 }
 
-// Caller is the name by which the policy and the records know the calls of commands.
+// Caller is the name of the command line as a caller, in the policy and in records.
 const Caller = "cli"
 
-// Parley returns the host's parts. Settings that cannot be read count as not set here; commands that depend on settings
-// call [App.Settings].
+// Parley returns the host's parts. Here, settings that cannot be read count as not set; commands that depend on
+// settings call [App.Settings].
 func (a *App) Parley() *parley.Parley {
 	if a.parley == nil {
 		cfg := parley.Config{
@@ -93,8 +93,8 @@ func (a *App) Dirs() parley.Dirs { return parley.FindDirs("", a.Env) }
 // sessionVariable is the environment variable that names the session of calls.
 const sessionVariable = "PARLEY_SESSION"
 
-// Principal returns for whom the command line acts: in which session. The error is invalid_args for SessionName, or
-// config_error for the variable, if that is not the name of a session.
+// Principal returns the principal of the command line, with its session. If the session has an invalid name, the
+// error is invalid_args for SessionName, or config_error for the variable.
 func (a *App) Principal() (host.Principal, error) {
 	name := cmp.Or(a.SessionName, a.Env(sessionVariable))
 	p := host.Principal{Name: Caller, Session: host.Session{Name: name}}
@@ -122,7 +122,7 @@ func toolOf(a *App, name string) *manifest.Tool {
 	return at.Tool
 }
 
-// Find returns what a qualified name means, in the catalog of all plugins.
+// Find returns the address of a qualified name in the catalog of all plugins.
 func (a *App) Find(name string) (at host.Address, err error) {
 	catalog, err := a.Catalog()
 	if err == nil {
@@ -131,7 +131,7 @@ func (a *App) Find(name string) (at host.Address, err error) {
 	return at, err
 }
 
-// Plugin returns the plugin of a name.
+// Plugin returns the address of a plugin.
 func (a *App) Plugin(name string) (at host.Address, err error) {
 	catalog, err := a.Catalog()
 	if err == nil {
@@ -140,15 +140,15 @@ func (a *App) Plugin(name string) (at host.Address, err error) {
 	return at, err
 }
 
-// HostPrincipal returns the host, and for whom the command line acts.
+// HostPrincipal returns the host, and the principal of the command line.
 func (a *App) HostPrincipal(ctx context.Context) (*call.Host, host.Principal, error) {
 	h, err := a.Host(ctx)
 	principal, invalid := a.Principal()
 	return h, principal, cmp.Or(err, invalid)
 }
 
-// Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,
-// a browser.
+// Host returns the host through which calls are made. It depends on the settings, the catalog, the policy and, with
+// Live, a browser.
 func (a *App) Host(ctx context.Context) (*call.Host, error) {
 	s, err := a.Settings()
 	if err != nil {
@@ -162,14 +162,14 @@ func (a *App) Host(ctx context.Context) (*call.Host, error) {
 	return a.Parley().Host()
 }
 
-// Close ends what commands have started in this process.
+// Close ends everything that commands have started in this process.
 func (a *App) Close() {
 	if a.parley != nil {
 		_ = a.parley.Close()
 	}
 }
 
-// NamedPath is a folder of the host, as commands list it.
+// NamedPath is a folder of the host, as shown by commands.
 type NamedPath struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
@@ -209,18 +209,19 @@ type ExitStatus struct{ Code int }
 
 func (e *ExitStatus) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
 
-// signaledContext is a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code the
-// process ends. A second signal ends the process at once.
+// signaledContext is a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is an error; its exit code is the
+// exit code of the process. A second signal ends the process at once.
 //
-// Signals are handled from when something first waits for the end of the context, because handling them takes threads.
-// Until then, and thus in a command that only prints, the system ends the process, as while it starts. Signals are
-// handled until the process ends, since to stop that takes as long as to start it.
+// Signal handling starts when something first waits for the end of the context, because it takes threads. Until then
+// a signal ends the process by default. This includes commands that only print. Handling never stops, because
+// stopping it takes as long as starting it.
 type signaledContext struct {
 	context.Context
 	handle func() // starts to handle signals, once
 	later  func() // calls handle after a moment, once
 
-	// Brief means that most commands of this kind end within a moment; those that do not handle signals after it.
+	// Brief says that most commands of this kind end within a moment. Commands that do not, then start to handle
+	// signals.
 	Brief bool
 }
 
@@ -245,7 +246,7 @@ func (c *signaledContext) Done() <-chan struct{} {
 func handleSignals(cancel context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
@@ -262,8 +263,8 @@ func handleSignals(cancel context.CancelCauseFunc) {
 	}()
 }
 
-// App is one run of the command line: its streams, its options and what commands need. The methods make each part when
-// it is first used, so a command that needs nothing, such as help, reads and starts nothing. An App is not safe for
+// App is one run of the command line: its streams, its options and what commands need. Methods create each part on
+// first use, so a command that needs nothing, such as help, reads and starts nothing. An App is not safe for
 // concurrent use before [App.Host] has returned.
 type App struct {
 	*Streams
@@ -271,17 +272,17 @@ type App struct {
 	Args     []string                   // the command line, as given
 	Commands []string                   // the names of all commands
 	LeadsTo  func(word string) []string // the commands to suggest for an unknown word
-	Help     string                     // the line that explains the command that runs; "" for a call
+	Help     string                     // the line that explains the running command; "" for a call
 	Words    string                     // its words, such as "policy grant"; "" for a call
 	Failing  bool                       // the command has failed
-	Waits    bool                       // it waits for an approval, and is to be run again
+	Waits    bool                       // it waits for an approval, and must be run again
 	HelpErr  error                      // what failed while printing help
 	Signaled *signaledContext
-	// Offers reports whether a line may be offered as next. Nil means that every line may.
+	// Offers reports whether a line may be offered as a next step. Nil means that every line may.
 	Offers func(line string) bool
-	// Meant returns the step that a refused command line means in the form of another product, nil if it means none.
+	// Meant returns the step that a refused command line in the form of another product means, or nil if it means none.
 	Meant func() *host.Step
-	// AskNobody denies changes that a person has to approve.
+	// AskNobody denies changes that a person would have to approve.
 	AskNobody bool
 
 	said     said
@@ -293,21 +294,22 @@ type App struct {
 // Global are the options that every command has.
 type Global struct {
 	JSON  bool `flag:"json" usage:"print JSON"`
-	Full  bool // --help with all options
+	Full  bool // with --help: all options
 	Debug bool `flag:"debug" usage:"print what is done and why"`
-	// MaxTokens limits what lists, descriptions and searches print; 0 means that they print everything.
+	// MaxTokens limits the output of lists, descriptions and searches. 0 means no limit.
 	MaxTokens int
-	// Plugins are wasm files to load beside the installed plugins.
+	// Plugins are wasm files to load in addition to the installed plugins.
 	Plugins []string `flag:"load" usage:"load the plugin FILE.wasm for this command"`
-	// Accept are rules of manifest/RULES.md that a plugin to install or to load may break although they refuse a plugin.
+	// Accept are rules of manifest/RULES.md. A plugin to install or load may break them, even those that would refuse
+	// it.
 	Accept []string `flag:"accept" usage:"accept a plugin that breaks RULE"`
-	// Replace are names that plugins may take from another owner. The operator has to approve that.
+	// Replace are names that plugins may take over from another owner, if the operator approves.
 	Replace []string `flag:"replace" usage:"let a plugin take the NAME of another owner"`
-	// SessionName names the session of the calls. "" means PARLEY_SESSION, and without that none.
+	// SessionName names the session of the calls. "" means PARLEY_SESSION or, if that is not set, no session.
 	SessionName string
 	// Live replaces the embedded protocol by that of a running browser.
 	Live bool `flag:"live" usage:"use the protocol of the running browser"`
-	// LiveBrowser names that browser. "" means the configured one.
+	// LiveBrowser names the browser of Live. "" means the configured one.
 	LiveBrowser string
 }
 
@@ -320,8 +322,8 @@ func (a *App) AddOptions(root *cobra.Command) {
 	global.BoolP("help", "h", false, "explain a command")
 }
 
-// said is what is not part of the result, stored for the envelope of --json. Plugins are compiled in the background of
-// calls.
+// said collects the output that is not part of the result, for the envelope of --json. It needs a lock, because
+// plugins are compiled in the background of calls.
 type said struct {
 	mu         sync.Mutex
 	debug      []string
@@ -335,7 +337,7 @@ func NewApp(streams *Streams, args []string) *App {
 		Streams: streams, Args: args, Signaled: newSignaledContext(),
 		LeadsTo: func(string) []string { return nil },
 	}
-	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
+	// The error of an invalid flag must be printed in the right form, even if --json comes after that flag.
 	for _, a := range args {
 		if a == "--" {
 			break
@@ -353,10 +355,11 @@ func (a *App) Debugf(format string, args ...any) {
 	}
 }
 
-// Notice prints what is not part of the result, such as a first compilation: to stderr, or with --json as a warning.
+// Notice prints a message that is not part of the result, such as about a first compilation: on stderr, or with
+// --json as a warning.
 func (a *App) Notice(text string) { a.say("note: ", &a.said.notices, text) }
 
-// say prints a line after its kind, or with --json stores it.
+// say prints a line after its kind, or stores it with --json.
 func (a *App) say(kind string, stored *[]string, text string) {
 	text = manifest.CleanLine(text)
 	a.said.mu.Lock()
@@ -368,7 +371,7 @@ func (a *App) say(kind string, stored *[]string, text string) {
 	fmt.Fprintln(a.Err, kind+text)
 }
 
-// MoveSaid moves what was said to an envelope.
+// MoveSaid moves the collected output to an envelope.
 func (a *App) MoveSaid(env *Envelope) {
 	a.said.mu.Lock()
 	defer a.said.mu.Unlock()
@@ -377,7 +380,8 @@ func (a *App) MoveSaid(env *Envelope) {
 	a.said.debug, a.said.notices, a.said.admissions = nil, nil, nil
 }
 
-// ToText ends --json: the notices that no envelope has are printed as text, and so is what follows.
+// ToText ends the effect of --json: notices that are not yet in an envelope are printed as text, and so is all later
+// output.
 func (a *App) ToText() {
 	a.said.mu.Lock()
 	notices := a.said.notices
@@ -393,7 +397,7 @@ func (a *App) Print(data any, next []string, text func(w io.Writer)) error {
 	return a.PrintWarned(data, nil, next, text)
 }
 
-// PrintNext prints a result in the way of [App.Print]. The text ends with the first of the next steps.
+// PrintNext prints a result like [App.Print]. The text ends with the first of the next steps.
 func (a *App) PrintNext(data any, next []string, text func(w io.Writer)) error {
 	return a.Print(data, next, func(w io.Writer) {
 		text(w)
@@ -401,7 +405,7 @@ func (a *App) PrintNext(data any, next []string, text func(w io.Writer)) error {
 	})
 }
 
-// PrintWarned prints a result with warnings, in the way of [App.Print].
+// PrintWarned prints a result with warnings, like [App.Print].
 func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writer)) error {
 	env, err := newEnvelope(data, warnings, next)
 	if err != nil {
@@ -410,7 +414,7 @@ func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writ
 	return a.PrintEnvelope(env, text)
 }
 
-// PrintEnvelope prints an envelope in the way of [App.Print].
+// PrintEnvelope prints an envelope like [App.Print].
 func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	if a.JSON {
 		a.MoveSaid(env)
@@ -428,7 +432,7 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	return nil
 }
 
-// contentLines says what the blocks of a result are that are not its data, and where their content is.
+// contentLines describes the blocks of a result other than its data, and where their content is.
 func contentLines(blocks []host.Content) (lines []string) {
 	for i, c := range blocks {
 		where := c.URI
@@ -442,7 +446,7 @@ func contentLines(blocks []host.Content) (lines []string) {
 	return lines
 }
 
-// Text returns what writes a formatted text.
+// Text returns a function that writes a formatted text.
 func Text(format string, args ...any) func(w io.Writer) {
 	return func(w io.Writer) { fmt.Fprintf(w, format, args...) }
 }
@@ -458,8 +462,8 @@ func WriteText(a *App, text func(io.Writer)) error {
 // PrintDocument prints one JSON document: indented on a terminal, one line in a pipe.
 func (a *App) PrintDocument(v any) error { return WriteError(WriteJSON(a.Out, v, a.OutTTY)) }
 
-// WriteJSON writes one JSON document and a line break. On a terminal, where it is indented, hidden characters are
-// escaped; a program reads each value to the byte.
+// WriteJSON writes one JSON document and a line break. If it is indented, for a terminal, hidden characters are
+// escaped. A program gets every value byte for byte.
 func WriteJSON(w io.Writer, v any, indented bool) error {
 	raw, written := v.(json.RawMessage)
 	var err error
@@ -470,14 +474,14 @@ func WriteJSON(w io.Writer, v any, indented bool) error {
 	}
 	if indented {
 		var b bytes.Buffer
-		_ = json.Indent(&b, manifest.EscapeJSON(raw), "", "  ") // it is valid
+		_ = json.Indent(&b, manifest.EscapeJSON(raw), "", "  ") // raw is valid JSON
 		raw = b.Bytes()
 	}
 	_, err = w.Write(append(raw, '\n'))
 	return err
 }
 
-// WriteError returns an error of writing output, nil if the reader has closed the pipe, such as head.
+// WriteError returns an error of writing output. It returns nil if the reader, such as head, has closed the pipe.
 func WriteError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -489,11 +493,11 @@ func WriteError(err error) error {
 func (a *App) Fail(err error) int {
 	e := host.AsError(err)
 	a.Failing, a.Waits = true, e.Approval != ""
-	const nothingSuch = "no_match" // as tools call it that look for what the words name
+	const nothingSuch = "no_match" // code of tools that find nothing for the given words
 	var f *failure
 	codes := []host.Code{host.InvalidArgs, nothingSuch, host.NotFound}
 	if errors.As(err, &f) && toolOf(a, f.envelope.Meta.Tool) != nil {
-		codes = codes[:2] // the tool itself says what it does not find
+		codes = codes[:2] // the tool itself says what it did not find
 	}
 	if a.Meant != nil && slices.Contains(codes, e.Code) && e.Corrected == nil {
 		if step := a.Meant(); step != nil {
@@ -530,7 +534,7 @@ func (a *App) Fail(err error) int {
 	return e.ExitCode()
 }
 
-// nextFor says what to do about an error that names no next step itself.
+// nextFor has the next steps for errors that name none themselves.
 var nextFor = map[host.Code]string{
 	host.InvalidArgs: "parley --help", host.NotFound: "parley --help", host.InvalidPlugin: "parley help plugin build",
 	host.ConfigError: "parley doctor", host.Unavailable: "parley doctor", host.ChromeLaunch: "parley doctor",
@@ -555,7 +559,8 @@ func (a *App) Failed(answer *host.Answer) error {
 	return &failure{answer.Err, a.Envelope(answer)}
 }
 
-// earlierShown is how many earlier errors of the session the text of an error names; --json has all that are stored.
+// earlierShown is the number of earlier errors of the session in the text of an error. With --json, all stored ones
+// are shown.
 const earlierShown = 3
 
 // writeErrorText prints an error for people: what is wrong, what was probably meant, and the first two next steps.
@@ -597,7 +602,8 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 	WriteLabelled(w, "Tip:", Map(next[:min(2, len(next))], manifest.CleanLine)) // --json has all
 }
 
-// writeDone prints what a tool says that it has done or caused before it failed, which no later answer tells.
+// writeDone prints what a tool reports that it has done or caused before it failed, because no later answer reports
+// it.
 func writeDone(w io.Writer, e *host.ToolError) {
 	var said struct{ Before, Results, Caused json.RawMessage }
 	if e == nil || json.Unmarshal(e.Details, &said) != nil {
@@ -608,14 +614,14 @@ func writeDone(w io.Writer, e *host.ToolError) {
 	PrintIf(w, len(said.Caused) > 0, "Caused: %s\n", manifest.CleanLine(string(said.Caused)))
 }
 
-// PrintIf prints what a condition makes true or worth telling.
+// PrintIf prints a formatted text if a condition is true.
 func PrintIf(w io.Writer, on bool, format string, args ...any) {
 	if on {
 		fmt.Fprintf(w, format, args...)
 	}
 }
 
-// Map returns what a function makes of each item of a list.
+// Map returns the results of a function for the items of a list.
 func Map[T, R any](list []T, of func(T) R) []R {
 	all := make([]R, len(list))
 	for i, item := range list {
@@ -627,7 +633,7 @@ func Map[T, R any](list []T, of func(T) R) []R {
 // Strings returns the texts of a list.
 func Strings[T fmt.Stringer](list []T) []string { return Map(list, T.String) }
 
-// WriteManifestDiff prints how a manifest differs from another one, nothing if it does not.
+// WriteManifestDiff prints how a manifest differs from another one, or nothing if there is no difference.
 func WriteManifestDiff(w io.Writer, lines []string) {
 	if len(lines) > 0 {
 		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
@@ -642,7 +648,7 @@ func WriteLines(w io.Writer, prefix string, lines []string) {
 	}
 }
 
-// WriteLabelled writes a label and, below each other after it, lines. Without lines it writes nothing.
+// WriteLabelled writes a label, followed by lines that are aligned below each other. Without lines it writes nothing.
 func WriteLabelled(w io.Writer, label string, lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(w, label+" "+line)
@@ -650,7 +656,7 @@ func WriteLabelled(w io.Writer, label string, lines []string) {
 	}
 }
 
-// traceText says where a guest crashed and what it wrote last, in lines. It is empty without a trace.
+// traceText returns lines that say where a guest crashed and what it wrote last. Without a trace there are none.
 func traceText(t *host.Trace) (lines []string) {
 	if t == nil {
 		return nil
@@ -737,7 +743,8 @@ func (a *App) Columns() int {
 	return Either(a.Width > 20, a.Width, 80)
 }
 
-// Progress returns a function that prints how far a call is, nil unless people see it: on a terminal, without --json.
+// Progress returns a function that prints the progress of a call, or nil if no person sees it: it is only for a
+// terminal without --json.
 func (a *App) Progress() func(done, total float64, message string) {
 	if !a.ErrTTY || a.JSON {
 		return nil

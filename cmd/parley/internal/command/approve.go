@@ -21,18 +21,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Approval is the option of commands that ask the operator: Yes approves without a question, if the policy allows that.
+// Approval is the option of commands that ask the operator. Yes approves without a question, if the policy allows
+// that.
 type Approval struct {
 	Yes bool `flag:"yes" usage:"do not ask; only if the policy sets allow_yes"`
 }
 
-// TakesText says that a plugin takes a name from another owner.
+// TakesText returns a text that says that a plugin takes a name from another owner.
 func TakesText(name, owner string) string {
 	whose := Either(owner == host.OwnerShipped, "Parley, which ships a plugin of that name", "the signer "+owner)
 	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
 }
 
-// replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
+// replaceLoaded is parley.Config.Replace: the operator approves the names in a.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
 		whose := Either(owner == host.OwnerShipped, "is that of a plugin that Parley ships", "belongs to the signer "+owner)
@@ -44,22 +45,23 @@ func replaceLoaded(a *App, name, owner string) error {
 
 // Change is what the operator has to approve: a change of the operator's files, or sending data to a model.
 type Change struct {
-	// Installs describes the plugin that is installed together with the change; "" means none.
+	// Installs describes the plugin that is installed together with the change; "" if there is none.
 	Installs string
-	// Diff has a line that names the file, lines that begin with "-" and "+", and notes. With Sends it says what is sent
-	// where, and what that can cost.
+	// Diff has a line that names the file, lines that begin with "-" and "+", and notes. If Sends is set, it says what
+	// is sent where, and what that can cost.
 	Diff string
-	// Sends says that nothing is written and something is sent.
+	// Sends says that data is sent, and nothing is written.
 	Sends bool
-	// What is what a person approves; "" means rights and trust.
+	// What names what a person approves; "" means rights and trust.
 	What string
-	// ByPolicy says that nobody is asked where the policy allows --yes.
+	// ByPolicy says that there is no question if the policy allows --yes.
 	ByPolicy bool
-	// Prompt says that an approval is to be answered, which does not wait for another one, and what the person is asked.
+	// Prompt is the question to a person who answers an approval. Such a change does not wait for another approval. ""
+	// means any other change.
 	Prompt string
 }
 
-// Undone says what has not happened to a change that is not approved.
+// Undone says what did not happen because a change was not approved.
 func (c *Change) Undone() string {
 	switch {
 	case c.Prompt != "":
@@ -70,12 +72,12 @@ func (c *Change) Undone() string {
 	return "nothing was changed"
 }
 
-// ErrDeclined is the cause of the error of a change that a person was asked about and has not approved.
+// ErrDeclined is the cause of the error for a change that a person was asked about and did not approve.
 var ErrDeclined = errors.New("not confirmed")
 
-// Approve returns an error unless the operator approves a change. With yes there is no question: either the policy
-// allows that, or the change is denied. Without a terminal the change waits for an approval, and the same command makes
-// it once a person has allowed it.
+// Approve returns an error unless the operator approves a change. With yes there is no question: the change is made
+// if the policy allows that, and otherwise denied. Without a terminal the change waits for an approval. Once a person
+// has allowed it, the same command makes the change.
 func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 	rules, err := a.Parley().Policy()
 	if err != nil {
@@ -111,7 +113,7 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 	return nil
 }
 
-// approval returns what a person is asked about a change that a command makes.
+// approval returns the question to a person about the change of a command.
 func (c *Change) approval(command string) *host.Approval {
 	text := c.Installs + c.Diff
 	prompt := "Write this?"
@@ -129,7 +131,7 @@ func (c *Change) approval(command string) *host.Approval {
 		Reason: text, Exact: []byte(text), Prompt: prompt}
 }
 
-// unanswered is the error of a change that nobody has approved yet.
+// unanswered returns the error for a change that nobody has approved yet.
 func (c *Change) unanswered(asked *host.Approval, reply host.Reply) error {
 	e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and %s; %s; approval %s is open until %s: run "+
 		"the same command again once a person has allowed it", cmp.Or(c.What, "rights and trust"), reply.Nobody, c.Undone(),
@@ -138,7 +140,7 @@ func (c *Change) unanswered(asked *host.Approval, reply host.Reply) error {
 	return e.WithSteps(host.OperatorStep(host.OpApprovalsAllow, asked.ID))
 }
 
-// maxShownParams bounds how much of a call's parameters a question shows, in bytes.
+// maxShownParams bounds the parameters of a call in a question, in bytes.
 const maxShownParams = 2000
 
 // terminal is the approver of the command line: the person at the controlling terminal.
@@ -195,7 +197,7 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Appr
 	return reply, err
 }
 
-// shownParams returns parameters as a question shows them.
+// shownParams returns parameters in the form in which a question shows them.
 func shownParams(params []byte) string {
 	shown := string(manifest.EscapeJSON(params))
 	if len(shown) <= maxShownParams {
@@ -204,8 +206,8 @@ func shownParams(params []byte) string {
 	return fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(shown, maxShownParams), len(shown))
 }
 
-// chooseFolder asks for the folder that stands for PATH in a right, and returns the right with it, or "" if the person
-// names none. A right without PATH is returned as it is.
+// chooseFolder asks for the folder that replaces PATH in a right, and returns the right with that folder, or "" if
+// the person names none. A right without PATH is returned unchanged.
 func chooseFolder(ctx context.Context, out io.Writer, lines *bufio.Reader, right string) (string, error) {
 	mode, guest, found := strings.Cut(right, ":PATH=")
 	if !found || !strings.HasPrefix(mode, "fs:") {
@@ -226,7 +228,7 @@ func chooseFolder(ctx context.Context, out io.Writer, lines *bufio.Reader, right
 	return mode + ":" + folder + "=" + guest, nil
 }
 
-// readReply reads a line. A terminal that cannot be read replies nothing; the end of the context is an error.
+// readReply reads a line. If the terminal cannot be read, the reply is empty. The end of the context is an error.
 func readReply(ctx context.Context, lines *bufio.Reader) (string, error) {
 	line, err := lines.ReadString('\n')
 	if err != nil && ctx.Err() != nil {
@@ -242,7 +244,7 @@ func readYes(ctx context.Context, lines *bufio.Reader) (bool, error) {
 	return reply == "y" || reply == "yes", err
 }
 
-// ReadHidden writes a prompt, and reads a line at a terminal that does not show what is typed.
+// ReadHidden writes a prompt, and reads a line at a terminal without showing what is typed.
 func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt string) (string, error) {
 	fmt.Fprint(prompts, prompt)
 	shown, err := term.GetState(int(tty.Fd()))
@@ -252,12 +254,12 @@ func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt str
 	line, err := awaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(tty.Fd())) })
 	fmt.Fprintln(prompts)
 	if err != nil {
-		_ = term.Restore(int(tty.Fd()), shown) // an abandoned read does not do that
+		_ = term.Restore(int(tty.Fd()), shown) // an abandoned read does not restore it
 	}
 	return string(line), err
 }
 
-// OpenTerminal opens the controlling terminal, which an agent behind a pipe does not have.
+// OpenTerminal opens the controlling terminal. An agent behind a pipe does not have one.
 func OpenTerminal() (*os.File, error) {
 	name := Either(runtime.GOOS == "windows", "CONIN$", "/dev/tty")
 	return os.OpenFile(name, os.O_RDWR, 0)

@@ -23,7 +23,7 @@ func (c Completer) of(a *App) cobra.CompletionFunc {
 	}
 }
 
-// What completes words.
+// Completers of words.
 var (
 	CompleteSessions = FirstWord(sessionNames)
 	CompleteResults  = FirstWord(resultIDs)
@@ -31,7 +31,7 @@ var (
 	CompleteApprovals = FirstWord(approvalIDs)
 )
 
-// CompleteNames completes first the name of a plugin, then those of its groups and tools.
+// CompleteNames completes first the name of a plugin, then the names of its groups and tools.
 func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	catalog, err := a.Catalog()
 	if err != nil {
@@ -69,7 +69,8 @@ func CompleteNames(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 	return StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeWord completes a word after a tool from the values of its parameter. If it has none, the word may be a file.
+// completeWord completes a word after a tool with the values of its parameter. If there are none, the word may be a
+// file.
 func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	t, words := completedTool(a, args)
 	if t == nil || len(t.Positional) == 0 {
@@ -88,7 +89,7 @@ func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]st
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
+// completeParam completes the value of --param: the name of a parameter and, after NAME=, its values.
 func completeParam(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	t, _ := completedTool(a, args)
 	if t == nil {
@@ -158,7 +159,7 @@ func StartingWith(typed string, values []string) (kept []string) {
 // targetsWait is how long completion waits for a browser.
 const targetsWait = 500 * time.Millisecond
 
-// FirstWord completes the first word of a command by a list of words. A tab separates a word from its description.
+// FirstWord completes the first word of a command with a list of words. A tab separates a word from its description.
 func FirstWord(list func(*App, *cobra.Command) []string) Completer {
 	return func(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -168,8 +169,8 @@ func FirstWord(list func(*App, *cobra.Command) []string) Completer {
 	}
 }
 
-// targets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
-// It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
+// targets completes the targets of the open browser: each by its id, and by its URL if no other has the same. It
+// starts no browser and reports no error. It is not a call: it asks no policy and records nothing.
 func targets(a *App, cmd *cobra.Command) []string {
 	s, err := a.Settings()
 	principal, failed := a.Principal()
@@ -240,7 +241,7 @@ func CompleteCall(a *App, cmd *cobra.Command) {
 	completeOption(a, cmd, "wait", OneOf("load", "idle", "none"))
 }
 
-// completeOption completes an option, after any words, as a function completes the first word.
+// completeOption completes an option, after any words, with the completer of a first word.
 func completeOption(a *App, cmd *cobra.Command, option string, first Completer) {
 	_ = cmd.RegisterFlagCompletionFunc(option,
 		func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -248,7 +249,7 @@ func completeOption(a *App, cmd *cobra.Command, option string, first Completer) 
 		})
 }
 
-// OneOf completes what takes one of a few words.
+// OneOf completes one of a few fixed words.
 func OneOf(words ...string) Completer {
 	return func(*App, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
@@ -276,7 +277,7 @@ func CompleteQualified(a *App, cmd *cobra.Command, args []string, typed string) 
 	return names, directive
 }
 
-// sessionNames returns the names of sessions. It does not wait long for a browser.
+// sessionNames returns the names of sessions. It waits only briefly for a browser.
 func sessionNames(a *App, cmd *cobra.Command) (names []string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
@@ -288,7 +289,7 @@ func sessionNames(a *App, cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// resultIDs returns the ids of calls with a result that is kept.
+// resultIDs returns the ids of calls whose result is stored.
 func resultIDs(a *App, _ *cobra.Command) []string {
 	principal, err := a.Principal()
 	if err != nil {

@@ -21,7 +21,7 @@ type Envelope struct {
 	Content  []host.Content    `json:"content,omitempty"`
 	Error    *host.ErrorObject `json:"error,omitempty"`
 	Warnings []string          `json:"warnings"`
-	Next     []string          `json:"next"` // what to type next
+	Next     []string          `json:"next"` // commands to type next
 	Meta     *Meta             `json:"meta,omitempty"`
 	// Admission are the reports on plugins that were loaded for the first time, or refused.
 	Admission []*admit.Report `json:"admission,omitempty"`
@@ -35,7 +35,7 @@ func newEnvelope(data any, warnings, next []string) (*Envelope, error) {
 	return env, err
 }
 
-// Meta says which call an envelope is about.
+// Meta identifies the call of an envelope.
 type Meta struct {
 	Tool   string  `json:"tool,omitempty"`
 	CallID string  `json:"call_id,omitempty"`
@@ -59,7 +59,7 @@ func (a *App) Envelope(answer *host.Answer) *Envelope {
 	return env
 }
 
-// ErrorObject returns an error in the form of --json, with the commands that its steps stand for.
+// ErrorObject returns an error in the form of --json, with its steps as commands.
 func (a *App) ErrorObject(e *host.Error) *host.ErrorObject {
 	e = e.Bounded()
 	o := e.Object()
@@ -74,7 +74,7 @@ func (a *App) ErrorObject(e *host.Error) *host.ErrorObject {
 	return o
 }
 
-// WithCommands returns a copy of documentation for the command line: its examples say which command runs them.
+// WithCommands returns a copy of documentation for the command line: each example has the command that runs it.
 func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
 	with.Deeper = "--tier 3"
@@ -85,8 +85,8 @@ func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	return &with
 }
 
-// Next renders what to do next: first the steps, each once, then the hints, of those that may be offered. It is never
-// nil.
+// Next renders what to do next: first the steps, each once, then the hints. It leaves out what may not be offered. It
+// is never nil.
 func (a *App) Next(steps []host.Step, hints []string) []string {
 	commands := []string{}
 	add := func(c string) {
@@ -105,7 +105,7 @@ func (a *App) Next(steps []host.Step, hints []string) []string {
 
 func (a *App) offers(line string) bool { return a.Offers == nil || a.Offers(line) }
 
-// CountDocs returns a context in which records count documentation by what write writes of it.
+// CountDocs returns a context in which records count documentation by the size of what write writes.
 func CountDocs(ctx context.Context, write func(w io.Writer, d *host.Docs)) context.Context {
 	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
 		var b bytes.Buffer

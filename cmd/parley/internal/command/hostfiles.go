@@ -18,9 +18,9 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// ReadValue reads a file that a caller names for a value, of at most limit bytes. It may belong to anybody and be a
-// pipe, which is read to its end or until ctx ends: then the error is timeout, or the cause of ctx. Devices are
-// refused, because they need not end.
+// ReadValue reads a file that a caller names for a value, of at most limit bytes. The file may belong to anybody, and
+// may be a pipe, which is read until its end or until ctx ends; the error is then timeout, or the cause of ctx.
+// Devices are refused, because they need not end.
 func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	tooLarge := fmt.Errorf("%s: it is larger than %d bytes", path, limit)
 	info, err := os.Stat(path)
@@ -32,7 +32,7 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	case info.Size() > limit:
 		return nil, tooLarge
 	}
-	data, err := awaitOrAbandon(ctx, func() ([]byte, error) { // a pipe without a writer cannot be opened
+	data, err := awaitOrAbandon(ctx, func() ([]byte, error) { // opening a pipe blocks until it has a writer
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -53,13 +53,13 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Input returns the standard input. Its reads end with the context, with [context.Cause].
+// Input returns the standard input. Reads end when the context does, with [context.Cause].
 func (a *App) Input(ctx context.Context) io.Reader {
-	a.Signaled.handle() // the input may take long to come
+	a.Signaled.handle() // the input may take long to arrive
 	return &abandonableReader{ctx: ctx, in: a.In}
 }
 
-// abandonableReader reads until its context ends. A read that waits cannot be ended, but it can be abandoned.
+// abandonableReader reads until its context ends. A waiting read cannot be ended, but it can be abandoned.
 type abandonableReader struct {
 	ctx    context.Context
 	in     io.Reader
@@ -77,8 +77,8 @@ func (r *abandonableReader) Read(b []byte) (int, error) {
 	return copy(b, r.buffer[:n]), err
 }
 
-// awaitOrAbandon returns what wait returns, or [context.Cause] if the context ends first. Then it abandons wait, which
-// keeps running: use it for what waits for a person or a program and cannot be interrupted.
+// awaitOrAbandon returns the result of wait, or [context.Cause] if the context ends first. It then abandons wait,
+// which keeps running. Use it for waits for a person or a program that cannot be interrupted.
 func awaitOrAbandon[T any](ctx context.Context, wait func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -98,11 +98,11 @@ func awaitOrAbandon[T any](ctx context.Context, wait func() (T, error)) (T, erro
 	}
 }
 
-// HostFile is an option that names a file which the host reads for itself, unlike one that names a value for a tool. No
-// plugin gets to the file, in this process or in another one.
+// HostFile is an option that names a file which the host reads for itself, unlike an option that names a value for a
+// tool. Plugins cannot reach the file, in this process or any other.
 type HostFile string
 
-// All hostFiles. A test checks that every option which names a file is one, or names a value or what is written.
+// All HostFiles. A test checks that every option that names a file is one of them, or names a value or an output.
 const (
 	TokenFileOption   HostFile = "mcp --token-file"
 	CertificateOption HostFile = "mcp --tls-cert"
@@ -114,7 +114,8 @@ const (
 	RecordOption      HostFile = "--record, --replay"
 )
 
-// ReadHostFile reads the file that an option names. It may be a pipe, such as that of a program that prints a password.
+// ReadHostFile reads the file that an option names. It may be a pipe, for example from a program that prints a
+// password.
 func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, limit int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return ReadValue(ctx, path, limit)
@@ -126,7 +127,7 @@ func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, lim
 	return data, err
 }
 
-// Remember keeps the file that an option names out of the reach of plugins, in all processes.
+// Remember protects the file that an option names from plugins, in all processes.
 func Remember(a *App, option HostFile, path string) {
 	if err := a.Parley().ProtectedFiles().Remember(path); err != nil {
 		a.Notice("plugins that other processes run may get to the file of " + string(option) + ": " +
@@ -140,8 +141,8 @@ type GivenFile struct {
 	Data []byte
 }
 
-// ReadGiven reads a file that the command line names for its contents, "-" for the standard input, of at most
-// [host.MaxParams] bytes. What is offered then names the file.
+// ReadGiven reads a file that the command line names for its contents, at most [host.MaxParams] bytes; "-" is the
+// standard input. Offered commands then name the file.
 func ReadGiven(ctx context.Context, a *App, path string) (data []byte, err error) {
 	if path != "-" {
 		data, err = ReadValue(ctx, path, host.MaxParams)
@@ -156,7 +157,8 @@ func ReadGiven(ctx context.Context, a *App, path string) (data []byte, err error
 	return data, err
 }
 
-// fileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.
+// fileOf returns the @FILE that a value, given as JSON, came from, or "" if it came from none. A list of a single
+// text counts as that text.
 func fileOf(a *App, value json.RawMessage) string {
 	text, isText := jsontext.Unquote(value)
 	var list []string
@@ -174,22 +176,22 @@ func fileOf(a *App, value json.RawMessage) string {
 	return ""
 }
 
-// sorted returns JSON in one order of names, without spaces.
+// sorted returns JSON with sorted names and without spaces.
 func sorted(raw []byte) []byte {
 	value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	return jsontext.Marshal(value)
 }
 
-// namesFiles reports whether a step is too long for an error by what files hold, and its command, which names them, is
-// not.
+// namesFiles reports whether a step is too long for an error because of the contents of files, while its command,
+// which names the files, is not.
 func namesFiles(a *App, s host.Step) bool {
 	return len(a.Files) > 0 && len(host.BoundedSteps([]host.Step{s})) == 0 && len(a.Command(s)) <= maxCommand
 }
 
-// maxCommand is the length of a command that is offered whatever the files hold that it names.
+// maxCommand is the length up to which a command is always offered, however much the files that it names contain.
 const maxCommand = 240
 
-// isBase64Of reports whether a text is data in base64. It encodes only data that has the size for it.
+// isBase64Of reports whether a text is data in base64. It encodes data only if the sizes match.
 func isBase64Of(text string, data []byte) bool {
 	return len(text) == base64.StdEncoding.EncodedLen(len(data)) && text == base64.StdEncoding.EncodeToString(data)
 }

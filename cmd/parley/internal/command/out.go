@@ -18,13 +18,13 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// replacement is a file that is either replaced as a whole or left as it was. A path that is not a regular file, such
-// as a pipe or /dev/stdout, is written to instead.
+// replacement is a file that is either replaced as a whole or left unchanged. If the path is not a regular file, such
+// as a pipe or /dev/stdout, it is written to directly.
 type replacement struct {
 	*os.File
 	path string
 	mode fs.FileMode
-	temp string // the name before done; "" if path is not a regular file
+	temp string // the name until done; "" if path is not a regular file
 }
 
 func replace(path string, mode fs.FileMode) (*replacement, error) {
@@ -57,7 +57,7 @@ func (r *replacement) done() (err error) {
 	return err
 }
 
-// discard removes a file that is not done. One that is done has no longer the name from before.
+// discard removes a file unless it is done: its temporary name then no longer exists.
 func (r *replacement) discard() {
 	_ = r.Close()
 	if r.temp != "" {
@@ -78,28 +78,29 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	return r.done()
 }
 
-// HeadSize is how much of a content its media type is detected by, in bytes.
+// HeadSize is the number of bytes by which the media type of a content is detected.
 const HeadSize = 512
 
-// OutFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
-// the result as binary, the text of a result that is one, and JSON otherwise. A result in pieces is not a text.
+// OutFile is the file of --out. It receives a result as a whole or in pieces. It contains the content if the schema
+// declares the result as binary, the text if the result is one, and JSON otherwise. A result in pieces never counts
+// as a text.
 type OutFile struct {
 	Path    string
 	Returns json.RawMessage // the schema of the result
 	Raw     bool            // the pieces are the content itself, not JSON
-	// Filtered says that the result is what a filter made, which is JSON whatever it is.
+	// Filtered says that a filter produced the result, which is then JSON in any case.
 	Filtered bool
 
 	file   *replacement // nil before the first piece
 	decode *decoder
-	head   []byte // the first bytes of the content, headSize if there are as many
+	head   []byte // the first bytes of the content, at most HeadSize
 	bytes  int64
 	media  string
 }
 
 const invalidBase64 = "the tool declares base64 but returned invalid base64: %v"
 
-// Write takes a piece of the result.
+// Write writes a piece of the result.
 func (o *OutFile) Write(piece []byte) (int, error) {
 	if o.file == nil {
 		if err := o.begin(piece); err != nil {
@@ -116,7 +117,7 @@ func (o *OutFile) Write(piece []byte) (int, error) {
 	return len(piece), o.put(content)
 }
 
-// begin opens the file. Unless it is known what the result is, that shows in the first piece.
+// begin opens the file. Unless the kind of the result is known, it is detected from the first piece.
 func (o *OutFile) begin(piece []byte) (err error) {
 	if !o.Raw && o.media == "" {
 		o.media = "application/json"
@@ -142,11 +143,12 @@ func (o *OutFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// takenOut stands for the content in a result from which it was taken.
+// takenOut replaces the content in a result from which it was taken.
 const takenOut = `[[null]]`
 
-// content returns what the file has of a result: the content of the member that the schema declares as base64, text or
-// JSON, without its boundary, a text that is all of the result, or the result. beside are the other members.
+// content returns what to write to the file: the content of the member that the schema declares as base64, text or
+// JSON, without its boundary; or the result itself if it is a text; or else the result as JSON. beside are the other
+// members.
 func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[string]json.RawMessage, err error) {
 	taken := false
 	o.media = "application/json"
@@ -162,7 +164,7 @@ func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[stri
 	case err != nil:
 		return nil, nil, host.Errorf(host.InvalidResult, invalidBase64, err)
 	case taken:
-		_ = json.Unmarshal(rest, &beside) // there are no members if all of it is the content
+		_ = json.Unmarshal(rest, &beside) // there are no members if the result is only the content
 		maps.DeleteFunc(beside, func(_ string, value json.RawMessage) bool { return string(value) == takenOut })
 		return content, beside, nil
 	case o.Filtered:
@@ -195,8 +197,8 @@ func (o *OutFile) content(data json.RawMessage) (content []byte, beside map[stri
 	return data, nil, nil
 }
 
-// Whole writes a result that is in memory, and is done. Of a result that holds a content it writes that, and returns
-// the other members, too.
+// Whole writes a result that is in memory, and finishes the file. If the result contains a content, it writes that,
+// and also returns the other members.
 func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 	content, beside, err := o.content(data)
 	if err != nil {
@@ -206,7 +208,7 @@ func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	done, err := o.Done()
-	for _, own := range []string{"out", "bytes", "mime"} { // of the file
+	for _, own := range []string{"out", "bytes", "mime"} { // fields that describe the file
 		delete(beside, own)
 	}
 	if rest, _ := manifest.Marshal(beside); err == nil && len(beside) > 0 && !o.Filtered {
@@ -217,7 +219,7 @@ func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
 
 // Done renames the file to its path and returns a [session.File].
 func (o *OutFile) Done() (json.RawMessage, error) {
-	if o.file == nil { // an empty stream makes an empty file
+	if o.file == nil { // an empty stream creates an empty file
 		if _, err := o.Write(nil); err != nil {
 			return nil, err
 		}
@@ -237,14 +239,14 @@ func (o *OutFile) Done() (json.RawMessage, error) {
 	return manifest.Marshal(session.File{Out: o.Path, Bytes: o.bytes, MIME: mime})
 }
 
-// Discard removes a file that was begun and is not done.
+// Discard removes a file that was begun but not finished.
 func (o *OutFile) Discard() {
 	if o.file != nil {
 		o.file.discard()
 	}
 }
 
-// binaryAt returns the offset in the beginning of a result at which the base64 text begins that the schema declares,
+// binaryAt returns the offset at which the base64 text that the schema declares begins in the beginning of a result,
 // and its media type. The offset is -1 if there is no such text.
 func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) {
 	if _, media, ok := manifest.Binary(json.RawMessage(`""`), returns); ok && bytes.HasPrefix(beginning, []byte{'"'}) {
@@ -274,11 +276,11 @@ func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) 
 	}
 }
 
-// decoder decodes a base64 text that comes in pieces. It begins after skip bytes of the first piece and ends at a
+// decoder decodes a base64 text that arrives in pieces. It begins after skip bytes of the first piece and ends at a
 // quote.
 type decoder struct {
 	skip  int
-	rest  []byte // fewer than four characters, which are not decoded yet
+	rest  []byte // fewer than four characters that are not decoded yet
 	ended bool
 }
 

@@ -50,7 +50,7 @@ const (
 // EffectStyle has the style of each effect that changes something.
 var EffectStyle = map[string]string{manifest.EffectWrite: yellow, manifest.EffectDestructive: red}
 
-// Style returns text in a style, or as it is if the page has no colours.
+// Style returns text in a style, or unchanged if the page has no colours.
 func (p *Page) Style(sequence, text string) string {
 	return Either(p.color && sequence != "" && text != "", sequence+text+reset, text)
 }
@@ -68,7 +68,7 @@ func (p *Page) Text(indent int, style, text string) {
 	}
 }
 
-// row writes a name and, from a column on, wrapped text. A name that reaches the column gets its own line.
+// row writes a name and wrapped text that begins at a column. A name that reaches the column gets its own line.
 func (p *Page) row(column int, name, text string) {
 	lead := strings.Repeat(" ", column)
 	wrapped := Wrapped(lead+text, p.Width, lead)
@@ -83,7 +83,7 @@ func (p *Page) row(column int, name, text string) {
 	fmt.Fprintln(p.W, "  "+p.Style(cyan, name)+wrapped)
 }
 
-// column returns the column at which the text of rows begins, each after its name.
+// column returns the column at which the text of rows begins, after their names.
 func column[R any](p *Page, rows []R, name func(R) string) int {
 	widest := 0
 	for _, r := range rows {
@@ -114,7 +114,7 @@ func (p *Page) Title(d *manifest.ToolDocs) {
 	p.Text(0, red, d.DeprecationMessage)
 }
 
-// DocsBody writes what follows the title: the description and a section for each kind of fact.
+// DocsBody writes everything after the title: the description and a section for each kind of fact.
 func (p *Page) DocsBody(d *manifest.ToolDocs, next []string) {
 	if said := strings.TrimRight(d.Description, "."); said != "" && said != strings.TrimRight(d.Brief, ".") {
 		fmt.Fprintln(p.W)
@@ -194,10 +194,10 @@ func (p *Page) Commands(title string, commands []string) {
 	section(p, title, commands, func(c string) { fmt.Fprintln(p.W, "  "+p.Style(cyan, c)) })
 }
 
-// When returns a text if it applies, else "".
+// When returns a text if it applies, and otherwise "".
 func When(applies bool, text string) string { return Either(applies, text, "") }
 
-// Either returns the first value if it applies, else the other.
+// Either returns the first value if it applies, and otherwise the other.
 func Either[T any](applies bool, value, other T) T {
 	if applies {
 		return value

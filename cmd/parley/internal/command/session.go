@@ -11,18 +11,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// SessionData is a session of an agent. Without a name it is that of calls that name none.
+// SessionData is a session of an agent. A session without a name is the one of calls that name none.
 type SessionData struct {
-	Name    string             `json:"name"`            // with the owner before it, unless that is the user
-	Used    time.Time          `json:"used,omitzero"`   // last time that it was stored, looked up or used in a browser
-	Shown   int                `json:"shown"`           // tools whose documentation it has been shown
-	Results int                `json:"results"`         // whole results that are stored for it
+	Name    string             `json:"name"`            // preceded by the owner, unless that is the user
+	Used    time.Time          `json:"used,omitzero"`   // last time that it was stored, looked up, or used in a browser
+	Shown   int                `json:"shown"`           // number of tools whose documentation it was shown
+	Results int                `json:"results"`         // number of whole results that are stored for it
 	Pages   []SessionPagesData `json:"pages,omitempty"` // in the browsers that it uses
 
 	Stored session.StoredSession `json:"-"`
 }
 
-// PageCount returns how many pages the session has in all browsers.
+// PageCount returns the number of the session's pages in all browsers.
 func (s *SessionData) PageCount() (n int) {
 	for _, p := range s.Pages {
 		n += p.Pages
@@ -37,15 +37,15 @@ type SessionPagesData struct {
 	Current string `json:"current,omitempty"` // URL of the current page
 }
 
-// Named reports whether the user has named the session: it is not that of a connection, a token or a plugin.
+// Named reports whether the user has named the session. The sessions of connections, tokens and plugins are not.
 func (s *SessionData) Named() bool {
 	of := s.Stored.Session
-	rest, is := strings.CutPrefix(of.Name, "mcp-") // as package mcp names connections
+	rest, is := strings.CutPrefix(of.Name, "mcp-") // package mcp names connections in this form
 	return of.Owner == "" && !(is && len(rest) == 24 && strings.Trim(rest, "0123456789abcdef") == "")
 }
 
-// AllSessions returns the sessions that were used in the last 24 hours or have pages open, the one that was used last
-// first. If a browser cannot be asked, that is a notice, and its pages are missing.
+// AllSessions returns the sessions that were used in the last 24 hours or have pages open, the last used first. If a
+// browser cannot be asked, there is a notice, and its pages are missing.
 func AllSessions(ctx context.Context, a *App) []*SessionData {
 	all := []*SessionData{}
 	byKey := map[string]*SessionData{}

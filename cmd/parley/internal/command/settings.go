@@ -59,7 +59,7 @@ type Settings struct {
 	Values []SettingValue
 }
 
-// modelSettings name the model that some commands ask when somebody calls them. Without URL there is none.
+// modelSettings name the model that some commands use. Without URL there is none.
 type modelSettings struct {
 	URL     string
 	Name    string
@@ -68,7 +68,7 @@ type modelSettings struct {
 	Timeout time.Duration
 }
 
-// SettingValue is one setting: its value and where that comes from.
+// SettingValue is one setting, with its value and the value's source.
 type SettingValue struct {
 	Name        string `json:"name"`
 	Value       string `json:"value"`
@@ -77,8 +77,8 @@ type SettingValue struct {
 	Description string `json:"description"`
 }
 
-// setting is one row of the table of settings. A project sets only timeouts, bounds and what MCP shows, because its
-// file may come from anybody: nothing that concerns rights, records or the browser.
+// setting is one row of the table of settings. A project can set only timeouts, bounds and what MCP shows, because
+// its file may come from anybody. It cannot set anything about rights, records or the browser.
 type setting struct {
 	name, fallback, description string
 	byProject                   bool
@@ -89,7 +89,7 @@ func (s setting) env() string {
 	return "PARLEY_" + strings.ToUpper(strings.ReplaceAll(s.name, ".", "_"))
 }
 
-// table returns the settings; set stores a value in s.
+// table returns the settings. Their set functions store values in s.
 func (s *Settings) table() []setting {
 	modes := []string{"minimal", "progressive", "full", "code"}
 	runner, firstUse := text(new(string), "on", "off"), text(new(string), "none", "tier2")
@@ -132,7 +132,7 @@ func (s *Settings) table() []setting {
 	}
 }
 
-// text stores a text; without words it may be any.
+// text stores a text. If words are given, it must be one of them.
 func text(to *string, words ...string) func(string) error {
 	return func(v string) error {
 		if *to = v; len(words) == 0 || slices.Contains(words, v) {
@@ -152,7 +152,7 @@ func checked(to *string, check func(string) error) func(string) error {
 	}
 }
 
-// parsed stores a value that a text has, if it is valid.
+// parsed stores the value that a text represents, if it is valid.
 func parsed[T any](to *T, parse func(string) (T, error), valid func(T) bool, what string) func(string) error {
 	return func(v string) error {
 		value, err := parse(v)
@@ -172,7 +172,7 @@ func count(to *int) func(string) error {
 	return parsed(to, strconv.Atoi, func(n int) bool { return n >= 0 }, "a number of bytes")
 }
 
-// between stores a whole number from low to high.
+// between stores a whole number between low and high.
 func between(to *int, low, high int) func(string) error {
 	return parsed(to, strconv.Atoi, func(n int) bool { return n >= low && n <= high },
 		fmt.Sprintf("a whole number from %d to %d", low, high))
@@ -187,7 +187,7 @@ func price(to *float64) func(string) error {
 	return parsed(to, parse, func(f float64) bool { return f >= 0 && f < 1e9 }, "a price such as 0.25")
 }
 
-// keySource checks that a setting names a key, and is not one.
+// keySource checks that a setting names a key and is not itself one.
 func keySource(v string) error {
 	kind, name, _ := strings.Cut(v, ":")
 	if (kind == "env" || kind == "secret") && name != "" {
@@ -198,7 +198,7 @@ func keySource(v string) error {
 
 func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
-// Complete returns the options of a call with the configured values in place of those that are zero.
+// Complete returns the options of a call with the configured values in place of zero values.
 func (s *Settings) Complete(o host.Options) host.Options {
 	if o.Timeout == 0 {
 		o.Timeout, o.TimeoutConfigured = s.Timeout, s.Timeout > 0
@@ -210,7 +210,7 @@ func (s *Settings) Complete(o host.Options) host.Options {
 	return o
 }
 
-// ForCall is [Settings.Complete] for a call of the command line. For agents it limits a result as MCP does.
+// ForCall is [Settings.Complete] for a call of the command line. For agents it also limits the result as MCP does.
 func (s *Settings) ForCall(o host.Options) host.Options {
 	o = s.Complete(o)
 	if s.Agent && !s.maxBytesSet && o.MaxBytes == 0 && !o.Unlimited {
@@ -251,8 +251,8 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	return s, nil
 }
 
-// ReadProject reads the nearest parley.toml in the working folder or above it. If there is no such file, it sets
-// nothing, and the path is for one in the working folder; without a working folder it is "".
+// ReadProject reads the nearest parley.toml in the working folder or above it. If there is no such file, file sets
+// nothing, and path is where it would be in the working folder, or "" without a working folder.
 func ReadProject() (path string, file *configFile, err error) {
 	working, err := os.Getwd()
 	if err != nil {
@@ -260,7 +260,7 @@ func ReadProject() (path string, file *configFile, err error) {
 	}
 	for dir := working; ; dir = filepath.Dir(dir) {
 		path = filepath.Join(dir, "parley.toml")
-		if _, err := os.Lstat(path); err == nil { // a dangling link is a file that cannot be read
+		if _, err := os.Lstat(path); err == nil { // reading a dangling link must fail
 			file, err = readConfig(path, true)
 			return path, file, err
 		}
@@ -306,7 +306,7 @@ func readConfig(path string, project bool) (*configFile, error) {
 //go:embed config.schema.json
 var configSchemaJSON []byte
 
-// configSchema is compiled only where there is a configuration file.
+// configSchema is compiled only if there is a configuration file.
 var configSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(configSchemaJSON) })
 
 // configFile is a valid configuration file.
@@ -419,8 +419,7 @@ func ReplaceTables(text []byte, tables ...Table) []byte {
 	return append(kept, '\n')
 }
 
-// tableName returns the name of the table that a line begins. A line that begins an item of an array of tables has the
-// name "".
+// tableName returns the name of the table that begins with a line. For an item of an array of tables the name is "".
 func tableName(line string) (name string, begins bool) {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {

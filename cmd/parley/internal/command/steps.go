@@ -14,7 +14,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Command renders a step as a command for a POSIX shell. Placeholders for what the caller must choose are in capitals.
+// Command renders a step as a command for a POSIX shell. Placeholders for values that the caller must choose are in
+// capitals.
 func (a *App) Command(s host.Step) string {
 	if s.Options.Session == "" {
 		s = s.In(a.SessionName)
@@ -24,7 +25,7 @@ func (a *App) Command(s host.Step) string {
 	if s.Op == host.OpPlan {
 		words, plugin, local = append(words, "plan", s.Tool), "", ""
 	}
-	isReserved := manifest.Reserved(plugin) && !manifest.Builtin(plugin) // a plugin that had the name before
+	isReserved := manifest.Reserved(plugin) && !manifest.Builtin(plugin) // the plugin had its name before it was reserved
 	switch {
 	case isReserved && s.Op == host.OpList:
 		words = append(words, "list", QuoteWord(plugin))
@@ -74,7 +75,7 @@ func (a *App) Command(s host.Step) string {
 // lineWords are the words of a command line.
 type lineWords []string
 
-// add adds words if they apply.
+// add adds words if a condition applies.
 func (w *lineWords) add(applies bool, words ...string) {
 	if applies {
 		*w = append(*w, words...)
@@ -82,7 +83,7 @@ func (w *lineWords) add(applies bool, words ...string) {
 }
 
 // paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
-// The leading positional parameters of the tool are words, as far as a word can give them.
+// It writes leading positional parameters as plain words, as far as words can express their values.
 func paramWords(a *App, s host.Step) (words []string) {
 	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
 		return []string{"--all"}
@@ -115,7 +116,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	return words
 }
 
-// fileWords takes the parameters that the caller gave as @FILE from the values, and returns the words for them.
+// fileWords removes the parameters that the caller gave as @FILE from the values, and returns the words for them.
 func fileWords(a *App, values map[string]json.RawMessage) (words []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if file := fileOf(a, values[name]); file != "" {
@@ -126,8 +127,9 @@ func fileWords(a *App, values map[string]json.RawMessage) (words []string) {
 	return words
 }
 
-// positionalWords takes leading positional parameters from the values and from those to choose, until one is neither,
-// or no word means its value. It returns the words for them, and what is left to choose.
+// positionalWords removes leading positional parameters from the values and from those to choose. It stops at one
+// that is in neither, or whose value no word can express. It returns the words for them, and the names that are left
+// to choose.
 func positionalWords(tool *manifest.Tool, values map[string]json.RawMessage, choose []string) (words, left []string) {
 	for _, name := range tool.Positional {
 		value, given := values[name]
@@ -146,7 +148,7 @@ func positionalWords(tool *manifest.Tool, values map[string]json.RawMessage, cho
 	return words, choose
 }
 
-// wordOf returns the word of a command that gives a positional parameter the value of a text or a number.
+// wordOf returns the word that gives a positional parameter the value of a text or a number.
 func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word string, ok bool) {
 	switch kind, _ := manifest.TypeAt(tool.Params, name); kind {
 	case "integer", "number":
@@ -162,10 +164,10 @@ func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word strin
 	return ShellQuote(word), word != "" && word != "null" && !isOption
 }
 
-// placeholderOf stands for the value of a parameter that the caller must choose.
+// placeholderOf returns the placeholder for a parameter that the caller must choose.
 func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLine(name)) }
 
-// addOptions adds the words for the options that are not zero.
+// addOptions adds the words for options that are not zero.
 func (w *lineWords) addOptions(o host.StepOptions) {
 	text := func(name, value string) { w.add(value != "", name, QuoteWord(value)) }
 	text("--kind", o.Kind)
@@ -191,7 +193,7 @@ func (w *lineWords) addOptions(o host.StepOptions) {
 // QuoteWord cleans a text from an untrusted source and quotes it as one word of a POSIX shell.
 func QuoteWord(s string) string { return ShellQuote(manifest.CleanValue(s)) }
 
-// ShellQuote quotes a text as one word of a POSIX shell. A plain word stays as it is.
+// ShellQuote quotes a text as one word of a POSIX shell. A plain word needs no quotes.
 func ShellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-"
 	if s != "" && strings.Trim(s, plain) == "" {

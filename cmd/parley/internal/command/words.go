@@ -21,18 +21,18 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// MissingWord returns the error of a command without a word that it requires.
+// MissingWord returns the error of a command that lacks a required word.
 func MissingWord(command, word, example string) *host.Error {
 	return host.Errorf(host.InvalidArgs, "parley %s requires %s", command, word).WithNext(example)
 }
 
-// Maker is a command by its name. New makes it, with those below it.
+// Maker is a command with its name. New creates it, with its subcommands.
 type Maker interface {
 	Name() string
 	New(*App) *cobra.Command
 }
 
-// Group is a command that does nothing but hold others.
+// Group is a command that only has subcommands.
 type Group struct {
 	Use, Short, Long string
 	Of               []Maker
@@ -60,14 +60,15 @@ func (g *Group) New(app *App) *cobra.Command {
 	return cmd
 }
 
-// helpLine is the line that explains a command. It can be offered where its examples name what does not exist here.
+// helpLine returns the line that explains a command. It can be offered if the command's examples name things that do
+// not exist here.
 func helpLine(cmd *cobra.Command) string {
 	return "parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley")
 }
 
 func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobra.Command).Name) }
 
-// UnknownCommand returns the error of a word after a command that holds others and has none of this name.
+// UnknownCommand returns the error for a word after a command whose subcommands do not include it.
 func UnknownCommand(cmd *cobra.Command, word string) error {
 	e := UnknownValue("COMMAND", word, childNames(cmd))
 	e.Code, e.Details = host.NotFound, nil
@@ -78,19 +79,20 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return e.WithNext(helpLine(cmd))
 }
 
-// Command is a command that runs with options: O is a pointer to a struct, whose fields say by their tags where they
-// come from, or string for the only word, "" if none is given. A field with the tag flag is an option; one with the tag
-// word takes the next word of the command line, one of a list all further words.
+// Command is a command that runs with options. O is a pointer to a struct whose tags say where the fields come from,
+// or string for the only word, "" if none is given. A field with the tag flag is an option. A field with the tag word
+// takes the next word of the command line; a list takes all further words.
 type Command[O any] struct {
 	Use, Short, Long, Example string
 	Run                       func(ctx context.Context, app *App, opts O) error
-	Words                     Completer                  // completes the words; nil completes files
+	Words                     Completer                  // completes the words; nil completes file names
 	Options                   map[string]Completer       // complete the values of options, each as a first word
 	AnyWords                  bool                       // Run checks the words, not Use
-	Finish                    func(*App, *cobra.Command) // changes what was made; may be nil
+	Finish                    func(*App, *cobra.Command) // changes the created command; may be nil
 }
 
-// Plain returns a command without options that takes at most one word, and what completes the word, if anything does.
+// Plain returns a command without options that takes at most one word. words has at most one completer, for that
+// word.
 func Plain(use, short, example string, run func(ctx context.Context, app *App, word string) error,
 	words ...Completer) *Command[string] {
 	return &Command[string]{Use: use, Short: short, Example: example, Run: run, Words: append(words, nil)[0]}
@@ -105,7 +107,7 @@ func (c *Command[O]) Name() string {
 // New implements [Maker].
 func (c *Command[O]) New(app *App) *cobra.Command {
 	cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, Args: checkWords}
-	cmd.Flags().SortFlags = false // they are listed in the order of the fields
+	cmd.Flags().SortFlags = false // list them in the order of the fields
 	if c.AnyWords {
 		cmd.Args = cobra.ArbitraryArgs
 	}
@@ -143,9 +145,9 @@ func (c *Command[O]) New(app *App) *cobra.Command {
 	return cmd
 }
 
-// addFlags adds an option for each field of a struct with the tag flag, which has its name; the tags usage and default
-// are about it, too. The fields of structs count. An option with the tag once is refused when it is given
-// again, and the tag says what to do. A field of the type *pflag.FlagSet is set to the flags, one of
+// addFlags adds an option for each field of a struct with the tag flag, which has the option's name. The tags usage
+// and default describe it, too. Fields of nested structs are included. An option with the tag once is refused if it
+// is given again; the tag then says what to do. A field of the type *pflag.FlagSet is set to the flags, and one of
 // *cobra.Command to the command. addFlags appends pointers to the fields with the tag word.
 func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, words []any) []any {
 	for i := range opts.NumField() {
@@ -193,8 +195,8 @@ func addFlags(cmd *cobra.Command, flags *pflag.FlagSet, opts reflect.Value, word
 	return words
 }
 
-// checkWords refuses words that the line of use of a command does not have, such as "push PLUGIN URL", "stop [PLUGIN]"
-// "wrap FILE [WORD...]" or "run DIR TOOL ...".
+// checkWords refuses words that the line of use of a command, such as "push PLUGIN URL", "stop [PLUGIN]", "wrap FILE
+// [WORD...]" or "run DIR TOOL ...", does not have.
 func checkWords(cmd *cobra.Command, words []string) error {
 	takes := strings.Fields(cmd.Use)[1:]
 	most := Either(strings.Contains(cmd.Use, "..."), math.MaxInt, len(takes))
@@ -218,12 +220,12 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	}
 	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
 	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
-		e = e.WithNext(p.CommandPath() + " list") // which has the names
+		e = e.WithNext(p.CommandPath() + " list") // it lists the names
 	}
 	return e.WithNext(strings.Split(cmd.Example, "\n")...).WithNext(helpLine(cmd))
 }
 
-// sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
+// sessionName is the value of --session. It accepts only the name of a session, so that an empty shell variable never
 // leads to the browser's default context.
 type sessionName string
 
@@ -239,8 +241,8 @@ func (s *sessionName) Set(name string) error {
 	return nil
 }
 
-// Texts is the value of an option that can be given several times. pflag's own writes its default as CSV, with a buffer
-// of 4 KB for each option of each command line.
+// Texts is the value of an option that can be given several times. pflag's own type writes its default as CSV, which
+// takes a buffer of 4 KB for each option of each command line.
 type Texts []string
 
 func (t *Texts) String() string { return strings.Join(*t, ",") }
@@ -252,7 +254,7 @@ func (t *Texts) Set(text string) error {
 	return nil
 }
 
-// onceOnly is the value of an option that is refused when it is given again. What says what to do.
+// onceOnly is the value of an option that is refused if it is given again. what says what to do instead.
 type onceOnly struct {
 	pflag.Value
 	what  string
@@ -276,11 +278,12 @@ func FirstSet(flags *pflag.FlagSet, names ...string) string {
 	return names[i]
 }
 
-// Find returns what the first one or two words name, and the words after it: a plugin, a group, a tool, an event or a
-// type. "text hash", "text.hash" and "text__hash" are the same. With anyway, a name that its plugin does not know may
-// stand for a tool that the plugin passes on; see [host.Options].
+// Find returns the address that the first one or two words name, and the words after them. It can be a plugin, a
+// group, a tool, an event or a type. "text hash", "text.hash" and "text__hash" are the same. With anyway, a name that
+// its plugin does not know may stand for a tool that the plugin passes on; see [host.Options].
 //
-// The error is not_found. If the plugin exists, the address has it, and the first of the words is the unknown name.
+// The error is not_found. If the plugin exists, the address has it, and the first of the returned words is the
+// unknown name.
 func Find(catalog *host.Catalog, words []string, anyway bool) (host.Address, []string, error) {
 	plugin, local, rest := words[0], "", words[1:]
 	if _, ok := catalog.Provider(plugin); !ok {
@@ -303,8 +306,8 @@ func Find(catalog *host.Catalog, words []string, anyway bool) (host.Address, []s
 	return address, rest, nil
 }
 
-// UnknownValue returns the error of a word that is not one of the allowed ones. The name is that of an option, without
-// dashes, or in capitals that of a positional word.
+// UnknownValue returns the error for a word that is not one of the allowed ones. name is an option without dashes, or
+// a positional word in capitals.
 func UnknownValue(name, given string, allowed []string) *host.Error {
 	given = manifest.CleanValue(given)
 	if strings.ToLower(name) == name {
@@ -320,12 +323,12 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 // Nearest returns the names of a list that are nearest to a given one.
 func Nearest(given string, names []string) []host.NearName { return spelling.Nearest(given, names, 3) }
 
-// Limited is the option of what informs about tools.
+// Limited is the option of commands that inform about tools.
 type Limited struct {
 	MaxTokens int `flag:"max-tokens" usage:"list, describe, search: leave out what does not fit"`
 }
 
-// Limit makes the option that of the app. It refuses a limit that nothing can satisfy.
+// Limit sets the app's limit to the option's value. It refuses a limit that no output can satisfy.
 func (l Limited) Limit(a *App, flags *pflag.FlagSet) error {
 	a.MaxTokens = l.MaxTokens
 	if flags.Changed("max-tokens") && a.MaxTokens < 1 {
@@ -335,8 +338,8 @@ func (l Limited) Limit(a *App, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Fits reports whether what a command prints stays within --max-tokens: the envelope with --json, the text and the
-// warnings otherwise.
+// Fits reports whether the output of a command stays within --max-tokens: the envelope with --json, and otherwise the
+// text with the warnings.
 func Fits(a *App, data any, next, warnings []string, text func(w io.Writer)) bool {
 	var b strings.Builder
 	if a.JSON {
@@ -359,8 +362,8 @@ type Reduction struct {
 	Remove func() bool
 }
 
-// PrintWithin prints a list. With --max-tokens it leaves out parts, in their order, until the rest fits, and says what
-// is missing.
+// PrintWithin prints a list. With --max-tokens it leaves out parts, in their order, until the rest fits, and says
+// what it left out.
 func (a *App) PrintWithin(data any, next []string, text func(w io.Writer), parts ...Reduction) error {
 	var warnings, left []string
 	for a.MaxTokens > 0 && len(parts) > 0 && !Fits(a, data, next, warnings, text) {
@@ -376,14 +379,14 @@ func (a *App) PrintWithin(data any, next []string, text func(w io.Writer), parts
 	return a.PrintWarned(data, warnings, next, text)
 }
 
-// WithoutDetails leaves out what describes the tools of a list, so that their names stay.
+// WithoutDetails removes the descriptions of the tools in a list, so that their names can stay.
 func WithoutDetails(tools []host.Line) Reduction {
 	return WithoutTexts("signatures and briefs", tools, func(t *host.Line) []*string {
 		return []*string{&t.Signature, &t.Brief}
 	})
 }
 
-// WithoutTexts leaves out some texts of all items of a list.
+// WithoutTexts removes some texts of all items of a list.
 func WithoutTexts[T any](name string, items []T, texts func(*T) []*string) Reduction {
 	return Reduction{name, func() (some bool) {
 		for i := range items {
@@ -396,7 +399,7 @@ func WithoutTexts[T any](name string, items []T, texts func(*T) []*string) Reduc
 	}}
 }
 
-// Without leaves out a part as a whole: it gets its empty value. has reports whether it has another one.
+// Without removes a part as a whole, by setting it to its empty value. has says that the part is not empty yet.
 func Without[T any](name string, has bool, part *T, empty T) Reduction {
 	return Reduction{name, func() bool {
 		had := has
@@ -405,7 +408,7 @@ func Without[T any](name string, has bool, part *T, empty T) Reduction {
 	}}
 }
 
-// WithoutLast leaves out the last items of a list, but not the first one.
+// WithoutLast removes the last items of a list, but keeps the first one.
 func WithoutLast[T any](name string, items *[]T) Reduction {
 	return Reduction{name, func() bool {
 		if len(*items) < 2 {

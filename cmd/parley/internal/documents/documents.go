@@ -1,4 +1,4 @@
-// Package documents has the documents of the binary, those of docs/, and prints them.
+// Package documents has the documents of docs/ that are embedded in the binary, and prints them.
 package documents
 
 import (
@@ -24,7 +24,7 @@ import (
 //go:embed documents.gz
 var documentsGzip []byte
 
-// maxDocument is the largest document in bytes: what fits in a reply to an agent.
+// maxDocument is the maximum size of a document in bytes, so that it fits in a reply to an agent.
 const maxDocument = 24 << 10
 
 // documents returns the documents of the binary by their topics. A test reads all of them, so none is broken.
@@ -39,15 +39,15 @@ var documents = sync.OnceValue(func() (texts map[string]string) {
 // Topics returns the names of the documents, sorted.
 func Topics() []string { return slices.Sorted(maps.Keys(documents())) }
 
-// Find returns the document that a word names, also as a file: "policy", "docs/policy.md".
+// Find returns the document that a word names. The word may be a file: "policy", "docs/policy.md".
 func Find(word string) (topic, text string, found bool) {
 	topic = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(word), "docs/"), ".md")
 	text, found = documents()[topic]
 	return topic, text, found
 }
 
-// Print prints a document, or the sections of it whose headings have the words. The error is not_found, with the
-// headings that there are.
+// Print prints a document, or only the sections whose headings have the words. The error is not_found, and lists the
+// headings.
 func Print(a *command.App, topic, text string, words []string) error {
 	if words := strings.ToLower(strings.Join(words, " ")); words != "" {
 		sections := strings.Split("\n"+text, "\n## ")[1:]
@@ -78,7 +78,8 @@ var (
 	docComment = lazy.Pattern(`(?m)^<!--.*-->\n`)
 )
 
-// renderDocument writes Markdown as text: headings stand out, code is indented, and links are their texts.
+// renderDocument writes Markdown as text: headings are highlighted, code is indented, and links show only their
+// texts.
 func renderDocument(p *command.Page, text string) {
 	inCode := false
 	for line := range strings.Lines(strings.TrimSpace(docComment().ReplaceAllString(text, "")) + "\n") {

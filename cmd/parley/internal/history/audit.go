@@ -28,7 +28,7 @@ var auditCommand = &command.Group{
 		"audit in policy.toml is \"on\", \"required\" (a call that cannot be recorded does not run) or \"off\".",
 }
 
-// auditOptions say which records are meant.
+// auditOptions select records.
 type auditOptions struct {
 	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
 	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
@@ -54,7 +54,7 @@ var auditShowCommand = &command.Command[*auditShowOptions]{
 		"go on.\nCursors stay valid when files are rotated.",
 }
 
-// runAuditShow shows a page of records. Of a call with a beginning and an end, only the end is shown.
+// runAuditShow shows a page of records. For a call with a beginning and an end, it shows only the end.
 func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) error {
 	return auditLog(app).show(opts.filter(), &opts.pageOptions, "parley audit show",
 		func([]audit.Record) []string { return []string{"parley audit verify"} },
@@ -97,10 +97,10 @@ var auditVerifyCommand = &command.Command[*auditVerifyOptions]{
 		"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
 }
 
-// runAuditVerify verifies the audit log, and that it has the record whose head is given. The error is integrity for a
-// log that is not intact.
+// runAuditVerify verifies the audit log and, if a head is given, that the log has the record with it. The error is
+// integrity for a log that is not intact.
 func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOptions) error {
-	// --head "$(cat missing)" must not look like a proof.
+	// --head "$(cat missing)" must not look like a verified head.
 	if strings.TrimSpace(opts.Head) == "" && opts.Flags.Changed("head") {
 		return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
 			WithNext("parley audit head")
@@ -191,7 +191,7 @@ func auditText(a *command.App, w io.Writer, records []audit.Record) {
 	}
 }
 
-// auditRow is a record in one line: when, who, what and how it ended.
+// auditRow returns a record on one line: when, who, what and how it ended.
 func auditRow(r audit.Record) [5]string {
 	row := [5]string{Time(r.Time), manifest.CleanLine(r.Caller), manifest.CleanLine(r.Tool), "", ""}
 	switch {
@@ -206,13 +206,13 @@ func auditRow(r audit.Record) [5]string {
 	return row
 }
 
-// What a call has to use for a line about it.
+// How much a call must use to get a line about it.
 const (
 	notableCPU   = 1000 // milliseconds
 	notableBytes = 64 << 20
 )
 
-// auditMore returns the further lines of a record.
+// auditMore returns the additional lines of a record.
 func auditMore(r audit.Record) (lines []string) {
 	list := func(label string, items []string, more int) {
 		if more > 0 {
@@ -231,7 +231,7 @@ func auditMore(r audit.Record) (lines []string) {
 	list("granted", r.Rights, r.RightsMore)
 	list("used", r.Touched, r.TouchedMore)
 	list("refused", r.Denied, r.DeniedMore)
-	if _, words, ok := strings.Cut(r.Limit, ": "); ok { // the part before it repeats the outcome
+	if _, words, ok := strings.Cut(r.Limit, ": "); ok { // the first part repeats the outcome
 		lines = append(lines, manifest.CleanLine("limit "+words))
 	}
 	list("with", r.Details, r.DetailsMore)

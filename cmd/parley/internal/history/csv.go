@@ -10,14 +10,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// csvOf returns what writes records as CSV: a header, then a row for each record, with a cell for each of its JSON
-// fields. Lists and objects are JSON.
+// csvOf returns a function that writes records as CSV: a header, then a row for each record, with a cell for each of
+// its JSON fields. Lists and objects are JSON.
 func csvOf[R any](to io.Writer) func(R) error {
 	w := csv.NewWriter(to)
 	w.UseCRLF = true
 	names := fieldNames(reflect.TypeFor[R]())
 	_ = w.Write(names)
-	w.Flush() // an error stays with the writer
+	w.Flush() // the writer keeps the error
 	return func(r R) error {
 		var fields map[string]json.RawMessage
 		data, err := manifest.Marshal(r)
@@ -37,7 +37,7 @@ func csvOf[R any](to io.Writer) func(R) error {
 	}
 }
 
-// cell returns a value as a cell that no spreadsheet takes for a formula.
+// cell returns a value as a cell that no spreadsheet interprets as a formula.
 func cell(value json.RawMessage) string {
 	text := string(value)
 	if strings.HasPrefix(text, `"`) {
@@ -49,7 +49,7 @@ func cell(value json.RawMessage) string {
 	return text
 }
 
-// fieldNames returns the names of the JSON fields of a struct, and of those embedded in it, in their order.
+// fieldNames returns the names of the JSON fields of a struct and of its embedded structs, in their order.
 func fieldNames(t reflect.Type) (names []string) {
 	for _, field := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {

@@ -25,17 +25,17 @@ import (
 // Commands are the commands that this package has.
 var Commands = []command.Maker{auditCommand, traceCommand}
 
-// Filter says which records of the audit log or of the traces are meant. The zero value means all.
+// Filter selects records of the audit log or of the traces. The zero value selects all.
 type Filter struct {
 	record.Filter
-	// Since and Until are durations before now, such as 24h or 7d, or times, which are in UTC unless they name a zone.
+	// Since and Until are durations before now, such as 24h or 7d, or times. Times are in UTC unless they name a zone.
 	Since, Until string
 }
 
 // ops are the values of Filter.Op.
 var ops = []string{"call", "search", "describe"}
 
-// compile returns the filter by which records are read.
+// compile returns the filter in the form for reading records.
 func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	filter := f.Filter
 	since, err := parseTime("since", f.Since, now)
@@ -61,7 +61,7 @@ var filterOptions = map[string]command.Completer{
 	"code": command.OneOf(command.Map(host.Outcomes(), func(o host.Outcome) string { return string(o.Code) })...),
 }
 
-// pageOptions say which page of records is meant.
+// pageOptions select a page of records.
 type pageOptions struct {
 	Flags  *pflag.FlagSet
 	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
@@ -69,7 +69,7 @@ type pageOptions struct {
 	Cursor string `flag:"cursor" usage:"go on with what is older than the page that printed CURSOR"`
 }
 
-// exportOptions say which records are exported, how and where to.
+// exportOptions select the records to export, and say how and where to.
 type exportOptions struct {
 	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
 	Cursor string `flag:"cursor" usage:"only what was written after the export that printed CURSOR"`
@@ -80,13 +80,13 @@ type exportOptions struct {
 // journal is the audit log, or the traces.
 type journal[R any] struct {
 	app     *command.App
-	name    string // in messages
-	hint    string // what follows the message on damaged lines
+	name    string // its name in messages
+	hint    string // added to the message about damaged lines
 	records func(damaged func(string, int)) record.Records[R]
 }
 
-// show prints a page of the records that match, for people by text, and the commands that may come next: the one that
-// shows the next page, and those that then returns. What the page leaves out is noted.
+// show prints a page of the records that match, written by text for people. Its next commands are the one for the
+// next page, and those that then returns. It notes what the page leaves out.
 func (j journal[R]) show(f Filter, opts *pageOptions, line string, then func([]R) []string, text func(io.Writer, []R),
 ) error {
 	f.Until = opts.Until
@@ -123,7 +123,7 @@ func again(line string, flags *pflag.FlagSet, cursor string) string {
 	return line + " --cursor " + cursor
 }
 
-// foot ends a page for people: how much it has, and how far it has read.
+// foot ends a page for people: how many records it has, and how far it has read.
 func foot[R any](w io.Writer, p record.Page[R], next []string) {
 	switch {
 	case len(p.Records) > 0 || p.Cursor != "":
@@ -138,7 +138,7 @@ func foot[R any](w io.Writer, p record.Page[R], next []string) {
 	command.WriteLines(w, "Next: ", next)
 }
 
-// note says which lines a reading left out.
+// note reports which lines a reading left out.
 func (j journal[R]) note(done record.Reading) {
 	if n := done.Unreadable; n > 0 {
 		j.app.Notice(manifest.Plural(n, "line") + " of " + j.name + " cannot be read" + j.hint)
@@ -148,7 +148,7 @@ func (j journal[R]) note(done record.Reading) {
 	}
 }
 
-// each calls do with every record that matches after a cursor, the oldest first, and notes what it leaves out.
+// each calls do with every record that matches after a cursor, the oldest first, and reports what it leaves out.
 func (j journal[R]) each(f Filter, cursor string, do func(R) error) (record.Reading, error) {
 	filter, err := f.compile(time.Now())
 	if err != nil {
@@ -237,10 +237,10 @@ func (j journal[R]) unreadable(err error) error {
 	}
 }
 
-// Time returns a time as records are listed with.
+// Time returns a time in the format of lists of records.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
-// parseTime parses a duration before now, or a time, which is in UTC unless it names a zone.
+// parseTime parses a duration before now, or a time. A time is in UTC unless it names a zone.
 func parseTime(option, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

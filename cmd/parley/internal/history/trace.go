@@ -25,7 +25,7 @@ var traceCommand = &command.Group{
 		"traces.keep_days and traces.max_mib say what is kept.",
 }
 
-// traceOptions say which traces are meant.
+// traceOptions select traces.
 type traceOptions struct {
 	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
 	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
@@ -35,8 +35,8 @@ type traceOptions struct {
 	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
-// filter returns the filter of the options. PARLEY_SESSION is the session in which a command works, not one whose
-// records are wanted; --session is.
+// filter returns the filter of the options. It ignores PARLEY_SESSION, which is the session that a command works in,
+// and not a session whose records are wanted; --session is.
 func (o *traceOptions) filter(app *command.App) Filter {
 	return Filter{Since: o.Since, Filter: record.Filter{
 		Tool: o.Tool, Caller: o.Caller, Code: o.Code, Failed: o.Failed, Op: o.Op, Session: app.SessionName,
@@ -63,7 +63,7 @@ func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) e
 		func(records []trace.Record) []string {
 			for _, r := range slices.Backward(records) {
 				if r.Call != "" {
-					return []string{"parley trace show " + r.Call} // the latest
+					return []string{"parley trace show " + r.Call} // of the latest call
 				}
 			}
 			return nil
@@ -71,7 +71,7 @@ func runTraceList(_ context.Context, app *command.App, opts *traceListOptions) e
 		func(w io.Writer, records []trace.Record) { command.WriteLines(w, "", command.Map(records, traceLine)) })
 }
 
-// traceLine is a record in one line: when, who, what, how it ended and what was wrong.
+// traceLine returns a record on one line: when, who, what, how it ended and what was wrong.
 func traceLine(r trace.Record) string {
 	what := r.Tool
 	switch r.Op {
@@ -94,7 +94,7 @@ var traceShowCommand = &command.Command[string]{
 	Example: "parley trace show c759baa1ac8b498ec",
 }
 
-// runTraceShow prints the record of a call. The error is not_found if there is none, or several begin with this id.
+// runTraceShow prints the record of a call. The error is not_found if there is none, or if several ids begin with id.
 func runTraceShow(_ context.Context, app *command.App, id string) error {
 	var found []trace.Record
 	err := ExportTraces(app, Filter{}, func(r trace.Record) error {
@@ -146,7 +146,7 @@ func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) err
 		_, err := fmt.Fprintln(app.Out, traceLine(r))
 		return err
 	})
-	if errors.Is(err, context.Canceled) { // as it is meant to end
+	if errors.Is(err, context.Canceled) { // the intended way to end it
 		return nil
 	}
 	return command.WriteError(err)
@@ -181,8 +181,9 @@ var traceClearCommand = &command.Command[*traceClearOptions]{
 	Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
 }
 
-// runTraceClear removes the traces that match the filter and are from before a duration before now or a time, or from
-// any time if none is given. Without a filter, it is the beginning of its day in UTC.
+// runTraceClear removes the traces that match the filter and are older than a time, which may be given as a duration
+// before now. Without that time, it removes matching traces of any age. Without a filter, the time is the beginning
+// of its day in UTC.
 func runTraceClear(_ context.Context, app *command.App, opts *traceClearOptions) error {
 	now := time.Now()
 	until, err := parseTime("before", opts.Before, now)
@@ -212,7 +213,7 @@ func traces(app *command.App) journal[trace.Record] {
 	}}
 }
 
-// ExportTraces calls each with every record that matches, the oldest first, and notes if nothing is being recorded.
+// ExportTraces calls each with every record that matches, the oldest first, and reports if nothing is being recorded.
 func ExportTraces(app *command.App, f Filter, each func(trace.Record) error) error {
 	if _, err := traces(app).each(f, "", each); err != nil {
 		return err
@@ -220,7 +221,7 @@ func ExportTraces(app *command.App, f Filter, each func(trace.Record) error) err
 	return noteTracesOff(app)
 }
 
-// noteTracesOff notes that nothing is being recorded.
+// noteTracesOff reports that nothing is being recorded.
 func noteTracesOff(app *command.App) error {
 	s, err := app.Settings()
 	if err == nil && s.TracesOff {

@@ -74,7 +74,7 @@ func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExport
 	})
 }
 
-// cardText prints what a dataset has.
+// cardText prints the content of a dataset.
 func cardText(w io.Writer, c *dataset.Card) {
 	fmt.Fprintf(w, "%s with %s, %s, %s\n", manifest.Plural(c.Sessions, "session"), manifest.Plural(c.Calls, "call"),
 		manifest.Plural(c.Queries, "query"), manifest.Plural(c.Edits, "edit"))
@@ -94,8 +94,8 @@ var datasetImportCommand = &command.Command[*datasetImportOptions]{
 	Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
 }
 
-// runDatasetImport applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
-// queries change nothing: they are evidence of others, which nothing here can verify.
+// runDatasetImport applies the edits of a dataset that are for installed builds and pass the gate. The dataset's
+// sessions and queries change nothing, because they are somebody else's evidence, which cannot be verified here.
 func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImportOptions) error {
 	set, err := readDataset(ctx, opts.File)
 	present, failed := docsList(app, "")
@@ -105,7 +105,7 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	data := struct {
 		*applyData
 		Card    dataset.Card `json:"card"`
-		Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and those already applied
+		Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and applied ones
 	}{Card: set.Card}
 	var all proposed
 	for _, e := range set.Edits {
@@ -114,7 +114,7 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 			data.Skipped++
 			continue
 		}
-		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
+		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // they were not measured here
 		all.add(of.Plugin, suggest.Proposal{Edit: e.Edit})
 	}
 	data.applyData, err = applyEdits(ctx, app, all, opts.editOptions)
@@ -204,7 +204,7 @@ type datasetExportOptions struct {
 	Replay string `flag:"replay" usage:"add the verdicts that the recording FILE has"`
 }
 
-// verdicts returns a function that looks a verdict up in a recording. No model is asked.
+// verdicts returns a function that looks verdicts up in a recording. It asks no model.
 func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*judge.Session) *judge.Verdict, error) {
 	path := recordingPath(app, record)
 	recording, err := model.OpenRecording(path, record == "")
@@ -217,7 +217,7 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 		return nil, err
 	}
 	client := &model.Client{Recording: recording, Replay: true, Endpoint: &model.Endpoint{Name: s.Model.Name}}
-	several := replayedModel(client) != nil // or no verdicts
+	several := replayedModel(client) != nil // several models, or no verdicts
 	return func(s *judge.Session) *judge.Verdict {
 		if several {
 			return nil
@@ -226,7 +226,7 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 	}, nil
 }
 
-// recordedVerdict returns the verdict that a recording has on a session, nil if it has none.
+// recordedVerdict returns the verdict on a session in a recording, or nil if there is none.
 func recordedVerdict(client *model.Client, s *judge.Session, catalog *host.Catalog) *judge.Verdict {
 	answer, ok := client.Recorded(s.Question(catalog))
 	if v, err := judge.Parse(answer); ok && err == nil {

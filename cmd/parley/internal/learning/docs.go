@@ -78,7 +78,8 @@ func runDocsAudit(ctx context.Context, app *command.App, opts *docsAuditOptions)
 	return app.Print(data, next, func(w io.Writer) { docsAuditText(app, w, data, len(opts.Names) > 0) })
 }
 
-// docsAuditText prints the costs of each mode, and those of single tools: all if each is set, else the largest.
+// docsAuditText prints the costs of each mode, and the costs of single tools: of all tools if each is set, and
+// otherwise of the largest.
 func docsAuditText(a *command.App, w io.Writer, d *docs.Audit, each bool) {
 	fmt.Fprintf(w, "%-12s %6s %8s %8s\n", "mode", "tools", "tokens", "saved")
 	for _, m := range d.Modes {
@@ -105,7 +106,7 @@ func docsAuditText(a *command.App, w io.Writer, d *docs.Audit, each bool) {
 	}
 }
 
-// docsCoverage prints which share of the catalog is documented.
+// docsCoverage prints how much of the catalog is documented.
 func docsCoverage(a *command.App) error {
 	catalog, err := a.Catalog()
 	if err != nil {
@@ -231,20 +232,20 @@ type docsAuditOptions struct {
 type docsExportOptions struct {
 	Flags  *pflag.FlagSet
 	Format string   `flag:"format" usage:"mcp, openai, openai-strict, anthropic,\nmarkdown, skill, agents or llms"`
-	Names  []string `word:""` // plugins, groups or tools; none means everything
+	Names  []string `word:""` // plugins, groups or tools; empty means everything
 	// the folder that takes the files; "" means that the data has their content
 	Out string `flag:"out" usage:"write files into this folder"`
 }
 
-// exportedFile is a file of an export: one that was written, with its size, or one with its content.
+// exportedFile is a file of an export. It was either written, and has a size, or it has its content.
 type exportedFile struct {
 	Path    string          `json:"path"`
 	Content json.RawMessage `json:"content,omitempty"` // a JSON document, or a text as a string
 	Bytes   int             `json:"bytes,omitempty"`
-	Raw     []byte          `json:"-"` // what the file contains
+	Raw     []byte          `json:"-"` // the content of the file
 }
 
-// writeBelow writes a file and creates its folders. A file that exists keeps its mode.
+// writeBelow writes a file and creates its folders. An existing file keeps its mode.
 func writeBelow(path string, content []byte) error {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -256,7 +257,7 @@ func writeBelow(path string, content []byte) error {
 	return command.WriteFile(path, content, mode)
 }
 
-// spliced returns the text of a file with a block in it, and the path of the file, to which path may be a link.
+// spliced returns the text of a file after a block was put into it. file is the file itself if path is a link.
 func spliced(ctx context.Context, path string, block []byte) (file string, text []byte, err error) {
 	if file, err = filepath.EvalSymlinks(path); err != nil {
 		file = path
@@ -269,14 +270,14 @@ func spliced(ctx context.Context, path string, block []byte) (file string, text 
 	return file, []byte(all), err
 }
 
-// docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to
-// measure it is not a use of it. The function closes the source.
+// docsSource returns the catalog behind an MCP server of its own. The server records nothing, because looking
+// documentation up to measure it is not a use of it. The returned function closes the source.
 func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), error) {
 	h, err := app.Host(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, _ := app.Settings() // the host depends on them
+	s, _ := app.Settings() // the host depends on the settings, so they are valid
 	quiet, err := call.New(call.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
 	if err != nil {
 		return nil, nil, err

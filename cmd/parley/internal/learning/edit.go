@@ -64,7 +64,7 @@ func runDocsSuggest(_ context.Context, app *command.App, opts *docsSuggestOption
 	})
 }
 
-// printBatch prints the calls of a composite, and on the error output how to run them.
+// printBatch prints the calls of a composite and, on stderr, how to run them.
 func printBatch(a *command.App, data *suggestData, id string) error {
 	i := slices.IndexFunc(data.Composites, func(c suggest.Composite) bool { return c.ID == id })
 	if i < 0 {
@@ -89,13 +89,13 @@ func printBatch(a *command.App, data *suggestData, id string) error {
 	return nil
 }
 
-// editText prints an edit: what it changes, the text before if it replaces one, and the new one.
+// editText prints an edit: what it changes, the text that it replaces, if any, and the new text.
 func editText(a *command.App, w io.Writer, e appliedEdit, before string) {
 	fmt.Fprintf(w, "%s  %s\n", e.ID, e.text())
 	changeText(a, w, before, editValue(&e.Edit))
 }
 
-// changeText prints a text before a change and after it, each if there is one.
+// changeText prints a text before and after a change, as far as they exist.
 func changeText(a *command.App, w io.Writer, before, after string) {
 	for _, text := range [][2]string{{"  - ", before}, {"  + ", after}} {
 		command.PrintIf(w, text[1] != "", "%s\n", command.Wrapped(text[0]+manifest.CleanLine(text[1]), a.Columns(), "    "))
@@ -113,7 +113,7 @@ var docsApplyCommand = &command.Command[*docsApplyOptions]{
 	Example: "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 }
 
-// runDocsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
+// runDocsApply adds to the operator's overlays those edits that pass the gate and that the operator approves.
 func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions) error {
 	if opts.From != "" && len(opts.Names) > 0 {
 		return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
@@ -162,7 +162,7 @@ var docsDiffCommand = &command.Command[*docsDiffOptions]{
 	Example: "parley docs diff\nparley docs diff text --patch",
 }
 
-// runDocsDiff prints what the edits of a plugin or tool change; name "" means all.
+// runDocsDiff prints the changes by the edits of a plugin or tool. Without a name it prints all.
 func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) error {
 	if opts.Patch && opts.Name == "" {
 		return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
@@ -215,7 +215,7 @@ func runDocsList(_ context.Context, app *command.App, name string) error {
 	})
 }
 
-// scoresText is what was measured of an edit, "" if nothing was.
+// scoresText returns the measured scores of an edit, or "" if it was not measured.
 func scoresText(s *overlay.Scores) string {
 	if s == nil {
 		return ""
@@ -235,7 +235,7 @@ var docsRevertCommand = &command.Command[*docsRevertOptions]{
 	Example: "parley docs revert text\nparley docs revert --all",
 }
 
-// runDocsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.
+// runDocsRevert removes edits by their ids, or by plugins, groups and tools. all means every edit.
 func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions) error {
 	if opts.All == (len(opts.Names) > 0) {
 		return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").WithNext("parley docs list")
@@ -289,15 +289,15 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 	})
 }
 
-// docsSuggestOptions say for which tools, and from which traces, [docsSuggest] proposes edits.
+// docsSuggestOptions select the tools and the traces for which [docsSuggest] proposes edits.
 type docsSuggestOptions struct {
 	Batch string `flag:"batch" usage:"print the calls of this sequence as lines for parley batch"`
 	statsOptions
 }
 
-// suggestData are proposed edits, and batches of calls that many sessions make one by one.
+// suggestData has proposed edits, and batches of calls that many sessions make one by one.
 type suggestData struct {
-	Calls       int                  `json:"calls"` // that they are made from
+	Calls       int                  `json:"calls"` // number of calls that they are derived from
 	Sessions    int                  `json:"sessions"`
 	Suggestions []suggest.Suggestion `json:"suggestions"`
 	Composites  []suggest.Composite  `json:"composites"`
@@ -319,11 +319,11 @@ func docsSuggest(app *command.App, o statsOptions) (*suggestData, error) {
 	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
 }
 
-// docsApplyOptions say which edits [runDocsApply] applies, and how.
+// docsApplyOptions select the edits that [runDocsApply] applies, and say how.
 type docsApplyOptions struct {
-	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
+	// Names are ids of suggestions, or plugins, groups and tools, whose suggestions are all applied. None means all.
 	Names []string `word:""`
-	// From is a file of edits, as [editFile], in place of suggestions. "" means none.
+	// From is a file of edits, in the form of [editFile], in place of suggestions. "" means none.
 	From  string `flag:"from" usage:"apply the edits of FILE, which are for this build of a plugin"`
 	Since string `flag:"since" usage:"suggest only by records since: 24h, 7d, 2026-11-21"`
 	editOptions
@@ -333,28 +333,28 @@ type docsApplyOptions struct {
 type editOptions struct {
 	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
 	command.Approval
-	whole bool // all or none: if the gate refuses one, none is applied
+	whole bool // if the gate refuses one edit, none is applied
 }
 
-// modelEditOptions are the options of a command that applies what a model proposes.
+// modelEditOptions are the options of a command that applies proposals of a model.
 type modelEditOptions struct {
 	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
 	modelOptions
 }
 
-// editFile is a file of edits of one build of a plugin.
+// editFile is a file of edits for one build of a plugin.
 type editFile struct {
 	build
 	Edits []overlay.Edit `json:"edits"`
 }
 
-// build is the build of a plugin that something is about.
+// build identifies a build of a plugin.
 type build struct {
 	Plugin   string `json:"plugin"`
-	Manifest string `json:"manifest"` // the digest of the build, or the version of what is built in
+	Manifest string `json:"manifest"` // the digest of the build, or the version of a built-in plugin
 }
 
-// parsed returns the error of parsing a file about a build, or that the file does not say which build it is.
+// parsed returns the error of parsing a file about a build, or an error if the file does not name the build.
 func (b *build) parsed(err error) error {
 	if err == nil && (b.Plugin == "" || b.Manifest == "") {
 		return errors.New("plugin or manifest is missing")
@@ -362,7 +362,8 @@ func (b *build) parsed(err error) error {
 	return err
 }
 
-// find checks that the build is that of today, and has its plugin by the name that it has. what begins the error.
+// find checks that the build is the present one, and sets Plugin to the plugin's exact name. what is the beginning of
+// the error message.
 func (b *build) find(app *command.App, what string) error {
 	at, err := app.Plugin(b.Plugin)
 	if err != nil {
@@ -390,12 +391,12 @@ type appliedEdit struct {
 	overlay.Edit
 }
 
-// text says in a line what the edit changes.
+// text returns one line that says what the edit changes.
 func (e *appliedEdit) text() string {
 	return manifest.CleanLine(strings.TrimSpace(e.Plugin + "." + e.Tool + " " + e.Field + " " + e.Param))
 }
 
-// proposed are proposals of edits by plugin, in the order in which they are checked.
+// proposed has proposals of edits by plugin, in the order in which they are checked.
 type proposed []struct {
 	plugin string
 	edits  []suggest.Proposal
@@ -411,7 +412,7 @@ func (p *proposed) add(plugin string, edit suggest.Proposal) {
 	*p = append(*p, proposed{{plugin, []suggest.Proposal{edit}}}...)
 }
 
-// applyEdits applies edits of plugins that the gate lets pass.
+// applyEdits applies those edits of plugins that pass the gate.
 func applyEdits(ctx context.Context, app *command.App, proposals proposed, o editOptions) (*applyData, error) {
 	edits, err := newEdits(app, o.DryRun)
 	for _, of := range proposals {
@@ -433,14 +434,14 @@ func applyEdits(ctx context.Context, app *command.App, proposals proposed, o edi
 	return edits.data, edits.write(ctx, o.Yes)
 }
 
-// refusalText says in a line which edit the gate refused, and why.
+// refusalText returns one line that says which edit the gate refused, and why.
 func refusalText(r suggest.Refusal) string {
 	what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
 	return manifest.CleanLine("refused: " + what + ": " + r.Why)
 }
 
-// edits are edits of several plugins. First all are checked, then the operator is asked once, then all are written or
-// none.
+// edits are edits of several plugins. First all are checked, then the operator is asked once, then either all are
+// written or none.
 type edits struct {
 	d       *command.App
 	catalog *host.Catalog // with the overlays that were checked
@@ -454,7 +455,7 @@ func newEdits(app *command.App, dryRun bool) (*edits, error) {
 		data: &applyData{Applied: []appliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}}, err
 }
 
-// change returns the change of a plugin's overlay, nil if there is none so far.
+// change returns the change of a plugin's overlay, or nil if there is none yet.
 func (e *edits) change(p host.Provider) *overlay.Change {
 	i := slices.IndexFunc(e.changes, func(c overlay.Change) bool { return host.Base(c.Provider) == host.Base(p) })
 	if i < 0 {
@@ -463,7 +464,7 @@ func (e *edits) change(p host.Provider) *overlay.Change {
 	return &e.changes[i]
 }
 
-// overlay returns the overlay of a plugin as it is so far.
+// overlay returns the overlay of a plugin, including its changes so far.
 func (e *edits) overlay(p host.Provider) (*overlay.Overlay, error) {
 	if c := e.change(p); c != nil {
 		return c.To, nil
@@ -471,7 +472,7 @@ func (e *edits) overlay(p host.Provider) (*overlay.Overlay, error) {
 	return e.d.Parley().Overlays().Load(p.Info())
 }
 
-// check adds the edits of a plugin that pass the gate.
+// check adds those edits of a plugin that pass the gate.
 func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Proposal) error {
 	p, ok := e.catalog.Provider(plugin)
 	if !ok {
@@ -527,7 +528,7 @@ func (e *edits) write(ctx context.Context, yes bool) error {
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
 }
 
-// diff returns what the edits change, as [command.Change] has it.
+// diff returns the changes by the edits, in the form of [command.Change].
 func (e *edits) diff() (string, error) {
 	var b strings.Builder
 	for _, a := range e.data.Applied {
@@ -545,7 +546,7 @@ func (e *edits) diff() (string, error) {
 	return b.String(), nil
 }
 
-// editValue returns what an edit writes, as a text.
+// editValue returns what an edit writes, as text.
 func editValue(e *overlay.Edit) string {
 	if e.Example != nil {
 		return e.Example.Title + ": " + string(manifest.EscapeJSON(e.Example.Params))
@@ -561,7 +562,7 @@ func unwritableEdits(err error) error {
 		Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 }
 
-// proposals returns the edits that are to be applied.
+// proposals returns the edits to apply.
 func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all proposed, err error) {
 	if o.From != "" {
 		file, err := readEdits(ctx, app, o.From)
@@ -569,7 +570,7 @@ func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all 
 			return nil, err
 		}
 		for _, e := range file.Edits {
-			// Nothing was measured here, and only a rule may say that it proposed an edit, for it has evidence.
+			// Nothing was measured here, and only a rule may claim that it proposed an edit, because a rule has evidence.
 			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil
 			if strings.HasPrefix(e.Origin, "rule ") || e.Origin == overlay.FromSchema {
 				e.Origin = "file"
@@ -598,7 +599,7 @@ func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all 
 // choice selects edits by their ids, or by plugins, groups and tools. Without names it selects all.
 type choice struct {
 	names []string
-	used  []string // those that selected something
+	used  []string // the names that selected something
 }
 
 func (c *choice) has(id, tool string) bool {
@@ -611,7 +612,7 @@ func (c *choice) has(id, tool string) bool {
 	return found
 }
 
-// unused returns the first name that has selected nothing, cleaned, "" if there is none.
+// unused returns the first name that selected nothing, cleaned, or "" if there is none.
 func (c *choice) unused() string {
 	for _, name := range c.names {
 		if !slices.Contains(c.used, name) {
@@ -624,7 +625,7 @@ func (c *choice) unused() string {
 // maxEdits bounds a file of edits, in bytes.
 const maxEdits = 16 << 20
 
-// readEdits reads a file of edits, which has to be for the present build of its plugin.
+// readEdits reads a file of edits. The file must be for the present build of its plugin.
 func readEdits(ctx context.Context, app *command.App, path string) (*editFile, error) {
 	raw, err := command.ReadValue(ctx, path, maxEdits)
 	file := &editFile{}
@@ -658,7 +659,7 @@ func (e *editsData) has(plugin, id string) bool {
 	})
 }
 
-// docsList returns the edits that are applied, of one plugin or tool, or of all if name is "".
+// docsList returns the applied edits of one plugin or tool, or all if name is "".
 func docsList(app *command.App, name string) (*editsData, error) {
 	catalog, err := app.Catalog()
 	if err != nil {
@@ -695,7 +696,7 @@ func docsList(app *command.App, name string) (*editsData, error) {
 	return data, nil
 }
 
-// editDiff is an edit with the text that it replaces.
+// editDiff is an edit together with the text that it replaces.
 type editDiff struct {
 	appliedEdit
 	Before string `json:"before,omitempty"` // "" if it adds something
@@ -708,8 +709,8 @@ type patchOp struct {
 	Value any    `json:"value"`
 }
 
-// printPatch prints the edits of a plugin as a JSON Patch of its manifest, for its author. What the format of manifests
-// has no place for is left out. The error is invalid_args for a plugin whose manifest no author writes.
+// printPatch prints the edits of a plugin as a JSON Patch of its manifest, for its author. It leaves out edits that
+// the format of manifests cannot express. The error is invalid_args for a plugin whose manifest no author writes.
 func printPatch(app *command.App, plugin string) error {
 	list, err := docsList(app, plugin)
 	at, failed := app.Find(plugin)
@@ -726,7 +727,7 @@ func printPatch(app *command.App, plugin string) error {
 	}
 	ops := []patchOp{}
 	for _, of := range list.Overlays {
-		made := map[string]bool{} // lists that the patch has made
+		made := map[string]bool{} // lists that the patch has created
 		for _, e := range of.Edits {
 			i := slices.IndexFunc(m.Tools, func(t manifest.Tool) bool { return strings.EqualFold(t.Name, e.Tool) })
 			if i >= 0 {
@@ -737,7 +738,7 @@ func printPatch(app *command.App, plugin string) error {
 	return app.PrintDocument(ops)
 }
 
-// patchPlaces says where in a tool of a manifest an edit writes; "/-" is the end of a list.
+// patchPlaces maps edits to the part of a manifest's tool that they write; "/-" is the end of a list.
 var patchPlaces = map[string]string{
 	overlay.Brief: "docs/brief", overlay.Standard: "docs/standard", overlay.Full: "docs/full",
 	overlay.When: "when", overlay.WhenNot: "when_not", overlay.Deprecated: "deprecated/message",
@@ -746,7 +747,8 @@ var patchPlaces = map[string]string{
 	overlay.ParamAlias: "params/properties/PARAM/x-aliases/-", overlay.From: "params/properties/PARAM/x-from/-",
 }
 
-// patchOps returns the operation of one edit, if the format has a place for it. Of a member, add replaces.
+// patchOps returns the operation of one edit, if the format can express it. For an existing member, the operation add
+// replaces the value.
 func patchOps(t *manifest.Tool, at string, e *overlay.Edit, made map[string]bool) []patchOp {
 	place := patchPlaces[e.Field]
 	if place == "" {

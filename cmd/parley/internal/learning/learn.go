@@ -129,10 +129,10 @@ func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 	fmt.Fprintf(w, "Then: %s\n", next[len(next)-1])
 }
 
-// learnSince is the age up to which calls count as progress: as long as sessions are stored.
+// learnSince is the age up to which calls count as progress. Sessions are stored for the same time.
 const learnSince = "24h"
 
-// tutorialRow is a tutorial in the list of all.
+// tutorialRow is a tutorial in the list of all tutorials.
 type tutorialRow struct {
 	Plugin   string `json:"plugin"`
 	Brief    string `json:"brief"`
@@ -141,7 +141,7 @@ type tutorialRow struct {
 	Finished bool   `json:"finished"`
 }
 
-// events returns what this session did. Without a session it is what was done without one.
+// events returns what this session did. Without a session, it returns what was done in no session.
 func events(app *command.App) ([]tutorial.Event, error) {
 	s, err := app.Settings()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// modelText prints what was spent on a model.
+// modelText prints what was used of a model.
 func modelText(w io.Writer, m *modelRun) {
 	command.PrintIf(w, m.Stopped != "", "ended early: %s\n", manifest.CleanLine(m.Stopped))
 	about := command.When(m.Estimated, "about ")
@@ -34,29 +34,30 @@ func malformedText(w io.Writer, malformed, of int) {
 	command.PrintIf(w, malformed > 0, "%d of %s malformed, not counted\n", malformed, manifest.Plural(of, "answer"))
 }
 
-// modelOptions say how a command asks a model.
+// modelOptions say how a command uses a model.
 type modelOptions struct {
-	// Record is the file of exchanges, which answers what was asked before. "" is the one in the host's state folder.
+	// Record is the file of exchanges. It answers questions that were asked before. "" means the file in the host's
+	// state folder.
 	Record string `flag:"record" usage:"keep exchanges in FILE, and do not ask again what it has"`
-	// Replay is a file of exchanges that answers everything: no model is asked. "" means that one is.
+	// Replay is a file of exchanges that answers every question, so that no model is asked. "" means none.
 	Replay string `flag:"replay" usage:"ask no model: FILE has the answers"`
-	// Its budget; 0 bounds nothing.
+	// The budget of the command; 0 means no bound.
 	Calls  int     `flag:"max-calls" default:"100" usage:"end at this many requests; 0: no bound"`
 	Tokens int     `flag:"max-tokens-spent" default:"500000" usage:"end at this many tokens; 0: no bound"`
 	Cost   float64 `flag:"max-cost" usage:"end at this cost, by model.price_in and _out"`
 	command.Approval
 }
 
-// modelPlan is what a command is about to ask, for the question whether it may.
+// modelPlan describes what a command is about to ask a model, to get approval for it.
 type modelPlan struct {
-	what  string // what it is for: "phrases for 12 tools of text"
+	what  string // its purpose: "phrases for 12 tools of text"
 	sends string // what is sent
-	calls int    // the most questions
-	// tokens are the most that these questions and their answers have, as estimated.
+	calls int    // maximum number of questions
+	// tokens is the estimated maximum of the tokens of these questions and their answers.
 	tokens int
 }
 
-// modelOf returns a client of the configured model, or of a recording. Nothing is sent before the plan is approved.
+// modelOf returns a client of the configured model, or of a recording. It sends nothing before the plan is approved.
 func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, error) {
 	s, err := app.Settings()
 	if err != nil {
@@ -98,12 +99,12 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 	return client, nil
 }
 
-// recordingPath returns the file of exchanges that a name stands for; "" is the one in the host's state folder.
+// recordingPath returns the path of a file of exchanges. The name "" stands for the file in the host's state folder.
 func recordingPath(app *command.App, name string) string {
 	return cmp.Or(name, filepath.Join(app.Dirs().State, "model", "exchanges.jsonl"))
 }
 
-// replayedModel chooses the model of a recording: the configured one, or the only one.
+// replayedModel chooses the model of a recording: the configured one, or else the only one.
 func replayedModel(c *model.Client) error {
 	models := c.Recording.Models()
 	switch {
@@ -118,7 +119,7 @@ func replayedModel(c *model.Client) error {
 	return nil
 }
 
-// approveModel asks whether the plan may be carried out, and then fetches the key that a setting names.
+// approveModel asks for approval of the plan, and then fetches the key that a setting names.
 func approveModel(ctx context.Context, app *command.App, c *model.Client, key string, plan modelPlan, yes bool) error {
 	base, err := url.Parse(c.Endpoint.URL)
 	if err != nil {
@@ -153,7 +154,7 @@ func approveModel(ctx context.Context, app *command.App, c *model.Client, key st
 	return nil
 }
 
-// budgetText says at which of its bounds a run ends.
+// budgetText says at which bounds a run ends.
 func budgetText(b model.Budget) string {
 	var bounds []string
 	add := func(isBound bool, text string) {
@@ -167,14 +168,14 @@ func budgetText(b model.Budget) string {
 	return cmp.Or(strings.Join(bounds, " or "), "no bound")
 }
 
-// modelRun is what a command spent on a model.
+// modelRun is what a command used of a model.
 type modelRun struct {
 	model.Usage
-	Stopped string `json:"stopped,omitempty"` // why it ended before everything was asked
+	Stopped string `json:"stopped,omitempty"` // why it ended before all questions were asked
 }
 
-// stop reports whether an error is that of a used-up budget, after which what was done so far counts. It is then noted
-// in the run.
+// stop reports whether an error means that the budget is used up. What was done so far then counts, and the run
+// records why it ended.
 func (r *modelRun) stop(err error) bool {
 	if errors.Is(err, model.ErrBudget) {
 		r.Stopped = err.Error()
@@ -183,8 +184,8 @@ func (r *modelRun) stop(err error) bool {
 	return false
 }
 
-// ask asks the configured model questions and passes each answer to use, with the index of its question. about names a
-// question, for people who see the progress. The plan is completed by the questions.
+// ask asks the configured model questions and passes each answer to use, with the index of its question. about names
+// a question, for people who watch the progress. ask completes the plan with the questions.
 func ask(ctx context.Context, app *command.App, o modelOptions, plan modelPlan, questions []model.Question,
 	about func(i int) string, use func(i int, answer string)) (run modelRun, err error) {
 	plan.calls = len(questions)
@@ -209,7 +210,7 @@ func ask(ctx context.Context, app *command.App, o modelOptions, plan modelPlan, 
 	return run, nil
 }
 
-// told tells how much is done.
+// told shows the progress.
 func told(app *command.App, done, total int, message string) {
 	if progress := app.Progress(); progress != nil {
 		progress(float64(done), float64(total), message)
@@ -225,7 +226,7 @@ var docsJudgeCommand = &command.Command[*docsJudgeOptions]{
 	Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
 }
 
-// runDocsJudge asks the configured model which sessions did what they were for.
+// runDocsJudge asks the configured model which sessions achieved their purpose.
 func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions) error {
 	catalog, _, records, err := recorded(app, "", opts.Since)
 	if err != nil {
@@ -281,26 +282,26 @@ func judgeText(app *command.App, w io.Writer, data *judgeData) {
 	modelText(w, &data.Model)
 }
 
-// docsJudgeOptions say which sessions [runDocsJudge] asks about.
+// docsJudgeOptions select the sessions that [runDocsJudge] asks about.
 type docsJudgeOptions struct {
 	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
-	// only this one; "" means all
+	// only this session; "" means all
 	Session string `word:""`
 	modelOptions
 }
 
-// judgeData are the verdicts of a model on sessions.
+// judgeData has a model's verdicts on sessions.
 type judgeData struct {
-	Sessions  int             `json:"sessions"`  // that have calls
-	Judged    int             `json:"judged"`    // with a verdict
-	Malformed int             `json:"malformed"` // whose answer is not a verdict; they are in no figure
+	Sessions  int             `json:"sessions"`  // number of sessions that have calls
+	Judged    int             `json:"judged"`    // number of sessions with a verdict
+	Malformed int             `json:"malformed"` // number of sessions without a valid answer; no figure includes them
 	Passed    *stats.Share    `json:"passed,omitempty"`
 	Agreement judge.Agreement `json:"agreement"`
 	Results   []judge.Result  `json:"results"`
 	Model     modelRun        `json:"model"`
 }
 
-// sentOfCalls says what a model gets of calls.
+// sentOfCalls says what a model gets about calls.
 func sentOfCalls(app *command.App) string {
 	if s, err := app.Settings(); err == nil && s.TracesValues {
 		return "documentation and records of calls, with the values of parameters and searches (traces.values)"

@@ -30,8 +30,8 @@ var docsOptimizeCommand = &command.Command[*docsOptimizeOptions]{
 		"parley docs optimize text.hash --replay exchanges.jsonl",
 }
 
-// runDocsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and
-// passes the gate. Those tools come first of which most calls failed.
+// runDocsOptimize lets the configured model rewrite the documentation of tools. It applies texts that measure better
+// and pass the gate. Tools with the most failed calls come first.
 func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOptions) error {
 	at, tools, err := toolsBelow(app, opts.Name)
 	if err != nil {
@@ -103,7 +103,8 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 	})
 }
 
-// optimizedText prints what came of a tool: the texts before and after, or that the original is kept, with figures.
+// optimizedText prints the outcome for a tool: the texts before and after, or that the original is kept, with
+// figures.
 func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
 	fmt.Fprintf(w, "%s (%s, %s%s)\n", manifest.CleanLine(r.Tool), manifest.Plural(r.Calls, "call"),
 		manifest.Plural(r.Failed, "failure"), command.When(r.Cold, ", cold start"))
@@ -137,7 +138,7 @@ func scoreText(w io.Writer, title string, s *optimize.Score) {
 	fmt.Fprintf(w, "; others right %d of %d; %d tokens\n", s.Right, s.Siblings, s.Tokens)
 }
 
-// docsOptimizeOptions say which tools [runDocsOptimize] optimizes. Name is a plugin, a group or a tool.
+// docsOptimizeOptions select the tools that [runDocsOptimize] optimizes. Name is a plugin, a group or a tool.
 type docsOptimizeOptions struct {
 	Name  string `word:""`
 	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
@@ -145,10 +146,10 @@ type docsOptimizeOptions struct {
 	modelEditOptions
 }
 
-// tokensOfQuestion is what a question of an optimization takes, for the estimate of a run.
+// tokensOfQuestion is the estimated number of tokens of a question of an optimization.
 const tokensOfQuestion = 4000
 
-// optimized returns what was accepted of a tool.
+// optimized returns the accepted edits of a tool.
 func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 	if !r.Accepted {
 		return nil
@@ -166,7 +167,7 @@ func scores(records []host.Record, catalog *host.Catalog, client *model.Client) 
 	found := map[string]float64{}
 	for _, s := range judge.Sessions(records) {
 		if v := recordedVerdict(client, s, catalog); v != nil {
-			if found[s.Name] = v.Score; !s.CodesPass() { // which outrank it
+			if found[s.Name] = v.Score; !s.CodesPass() { // the codes outrank the verdict
 				found[s.Name] = 0
 			}
 		}

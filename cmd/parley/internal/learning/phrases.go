@@ -79,8 +79,8 @@ func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOpti
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) { applyText(app, w, data) })
 }
 
-// phrasesFile is what a model returns: for each tool of one build of a plugin, the ways in which somebody would ask for
-// it.
+// phrasesFile is the answer of a model: for each tool of one build of a plugin, phrases with which people might ask
+// for it.
 type phrasesFile struct {
 	build
 	Phrases map[string][]string `json:"phrases"` // by local name of the tool
@@ -142,11 +142,11 @@ func phrasesPrompt(at host.Address, of []*manifest.Tool) string {
 }
 
 const (
-	phrasesBatch  = 20   // tools of one question
-	phrasesAnswer = 4000 // most tokens of its answer
+	phrasesBatch  = 20   // tools per question
+	phrasesAnswer = 4000 // maximum tokens of its answer
 )
 
-// askPhrases asks the configured model for phrases, applies those that pass the gate, and prints what came of it.
+// askPhrases asks the configured model for phrases, applies those that pass the gate, and prints the outcome.
 func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) error {
 	at, tools, err := toolsBelow(app, opts.Name)
 	if err != nil {
@@ -163,7 +163,7 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 	data := struct {
 		*applyData
 		Questions int      `json:"questions"`
-		Malformed int      `json:"malformed"` // answers that are not phrases of the tools that were asked about
+		Malformed int      `json:"malformed"` // answers without phrases for the tools of their question
 		Model     modelRun `json:"model"`
 	}{Questions: len(questions)}
 	all := &phrasesFile{build{at.Plugin, at.Provider.Info().Build()}, map[string][]string{}}

@@ -39,7 +39,7 @@ func runStats(_ context.Context, app *command.App, opts *statsOptions) error {
 // statsRows is how many rows a table of statistics has.
 const statsRows = 15
 
-// statsText prints what is most worth fixing, and the tables behind it. Details are those of single tools.
+// statsText prints what is most worth fixing, and the tables behind it. details are the tables of single tools.
 func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 	if r.Calls+r.Searches+r.Describes == 0 {
 		fmt.Fprintln(w, "no records; calls, searches and describes leave them")
@@ -104,7 +104,7 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 	}
 }
 
-// toolStats prints what was wrong with the calls of a tool.
+// toolStats prints the problems of calls of a tool.
 func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
 	if len(t.Fields)+len(t.Codes)+len(t.Unused)+len(t.Contrasts) == 0 {
 		return
@@ -136,7 +136,7 @@ func searches(n int) string {
 	return fmt.Sprintf("%d %s", n, command.Either(n == 1, "search", "searches"))
 }
 
-// share is a share with its interval, on a terminal behind a small bar: "▍  31% (26-37) of 263".
+// share returns a share with its interval, on a terminal after a small bar: "▍ 31% (26-37) of 263".
 func share(a *command.App, s *stats.Share) string {
 	if s == nil {
 		return "-"
@@ -151,7 +151,7 @@ func share(a *command.App, s *stats.Share) string {
 // barEighths are bars of one to eight eighths of a column.
 var barEighths = []rune("▏▎▍▌▋▊▉█")
 
-// bar is a bar of four columns.
+// bar returns a bar of four columns.
 func bar(share float64) string {
 	const width = 4
 	eighths := int(share*8*width + 0.5)
@@ -169,14 +169,14 @@ func quantile(q *stats.Quantile) string {
 	return fmt.Sprintf("%.4g", q.Value)
 }
 
-// statsOptions say which calls [computeStats] counts.
+// statsOptions select the calls that [computeStats] counts.
 type statsOptions struct {
 	// a plugin, a group or a tool; "" means all
 	Name  string `word:""`
 	Since string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
-// computeStats returns the catalog and statistics of its use, from traces.
+// computeStats returns the catalog, and statistics of its use from traces.
 func computeStats(app *command.App, o statsOptions) (*host.Catalog, *stats.Report, error) {
 	catalog, scope, records, err := recorded(app, o.Name, o.Since)
 	if err != nil {
@@ -185,8 +185,8 @@ func computeStats(app *command.App, o statsOptions) (*host.Catalog, *stats.Repor
 	return catalog, stats.Compute(slices.Values(records), catalog, scope), nil
 }
 
-// recorded returns the catalog, the qualified name of a plugin, a group or a tool of it, and what traces have since a
-// duration before now or a time. A name "" stays "", which means all, and since "" means everything that is kept.
+// recorded returns the catalog, the qualified name of a plugin, group or tool, and the traces since a duration before
+// now or a time. The name "" stays "" and means all. since "" means all that is stored.
 func recorded(app *command.App, name, since string) (catalog *host.Catalog, scope string, all []host.Record,
 	err error) {
 	if catalog, err = app.Catalog(); err == nil {
@@ -202,7 +202,7 @@ func recorded(app *command.App, name, since string) (catalog *host.Catalog, scop
 	return catalog, scope, all, err
 }
 
-// scopeOf returns the qualified name of a plugin, a group or a tool; "" stays "", which means all.
+// scopeOf returns the qualified name of a plugin, group or tool. "" stays "" and means all.
 func scopeOf(catalog *host.Catalog, name string) (string, error) {
 	if name == "" {
 		return "", nil

@@ -49,7 +49,7 @@ func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOpti
 	return printBuilt(app, data, "Built", again)
 }
 
-// printBuilt prints what was built or packed. again is the command that does it again.
+// printBuilt prints what was built or packed. again is the command to repeat it.
 func printBuilt(a *command.App, data *buildPluginData, did, again string) error {
 	out := command.ShellQuote(data.Out)
 	refused := len(data.Admission.Errors()) > 0
@@ -66,7 +66,7 @@ func printBuilt(a *command.App, data *buildPluginData, did, again string) error 
 
 const (
 	modulePath = "github.com/parley-tools/parley"
-	// goVersion is the toolchain whose output is reproducible: digests are compared with it.
+	// goVersion is the toolchain whose output is reproducible, because digests are compared with it.
 	goVersion = "go1.26.8"
 )
 
@@ -87,12 +87,12 @@ type buildPluginData struct {
 	Tools  int      `json:"tools"`
 	SHA256 string   `json:"sha256"` // of the wasm with its manifest, before compression
 	Lint   []string `json:"lint,omitempty"`
-	// Admission is the report that an installation will print.
+	// Admission is the report that an installation would print.
 	Admission *admit.Report `json:"admission,omitempty"`
 }
 
-// buildPlugin builds a plugin from the source in a folder, with the compiler of its language, reproducibly. Where the
-// manifest has assets, the files of the folder assets beside the source are packed into the plugin. The error is
+// buildPlugin builds a plugin from the source in a folder, with the compiler of its language, reproducibly. If the
+// manifest has assets, it packs the files in the folder assets, next to the source, into the plugin. The error is
 // unavailable without the compiler, and invalid_plugin if the source does not compile or the plugin is not valid.
 func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*buildPluginData, error) {
 	dir := cmp.Or(o.Dir, ".")
@@ -120,8 +120,8 @@ func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*
 	return writePlugin(ctx, app, c, out)
 }
 
-// writePlugin writes a plugin that was built or packed, and returns the report of its admission. Its author is the
-// operator, so what would refuse the plugin of a stranger is only reported.
+// writePlugin writes a plugin that was built or packed, and returns the report of its admission. The operator is its
+// author, so problems that would refuse a stranger's plugin are only reported.
 func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out string) (*buildPluginData, error) {
 	size, err := writeBuilt(out, c.Wasm)
 	if err != nil {
@@ -137,8 +137,8 @@ func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out 
 	}, nil
 }
 
-// buildGo returns the wasm of a Go package, and the manifest that its code describes. A folder outside a module gets a
-// go.mod.
+// buildGo returns the wasm of a Go package, and the manifest that its code describes. It writes a go.mod if the
+// folder is not in a module.
 func buildGo(ctx context.Context, app *command.App, s source) (code, described []byte, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
@@ -170,12 +170,12 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 	return code, described, err
 }
 
-// assetsFolder is the folder beside the source or the module whose files a plugin with assets brings.
+// assetsFolder is the folder, next to the source or the module, with the files of a plugin with assets.
 const assetsFolder = "assets"
 
-// embedFiles puts the scripts and the assets that a manifest declares into a module. They are files of a folder:
-// NAME.js, and those in assets. What is not there, but in the module already, stays. A manifest that is not valid
-// declares nothing: [store.Pack] says what is wrong with it.
+// embedFiles puts the scripts and the assets that a manifest declares into a module. They come from a folder: the
+// files NAME.js, and those in assets. Parts that are not in the folder but already in the module stay. An invalid
+// manifest declares nothing: [store.Pack] says what is wrong with it.
 func embedFiles(code, described []byte, folder string) ([]byte, error) {
 	m, err := manifest.Parse(described, parley.Version)
 	if err != nil {
@@ -217,11 +217,11 @@ func writeBuilt(out string, whole []byte) (int, error) {
 	content := whole
 	if strings.HasSuffix(out, ".gz") {
 		old, err := store.ReadModule(out)
-		if err == nil && bytes.Equal(old, whole) { // so that it does not change if only gzip's own bytes would
+		if err == nil && bytes.Equal(old, whole) { // a file must not change only because gzip's own bytes would
 			content, err = os.ReadFile(out)
 		} else {
 			var b bytes.Buffer
-			w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the error is that of another level
+			w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // it fails only for an invalid level
 			_, err = w.Write(whole)
 			err = errors.Join(err, w.Close())
 			content = b.Bytes()
@@ -236,12 +236,14 @@ func writeBuilt(out string, whole []byte) (int, error) {
 	return len(content), nil
 }
 
-// goSDKFolder is the folder beside a go.mod that plugin build or plugin new wrote. It has the SDK, so that the plugin
-// builds wherever it is moved to. The go command ignores it in patterns, because of the dot.
+// goSDKFolder is the folder next to a go.mod that plugin build or plugin new wrote. It contains the SDK, so that the
+// plugin can be built wherever it is moved. The go command ignores it in patterns, because its name begins with a
+// dot.
 const goSDKFolder = ".parley"
 
-// moduleFlags makes the SDK importable and returns the flags that the go command needs for that. A folder outside a
-// module gets a go.mod. If the module does not require the SDK, a copy of its go.mod that does is used.
+// moduleFlags makes the SDK importable and returns the flags that the go command needs for that. It writes a go.mod
+// if the folder is not in a module. If the module does not require the SDK, it uses a copy of the module's go.mod
+// that does.
 func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, error) {
 	out, err := goTool(ctx, dir, nil, "env", "GOMOD")
 	if err != nil {
@@ -256,7 +258,7 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 		return nil, nil
 	}
 	if text, err := os.ReadFile(goMod); err == nil && strings.Contains(string(text), "=> ./"+goSDKFolder) {
-		return nil, extractSDK(filepath.Join(filepath.Dir(goMod), goSDKFolder)) // it may be of an older version, or gone
+		return nil, extractSDK(filepath.Join(filepath.Dir(goMod), goSDKFolder)) // it may be from an older version, or missing
 	}
 	if _, err := goTool(ctx, dir, nil, "list", "-find", modulePath+"/sdk/go"); err == nil {
 		return nil, nil
@@ -265,7 +267,7 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 	if err := extractSDK(root); err != nil {
 		return nil, err
 	}
-	// The author's own go.mod stays as it is.
+	// The author's own go.mod stays unchanged.
 	copied := filepath.Join(root, "modfiles", fmt.Sprintf("%.8x.mod", sha256.Sum256([]byte(goMod))))
 	data, err := os.ReadFile(goMod)
 	if err == nil {
@@ -285,7 +287,7 @@ func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, e
 	return []string{"-modfile=" + copied}, nil
 }
 
-// writeGoModule writes a go.mod and the SDK into a folder. It has no path of this machine.
+// writeGoModule writes a go.mod and the SDK into a folder. They contain no path of this machine.
 func writeGoModule(dir string) error {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -322,7 +324,7 @@ func extractSDK(root string) error {
 		return err
 	}
 	sum := fmt.Sprintf("%x", hash.Sum(nil))
-	const mark = ".sha256" // the file that a complete copy has
+	const mark = ".sha256" // marks a complete copy
 	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
 		return nil
 	}
@@ -338,7 +340,7 @@ func extractSDK(root string) error {
 	return nil
 }
 
-// replaceFolder has a new folder filled, beside root, which it then replaces.
+// replaceFolder lets fill write a new folder next to root, and then replaces root by it.
 func replaceFolder(root string, fill func(fresh string) error) error {
 	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		return err
@@ -379,7 +381,7 @@ var pluginPackCommand = &command.Command[*pluginPackOptions]{
 }
 
 // runPluginPack puts a manifest, and the scripts and assets that it declares, into a module, after the checks of an
-// installation. With an error nothing is written.
+// installation. If it fails, nothing is written.
 func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOptions) error {
 	code, err := store.ReadModule(opts.Path)
 	if err != nil {
@@ -438,8 +440,8 @@ var pluginNewCommand = &command.Command[*pluginNewOptions]{
 	Options: map[string]command.Completer{"lang": command.OneOf(languageNames...)},
 }
 
-// runPluginNew makes a folder with the source of a small plugin, with the SDK, which builds, checks and installs as it
-// is.
+// runPluginNew creates a folder with the source of a small plugin and the SDK. The plugin builds, passes the checks
+// and installs without changes.
 func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) error {
 	template, err := fs.ReadFile(sdk.Templates, "templates/"+sourceManifest)
 	if err != nil {
@@ -470,7 +472,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		Dir   string   `json:"dir"`
 		Name  string   `json:"name"`
 		Lang  string   `json:"lang"`
-		Files []string `json:"files"` // in Dir
+		Files []string `json:"files"` // names within Dir
 	}{Dir: opts.Name, Name: opts.Name, Lang: opts.Lang}
 	write := func(name string, content []byte) error {
 		data.Files = append(data.Files, name)
@@ -479,7 +481,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 	files, err := fs.ReadDir(sdk.Templates, "templates/"+opts.Lang)
 	for _, f := range files {
 		text, failed := fs.ReadFile(sdk.Templates, path.Join("templates", opts.Lang, f.Name()))
-		name := strings.TrimSuffix(f.Name(), ".txt") // which keeps Go from compiling it in the SDK
+		name := strings.TrimSuffix(f.Name(), ".txt") // the suffix keeps Go from compiling the file in the SDK
 		err = errors.Join(err, failed, write(name, bytes.ReplaceAll(text, []byte("NAME"), []byte(opts.Name))))
 	}
 	if l := languages[slices.Index(languageNames, opts.Lang)]; l.sdk != "" {
@@ -495,11 +497,11 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 	return app.PrintNext(data, next, command.Text("Made %s: %s\n", data.Dir, strings.Join(data.Files, ", ")))
 }
 
-// pluginNewOptions say what plugin to begin.
+// pluginNewOptions say what plugin to create.
 type pluginNewOptions struct {
-	Name string `word:""` // of the plugin, and of the folder that is made in the current one
+	Name string `word:""` // the name of the plugin, and of its folder in the current one
 	Lang string `flag:"lang" usage:"go, rust, c, js"`
 }
 
-// languageNames are the languages in which a plugin can begin.
+// languageNames are the languages of the templates for new plugins.
 var languageNames = command.Map(languages, func(l language) string { return l.name })

@@ -33,9 +33,9 @@ var pluginCheckCommand = &command.Command[string]{
 	Example: "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 }
 
-// runPluginCheck reports on a plugin in a file or a folder. Of an installed one it searches all plugins for each task
-// phrase, and admits it again. The error is invalid_plugin, so that an author's CI fails, if a phrase does not find its
-// own tool.
+// runPluginCheck reports on a plugin in a file or a folder. For an installed plugin it searches all plugins for each
+// task phrase, and repeats the admission. If a phrase does not find its own tool, the error is invalid_plugin, so
+// that an author's CI fails.
 func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	if isPluginFile(name) {
 		return reportPlugin(ctx, app, name)
@@ -52,7 +52,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 		return err
 	}
 	if len(report.Misses) > 0 {
-		const most = 10 // that are named
+		const most = 10 // at most so many are named
 		misses := command.Strings(report.Misses[:min(most, len(report.Misses))])
 		return host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
 			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
@@ -83,8 +83,8 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	})
 }
 
-// reportPlugin prints the report on a plugin in a file or a folder, as an installation makes it. Nothing is installed.
-// The error is invalid_plugin if an installation would be refused.
+// reportPlugin prints the report on a plugin in a file or a folder that an installation would print, without
+// installing it. The error is invalid_plugin if an installation would be refused.
 func reportPlugin(ctx context.Context, app *command.App, path string) error {
 	data, err := app.Parley().Admission().Report(ctx, path, app.Accept)
 	if err != nil {
@@ -112,8 +112,9 @@ var pluginDiffCommand = &command.Command[*pluginDiffOptions]{
 	Example: "parley plugin diff hello ./hello/plugin.wasm",
 }
 
-// runPluginDiff compares two versions of a plugin for those who call its tools. Each is a wasm file, a folder, a
-// manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was installed.
+// runPluginDiff compares two versions of a plugin from the point of view of its callers. Each is a wasm file, a
+// folder, a manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was
+// installed.
 func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOptions) error {
 	before, err := readManifest(ctx, app, opts.Old)
 	after, failed := readManifest(ctx, app, opts.Now)
@@ -128,7 +129,7 @@ func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOption
 		Breaks  int            `json:"breaks"`
 		// Major reports whether the new version announces that it breaks.
 		Major bool `json:"major"`
-		// ManifestDiff is as in [Plugin], for a manifest of a document.
+		// ManifestDiff is as in [Plugin], for a manifest derived from a document.
 		ManifestDiff []string `json:"manifest_diff,omitempty"`
 	}{
 		Old:     comparedPlugin{before.Name, manifest.CleanLine(before.Version)},
@@ -167,7 +168,7 @@ func isPluginFile(word string) bool {
 	return strings.ContainsAny(word, `/\.`) && word != ""
 }
 
-// comparedPlugin is one of two versions that are compared.
+// comparedPlugin is one of the two versions that are compared.
 type comparedPlugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -197,7 +198,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 }
 
 // providerOf returns the plugin in a file or a folder, or a shipped or installed one by its name. The error is
-// invalid_args for one that is built in, and has no manifest to do something with.
+// invalid_args for a built-in plugin, which has no manifest for what do names.
 func providerOf(app *command.App, word, do string) (host.Provider, error) {
 	if !isPluginFile(word) {
 		at, err := app.Plugin(word)
@@ -257,7 +258,7 @@ func runPluginTest(ctx context.Context, app *command.App, opts *pluginTestOption
 	})
 }
 
-// failedTest returns the error of a test that failed, which has the failures as details.
+// failedTest returns the error of a failed test, with the failures as details.
 func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 	repeat := []string{opts.Plugin, "--seed", strconv.FormatUint(opts.Seed, 10)}
 	if opts.Calls > 0 {
@@ -272,7 +273,7 @@ func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 			Parameter: f.Tool, Keyword: f.Kind,
 			Expected: fmt.Sprintf("%s %s: %s", f.Kind, manifest.Clip(string(f.Params), 300), f.Reason),
 		}
-		if !slices.Contains(e.Details, d) { // the host shows as many as its bound allows
+		if !slices.Contains(e.Details, d) { // the host bounds how many are shown
 			e.Details = append(e.Details, d)
 		}
 	}

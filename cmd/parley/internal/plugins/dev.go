@@ -32,7 +32,7 @@ var pluginDevCommand = &command.Command[*pluginDevOptions]{
 	Example: "parley plugin dev ./hello",
 }
 
-// printDev prints a build and what a developer may do with it: call it, and have its rights stay.
+// printDev prints a build and what a developer may do with it: call it, or make its rights permanent.
 func printDev(app *command.App, data *devPluginData) error {
 	next := []string{"parley " + data.Name + " --list"}
 	if len(data.Asks) > len(data.Applies) {
@@ -49,7 +49,7 @@ func printDev(app *command.App, data *devPluginData) error {
 	})
 }
 
-// pluginDevOptions say what to build again and again.
+// pluginDevOptions say which source to build repeatedly.
 type pluginDevOptions struct {
 	// Dir is the folder with the source. "" means the current one.
 	Dir string `word:""`
@@ -62,26 +62,27 @@ type devPluginData struct {
 	Name      string   `json:"name"`
 	Version   string   `json:"version"`
 	Digest    string   `json:"digest"`
-	Key       string   `json:"key"` // that signed it
+	Key       string   `json:"key"` // the key that signed it
 	Trusted   bool     `json:"trusted"`
 	Unchanged bool     `json:"unchanged"` // the same build was installed before
-	Applies   []string `json:"applies"`   // grants that give it something
-	Asks      []string `json:"asks"`      // rights
+	Applies   []string `json:"applies"`   // grants that apply to it
+	Asks      []string `json:"asks"`      // requested rights
 	Lint      []string `json:"lint"`
-	MS        int64    `json:"ms"` // from the change to the end of the installation
+	MS        int64    `json:"ms"` // time from the change to the end of the installation
 }
 
-// devInterval is how often the source is looked at. The standard library cannot watch files; a few hundred of them take
-// less than a millisecond to look at.
+// devInterval is how often the source is checked. The standard library cannot watch files. Checking a few hundred
+// takes less than a millisecond.
 const devInterval = 300 * time.Millisecond
 
 // maxDevFiles bounds the files that are watched.
 const maxDevFiles = 10_000
 
-// runPluginDev builds a plugin, signs it with the key of this machine and installs it, at once and whenever its source
-// has changed, until the context ends. Running hosts see the new build as they see any installation. Changes that break
-// callers need no confirmation where the replaced build has the same signer. The error of a build is printed; the error
-// that is returned means that nothing can be built or printed at all, or with Once that of the build.
+// runPluginDev builds a plugin, signs it with the key of this machine and installs it. It does so at once, and again
+// whenever the source changes, until the context ends. Running hosts notice the new build like any installation.
+// Changes that break callers need no confirmation if the replaced build has the same signer. The error of a build is
+// only printed. The returned error means that nothing can be built or printed at all, or with Once it is the build's
+// error.
 func runPluginDev(ctx context.Context, app *command.App, o *pluginDevOptions) error {
 	dir := cmp.Or(o.Dir, ".")
 	key, err := devKey(app)
@@ -101,7 +102,7 @@ func runPluginDev(ctx context.Context, app *command.App, o *pluginDevOptions) er
 			data, err := devBuild(ctx, app, dir, key)
 			switch {
 			case ctx.Err() != nil && !o.Once:
-				return unprinted // a person has ended it, during a build
+				return unprinted // a person ended it during a build
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case o.Once && err != nil:
@@ -117,14 +118,14 @@ func runPluginDev(ctx context.Context, app *command.App, o *pluginDevOptions) er
 		}
 		select {
 		case <-ctx.Done():
-			return unprinted // a person has ended it
+			return unprinted // a person ended it
 		case <-tick.C:
 		}
 	}
 }
 
-// sourceState returns a text that changes with the names, sizes and times of the files in a folder. Hidden files, what
-// a build writes and what package managers fetch are left out.
+// sourceState returns a text that changes when the names, sizes or times of the files in a folder change. It ignores
+// hidden files, outputs of builds, and what package managers fetch.
 func sourceState(dir string) (string, error) {
 	var b strings.Builder
 	files := 0
@@ -133,7 +134,7 @@ func sourceState(dir string) (string, error) {
 		case err != nil && path == dir:
 			return err
 		case err != nil:
-			return nil // it has just been removed
+			return nil // the file was just removed
 		}
 		name := e.Name()
 		switch {
@@ -180,7 +181,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	}
 	before := prepared.Replaces
 	if before != nil && before.Signer == string(key.Public()) {
-		prepared.Confirm() // the author changes what the author has made
+		prepared.Confirm() // authors may break their own plugin
 	}
 	rules, err := app.Parley().Policy()
 	if err != nil {
@@ -205,7 +206,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	}, nil
 }
 
-// devKey returns the key of this machine that plugin dev signs with. The first use makes it.
+// devKey returns the key of this machine with which plugin dev signs. The first use creates it.
 func devKey(app *command.App) (signature.SecretKey, error) {
 	path := filepath.Join(app.Dirs().Data, "dev.key")
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +217,7 @@ func devKey(app *command.App) (signature.SecretKey, error) {
 		if err == nil {
 			err = key.WritePair(path, "")
 		}
-		if err != nil && !errors.Is(err, host.AlreadyExists) { // another process has made it
+		if err != nil && !errors.Is(err, host.AlreadyExists) { // otherwise another process has created it
 			return key, err
 		}
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// isDocument reports whether a file is a text that can be an OpenAPI document, by its name.
+// isDocument reports by a file's name whether the file can be an OpenAPI document.
 func isDocument(path string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path)))
 }
 
-// documentData is the manifest that was written of a document.
+// documentData describes the manifest that was derived from a document.
 type documentData struct {
-	Manifest string          `json:"manifest"` // the file
+	Manifest string          `json:"manifest"` // the path of the manifest
 	Plugin   string          `json:"plugin"`
 	Rights   []string        `json:"rights"`
 	Report   *openapi.Report `json:"report"`
@@ -89,9 +89,10 @@ func writeDocument(w io.Writer, data *documentData) {
 	write(r.Sentences, "sentences left out, because they would mislead an agent")
 }
 
-// parseManifest reads a manifest, or derives one of a document to compare it. A document without a server has any.
+// parseManifest reads a manifest, or derives one from a document for a comparison. A document that names no server
+// gets an arbitrary one.
 func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
-	var head struct{ OpenAPI, Swagger any } // as encoding/json matches names, in any case
+	var head struct{ OpenAPI, Swagger any } // encoding/json matches these names in any case
 	if err := json.Unmarshal(data, &head); strings.HasSuffix(word, ".json") && (err != nil ||
 		head.OpenAPI == nil && head.Swagger == nil) {
 		m, err := manifest.Parse(data, parley.Version)
@@ -101,7 +102,7 @@ func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
 		return m, nil
 	}
 	m, _, err := openapi.Derive(data, openapi.Options{})
-	if err != nil { // it may name no server
+	if err != nil { // the document may name no server
 		m, _, err = openapi.Derive(data, openapi.Options{Server: "https://server.invalid"})
 	}
 	return m, err

@@ -29,7 +29,7 @@ type pluginLockOptions struct {
 }
 
 // runPluginLock pins installed plugins in the project's file, all of them if no names are given. The file is the
-// nearest parley.toml, or a new one in the working folder; what else is in it stays.
+// nearest parley.toml, or a new one in the working folder. The rest of the file stays.
 func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions) error {
 	path, before, err := projectPins()
 	if err != nil {
@@ -87,8 +87,8 @@ var pluginSyncCommand = &command.Command[*pluginSyncOptions]{
 }
 
 // runPluginSync installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only
-// those with the digests of the pins. It uses no network if all are installed, and stops at the first that it cannot
-// install.
+// if they have the digests of the pins. It uses no network if all are installed, and stops at the first one that it
+// cannot install.
 func runPluginSync(ctx context.Context, app *command.App, opts *pluginSyncOptions) error {
 	data, err := pinned(app)
 	if err != nil {
@@ -122,7 +122,7 @@ func runPluginSync(ctx context.Context, app *command.App, opts *pluginSyncOption
 	return printPins(app, data)
 }
 
-// printPins prints pins and what is installed of them.
+// printPins prints pins and the installed builds that they refer to.
 func printPins(a *command.App, data *pinsData) error {
 	return a.Print(data, []string{"parley --list"}, func(w io.Writer) {
 		for _, p := range data.Pins {
@@ -135,8 +135,8 @@ func printPins(a *command.App, data *pinsData) error {
 // pin is a build of a plugin that a project uses.
 type pin struct {
 	Name string `json:"name"`
-	// Source is where the build is from, with its digest there: oci://.., https://.., or a file relative to the project's
-	// file. "" means that it is not known.
+	// Source is the origin of the build, with its digest there: oci://.., https://.., or a file relative to the
+	// project's file. "" means that it is unknown.
 	Source string `json:"source,omitempty"`
 	Digest string `json:"digest"` // of the plugin
 }
@@ -144,14 +144,14 @@ type pin struct {
 // pinState compares a pin with what is installed.
 type pinState struct {
 	pin
-	Status string `json:"status"` // one of those below
+	Status string `json:"status"` // one of the constants below
 	// Installed is the digest of the installed build, empty if the plugin is not installed.
 	Installed string `json:"installed,omitempty"`
 
-	wrong string // what does not hold, "" if nothing
+	wrong string // what is wrong; "" if nothing
 }
 
-// What [pinState].Status can be.
+// Values of [pinState].Status.
 const (
 	pinOK      = "ok"
 	pinMissing = "missing" // it is not installed
@@ -185,7 +185,7 @@ func pinsOf(values map[string]string) (pins []pin) {
 	for key, digest := range values {
 		table, isDigest := strings.CutSuffix(key, ".digest")
 		name, isPin := strings.CutPrefix(table, "plugins.")
-		if isDigest && isPin && !manifest.Builtin(name) { // else it was pinned before it was built in
+		if isDigest && isPin && !manifest.Builtin(name) { // otherwise it was pinned before it was built in
 			pins = append(pins, pin{name, values[table+".source"], digest})
 		}
 	}
@@ -193,9 +193,9 @@ func pinsOf(values map[string]string) (pins []pin) {
 	return pins
 }
 
-// verifyPins compares the pins of the project with what is installed, without a network, and prints them. The error is
-// not_found if the project has no pins or a pinned plugin is not installed, and integrity if a build differs from its
-// pin or is damaged.
+// verifyPins compares the pins of the project with the installed builds, without a network, and prints them. The
+// error is not_found if the project has no pins or a pinned plugin is not installed, and integrity if a build differs
+// from its pin or is damaged.
 func verifyPins(app *command.App) error {
 	data, err := pinned(app)
 	if err != nil {
@@ -255,7 +255,7 @@ func pinStatus(store *store.Store, pin pin) (pinState, error) {
 	return pinState{pin, pinOK, entry.Digest, ""}, nil
 }
 
-// pluginSyncOptions say how to install what a project pins.
+// pluginSyncOptions say how to install the pins of a project.
 type pluginSyncOptions struct {
 	// let older versions replace newer ones
 	Downgrade bool `flag:"downgrade" usage:"let an older version replace a newer one"`
@@ -288,7 +288,8 @@ func writePins(path string, pins []pin) error {
 	return nil
 }
 
-// portableSource returns a source that means the same on another machine: a file only if it belongs to the project.
+// portableSource returns a source that means the same on another machine. A file does only if it belongs to the
+// project.
 func portableSource(project, source string) string {
 	if isRemote(source) {
 		return source

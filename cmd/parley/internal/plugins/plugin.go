@@ -1,4 +1,4 @@
-// Package plugins has the command plugin: what users of plugins run, and what their authors run.
+// Package plugins has the command plugin, with subcommands for users and for authors of plugins.
 package plugins
 
 import (
@@ -36,7 +36,7 @@ var Commands = []command.Maker{&command.Group{Use: "plugin", Short: "Build and i
 	pluginCheckCommand, pluginTestCommand, pluginDiffCommand, pluginSignCommand, pluginVerifyCommand, pluginTrustCommand,
 }}}
 
-// runPluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
+// runPluginList lists the plugins, each with its source and signer, but without the rights that it requests.
 func runPluginList(_ context.Context, app *command.App, _ string) error {
 	catalog, err := app.Catalog()
 	entries, failed := app.Parley().Store().List()
@@ -118,7 +118,7 @@ func runPluginRemove(_ context.Context, app *command.App, name string) error {
 	return app.Print(data, []string{"parley plugin list"}, command.Text("Removed %s %s\n", data.Name, data.Version))
 }
 
-// Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.
+// Plugin is an installed, shipped or built-in plugin, or one that was just installed or removed.
 type Plugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -130,34 +130,37 @@ type Plugin struct {
 	From    string `json:"from"` // a path, "shipped" or "builtin"
 	replacement
 	*admit.Signer // nil for a plugin that is not installed
-	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
+	// Asks are the rights that the plugin requests, each with the reason from its manifest. A request grants nothing.
 	Asks []host.Denial `json:"asks"`
-	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
+	// Granted are the rights that were granted to this build. Revoked are the rights that were granted to a build that
+	// is gone.
 	Granted []string `json:"granted,omitempty"`
 	Revoked []string `json:"revoked,omitempty"`
-	// Admission is the report on a plugin that is installed.
+	// Admission is the report on a plugin that was just installed.
 	Admission *admit.Report `json:"admission,omitempty"`
-	// Applies are the grants that give this build something that it requests.
+	// Applies are the grants that give this build a right that it requests.
 	Applies []string `json:"applies,omitempty"`
 }
 
-// replacement says how a plugin that is installed differs from the build that it replaces.
+// replacement says how a newly installed plugin differs from the build that it replaces.
 type replacement struct {
 	Replaced string `json:"replaced,omitempty"` // its version
 	// Rebuilt says that the replaced plugin was another build of the same version.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 	// Unchanged says that the same build was already installed.
 	Unchanged bool `json:"unchanged,omitempty"`
-	// NewRights are the rights that only this build requests, DroppedRights those that only the replaced one requested.
+	// NewRights are the rights that only this build requests. DroppedRights are those that only the replaced build
+	// requested.
 	NewRights     []string `json:"new_rights,omitempty"`
 	DroppedRights []string `json:"dropped_rights,omitempty"`
-	// ManifestDiff is how the manifest differs from that of the replaced build, in at most 20 lines that begin with "-"
-	// or "+".
+	// ManifestDiff is the difference of the manifest from that of the replaced build, in at most 20 lines that begin
+	// with "-" or "+".
 	ManifestDiff []string `json:"manifest_diff,omitempty"`
-	// Changes are how it differs from the replaced build for callers, Breaks those that the operator had to confirm.
+	// Changes are the differences from the replaced build for callers. Breaks are the changes that the operator had to
+	// confirm.
 	Changes []lint.Change `json:"changes,omitempty"`
 	Breaks  []lint.Change `json:"breaks,omitempty"`
-	// Moved says that the tag of a registry that the replaced build came from now means another artifact.
+	// Moved says that the registry tag of the replaced build now refers to another artifact; "" if it does not.
 	Moved string `json:"moved,omitempty"`
 }
 
@@ -172,12 +175,12 @@ func describedPlugin(info host.Info, from string, m *manifest.Manifest) *Plugin 
 	return p
 }
 
-// rightsOf returns the rights that are asked for.
+// rightsOf returns the names of requested rights.
 func rightsOf(asks []host.Denial) []string {
 	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
 
-// plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
+// plugin returns a plugin with its data from the lock file. It checks again whether the plugin's key is trusted.
 func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest.Manifest) *Plugin {
 	at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.Digest == info.Digest })
 	switch {
@@ -195,7 +198,7 @@ func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest
 	return p
 }
 
-// pluginInstallOptions say what to install and what to grant to it.
+// pluginInstallOptions say what to install, and which rights to grant it.
 type pluginInstallOptions struct {
 	// Path is the wasm file, a folder with plugin.wasm, or a remote plugin: oci://HOST/NAME:TAG or https://..
 	Path string `word:""`
@@ -204,14 +207,14 @@ type pluginInstallOptions struct {
 	Downgrade bool `flag:"downgrade" usage:"let an older version replace a newer one"`
 	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
 	Grants []string `flag:"grant" usage:"grant this right to this build, as policy grant does; repeatable"`
-	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	// Signature is the file of the signature. "" means FILE.minisig next to the plugin, if there is one.
 	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
 	// Yes approves the grants without asking, if the policy allows it.
 	Yes bool `flag:"yes" usage:"do not ask about grants and breaking changes; only if the policy sets allow_yes"`
 }
 
-// installPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
-// the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
+// installPlugin installs a plugin and writes its grants, after the operator has approved them. It revokes grants of
+// other builds of the plugin. If it fails, nothing was installed, unless its message says otherwise.
 func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions) (*Plugin, error) {
 	options := admit.Options{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: app.Accept,
 		Replace: app.Replace}
@@ -283,8 +286,9 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
 
-// approveInstall prepares the grants of an installation, and has the operator approve them, what the plugin breaks and
-// that it is an older version. Without either, there is no question. The edit is zero if there are no grants.
+// approveInstall prepares the grants of an installation. The operator has to approve these, and also breaking
+// changes, an older version, a name of another owner and a moved tag. If there is none of these, there is no
+// question. The edit is zero if there are no grants.
 func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy, prepared *admit.Installation,
 	data *Plugin, o pluginInstallOptions) (policy.Edit, error) {
 	edit, err := prepareGrants(rules, prepared.Candidate, data, o)
@@ -301,11 +305,11 @@ func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy,
 	}
 	change.Diff += command.When(takes, command.TakesText(data.Name, prepared.TakesFrom))
 	change.Diff += command.When(data.Moved != "", data.Moved+"\n")
-	change.ByPolicy = len(o.Grants)+len(data.Breaks) == 0 && !older // a name or a tag is all that there is to approve
+	change.ByPolicy = len(o.Grants)+len(data.Breaks) == 0 && !older // there is only a name or a tag to approve
 	switch err = app.Approve(ctx, change, o.Yes); {
 	case err == nil:
 	case older && len(data.Breaks) == 0 && !o.Yes && !errors.Is(err, command.ErrDeclined):
-		return edit, prepared.Older // nobody can be asked: it says what lets it through
+		return edit, prepared.Older // nobody can be asked: this error says how to allow it
 	case len(data.Breaks) > 0:
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
@@ -315,7 +319,7 @@ func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy,
 	return edit, err
 }
 
-// breaksText says what an installation breaks, one change a line.
+// breaksText returns what an installation breaks, one change per line.
 func breaksText(p *Plugin) string {
 	const most = 12
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
@@ -327,8 +331,8 @@ func breaksText(p *Plugin) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// prepareGrants prepares the grants of an installation. The edit is zero if there are none. A right that the manifest
-// does not request is refused.
+// prepareGrants prepares the grants of an installation. The edit is zero if there are none. It refuses a right that
+// the manifest does not request.
 func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o pluginInstallOptions) (policy.Edit,
 	error) {
 	if len(o.Grants) == 0 {
@@ -351,7 +355,7 @@ func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o plu
 	return rules.Grant(data.Name, data.Digest, grants...)
 }
 
-// applyingRights returns the grants that give a build something that it requests.
+// applyingRights returns the grants that give a build a right that it requests.
 func applyingRights(rules *policy.Policy, c *store.Candidate) []string {
 	var rights []string
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {

@@ -130,8 +130,8 @@ var pluginUpdateCommand = &command.Command[*pluginUpdateOptions]{
 	Example: "parley plugin update hello\nparley plugin update --scripts",
 }
 
-// runPluginUpdate installs what the tag, or the URL, that a plugin came from now means, once the operator has approved.
-// It keeps those rights of the old build that the new one asks for too; it gains none. A build of another signer is
+// runPluginUpdate installs the build to which a plugin's tag or URL now refers, after the operator has approved it.
+// The new build keeps the old build's rights that it requests, too, and gets no others. A build of another signer is
 // refused.
 func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOptions) error {
 	if opts.Scripts != (opts.Name == "") {
@@ -186,15 +186,15 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 	return runPluginInstall(ctx, app, &options)
 }
 
-// updateScripts checks the installed scripts that are bound to another build of their engine than the one that is
-// installed now, and binds them to it. It stops at the first that this engine cannot run.
+// updateScripts finds installed scripts that are bound to another build of their engine than the installed one. It
+// checks them and binds them to the installed build. It stops at the first script that this engine cannot run.
 func updateScripts(ctx context.Context, app *command.App) error {
 	stale, err := staleScripts(app)
 	if err != nil {
 		return err
 	}
 	data := struct {
-		Updated []string `json:"updated"` // are bound to the engine that is installed now
+		Updated []string `json:"updated"` // scripts that are now bound to the installed engine
 	}{Updated: []string{}}
 	for _, entry := range stale {
 		if err := app.Parley().Admission().BindScript(ctx, entry); err != nil {
@@ -207,7 +207,7 @@ func updateScripts(ctx context.Context, app *command.App) error {
 	return app.Print(data, []string{"parley plugin list"}, command.Text("%s\n", said))
 }
 
-// transfer returns a function that prints how much of a file has been transferred, nil unless people see it.
+// transfer returns a function that prints how much of a file has been transferred, or nil if no person sees it.
 func transfer(a *command.App) func(done, total int64) {
 	if !a.ErrTTY || a.JSON {
 		return nil
@@ -224,13 +224,13 @@ func transfer(a *command.App) func(done, total int64) {
 	}
 }
 
-// isRemote reports whether a word names a plugin of a registry or a server: oci://, https:// or http://.
+// isRemote reports whether a word names a plugin in a registry or on a server: oci://, https:// or http://.
 func isRemote(word string) bool {
 	schemes := []string{oci.Scheme, "https://", "http://"}
 	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(word, scheme) })
 }
 
-// registry returns the client for registries and servers. Credentials are those of Docker.
+// registry returns the client for registries and servers. It uses Docker's credentials.
 func registry(app *command.App) *oci.Client {
 	return &oci.Client{
 		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"), Progress: transfer(app),
@@ -250,8 +250,8 @@ func fetch(ctx context.Context, app *command.App, from string) (*oci.Fetched, er
 	return client.Pull(ctx, ref)
 }
 
-// tagMoved says how the tag that a build came from has moved to another artifact, "" if it has not. Both are sources of
-// the lock file.
+// tagMoved returns a text if the tag that a build came from now refers to another artifact, and otherwise "". before
+// and now are sources from the lock file.
 func tagMoved(before, now string) string {
 	was, err := oci.ParseReference(before)
 	is, failed := oci.ParseReference(now)
@@ -265,7 +265,7 @@ func tagMoved(before, now string) string {
 type pluginPushOptions struct {
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
 	Plugin string `word:""`
-	// To is the reference: oci://HOST/NAME:TAG. Without a tag it is that of the version.
+	// To is the reference: oci://HOST/NAME:TAG. Without a tag, the tag is the version.
 	To string `word:""`
 }
 
@@ -273,7 +273,7 @@ type pluginPushOptions struct {
 type pluginPullOptions struct {
 	// oci://.. or https://..
 	From string `word:""`
-	// Out is the file; "" means NAME.wasm. It must not exist. A signature goes beside it.
+	// Out is the file; "" means NAME.wasm. It must not exist. A signature is written next to it.
 	Out string `flag:"out" usage:"default NAME.wasm"`
 }
 
@@ -296,15 +296,15 @@ func staleScripts(app *command.App) ([]store.Entry, error) {
 			continue
 		}
 		source := app.Parley().Store().Source(entry)
-		source.Engine = "" // any build
+		source.Engine = "" // match any build
 		if engine, err := app.Parley().Engine().Provider(source).EngineDigest(); err != nil || engine != entry.Engine {
-			stale = append(stale, entry) // an engine that is missing is said by the update
+			stale = append(stale, entry) // the update reports a missing engine
 		}
 	}
 	return stale, nil
 }
 
-// noticeScripts says that installed scripts are bound to a build of an engine that was replaced.
+// noticeScripts reports that installed scripts are bound to a replaced build of an engine.
 func noticeScripts(app *command.App) {
 	stale, err := staleScripts(app)
 	if err != nil || len(stale) == 0 {

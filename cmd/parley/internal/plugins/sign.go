@@ -27,7 +27,7 @@ var pluginSignCommand = &command.Command[*pluginSignOptions]{
 	Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
 }
 
-// runPluginSign signs a plugin and writes the signature beside it.
+// runPluginSign signs a plugin and writes the signature next to it.
 func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOptions) error {
 	switch {
 	case opts.NewKey != "" && (opts.Path != "" || opts.Key != ""):
@@ -83,7 +83,7 @@ func newPassword(ctx context.Context, file string) (string, error) {
 	password, err := readPassword(ctx, "Password of "+manifest.CleanLine(file)+": ")
 	if err != nil {
 		e := host.AsError(err)
-		if e.Code == host.InvalidArgs { // no terminal
+		if e.Code == host.InvalidArgs { // there is no terminal
 			e.Message = "a new key is encrypted, and there is no terminal to ask for its password; expected --password-file " +
 				"FILE, or --no-password for a key that is not encrypted"
 		}
@@ -96,7 +96,7 @@ func newPassword(ctx context.Context, file string) (string, error) {
 	return password, err
 }
 
-// newKey makes a pair of keys to sign plugins with. No existing file is overwritten.
+// newKey creates a pair of keys to sign plugins with. It overwrites no existing file.
 func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) error {
 	var password string
 	var err error
@@ -121,8 +121,8 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(opts.NewKey); errors.Is(err, fs.ErrNotExist) { // what is there is no key, and stays
-		command.Remember(app, command.NewKeyOption, opts.NewKey) // before a plugin could read it
+	if _, err := os.Lstat(opts.NewKey); errors.Is(err, fs.ErrNotExist) { // an existing file is not a new key, and stays
+		command.Remember(app, command.NewKeyOption, opts.NewKey) // before any plugin could read it
 	}
 	if err := key.WritePair(opts.NewKey, password); err != nil {
 		return err
@@ -149,7 +149,7 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 	defer tty.Close()
 	line, err := command.ReadHidden(ctx, tty, tty, prompt)
 	if errors.Is(err, io.EOF) {
-		err = nil // what was typed before counts
+		err = nil // the text that was typed counts
 	}
 	return line, err
 }
@@ -162,8 +162,8 @@ var pluginVerifyCommand = &command.Command[*pluginVerifyOptions]{
 	Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 }
 
-// runPluginVerify verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
-// integrity for a signature that is invalid, by another key than Key, or, without Key, by one that is not trusted.
+// runPluginVerify verifies the signature of a plugin. The error is not_found for an unsigned plugin. It is integrity
+// for an invalid signature, and for one by another key than Key or, without Key, by an untrusted key.
 func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOptions) error {
 	if opts.Plugin == "" && (opts.Key != "" || opts.Signature != "") {
 		return command.MissingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
@@ -228,15 +228,15 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 	})
 }
 
-// pluginSignOptions say what to sign and with which key.
+// pluginSignOptions say what to sign, and with which key.
 type pluginSignOptions struct {
 	// Path is the wasm file, or a folder with plugin.wasm.
 	Path string `word:""`
 	Key  string `flag:"key" usage:"file of the secret key"`
-	// NewKey is the file of a new key. "" means that Path is signed.
+	// NewKey is the file for a new key. "" means to sign Path.
 	NewKey     string `flag:"new-key" usage:"write a new secret key to this file and its public key to FILE.pub"`
 	NoPassword bool   `flag:"no-password" usage:"with --new-key: do not encrypt the secret key"`
-	// "" means that the terminal is asked.
+	// "" means to ask at the terminal.
 	PasswordFile string `flag:"password-file" usage:"file whose first line is the key's password; else the terminal is asked"`
 }
 
@@ -246,11 +246,11 @@ type pluginVerifyOptions struct {
 	Plugin string `word:""`
 	// Key is a public key, or its file, that must have signed. "" means any key that the operator trusts.
 	Key string `flag:"key" usage:"public key, or its file, that must have signed"`
-	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	// Signature is the file of the signature. "" means FILE.minisig next to the plugin, if it exists.
 	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
 }
 
-// fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.
+// fileOrInstalled reads a plugin from a file or folder or, if that does not exist, an installed plugin.
 func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
 		return store.ReadCandidate(word, parley.Version)
@@ -301,7 +301,7 @@ func passwordOf(app *command.App, path string) (string, error) {
 	return strings.TrimSuffix(line, "\r"), err
 }
 
-// pluginTrustOptions say which key to trust, or no longer to trust.
+// pluginTrustOptions say which key to trust, or to stop trusting.
 type pluginTrustOptions struct {
 	// Key is the public key or its file.
 	Key  string `word:""`
@@ -321,8 +321,8 @@ var pluginTrustCommand = &command.Command[*pluginTrustOptions]{
 	Example: "parley plugin trust my.key.pub --name me\nparley plugin trust --list\nparley plugin trust --remove me",
 }
 
-// runPluginTrust adds a key to the list of trusted keys, or removes it, once the operator has approved. The error is
-// denied if the operator has not, and then nothing has changed.
+// runPluginTrust adds a key to the list of trusted keys, or removes it, after the operator has approved it. Without
+// approval the error is denied, and nothing has changed.
 func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions) error {
 	trust := app.Parley().Trust()
 	var change signature.Change
@@ -390,7 +390,7 @@ func listTrusted(app *command.App, trust *signature.Trust) error {
 	})
 }
 
-// signedWith returns the installed plugins that, by the lock file, are signed with a key. It is not nil.
+// signedWith returns the installed plugins that are signed with a key, according to the lock file. It is not nil.
 func signedWith(app *command.App, key signature.Key) ([]string, error) {
 	entries, err := app.Parley().Store().List()
 	names := []string{}
@@ -402,7 +402,7 @@ func signedWith(app *command.App, key signature.Key) ([]string, error) {
 	return names, err
 }
 
-// trustCommands returns the command that trusts the key, if it is not trusted yet.
+// trustCommands returns the command that makes a key trusted, unless it is trusted already.
 func trustCommands(s admit.Signer) []string {
 	if s.KeyID == "" || s.Trusted {
 		return nil

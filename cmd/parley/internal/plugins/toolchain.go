@@ -22,28 +22,28 @@ import (
 	"github.com/parley-tools/parley/sdk"
 )
 
-// sourceManifest is the file beside the source that has the manifest, but for Go.
+// sourceManifest is the file next to the source that contains the manifest, except for Go.
 const sourceManifest = "manifest.json"
 
 // language is how a plugin in one language is built.
 type language struct {
 	name       string
 	extensions []string
-	sdk        string // the name of the file with the SDK, beside the source
-	text       []byte // of that file
+	sdk        string // file name of the SDK, next to the source
+	text       []byte // content of that file
 	// build compiles a folder and returns the module and the manifest.
 	build func(ctx context.Context, d *command.App, s source) (code, described []byte, err error)
 }
 
-// source is what is built.
+// source is the source of a plugin to build.
 type source struct {
 	dir   string
-	files []string // in dir
+	files []string // file names within dir
 	names bool     // keep the names of functions
 }
 
-// languages are all that plugin build knows. A folder with Go and C is a Go package, and one with C and JavaScript is C
-// with scripts for pages.
+// languages are the languages of plugin build. A folder with Go and C is a Go package, and one with C and JavaScript
+// is C with scripts for pages.
 var languages = []language{
 	{"go", []string{".go"}, "", nil, buildGo},
 	{"rust", []string{".rs"}, "parley.rs", sdk.Rust, withManifest(compileRust)},
@@ -79,10 +79,10 @@ func findLanguage(dir string) (language, []string, error) {
 		WithSteps(host.OperatorStep(host.OpHelp, "plugin pack"), host.OperatorStep(host.OpHelp, "plugin new"))
 }
 
-// compiler compiles source files to out, as a reactor or a command, by the kind of the manifest.
+// compiler compiles source files to out, as a reactor or a command, depending on the kind of the manifest.
 type compiler func(ctx context.Context, s source, kind, out string) error
 
-// withManifest returns the build of a language whose manifest is a file beside the source.
+// withManifest returns the build function of a language whose manifest is a file next to the source.
 func withManifest(compile compiler) func(context.Context, *command.App, source) ([]byte, []byte, error) {
 	return func(ctx context.Context, _ *command.App, s source) (code, described []byte, err error) {
 		path := filepath.Join(s.dir, sourceManifest)
@@ -104,7 +104,7 @@ func withManifest(compile compiler) func(context.Context, *command.App, source) 
 	}
 }
 
-// compiled returns what a compiler writes to a file.
+// compiled returns the output that a compiler writes to a file.
 func compiled(compile func(out string) error) ([]byte, error) {
 	work, err := os.MkdirTemp("", "parley-build-")
 	if err != nil {
@@ -118,8 +118,9 @@ func compiled(compile func(out string) error) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// compileC compiles C and C++ with clang. It links in a step of its own: a clang that does both runs any wasm-opt that
-// it finds on the result. C++ has no exceptions, and the library of C++ only where it is installed.
+// compileC compiles C and C++ with clang. It links in a separate step, because a clang that does both runs any
+// wasm-opt that it finds on the result. C++ is compiled without exceptions, and with the C++ library only if that is
+// installed.
 func compileC(ctx context.Context, s source, kind, out string) error {
 	clang := "clang"
 	if wasiSDK := os.Getenv("WASI_SDK_PATH"); wasiSDK != "" {
@@ -153,7 +154,7 @@ func compileC(ctx context.Context, s source, kind, out string) error {
 	return err
 }
 
-// checkClang names the packages of Debian that are missing to compile C for WASI.
+// checkClang returns an error with the Debian packages that are missing to compile C for WASI.
 func checkClang(ctx context.Context) error {
 	var missing []string
 	version := "14"
@@ -165,7 +166,7 @@ func checkClang(ctx context.Context) error {
 	if _, err := exec.LookPath("wasm-ld"); err != nil {
 		missing = append(missing, "lld")
 	}
-	if runtime.GOOS == "linux" { // elsewhere the compiler says what it does not find
+	if runtime.GOOS == "linux" { // on other systems the compiler says what it does not find
 		if _, err := os.Stat("/usr/include/wasm32-wasi/stdio.h"); err != nil {
 			missing = append(missing, "wasi-libc")
 		}
@@ -204,7 +205,7 @@ func compileRust(ctx context.Context, s source, kind, out string) error {
 	return err
 }
 
-// findRust returns a rustc that has the library of a target, "" if there is none. The one in PATH comes first.
+// findRust returns a rustc that has the library of a target, or "" if there is none. It prefers the one in PATH.
 func findRust(ctx context.Context) (rustc, target string) {
 	for _, rustc := range []string{"rustc", "/usr/bin/rustc"} {
 		out, err := exec.CommandContext(ctx, rustc, "--print", "sysroot").Output()
@@ -221,7 +222,8 @@ func findRust(ctx context.Context) (rustc, target string) {
 	return "", ""
 }
 
-// runCompiler runs a compiler in a folder and returns what it prints. The error is invalid_plugin, with its messages.
+// runCompiler runs a compiler in a folder and returns its output. The error is invalid_plugin, with the compiler's
+// messages.
 func runCompiler(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -252,11 +254,11 @@ func compilerText(s string) string {
 	return manifest.Clean(s)
 }
 
-// imports matches a statement that takes something from another module, which no engine can load.
+// imports matches a statement that imports from another module, which no engine can load.
 var imports = lazy.Pattern(`(?m)^\s*(import\s*["'{*\w$]|export\s[^;'"]*\bfrom\s*["'])`)
 
-// bundleScript writes the module of a plugin of kind script. TypeScript, and a text that imports others, are made one
-// text of JavaScript by the esbuild of the author; any other text stays as it is, so that lines in errors are those of
+// bundleScript writes the module of a plugin of kind script. TypeScript, and a text with imports, are bundled to one
+// JavaScript text with the author's esbuild. Any other text stays unchanged, so that the line numbers in errors match
 // the file.
 func bundleScript(ctx context.Context, s source, kind, out string) error {
 	root, err := rootOf(s, "plugin.ts", "plugin.mts", "plugin.js", "plugin.mjs")
@@ -283,7 +285,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 	return os.WriteFile(out, sections.WriteSource(root, text), 0o644)
 }
 
-// runBundler returns the text that esbuild makes of a file and what it imports.
+// runBundler returns the text into which esbuild bundles a file and its imports.
 func runBundler(ctx context.Context, dir, root string, typed bool) ([]byte, error) {
 	esbuild := findBundler(dir)
 	if esbuild == "" {
@@ -296,8 +298,8 @@ func runBundler(ctx context.Context, dir, root string, typed bool) ([]byte, erro
 		"--main-fields=module,main", "--charset=utf8", "--log-level=warning", "--color=false")
 }
 
-// findBundler returns the esbuild in node_modules of a folder or one above it, or else the one in PATH; "" if there is
-// none.
+// findBundler returns the esbuild in node_modules of a folder or of one above it, or else the one in PATH; "" if
+// there is none.
 func findBundler(dir string) string {
 	at, err := filepath.Abs(dir)
 	for err == nil {
@@ -317,7 +319,7 @@ func findBundler(dir string) string {
 	return found
 }
 
-// rootOf returns the file with which a compiler begins: the first of the names that is there, or the only file.
+// rootOf returns the file that a compiler starts from: the first of the names that exists, or the only file.
 func rootOf(s source, names ...string) (string, error) {
 	for _, name := range names {
 		if slices.Contains(s.files, name) {

@@ -44,7 +44,7 @@ var pluginWrapCommand = &command.Command[*pluginWrapOptions]{
 
 // runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,
 // to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
-// Extism plugin it writes what the plugin lists.
+// Extism plugin it writes the tools that the plugin lists.
 func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
 	stem := opts.Path
 	for _, end := range []string{".gz", ".wasm", ".json", ".yaml", ".yml"} {
@@ -117,20 +117,20 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	})
 }
 
-// pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and
-// Out are used.
+// pluginWrapOptions say how to make a plugin of a WASI command. For an Extism plugin only Path, Name, Effect, Brief
+// and Out are used.
 type pluginWrapOptions struct {
 	Flags *pflag.FlagSet
 	// Path is the wasm file of the command.
 	Path string `word:""`
-	// Words are its command line, after its name. {name} is a required parameter, {name?} an optional one; a type follows
-	// a colon: {count?:integer}. An option before an optional parameter is left out with it. Without words, the options
-	// that --help lists become optional parameters.
+	// Words are the command line after the command's name. {name} is a required parameter, {name?} an optional one. A
+	// type follows a colon: {count?:integer}. If an optional parameter is left out, an option before it is, too. Without
+	// words, the options that --help lists become optional parameters.
 	Words []string `word:""`
 	// Brief says what the tool does. "" means the first sentence of the help.
 	Brief string `flag:"brief" usage:"what the tool does, in at most 64 characters"`
-	// Effect is that of the tool; "" means read: without rights a command changes nothing. For an Extism plugin it is that
-	// of all tools; "" means what the plugin says of each.
+	// Effect is the effect of the tool. "" means read, because without rights a command changes nothing. For an Extism
+	// plugin it is the effect of all tools, and "" means what the plugin says about each.
 	Effect string   `flag:"effect" usage:"read (default), write or destructive; TOOL=EFFECT,... for a document"`
 	Auth   string   `flag:"auth" usage:"of an API: header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none"`
 	Server string   `flag:"server" usage:"of an API: the URL before all paths"`
@@ -158,7 +158,7 @@ func (o *pluginWrapOptions) check(kind, own string) error {
 	return nil
 }
 
-// checkName refuses what no plugin can be named. The step has another name, after its arguments.
+// checkName refuses a name that no plugin can have. The error's step uses another name, after its arguments.
 func checkName(name string, op host.Op, args ...string) error {
 	switch {
 	case manifest.Reserved(name):
@@ -171,14 +171,14 @@ func checkName(name string, op host.Op, args ...string) error {
 	return nil
 }
 
-// wrapData is the manifest that was written.
+// wrapData describes the manifest that was written.
 type wrapData struct {
-	Manifest   string        `json:"manifest"` // the file
+	Manifest   string        `json:"manifest"` // path of the manifest
 	Plugin     string        `json:"plugin"`
 	Tool       string        `json:"tool"` // the first one
 	Tools      []string      `json:"tools"`
-	Parameters []string      `json:"parameters"` // of a WASI command
-	Help       bool          `json:"help"`       // the texts come from the command's --help
+	Parameters []string      `json:"parameters"` // parameters of a WASI command
+	Help       bool          `json:"help"`       // the texts are taken from the command's --help
 	Admission  *admit.Report `json:"admission"`
 }
 
@@ -187,15 +187,15 @@ type wrapper struct {
 	o        *pluginWrapOptions
 	help     string
 	props    map[string]any // the schemas of parameters
-	order    []string       // their names
+	order    []string       // names of the parameters, in order
 	required []string
 }
 
 // hole is a parameter in a word of a command line: {name}, {name?} or {name:type}.
 var hole = lazy.Pattern(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
 
-// use declares the parameters of a text, and returns the text as a manifest has it. optional says that one may be left
-// out.
+// use declares the parameters in a text, and returns the text in the form of a manifest. optional says that one of
+// them may be left out.
 func (w *wrapper) use(text, about string) (template string, optional bool, err error) {
 	template = hole().ReplaceAllStringFunc(text, func(s string) string {
 		m := hole().FindStringSubmatch(s)
@@ -301,7 +301,7 @@ func (w *wrapper) argv() (argv []any, err error) {
 	return argv, nil
 }
 
-// returns is the schema of the result.
+// returns returns the schema of the result.
 func (w *wrapper) returns() map[string]any {
 	switch output := cmp.Or(w.o.Output, "text"); {
 	case output == "json":
@@ -370,8 +370,8 @@ const (
 	maxHelp     = 8 << 10
 )
 
-// commandHelp returns what a command prints for --help, or for -h: on stdout, or where it ends in a failure on stderr.
-// It runs in the sandbox, without rights. It returns "" where that does not help.
+// commandHelp returns the output of a command for --help, or else for -h. It takes stdout, or if the command fails,
+// stderr. The command runs in the sandbox, without rights. If there is no help, it returns "".
 func commandHelp(ctx context.Context, app *command.App, path string, code []byte, name string) string {
 	for _, flag := range []string{"--help", "-h"} {
 		data, err := probe(ctx, app, path, code, name, manifest.KindWASI, "help",
@@ -390,8 +390,8 @@ func commandHelp(ctx context.Context, app *command.App, path string, code []byte
 	return ""
 }
 
-// probe calls a tool of a module in the sandbox, without rights. The manifest has this tool alone. A module of kind MCP
-// lists its tools.
+// probe calls a tool of a module in the sandbox, without rights. The manifest has only this tool. A module of kind
+// MCP lists its tools.
 func probe(ctx context.Context, app *command.App, path string, code []byte, name, kind, tool string,
 	fields map[string]any) (json.RawMessage, error) {
 	docs := map[string]any{"brief": "Probe"}
@@ -433,8 +433,8 @@ type extismTool struct {
 	} `json:"annotations"`
 }
 
-// extismManifest returns the manifest of an Extism plugin, as JSON: what it lists. It asks for no right, since the
-// plugin does not say which it needs.
+// extismManifest returns the manifest of an Extism plugin, as JSON, with the tools that it lists. It requests no
+// rights, since the plugin does not say which it needs.
 func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions, code []byte, name string) ([]byte,
 	error) {
 	if err := o.check("an Extism plugin, which lists its tools itself", "--brief --effect --name --out"); err != nil {
@@ -473,7 +473,7 @@ func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions,
 	}, "", " ")
 }
 
-// effect is what the plugin says of the tool. What says nothing may write, as in MCP.
+// effect returns the tool's effect according to the plugin. A tool without annotations may write, as in MCP.
 func (t *extismTool) effect() string {
 	switch {
 	case t.Annotations.ReadOnly:
@@ -484,8 +484,8 @@ func (t *extismTool) effect() string {
 	return manifest.EffectWrite
 }
 
-// splitBrief splits a description after its first sentence, without the period of that. A sentence that is too long is
-// cut for the brief, and the rest is all of the description.
+// splitBrief splits a description after its first sentence, and drops the period of that sentence. If the sentence is
+// too long, the brief is cut, and rest is the whole description.
 func splitBrief(text string) (brief, rest string) {
 	end := len(text)
 	for _, mark := range []string{". ", ".\n", "\n"} {

@@ -1,4 +1,4 @@
-// Package serve has the command that serves MCP, and the one that configures its clients.
+// Package serve has the command that serves MCP, and the command that configures MCP clients.
 package serve
 
 import (
@@ -58,8 +58,8 @@ func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 	if err != nil {
 		return err
 	}
-	app.ToText() // from now on stdout has messages of the protocol, and stderr has text for people
-	ctx.Done()   // handles signals: who reads the address may end the server at once
+	app.ToText() // from now on stdout carries protocol messages, and stderr carries text for people
+	ctx.Done()   // starts to handle signals, because a reader of the address may end the server at once
 	command.PrintIf(app.Err, server.URL != "", "MCP at %s\n", server.URL)
 	command.PrintIf(app.Err, server.Token != "", "Authorization: Bearer %s\n", server.Token)
 	if server.listener == nil {
@@ -68,7 +68,7 @@ func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 	return stopped(server.HTTP(ctx, server.listener, server.config))
 }
 
-// stopped returns how a server ended. A signal is an exit code without a message.
+// stopped returns the error with which a server ended. For a signal, it is an exit code without a message.
 func stopped(err error) error {
 	if err == nil {
 		return nil
@@ -84,15 +84,15 @@ type mcpOptions struct {
 	Flags *pflag.FlagSet
 	// Docs is the documentation mode. "" means the configured one.
 	Docs string `flag:"docs" usage:"documentation mode: minimal, progressive, full or code"`
-	// HTTP is the address: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that stdin and stdout are
-	// served.
+	// HTTP is the address: HOST:PORT, :PORT or PORT. Without a host it is on loopback. "" means to serve stdin and
+	// stdout.
 	HTTP string `flag:"http" usage:"serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931"`
 	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME, and after a space
-	// session=SESSION for clients that work in that session of the user. It is read again when it changes. "" means that a
-	// token is generated.
+	// session=SESSION for clients that work in that session of the user. The file is read again when it changes. ""
+	// means to generate a token.
 	TokenFile string `flag:"token-file" usage:"with --http: file of the accepted tokens, one per line"`
 	NoToken   bool   `flag:"no-token" usage:"with --http on loopback: accept every client"`
-	// TLSCert and TLSKey are files. "" serves plain HTTP, which is refused unless the address is on loopback or PlainHTTP
+	// TLSCert and TLSKey are files. "" means plain HTTP, which is refused unless the address is on loopback or PlainHTTP
 	// is set.
 	TLSCert   string   `flag:"tls-cert" usage:"with --http: file of the certificate, in PEM"`
 	TLSKey    string   `flag:"tls-key" usage:"with --http: file of its key, in PEM"`
@@ -110,8 +110,8 @@ type mcpServer struct {
 	config   mcp.HTTPConfig
 }
 
-// newServer prepares a server. Its clients are asked to confirm calls. [App.SessionName] names the session of the user
-// that the client on stdin and stdout works in; without one, each connection has a session of its own.
+// newServer prepares a server. Its clients are asked to confirm calls. The client on stdin and stdout works in the
+// user's session [App.SessionName]. Without that, each connection has a session of its own.
 func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer, error) {
 	if app.SessionName != "" && o.HTTP != "" {
 		return nil, host.Errorf(host.InvalidArgs, "--session is for the one client on stdin and stdout; over HTTP the line "+
@@ -214,7 +214,7 @@ func certificate(ctx context.Context, app *command.App, certFile, keyFile string
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
 }
 
-// listenAddress completes HOST:PORT, :PORT or PORT. Without a host it is on loopback.
+// listenAddress completes HOST:PORT, :PORT or PORT to an address. Without a host it is on loopback.
 func listenAddress(given string) (address string, loopback bool, err error) {
 	if strings.Trim(given, "0123456789") == "" {
 		given = ":" + given
@@ -229,10 +229,10 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-// maxAccessLog is the size of an access log, in bytes, above which it is renamed and begun again.
+// maxAccessLog is the size of an access log, in bytes, above which the log is renamed and a new one begins.
 const maxAccessLog = 16 << 20
 
-// accessLog returns a function that appends requests to access.jsonl in the state folder, one JSON object a line.
+// accessLog returns a function that appends requests to access.jsonl in the state folder, one JSON object per line.
 func accessLog(app *command.App) func(mcp.Access) {
 	var mu sync.Mutex
 	path, warned := filepath.Join(app.Dirs().State, "access.jsonl"), false

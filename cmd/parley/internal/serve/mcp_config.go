@@ -55,16 +55,16 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	})
 }
 
-// mcpClient is an MCP client: which file has its servers, and in which form.
+// mcpClient is an MCP client: the file with its servers, and the form of that file.
 type mcpClient struct {
 	name string
-	file string // relative to the current folder, with $VARIABLES; $HOME is the home folder on every system
-	key  string // of the servers in the file
-	kind string // the type that an entry names, "" if it names none
-	mode string // that suits the client; see modesText
+	file string // relative to the current folder, may contain $VARIABLES; $HOME is the home folder on every system
+	key  string // key of the servers in the file
+	kind string // the type in an entry, "" if entries have none
+	mode string // the mode that suits the client; see modesText
 }
 
-// The forms are those of the clients' documentation: code.claude.com/docs/en/mcp, code.visualstudio.com (mcp.json),
+// The forms come from the clients' documentation: code.claude.com/docs/en/mcp, code.visualstudio.com (mcp.json),
 // github.com/openai/codex (docs/config.md), github.com/google-gemini/gemini-cli (docs/tools/mcp-server.md),
 // github.com/anomalyco/opencode (packages/web/src/content/docs/mcp-servers.mdx), github.com/zed-industries/zed
 // (docs/src/ai/mcp.md), docs.windsurf.com (Cascade MCP), docs.github.com (Copilot CLI, mcp-config.json).
@@ -82,10 +82,10 @@ var mcpClients = []mcpClient{
 	{"project", ".mcp.json", "mcpServers", "stdio", "progressive"},
 }
 
-// startTimeout is how long a client waits for the start, in seconds, if its entry can say so.
+// startTimeout is how long a client waits for the start, in seconds, if its entry can set that.
 const startTimeout = 30
 
-// modesText says which mode suits which client: the rows of the table in docs/mcp.md.
+// modesText says which mode suits which client. It has the rows of the table in docs/mcp.md.
 const modesText = `the client | mode | pays
 searches tools itself, and reads a definition when found | full | ` +
 	`from the first server: 53 turns, not 70; 140,766 tokens if it reads the list
@@ -94,7 +94,8 @@ is a chat or an editor, or unknown | progressive | ` +
 has little context, or many servers | minimal | from two servers on: a third fewer tokens than progressive
 has a model that writes programs | code | from the first server: 65 turns, and the fewest tokens`
 
-// configFolder is where Claude Desktop and others have their folders. Zed has its own in .config on macOS, too.
+// configFolder is the folder in which Claude Desktop and others have their folders. Zed has its own in .config, even
+// on macOS.
 var (
 	configFolder = cmp.Or(
 		map[string]string{"darwin": "$HOME/Library/Application Support", "windows": "$APPDATA"}[runtime.GOOS],
@@ -121,24 +122,24 @@ func (c mcpClient) path(env func(string) string) string {
 type mcpConfigOptions struct {
 	// Client is one of [clientNames].
 	Client string `flag:"client" usage:"claude-code, claude-desktop, cursor, vscode, codex,\ngemini, opencode, zed, windsurf, copilot or project"`
-	// Docs is the documentation mode of the server. "" means the configured one, or the one that suits the client.
+	// Docs is the documentation mode of the server. "" means the configured mode, or the one that suits the client.
 	Docs string `flag:"docs" usage:"documentation mode; by default the configured one, or\nthe one that suits the client"`
 	// Write merges the entry into the client's file, after a backup.
 	Write bool `flag:"write" usage:"merge it into the client's file, after a backup"`
 }
 
-// mcpConfigData is the entry of this program in the configuration of an MCP client.
+// mcpConfigData describes the entry of this program in the configuration of an MCP client.
 type mcpConfigData struct {
 	Client  string `json:"client"`
 	File    string `json:"file"`
 	Mode    string `json:"mode"`    // of the documentation
-	Snippet string `json:"snippet"` // a file with nothing but the entry
+	Snippet string `json:"snippet"` // a file with only the entry
 	Written bool   `json:"written"`
-	Backup  string `json:"backup,omitempty"` // the file with the previous text
+	Backup  string `json:"backup,omitempty"` // the file that contains the previous text
 }
 
-// mcpConfig returns the entry that starts this program as a server of an MCP client, in the session [App.SessionName]
-// if there is one.
+// mcpConfig returns the entry with which an MCP client starts this program as a server, in the session
+// [App.SessionName] if that is set.
 func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
 	at := slices.IndexFunc(mcpClients, func(c mcpClient) bool { return c.name == o.Client })
 	if at < 0 {
@@ -168,7 +169,7 @@ func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
 	if app.SessionName != "" {
 		entry.Args = append(entry.Args, "--session", app.SessionName)
 	}
-	if home := app.Env("PARLEY_HOME"); home != "" { // the client does not pass its environment on
+	if home := app.Env("PARLEY_HOME"); home != "" { // the client does not pass its environment to the server
 		entry.Env = map[string]string{"PARLEY_HOME": home}
 	}
 	snippet, err := client.merge(nil, entry)
@@ -189,7 +190,7 @@ type mcpEntry struct {
 	Command string            `json:"command" toml:"command"`
 	Args    []string          `json:"args" toml:"args"`
 	Env     map[string]string `json:"env,omitempty" toml:"env,omitempty"`
-	Tools   []string          `json:"tools,omitempty" toml:"-"` // of Copilot, which requires it
+	Tools   []string          `json:"tools,omitempty" toml:"-"` // for Copilot, which requires it
 }
 
 // json returns the entry in the form of a client.
@@ -211,7 +212,7 @@ func (c mcpClient) json(entry mcpEntry) []byte {
 	return value
 }
 
-// write merges an entry into a client's file and writes the previous text to a file beside it.
+// write merges an entry into a client's file. It writes the previous text to a file next to it.
 func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -249,7 +250,7 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 	return backup, nil
 }
 
-// merge returns the text of a client's file with the entry in it. Everything else stays, in its order.
+// merge returns the text of a client's file with the entry in it. The rest stays, in its order.
 func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if strings.HasSuffix(c.file, ".toml") {
 		return mergeTOML(file, c.key+".parley", entry)
@@ -277,7 +278,7 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mergeTOML sets a table, with its subtables, in place of one that is there, or at the end. Comments stay.
+// mergeTOML replaces a table and its subtables, or adds the table at the end. Comments stay.
 func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
 	if err := toml.Unmarshal(file, &map[string]any{}); err != nil {
 		return nil, fmt.Errorf("it is not valid TOML: %w", err)

@@ -38,10 +38,10 @@ var batchCommand = &command.Command[*batchOptions]{
 	Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
 }
 
-// runBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
-// failed.
+// runBatch prints one line for each call as soon as its answer has arrived. It exits with the code of the first call
+// that failed.
 func runBatch(ctx context.Context, app *command.App, opts *batchOptions) error {
-	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
+	runtime.GOMAXPROCS(1) // calls run one at a time, and waking a second processor for each costs more than it saves
 	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) {
 		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs), false)
 	})
@@ -62,25 +62,25 @@ func (b *batch) reply(id json.RawMessage, answer *host.Answer) error {
 
 // batchOptions are the options of a batch.
 type batchOptions struct {
-	Path     string       `word:""` // a file of calls, one JSON object a line; "-" is [App.Input]
+	Path     string       `word:""` // a file of calls, one JSON object per line; "-" is [App.Input]
 	Lines    io.Reader    // the calls themselves, instead of Path
-	Plan     *advice.Plan // whose calls they are
-	Warnings []string     // of the first reply
+	Plan     *advice.Plan // the plan that the calls come from
+	Warnings []string     // warnings for the first reply
 
 	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
 	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
 	Params          string   `flag:"params" usage:"all of them: JSON, @FILE or -" once:"one object has all"`
 }
 
-// batchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
-// for each line.
+// batchReply is the line with the answer to one call of a batch. It is an envelope without empty fields, because
+// agents pay for each line.
 type batchReply struct {
 	ID json.RawMessage `json:"id"`
 	*command.Envelope
 	Data     json.RawMessage `json:"data,omitempty"` // absent if it is {} or null
 	Warnings []string        `json:"warnings,omitempty"`
 	Next     []string        `json:"next,omitempty"`
-	Meta     *command.Meta   `json:"meta,omitempty"` // of a call that failed
+	Meta     *command.Meta   `json:"meta,omitempty"` // only for a call that failed
 }
 
 // newBatchReply returns the reply to the call with this id.
@@ -103,8 +103,9 @@ type batchLine struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// callLines runs calls in order and prints the answer to each before it is recorded: what sends the calls can continue
-// meanwhile. The error says that the calls could not be read, or has the exit code of the first call that failed.
+// callLines runs calls in order. It prints the answer to each before the call is recorded, so that the sender of the
+// calls can continue meanwhile. The error says that the calls could not be read, or has the exit code of the first
+// call that failed.
 func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 	input := o.Lines
 	switch {
@@ -136,7 +137,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 		earlier[reference.Params] = params
 	}
 	b := &batch{app: app, host: h, principal: principal, earlier: earlier, plan: o.Plan, warnings: o.Warnings}
-	var status error // of the first call that failed
+	var status error // the error of the first call that failed
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
@@ -168,10 +169,10 @@ func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 type batch struct {
 	app       *command.App
 	host      *call.Host
-	principal host.Principal // of the lines that name no session
+	principal host.Principal // for lines that name no session
 	earlier   reference.Results
 	plan      *advice.Plan // nil for the calls of a file
-	warnings  []string     // of the next reply
+	warnings  []string     // for the next reply
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -203,7 +204,7 @@ var lineSchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// checkLine returns the error of a line that is not a call, with what it was meant to be: fields by other names are
+// checkLine returns the error for a line that is not a call, with its probable meaning: fields with other names are
 // renamed, and fields that no call has become options or parameters.
 func (b *batch) checkLine(text []byte, number int) *host.Error {
 	_, _, e := advice.CheckValues("batch", lineSchema(), text)
@@ -214,7 +215,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	var meant batchLine
 	var given map[string]json.RawMessage
 	whole := e.Corrected
-	if whole == nil { // fields that no call has are left out of it
+	if whole == nil { // leave out fields that no call has
 		whole = e.Template
 	}
 	if whole == nil || json.Unmarshal(whole, &meant) != nil || json.Unmarshal(text, &given) != nil {
@@ -224,7 +225,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	if err != nil && e.Corrected == nil {
 		return e
 	}
-	if err != nil || at.Tool == nil { // what follows from the line is not a tool
+	if err != nil || at.Tool == nil { // the corrected line does not name a tool
 		e.Corrected, e.Changes = nil, nil
 		for i := range e.Details {
 			e.Details[i].Suggestion = nil
@@ -251,7 +252,8 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	return e
 }
 
-// take makes fields that no call has options or parameters of the tool, unless these have one of that name.
+// take turns fields that no call has into options or parameters of the tool, unless these already have one with that
+// name.
 func (m *batchLine) take(given map[string]json.RawMessage, tool *manifest.Tool, e *host.Error) {
 	for i := range e.Changes {
 		c := &e.Changes[i]
@@ -286,7 +288,7 @@ func (m *batchLine) take(given map[string]json.RawMessage, tool *manifest.Tool, 
 	}
 }
 
-// describeFault says what is wrong with a line: the unknown fields, or else the first violation.
+// describeFault says what is wrong with a line: its unknown fields, or else the first violation.
 func describeFault(details []host.Detail) string {
 	var unknown []string
 	for _, d := range details {
@@ -307,7 +309,7 @@ func describeFault(details []host.Detail) string {
 	return manifest.CleanLine(fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided))
 }
 
-// call runs one line and replies to it. The error is that of the reply.
+// call runs one line and replies to it. It returns an error if the reply failed.
 func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer, error) {
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (*host.Answer, error) {
@@ -319,7 +321,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		return refuse(invalid(manifest.CleanLine(err.Error())))
 	}
 	var line batchLine
-	_ = json.Unmarshal(text, &line) // checkLine says what is wrong with it
+	_ = json.Unmarshal(text, &line) // checkLine reports what is wrong with it
 	if len(line.ID) > 0 && string(line.ID) != "null" {
 		id = line.ID
 	}
@@ -364,7 +366,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	answer := b.callUntil(ctx, call, local.Until, func(ctx context.Context) *host.Answer {
 		call.At, _ = b.host.Catalog().Find(call.Name)
 		answer, err := callInto(ctx, b.host, call)
-		if answer == nil { // the file cannot be written
+		if answer == nil { // the file could not be written
 			return failedAnswer(call.Name, err)
 		}
 		return answer
@@ -381,8 +383,8 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	return answer, unsent
 }
 
-// checkFound returns an error with exit code 10 if the parameters of a planned call take something that an earlier call
-// has not found.
+// checkFound returns an error with exit code 10 if the parameters of a planned call refer to something that an
+// earlier call did not find.
 func (b *batch) checkFound(number int, params json.RawMessage) error {
 	if b.plan == nil {
 		return nil
@@ -398,7 +400,7 @@ func (b *batch) checkFound(number int, params json.RawMessage) error {
 		where = "this page has none"
 	}
 	next := host.DescribeStep(b.plan.Tool, 0)
-	if len(b.plan.Step.Params) > 0 { // what was given may be what does not exist
+	if len(b.plan.Step.Params) > 0 { // the given values may refer to something that does not exist
 		next = host.PlanStep(b.plan.Tool, nil)
 	}
 	return &host.Error{Code: host.ToolFailed, Exit: 10, Tool: &host.ToolError{Exit: 10, Name: "no_match"},
@@ -407,7 +409,7 @@ func (b *batch) checkFound(number int, params json.RawMessage) error {
 		Steps: []host.Step{next}}
 }
 
-// stepsIn makes the steps of an answer name the session of the call, "" for none.
+// stepsIn adds the session of the call, unless it is "", to the steps of an answer.
 func stepsIn(answer *host.Answer, session string) {
 	for i := range answer.Steps {
 		answer.Steps[i] = answer.Steps[i].In(session)
@@ -418,8 +420,9 @@ func stepsIn(answer *host.Answer, session string) {
 	}
 }
 
-// callUntil makes the call of a line by run, and waits for an event of the same plugin that comes after it was sent.
-// The answer fails if the event does not come within the time of the call. Without an event it is that of run.
+// callUntil makes the call of a line with run, and waits for an event of the same plugin that comes after the call
+// was sent. If the event does not come within the call's time, the answer is an error. Without an event the answer is
+// run's.
 func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	run func(context.Context) *host.Answer) *host.Answer {
 	if until == "" || call.Options.DryRun {
@@ -440,7 +443,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	defer cancel()
 	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
 		host.Options{Place: call.Options.Place})
-	var ran chan *host.Answer // nil before the stream has begun
+	var ran chan *host.Answer // nil until the stream has begun
 	events.Sink.Last = last.isLast
 	events.Sink.Event = func(e host.JobEvent) error {
 		if e.Kind == host.EventStarted {
@@ -448,7 +451,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 			go func() {
 				answer := run(ctx)
 				if ran <- answer; answer.Err != nil {
-					cancel() // there is nothing to wait for
+					cancel() // there is nothing to wait for any more
 				}
 			}()
 		}
@@ -474,7 +477,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	return answer
 }
 
-// defaultUntil is how long a line waits for its event unless it has a timeout.
+// defaultUntil is how long a line without a timeout waits for its event.
 const defaultUntil = 30 * time.Second
 
 // failedAnswer returns the answer of a call that was not made.
@@ -483,7 +486,7 @@ func failedAnswer(tool string, err error) *host.Answer {
 	return &host.Answer{Tool: tool, Err: e, Result: host.Result{Steps: e.Steps}}
 }
 
-// idKey returns an id as references write it: a string without its quotes.
+// idKey returns an id in the form of references: a string without its quotes.
 func idKey(id json.RawMessage) string {
 	if text, isText := jsontext.Unquote(id); isText {
 		return text
@@ -501,8 +504,8 @@ var planCommand = &command.Command[*planOptions]{
 	Example: "parley plan cdp.DOM.getBoxModel --run\nparley plan cdp.DOM.getBoxModel --param selector=h1 --run",
 }
 
-// runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans the first
-// hit of a search for it. The error is not_found if there is none.
+// runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans for the
+// first hit of a search for it. The error is not_found if there is none.
 func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	name := strings.Join(opts.Words, " ")
 	if name == "" {
@@ -528,7 +531,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	if chosen := chosenWarning(plan); chosen != "" {
 		warnings = append(warnings, chosen)
 	}
-	var lines bytes.Buffer // of a batch
+	var lines bytes.Buffer // the lines of a batch
 	for _, call := range plan.Calls {
 		raw, _ := manifest.Marshal(call)
 		lines.Write(append(manifest.EscapeJSON(raw), '\n'))
@@ -553,7 +556,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = lines.WriteTo(w) })
 }
 
-// planOptions are the options of a plan. Its place is that of all calls.
+// planOptions are the options of a plan. Its place applies to all calls.
 type planOptions struct {
 	Words []string `word:""` // a qualified name, or words to search for
 	place
@@ -563,7 +566,8 @@ type planOptions struct {
 	Run     bool     `flag:"run" usage:"make the calls"`
 }
 
-// checkPlan refuses to make the calls of a plan with holes, and of one that destroys what nobody named.
+// checkPlan refuses to make the calls of a plan that has holes, or that destroys something that the caller did not
+// name.
 func checkPlan(plan *advice.Plan) error {
 	if plan.Guesses() {
 		step := plan.Step
@@ -580,7 +584,7 @@ func checkPlan(plan *advice.Plan) error {
 	return nil
 }
 
-// chosenWarning says which values a plan chose and how to give others; "" if it chose none.
+// chosenWarning says which values a plan chose and how to give others, or returns "" if it chose none.
 func chosenWarning(plan *advice.Plan) string {
 	if len(plan.Chosen) == 0 {
 		return ""

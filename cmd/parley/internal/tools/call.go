@@ -21,7 +21,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// callOnly are the options that mean nothing without a tool.
+// callOnly are the options that have a meaning only with a tool.
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
 
 var callCommand = &command.Command[*callOptions]{
@@ -79,17 +79,17 @@ type CallOptions struct {
 	Tool  string       // qualified
 	At    host.Address // of Tool, if it has been looked up
 	Words []string     // values of the tool's positional parameters
-	Trace bool         // shows where a plugin crashes; see [host.Error]
+	Trace bool         // show where a plugin crashes; see [host.Error]
 	Flags *pflag.FlagSet
 
 	Params   string        `flag:"params" usage:"JSON, @FILE or -" once:"one object has all parameters"`
-	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE, @-"` // each in addition to Params and Words
+	Set      []string      `flag:"param" usage:"KEY=VALUE, a.b=@FILE, @-"` // each is added to Params and Words
 	Timeout  time.Duration `flag:"timeout" usage:"end the call after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
 	place
 	DryRun     bool   `flag:"dry-run" usage:"validate and check the policy, run nothing"`
 	JQ         string `flag:"jq" usage:"filter"`
-	Out        string `flag:"out" usage:"decoded, to FILE"` // takes the whole result; "" means none
+	Out        string `flag:"out" usage:"decoded, to FILE"` // receives the whole result; "" means none
 	Drain      bool   `flag:"drain" usage:"with --out: read the stream that the result names"`
 	All        bool   `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
 	OnDialog   string `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
@@ -98,19 +98,19 @@ type CallOptions struct {
 	SendAnyway bool   `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
 }
 
-// Values are the words as parts of a call.
+// Values returns the words as parts of a call.
 func (o *CallOptions) Values() []any {
 	return command.Map(o.Words, func(word string) any { return word })
 }
 
-// place says where in the browsers calls are.
+// place says where in the browsers a call acts.
 type place struct {
 	Browser string `flag:"browser" usage:"use the browser of this name"`
 	Target  string `flag:"target" usage:"use this page: its id, part of its URL, or index"`
 	Context string `flag:"context" usage:"use a further browser context of the session, of this name"`
 }
 
-// Options returns the options in the form of the host.
+// Options returns the options in the host's form.
 func (o *CallOptions) Options() host.Options {
 	return host.Options{
 		Timeout: o.Timeout, MaxBytes: o.MaxBytes, Unlimited: o.MaxBytes == 0 && o.Flags.Changed("max-bytes"),
@@ -121,8 +121,8 @@ func (o *CallOptions) Options() host.Options {
 
 // callTool runs a tool. With Out, the data of the answer is a [session.File].
 //
-// If the call was made, the answer says which one it was, also of a call that failed, such as that of a tool that does
-// not exist. The answer is nil if the options are invalid or the file cannot be written.
+// If the call was made, the answer identifies it, even if the call failed, for example because the tool does not
+// exist. The answer is nil if the options are invalid or the file cannot be written.
 func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answer, error) {
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
@@ -170,10 +170,10 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	return answer, err
 }
 
-// hostCall returns a call of a tool, with the configured values in place of options that are zero. out is the file that
-// the result goes to, "" for none. The app has a host already.
+// hostCall returns a call of a tool, with the configured values in place of zero options. out is the file for the
+// result, "" for none. The app must have a host already.
 func hostCall(app *command.App, tool string, principal host.Principal, o host.Options, out string) host.Call {
-	s, _ := app.Settings() // the host depends on them
+	s, _ := app.Settings() // the host depends on the settings, so they are valid
 	c := host.Call{
 		Name: tool, Principal: principal, Options: s.ForCall(o), Given: o.StepOptions(),
 		KeepBinary: s.Agent, Render: app.Command, Filter: jq.InProcess{},
@@ -193,9 +193,9 @@ func hostCall(app *command.App, tool string, principal host.Principal, o host.Op
 	return c
 }
 
-// callInto makes a call and writes the whole result to the file that the caller gave, if it gave one: the data of the
-// answer is a [session.File] then. A call that fails or is a dry run writes none. The answer is nil if the file cannot
-// be written.
+// callInto makes a call. If the caller gave a file, it writes the whole result to it, and the data of the answer is a
+// [session.File]. It writes no file for a call that fails or is a dry run. The answer is nil if the file cannot be
+// written.
 func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, error) {
 	if call.Given.File == "" {
 		return h.Call(ctx, call)
@@ -243,7 +243,7 @@ var codeCommand = &command.Command[*codeOptions]{
 	Example: "parley code program.js",
 }
 
-// codeOptions say which program to run. Params and Set are its inputs.
+// codeOptions say which program to run. Params and Set are the program's inputs.
 type codeOptions struct {
 	// Path is the file with the program, - for [App.Input].
 	Path     string `word:""`
@@ -287,7 +287,7 @@ func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte,
 		}
 		return readParams(ctx, app, "-", o.Timeout)
 	}
-	const limit = 1 << 20 // js.run says what is too long
+	const limit = 1 << 20 // js.run reports a program that is too long
 	source, err := command.ReadValue(ctx, o.Path, limit)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the program: %s; expected a file with JavaScript, or - for "+
@@ -306,7 +306,7 @@ var resultCommand = &command.Command[*resultOptions]{
 }
 
 // runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,
-// it is a [session.File]. The error is not_found if nothing is kept for the call.
+// the result is a [session.File]. The error is not_found if nothing is stored for the call.
 func runResult(ctx context.Context, app *command.App, opts *resultOptions) error {
 	if err := checkOut(opts.Out); opts.Flags.Changed("out") && err != nil {
 		return err
@@ -346,7 +346,7 @@ func runResult(ctx context.Context, app *command.App, opts *resultOptions) error
 	return app.Print(data, nil, nil)
 }
 
-// checkOut rejects a value of --out that is not the name of a file.
+// checkOut rejects a value of --out that is not a file name.
 func checkOut(out string) error {
 	if out != "" && out != "-" {
 		return nil
@@ -355,17 +355,17 @@ func checkOut(out string) error {
 		WithNext("--out page.png, or --out /dev/stdout")
 }
 
-// resultOptions are the options of reading a result that was kept.
+// resultOptions are the options for reading a stored result.
 type resultOptions struct {
 	Flags *pflag.FlagSet
-	ID    string `word:""` // of the call
+	ID    string `word:""` // the call's id
 	// filters the result; "" leaves it as it is
 	JQ string `flag:"jq" usage:"filter"`
 	// a file that takes the result, decoded if it is binary; "" means none
 	Out string `flag:"out" usage:"decoded, to FILE"`
 }
 
-// filterKept filters a result, for as long as a call may take.
+// filterKept filters a stored result, within the time limit of a call.
 func filterKept(ctx context.Context, app *command.App, o *resultOptions, data json.RawMessage) (json.RawMessage,
 	error) {
 	corrected, err := jq.Check(o.JQ)
@@ -385,7 +385,8 @@ func filterKept(ctx context.Context, app *command.App, o *resultOptions, data js
 	return jq.InProcess{}.Filter(ctx, o.JQ, data)
 }
 
-// copyOut copies binary content to the file of o, and prints it as a [session.File]; without Out, the kept file.
+// copyOut copies binary content to the file of o, and prints it as a [session.File]. Without Out it prints the stored
+// file.
 func copyOut(app *command.App, path string, o *resultOptions) error {
 	if o.JQ != "" {
 		return host.Errorf(host.InvalidArgs, "--jq filters JSON, and the result of call %s is binary",
@@ -417,7 +418,7 @@ func copyOut(app *command.App, path string, o *resultOptions) error {
 	return app.Print(session.File{Out: path, Bytes: info.Size(), MIME: session.MediaType(head[:n], "")}, nil, nil)
 }
 
-// noResult returns the error of an id for which nothing is kept, with the nearest ids of those for which something is.
+// noResult returns the error for an id with which nothing is stored, with the nearest ids that have a result.
 func noResult(id string, kept []string) *host.Error {
 	e := host.Errorf(host.NotFound,
 		"no result is kept for call %q in this session: results that were cut are kept for a day, the last %d of a session",

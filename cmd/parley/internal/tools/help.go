@@ -24,14 +24,14 @@ import (
 // modes is the annotation that lists the modes of a command.
 const modes = "modes"
 
-// essential are the options that the compact help explains: those of a first call. The full help explains all.
+// essential are the options that the compact help explains: the options of a first call. The full help explains all.
 var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 
-// listsMore are the commands whose other options the compact help names: those that agents use. Options that a command
-// shares with the root stand there.
+// listsMore are the commands that agents use. The compact help names their other options. It names options that a
+// command shares with the root only at the root.
 var listsMore = []string{"parley", "batch", "list", "plan", "result", "search"}
 
-// agentHint is the part of the description that only the help has.
+// agentHint is a part of the description that only the help has.
 const agentHint = " PARLEY_AGENT=1: 32 KiB, binary in files."
 
 type helpOptions struct {
@@ -45,8 +45,8 @@ var helpCommand = &command.Command[*helpOptions]{
 	Example: "parley help search\nparley help authors\nparley help mcp.md sessions",
 }
 
-// runHelp prints the help of a command, a document, or the help of what follows parley. A command comes before the
-// document of the same name, which is also named by its file.
+// runHelp prints the help of a command, a document, or the help for a word that may follow parley. A command takes
+// precedence over the document of the same name, which can also be named by its file.
 func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	root, words := opts.Cmd.Root(), opts.Words
 	target, rest, err := root.Find(words)
@@ -69,7 +69,7 @@ func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	return err
 }
 
-// completeCommands completes the commands below the words before.
+// completeCommands completes the subcommands of the preceding words.
 func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed string) (
 	found []string, _ cobra.ShellCompDirective) {
 	target, _, err := cmd.Root().Find(args)
@@ -87,8 +87,8 @@ func completeCommands(_ *command.App, cmd *cobra.Command, args []string, typed s
 	return command.StartingWith(typed, found), cobra.ShellCompDirectiveNoFileComp
 }
 
-// helpAbout prints how the thing is used that words after parley name: a plugin, a group, a tool, an event or a type.
-// With --json it prints the list or the documentation.
+// helpAbout prints how to use what the words after parley name: a plugin, a group, a tool, an event or a type. With
+// --json it prints the list or the documentation.
 func helpAbout(ctx context.Context, a *command.App, root *cobra.Command, words []string) error {
 	at, _, err := find(ctx, a, words, false)
 	if err != nil {
@@ -109,7 +109,7 @@ func helpAbout(ctx context.Context, a *command.App, root *cobra.Command, words [
 	return pluginUsage(a, root, at)
 }
 
-// help prints the help of a command; that of the root is about all commands.
+// help prints the help of a command. The root's help is about all commands.
 func help(a *command.App, cmd *cobra.Command) error {
 	if cmd.HasParent() {
 		doc := helpOf(a, cmd, true)
@@ -162,7 +162,7 @@ func rootHelp(a *command.App, root *cobra.Command) HelpData {
 	}
 	for _, row := range exitTable() {
 		meaning := row[1]
-		if !a.Full { // the names are enough for agents
+		if !a.Full { // for agents, the names are enough
 			meaning, _, _ = strings.Cut(meaning, ":")
 		}
 		doc.ExitCodes[row[0]] = meaning
@@ -170,7 +170,7 @@ func rootHelp(a *command.App, root *cobra.Command) HelpData {
 	return doc
 }
 
-// exitTable returns the exit codes and their meanings, with a row for those that tools declare.
+// exitTable returns the exit codes and their meanings, with a row for the codes that tools declare.
 func exitTable() [][2]string {
 	var rows [][2]string
 	for _, o := range host.Outcomes() {
@@ -182,8 +182,8 @@ func exitTable() [][2]string {
 	return rows
 }
 
-// helpOf returns the help of one command. Unless full is set, it explains the options of a first call only, and has the
-// others by name.
+// helpOf returns the help of one command. Unless full is set, it explains only the options of a first call, and names
+// the others.
 func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	h := CommandHelp{
 		Name: strings.TrimPrefix(commandName(cmd), "parley "), Description: cmd.Short,
@@ -222,7 +222,7 @@ func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 		}
 	}
 	cmd.LocalFlags().VisitAll(visit)
-	if full && !a.Full && cmd.HasParent() { // the help of the root has the global options
+	if full && !a.Full && cmd.HasParent() { // the root's help has the global options
 		cmd.InheritedFlags().VisitAll(visit)
 		for _, child := range cmd.Commands() {
 			h.Commands = append(h.Commands, subcommandHelp{
@@ -239,13 +239,13 @@ func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(cmd.CommandPath() + " " + words)
 }
 
-// optionTypes are the types of options that are no strings, in the words of JSON Schema.
+// optionTypes maps types of options that are not strings to types of JSON Schema.
 var optionTypes = map[string]string{"bool": "boolean", "int": "integer", "stringArray": "array", "duration": "duration"}
 
-// OptionType returns the type of an option in the words of JSON Schema.
+// OptionType returns the type of an option as a type of JSON Schema.
 func OptionType(f *pflag.Flag) string { return cmp.Or(optionTypes[f.Value.Type()], "string") }
 
-// optionDefault returns the default of an option, nil if it is the zero value.
+// optionDefault returns the default of an option, or nil if it is the zero value.
 func optionDefault(f *pflag.Flag) any {
 	n, err := strconv.Atoi(f.DefValue)
 	switch kind := f.Value.Type(); {
@@ -257,7 +257,7 @@ func optionDefault(f *pflag.Flag) any {
 	return f.DefValue
 }
 
-// helpText prints the help of a command for people. In full it has options and examples.
+// helpText prints the help of a command for people. If full is set, it includes options and examples.
 func helpText(w io.Writer, c CommandHelp, full bool) {
 	more := func() {
 		command.PrintIf(w, len(c.More) > 0, "%s\n", command.Wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
@@ -289,7 +289,7 @@ func optionLines(w io.Writer, options []optionHelp, width int) {
 		text := o.Description + command.When(o.Default != nil, fmt.Sprintf(" (default %v)", o.Default))
 		isValued := o.Type != "boolean" && strings.HasPrefix(o.Name, "--")
 		name := o.Name + command.When(isValued, " "+strings.ToUpper(o.Type))
-		// The text is wrapped as if it began after the name, which then replaces its indentation.
+		// The text is wrapped as if it began after the name. The name then replaces the text's indentation.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
 		fmt.Fprintln(w, lead+strings.TrimLeft(command.Wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent),
@@ -312,8 +312,8 @@ type CommandHelp struct {
 	Name        string       `json:"name"`
 	Description string       `json:"description"`
 	Modes       []string     `json:"modes,omitempty"`
-	Options     []optionHelp `json:"options,omitzero"`       // the compact form leaves out empty ones
-	More        []string     `json:"more_options,omitempty"` // by name only; the full form explains them
+	Options     []optionHelp `json:"options,omitzero"`       // the compact form omits empty ones
+	More        []string     `json:"more_options,omitempty"` // names only; the full form explains them
 	Examples    []string     `json:"examples,omitzero"`
 	// Commands are the subcommands, in the help of a single command.
 	Commands []subcommandHelp `json:"commands,omitempty"`
@@ -330,7 +330,7 @@ type optionHelp struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
 	Required    bool   `json:"required"`
-	Default     any    `json:"default,omitempty"` // nil if there is none, and for a switch that is off
+	Default     any    `json:"default,omitempty"` // nil if there is none, or for a switch that is off by default
 	Description string `json:"description,omitempty"`
 }
 
@@ -352,8 +352,8 @@ type describedTool struct {
 	Next []string `json:"next,omitempty"`
 }
 
-// printDescribed writes the documentation of a tool, an event or a type by its qualified name, as much as a tier from 1
-// to 3 has. The error is not_found for an unknown name, or invalid_args for a tier that does not exist.
+// printDescribed writes the documentation of a tool, an event or a type, by its qualified name, at a tier from 1 to
+// 3. The error is not_found for an unknown name, and invalid_args for a tier that does not exist.
 func printDescribed(ctx context.Context, app *command.App, tool string, tier int,
 	write func(w io.Writer, doc *describedTool)) error {
 	ctx = command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { write(w, Described(app, docs)) })
@@ -368,12 +368,12 @@ func printDescribed(ctx context.Context, app *command.App, tool string, tier int
 	return command.WriteText(app, func(w io.Writer) { write(w, Described(app, docs)) })
 }
 
-// Described returns documentation with the commands that it leads to.
+// Described returns documentation with the commands for its next steps.
 func Described(app *command.App, docs *host.Docs) *describedTool {
 	return &describedTool{ToolDocs: app.WithCommands(docs.ToolDocs), Next: app.Next(docs.Next, nil)}
 }
 
-// browserOnly are the options that have no effect for a plugin without a browser and events.
+// browserOnly are the options that have no effect for a plugin that has no browser and no events.
 var browserOnly = []string{
 	"browser", "target", "context", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max",
 	"trigger", "live",
@@ -382,10 +382,10 @@ var browserOnly = []string{
 // discoveryOnly are the options that ask about tools instead of calling one.
 var discoveryOnly = []string{"list", "describe", "tier", "max-tokens", "search", "listen", "until", "max", "trigger"}
 
-// usageExamples is how many example calls the help of a plugin shows.
+// usageExamples is the number of example calls in the help of a plugin.
 const usageExamples = 3
 
-// pluginUsage prints how a plugin or a group is used: its groups and tools, options, examples and what to type next.
+// pluginUsage prints how to use a plugin or a group: its groups and tools, options, examples and what to type next.
 func pluginUsage(a *command.App, root *cobra.Command, at host.Address) error {
 	groups, err := at.Provider.Groups()
 	tools, failed := at.Provider.Lines(at.Group)
@@ -427,7 +427,7 @@ func pluginUsage(a *command.App, root *cobra.Command, at host.Address) error {
 	})
 }
 
-// usageCalls returns examples of calls: of tools without a group, or else of tools of the busiest group.
+// usageCalls returns examples of calls: of tools without a group, or else of tools in the busiest group.
 func usageCalls(a *command.App, at host.Address, groups []host.GroupLine, tools []host.Line) (calls []string) {
 	if len(tools) == 0 && len(groups) > 0 {
 		tools, _ = at.Provider.Lines(busiest(groups))
@@ -446,8 +446,8 @@ func usageCalls(a *command.App, at host.Address, groups []host.GroupLine, tools 
 	return calls
 }
 
-// toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. Of
-// an event or a type, which cannot be called, it prints the documentation.
+// toolUsage prints how to call a tool: its parameters, the options of a call, and the rest of its documentation. For
+// an event or a type, which cannot be called, it prints only the documentation.
 func toolUsage(a *command.App, w io.Writer, root *cobra.Command, at host.Address, doc *describedTool) {
 	p := a.Page(w)
 	p.Title(doc.ToolDocs)
@@ -495,14 +495,14 @@ func usageOptions(a *command.App, root *cobra.Command, plugin string, without []
 	return kept
 }
 
-// nearTopic turns the error of a word after help that names nothing into one with the nearest document or command.
+// nearTopic turns the error for an unknown word after help into one with the nearest document or command.
 func nearTopic(a *command.App, word string, err error) error {
 	e := host.AsError(err)
 	if e.Code != host.NotFound {
 		return err
 	}
 	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands))
-	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies
+	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies means policy
 		near = command.Map(slices.DeleteFunc(documents.Topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
 			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
 	}

@@ -30,7 +30,7 @@ type listOptions struct {
 	command.Limited
 }
 
-// runList prints one level of the catalog: that of a plugin and a group, or the first one.
+// runList prints one level of the catalog: the level of a plugin or a group, or the first one.
 func runList(ctx context.Context, app *command.App, opts *listOptions) error {
 	if err := opts.Limit(app, opts.Flags); err != nil {
 		return err
@@ -97,13 +97,13 @@ func listCategory(a *command.App, plugins []host.Provider, group, category strin
 	}, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
 }
 
-// notAList returns the error of a list of something that holds no tools.
+// notAList returns the error for listing something that contains no tools.
 func notAList(a *command.App, at host.Address) error {
 	return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
 		WithSteps(host.ListStep(at.Plugin))
 }
 
-// list prints what a plugin or a group holds.
+// list prints the content of a plugin or a group.
 func list(a *command.App, at host.Address) error {
 	if at.Group != "" {
 		return listGroup(a, at)
@@ -158,7 +158,7 @@ func listPlugin(a *command.App, at host.Address) error {
 		Plugin   string           `json:"plugin"`
 		Groups   []host.GroupLine `json:"groups"`
 		Tools    []host.Line      `json:"tools"`
-		Total    int              `json:"total"` // of groups, or of tools if there are no groups
+		Total    int              `json:"total"` // number of groups, or of tools if there are no groups
 		Coverage any              `json:"coverage,omitempty"`
 	}{
 		Plugin: at.Plugin, Groups: append([]host.GroupLine{}, groups...), Tools: qualified(at.Plugin, tools),
@@ -167,7 +167,7 @@ func listPlugin(a *command.App, at host.Address) error {
 	if len(groups) == 0 {
 		data.Total = len(tools)
 	}
-	if coverage := at.Provider.Features().Coverage; coverage != nil && a.JSON { // it takes longer
+	if coverage := at.Provider.Features().Coverage; coverage != nil && a.JSON { // text omits it: it takes longer
 		if data.Coverage, err = coverage(); err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func describeCommand(plugin, name string) string {
 	return "parley " + plugin + " " + local(plugin, name) + " --describe"
 }
 
-// compactGroups writes groups as "Name count" in running text, so that a plugin of sixty groups costs an agent few
+// compactGroups writes groups as "Name count" in running text, so that a plugin with sixty groups costs an agent few
 // tokens.
 func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
 	line := ""
@@ -241,7 +241,7 @@ func listGroup(a *command.App, at host.Address) error {
 		Group  string           `json:"group"`
 		Tools  []host.Line      `json:"tools"`
 		Events []host.EventLine `json:"events"`
-		Total  int              `json:"total"` // of tools
+		Total  int              `json:"total"` // number of tools
 	}{
 		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
 		Total: len(tools),
@@ -276,11 +276,12 @@ func listGroup(a *command.App, at host.Address) error {
 		command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
 }
 
-// PipedLine limits the line of a tool in a pipe, in columns: below 22 tokens, the budget of a list for each tool.
+// PipedLine limits the line of a tool in a pipe, in columns. It keeps a line below 22 tokens, the budget for each
+// tool of a list.
 const PipedLine = 97
 
 // toolLines writes one line for each tool: its name with the required parameters, its brief and its effect. In a pipe
-// the parameters are shown only if the brief fits beside them. On a terminal the brief gets the width that they leave.
+// the parameters are shown only if the brief fits next to them. On a terminal the brief gets the remaining width.
 func toolLines(a *command.App, w io.Writer, plugin string, tools []host.Line) {
 	p := a.Page(w)
 	for _, t := range tools {
@@ -307,7 +308,7 @@ func toolLines(a *command.App, w io.Writer, plugin string, tools []host.Line) {
 	}
 }
 
-// markOf returns the marks of a tool that is not a stable one with the effect read: " [write, deprecated]".
+// markOf returns the marks of a tool, such as " [write, deprecated]". A stable tool with the effect read has none.
 func markOf(t host.Line) string {
 	var marks []string
 	if t.Effect != manifest.EffectRead {
@@ -321,8 +322,8 @@ func markOf(t host.Line) string {
 	return command.When(marks != nil, " ["+strings.Join(marks, ", ")+"]")
 }
 
-// shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for the
-// others.
+// shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for
+// the rest.
 func shortSignature(t host.Line, width int) string {
 	if !strings.Contains(t.Signature, "(") {
 		return t.Name
@@ -343,8 +344,8 @@ func shortSignature(t host.Line, width int) string {
 	return t.Name + "(" + strings.Join(kept, ", ") + ")"
 }
 
-// inviting returns the tool to show a newcomer: the first that is neither deprecated nor experimental, and that changes
-// the least. There must be one tool.
+// inviting returns the tool to show to a newcomer: the first one that is neither deprecated nor experimental and
+// changes the least. tools must not be empty.
 func inviting(tools []host.Line) host.Line {
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
 		for _, t := range tools {
@@ -356,7 +357,8 @@ func inviting(tools []host.Line) host.Line {
 	return tools[0]
 }
 
-// busiest returns the group to show a newcomer: Network, or the one with the most tools. There must be one group.
+// busiest returns the group to show to a newcomer: Network, or else the one with the most tools. groups must not be
+// empty.
 func busiest(groups []host.GroupLine) string {
 	if slices.ContainsFunc(groups, func(g host.GroupLine) bool { return g.Name == "Network" }) {
 		return "Network"
@@ -364,10 +366,10 @@ func busiest(groups []host.GroupLine) string {
 	return slices.MaxFunc(groups, func(x, y host.GroupLine) int { return x.Tools - y.Tools }).Name
 }
 
-// maxBrief is how long a brief of a manifest may be. Only those of a protocol or of another system are longer.
+// maxBrief is the maximum length of a brief in a manifest. Only briefs of a protocol or of another system are longer.
 const maxBrief = 64
 
-// fitBrief returns a brief as a list shows it: cut to a width on a terminal, and whole in a pipe.
+// fitBrief returns a brief in the form of a list: cut to a width on a terminal, and whole in a pipe.
 func fitBrief(a *command.App, brief string, width int) string {
 	return command.Fit(manifest.CleanLine(brief), command.Either(a.OutTTY, width, maxBrief))
 }

@@ -46,12 +46,12 @@ func runListen(ctx context.Context, app *command.App, plugin string, opts *RootO
 	return nil
 }
 
-// maxTrigger limits the parameters of a trigger that are repeated in an error, in bytes.
+// maxTrigger limits the size of a trigger that an error repeats, in bytes.
 const maxTrigger = 4 << 10
 
-// callBesideListen returns the error of a call that was given beside --listen: the parameters of a trigger as options
-// of their own, perhaps without --listen, or a tool in the place of the plugin. It leads to the stream that was meant,
-// whose trigger is that call. It returns nil if the options are not such a call.
+// callBesideListen returns the error for a call that was given together with --listen: the parameters of a trigger as
+// separate options, perhaps without --listen, or a tool in place of the plugin. The error leads to the intended
+// stream, which has that call as its trigger. callBesideListen returns nil if the options are not such a call.
 func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, words []string) error {
 	call := o.CallOptions
 	call.Words = words
@@ -77,7 +77,7 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	switch {
 	case errors.Is(err, host.NotFound):
 		return err
-	case err != nil: // it is not known which call was meant
+	case err != nil: // it is unclear which call was meant
 		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
 		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
@@ -87,8 +87,8 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	return e
 }
 
-// again returns the options that were given, but for some, as words of a shell, each after a space. It returns "" if
-// they have characters that should not be repeated.
+// again returns the given options, except some, as words of a shell, each after a space. It returns "" if they
+// contain characters that should not be repeated.
 func (o *RootOptions) again(except ...string) string {
 	var line strings.Builder
 	o.Flags.Visit(func(f *pflag.Flag) {
@@ -128,8 +128,8 @@ const (
 	listenGrace = 10 * time.Second
 	// triggerGrace is how long a stream that has ended waits for its trigger to return.
 	triggerGrace = 2 * time.Second
-	// crashGrace is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, so that it
-	// still carries the events about that.
+	// crashGrace is how long a stream continues after its trigger crashed the page or was blocked by a dialog, so that
+	// it includes the events about that.
 	crashGrace = time.Second
 )
 
@@ -138,8 +138,8 @@ type streamEnd struct {
 	End string `json:"end"` // why the stream ended
 }
 
-// listen prints events of a plugin, one record each, until one of the options ends the stream. Without an answer, the
-// options are invalid.
+// listen prints events of a plugin, one record each, until one of the options ends the stream. If there is no answer,
+// the options are invalid.
 func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions) (*listening, *host.Answer, error) {
 	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
@@ -152,11 +152,11 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 	if err := option.Check(o.Options()); err != nil {
 		return nil, nil, err
 	}
-	settings, _ := app.Settings() // the host depends on them
+	settings, _ := app.Settings() // the host depends on the settings, so they are valid
 	options := settings.Complete(o.Options())
 	options.JQ = ""
 	l := &listening{app: app, host: h, plugin: plugin, until: o.Until}
-	// The parameters of the trigger follow a space, in any form of --params.
+	// The parameters of the trigger follow it after a space, in any form of --params.
 	if tool, params, _ := strings.Cut(strings.TrimSpace(o.Trigger), " "); tool != "" {
 		l.trigger = &host.Call{Name: plugin + "." + tool, Principal: principal, Options: options}
 		l.trigger.Options.Timeout = o.Timeout
@@ -182,7 +182,7 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 		}
 		emit = func(record json.RawMessage) error {
 			outputs, err := each.Outputs(ctx, record)
-			if err != nil || len(outputs) == 0 { // without an output the filter drops the record
+			if err != nil || len(outputs) == 0 { // a filter without output drops the record
 				return err
 			}
 			filtered, err := jq.Join(outputs)
@@ -218,8 +218,8 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 	return l, answer, err
 }
 
-// eventCall returns the call that streams events of a plugin: those that match, until one of a name, or as many as max,
-// or for as long as patience. What is zero bounds nothing.
+// eventCall returns the call that streams events of a plugin. It streams the events in match, and ends with an event
+// named until, after max events, or after patience. Zero values are not limits.
 func eventCall(plugin string, match []string, until string, max int, patience time.Duration, principal host.Principal,
 	options host.Options) host.Call {
 	params := map[string]any{"match": match}
@@ -243,9 +243,9 @@ type listening struct {
 	app     *command.App
 	host    *call.Host
 	plugin  string
-	until   string     // as given
+	until   string     // as given by the caller
 	trigger *host.Call // nil if there is none
-	last    *lastEvent // nil if the plugin alone decides
+	last    *lastEvent // nil if the plugin alone decides when to end
 
 	cancel      context.CancelCauseFunc // ends the stream
 	isListening bool
@@ -278,9 +278,9 @@ func (l *listening) began() {
 	}()
 }
 
-// checkTrigger returns the error of a trigger that was refused or could not run: it ends the stream. A trigger that ran
-// and failed, such as a navigation to an unknown host, may be what the stream is about: it is reported, and the stream
-// goes on.
+// checkTrigger returns the error of a trigger that was refused or could not run; it ends the stream. The failure of a
+// trigger that did run, such as a navigation to an unknown host, may be the subject of the stream. It is reported,
+// and the stream continues.
 func (l *listening) checkTrigger(failed *host.Error) *host.Error {
 	if failed != nil && failed.Tool != nil && failed.Protocol == nil {
 		l.app.Notice("the trigger: " + failed.Message)
@@ -316,7 +316,7 @@ func (l *listening) end(answer *host.Answer) {
 	}
 }
 
-// await waits until done is closed, at most for patience, and reports whether it was.
+// await waits until done is closed, at most for patience, and reports whether it was closed.
 func await(done <-chan struct{}, patience time.Duration) bool {
 	select {
 	case <-done:
@@ -326,9 +326,9 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 	}
 }
 
-// triggerOf returns the value of --trigger that makes a call: its tool, and its parameters as JSON or as
-// they were given with --params @FILE or -. The parameters are those of o, or what they were certainly meant to be. The
-// error is that of the call: its tool does not exist, or it is unknown what its parameters were meant to be.
+// triggerOf returns the value of --trigger that makes a call: its tool, and its parameters as JSON, or as given with
+// --params @FILE or -. The parameters are those in o, or their only possible meaning. The error says that the tool
+// does not exist, or that the meaning of the parameters is unclear.
 func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, error) {
 	h, err := app.Host(ctx)
 	if err != nil {
@@ -369,13 +369,13 @@ func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, er
 // lastEvent decides which event ends a stream.
 type lastEvent struct {
 	ctx       context.Context
-	condition *jq.Expression // of the event's parameters; nil: any event
+	condition *jq.Expression // on the event's parameters; nil: any event
 	fresh     bool           // replayed events do not count
-	failed    error          // why the condition could not be evaluated, the last time
-	unmet     bool           // an event did not meet the condition
+	failed    error          // the latest error of evaluating the condition
+	unmet     bool           // an event has not met the condition
 }
 
-// conditionSample is an example of a condition of --until.
+// conditionSample is an example of a condition for --until.
 const conditionSample = ".response.status == 404"
 
 func newLastEvent(ctx context.Context, condition string, conditional, fresh bool) (*lastEvent, error) {
@@ -392,7 +392,7 @@ func newLastEvent(ctx context.Context, condition string, conditional, fresh bool
 	return l, nil
 }
 
-// isLast reports whether a record is the last: its condition has an output that is neither null nor false.
+// isLast reports whether a record is the last one: its condition has an output other than null and false.
 func (l *lastEvent) isLast(record json.RawMessage) bool {
 	var event struct {
 		Params   any  `json:"params"`

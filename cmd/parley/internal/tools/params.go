@@ -23,8 +23,9 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// buildParams returns the parameters of a call. Those of o.Words and o.Set replace those of a file or of the standard
-// input, which may have common ones, but not one another, nor those that o.Params has itself.
+// buildParams returns the parameters of a call. Values in o.Words and o.Set replace values from a file or the
+// standard input, which may contain common parameters. But they may not replace each other, or values that o.Params
+// contains itself.
 func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
 	raw, err := readParams(ctx, app, o.Params, o.Timeout)
 	if err != nil {
@@ -80,7 +81,7 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 	return jsontext.Marshal(params), nil
 }
 
-// givers are what has given the parameters of a command line, in order.
+// givers are the sources of parameters on a command line, in order.
 type givers []giver
 
 type giver struct {
@@ -88,8 +89,8 @@ type giver struct {
 	by   string
 }
 
-// give records what gives the parameter at a path. The error is invalid_args if that, what is inside it, or it as a
-// part of something else has been given before. A list takes more, and an object another property.
+// give records the source by of the parameter at a path. The error is invalid_args if the parameter, a part of it, or
+// a value that contains it was given before. But a list may get more items, and an object other properties.
 func (all *givers) give(params map[string]any, path []string, by string, isMore bool) error {
 	_, isThere := jsontext.Lookup(params, path)
 	for _, before := range *all {
@@ -108,8 +109,8 @@ func (all *givers) give(params map[string]any, path []string, by string, isMore 
 	return nil
 }
 
-// ParamsOf returns the parameters of a call for which nothing has to be read. It reports false for another, and for
-// options that are no parameters.
+// ParamsOf returns the parameters of a call that can be built without reading anything. It returns false for any
+// other call. Invalid options give invalid parameters.
 func ParamsOf(app *command.App, t *manifest.Tool, o CallOptions) (json.RawMessage, bool) {
 	reads := func(given string) bool {
 		_, value, _ := strings.Cut(given, "=")
@@ -125,8 +126,8 @@ func ParamsOf(app *command.App, t *manifest.Tool, o CallOptions) (json.RawMessag
 	return params, true
 }
 
-// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input. The timeout is that of
-// the call.
+// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input. timeout is the timeout
+// of the call.
 func readParams(ctx context.Context, app *command.App, given string, timeout time.Duration) (json.RawMessage, error) {
 	switch {
 	case given == "-":
@@ -164,7 +165,7 @@ func isAssignment(given string) bool {
 	})
 }
 
-// readInput reads the file that an option names. A pipe may take as long as the call, or the default timeout.
+// readInput reads the file that an option names. A pipe may take as long as the call, or as the default timeout.
 func readInput(ctx context.Context, app *command.App, option, path string, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
 	defer cancel()
@@ -183,8 +184,8 @@ func readInput(ctx context.Context, app *command.App, option, path string, timeo
 		WithNext("for a value that begins with @, use --params JSON")
 }
 
-// readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
-// its only word is @FILE or -. It returns the words that remain.
+// readWords reads the last positional parameter from a file or the standard input, if the parameter is an array or an
+// object and its only word is @FILE or -. It returns the remaining words.
 func readWords(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool,
 	o *CallOptions) ([]string, error) {
 	last := len(o.Words) - 1
@@ -238,14 +239,14 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 		}
 		params[name] = typed(words[i], kind, item)
 		if kind == "boolean" && words[i] == name {
-			params[name] = true // the name of a switch turns it on
+			params[name] = true // the name of a switch turns the switch on
 		}
 	}
 	return nil
 }
 
-// allParams returns the parameters that words hold: one word that is a JSON object of them, or words that are all
-// NAME=VALUE. It is nil where they are values.
+// allParams returns the parameters in words: one word that is a JSON object of parameters, or words that are all
+// NAME=VALUE. It returns nil if the words are values.
 func allParams(t *manifest.Tool, words []string) map[string]any {
 	meant := map[string]any{}
 	if len(words) == 1 && jsontext.LooksLikeJSON(words[0]) {
@@ -276,8 +277,8 @@ func allParams(t *manifest.Tool, words []string) map[string]any {
 }
 
 // setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
-// tool has a parameter of exactly that name; a number is the place in a list. A key that is given again appends to an
-// array.
+// tool has a parameter with exactly that name. A number is an index of a list. A key that is given again appends to
+// an array.
 func setParam(ctx context.Context, app *command.App, params map[string]any, by *givers, t *manifest.Tool, given string,
 	timeout time.Duration) error {
 	key, text, ok := strings.Cut(given, "=")
@@ -330,8 +331,8 @@ func setParam(ctx context.Context, app *command.App, params map[string]any, by *
 	return err
 }
 
-// put puts a value at a path inside another value, whose place is that of the first steps of the path, and returns it.
-// It makes the objects and the lists that are missing.
+// put puts a value at a path inside another value and returns that. inside is at the first depth steps of the path.
+// Missing objects and lists are created.
 func put(inside any, path []string, depth int, value any, isArray func(depth int) bool) (any, error) {
 	if depth == len(path) {
 		return value, nil
@@ -363,7 +364,8 @@ func put(inside any, path []string, depth int, value any, isArray func(depth int
 		manifest.CleanLine(strings.Join(path, ".")), manifest.CleanLine(path[depth-1]), manifest.CleanLine(step))
 }
 
-// accepts reports whether a parameter of this kind may have a value of the type. What no schema describes may have any.
+// accepts reports whether a parameter of this kind may have a value of the type. A value that no schema describes may
+// have any type.
 func accepts(kind, typeName string) bool {
 	return kind == "" || kind == "any" || slices.Contains(strings.Split(kind, "|"), typeName)
 }
@@ -380,8 +382,8 @@ func validUTF8(name, text string) error {
 		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
 }
 
-// Typed converts the text of an option, or those of a list, to what the schema declares for the parameter that the name
-// means.
+// Typed converts the text of an option, or the texts of a list, to the type that the schema declares for the
+// parameter with that name.
 func Typed(t *manifest.Tool, name string, value any) any {
 	known, _, _ := manifest.ParamNamed(t.Params, name)
 	kind, item := manifest.TypeAt(t.Params, cmp.Or(known, name))
@@ -397,7 +399,7 @@ func Typed(t *manifest.Tool, name string, value any) any {
 	return value
 }
 
-// typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
+// typed converts a text to the type that the schema declares. If that fails, it returns the text, and the host
 // reports the violation.
 func typed(text, kind, item string) any {
 	isAny := kind == "" || kind == "any"
@@ -410,7 +412,7 @@ func typed(text, kind, item string) any {
 	case kind == "array" && (err != nil || !strings.HasPrefix(strings.TrimSpace(text), "[")):
 		return []any{typed(text, item, "")}
 	case err != nil && json.Valid([]byte(text)) && strings.Trim(text, "+-.0123456789eE") == "":
-		return json.Number(text) // the host says what its limit is
+		return json.Number(text) // the host reports its limit
 	case err != nil, isString && !isAny:
 		return text
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/documents"
 )
 
-// chapters are the commands in the help for people, by what they are for. An agent reads [HelpData] instead.
+// chapters groups the commands in the help for people by purpose. Agents read [HelpData] instead.
 var chapters = []struct{ title, commands string }{
 	{"Find and run tools", "search list plan learn call batch code result"},
 	{"Connect agents", "mcp session"},
@@ -21,7 +21,7 @@ var chapters = []struct{ title, commands string }{
 	{"Set up", "doctor config completion help version"},
 }
 
-// peopleHelp writes the help that a person sees at a terminal.
+// peopleHelp writes the help for a person at a terminal.
 func peopleHelp(a *command.App, w io.Writer, root *cobra.Command) {
 	p := a.Page(w)
 	p.Text(0, command.Bold, "parley "+parley.Version+": tools that document themselves, in sandboxes")

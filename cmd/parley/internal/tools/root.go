@@ -1,5 +1,5 @@
-// Package tools has the commands that find, describe and call tools, and the root command, which does each of these
-// for a line that begins with a plugin.
+// Package tools has the commands that find, describe and call tools, and the root command, which does the same for a
+// line that begins with a plugin.
 package tools
 
 import (
@@ -29,7 +29,7 @@ const description = "Sandboxed tools that document themselves. Drives Chrome."
 type RootOptions struct {
 	app *command.App
 	CallOptions
-	Line []string `word:""` // after parley
+	Line []string `word:""` // the words after parley
 
 	List     bool `flag:"list" usage:"tools"`
 	Describe bool `flag:"describe" usage:"tool docs"`
@@ -46,8 +46,8 @@ type RootOptions struct {
 // RunRootFunc runs the command without a name.
 type RunRootFunc func(ctx context.Context, opts *RootOptions) error
 
-// NewToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
-// A nil run lists, describes, searches, listens or calls, depending on the options.
+// NewToolCommand returns the root command without subcommands. It handles lines that begin with a plugin. If run is
+// nil, it lists, describes, searches, listens or calls, depending on the options.
 func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	root := (&command.Command[*RootOptions]{
 		Use: "parley PLUGIN [TOOL] [WORD...]", Words: command.CompleteNames, AnyWords: true, Finish: command.CompleteCall,
@@ -65,11 +65,11 @@ func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if slices.Contains([]string{"doctor", "help", "version", "completion"}, cmd.Name()) {
-			return nil // doctor reports what the others end with
+			return nil // for doctor, which reports errors that end other commands
 		}
 		return app.Dirs().Check()
 	}
-	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
+	_ = root.Flags().MarkHidden("version") // the command version is the documented form
 	root.Flags().BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
 	app.AddOptions(root)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
@@ -153,7 +153,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
 			WithSteps(host.DescribeStep(at.Name(), 0))
 	case isTool:
-		if opts.has("full") { // an option of --help
+		if opts.has("full") { // it is an option of --help
 			call.Set = append(call.Set, "full=true")
 		}
 		call.Tool, call.At, call.Words = at.Name(), at, rest
@@ -186,12 +186,12 @@ func (o *RootOptions) has(name string) bool { return o.Flags.Changed(name) }
 // FirstOf returns the first of these options that was given, "" if none was.
 func (o *RootOptions) FirstOf(names ...string) string { return command.FirstSet(o.Flags, names...) }
 
-// searchIn returns the search of --search in a plugin or a group, of everything if both are "".
+// searchIn returns the search of --search in a plugin or a group, or in everything if both are "".
 func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
 	return &searchOptions{Words: []string{o.Search}, Plugin: plugin, Group: group, Limit: defaultHits}
 }
 
-// Check refuses options that have no effect beside the others, so that none is ignored.
+// Check refuses options that have no effect together with the others, so that none is ignored.
 func (o *RootOptions) Check() error {
 	if name := o.FirstOf("until", "max", "trigger"); name != "" && len(o.Listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
@@ -219,7 +219,7 @@ func (o *RootOptions) Check() error {
 	return nil
 }
 
-// find returns what the first one or two words name, and the words after it; see [command.Find].
+// find returns the address that the first one or two words name, and the words after them; see [command.Find].
 func find(ctx context.Context, a *command.App, words []string, anyway bool) (host.Address, []string, error) {
 	h, err := a.Host(ctx)
 	if err != nil {
@@ -232,17 +232,19 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 	return at, rest, err
 }
 
-// naming are commands whose word names something new, and which take more than that. Help about them is offered.
+// naming are commands whose first word names something new and which take more words. For these only their help is
+// offered.
 var naming = []string{"plugin new", "secret set"}
 
-// unknownWord returns the error of a first word that no plugin has, with the commands and the plugins that it may mean.
+// unknownWord returns the error for a first word that is not a plugin, with the commands and plugins that may have
+// been meant.
 func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
 	if strings.TrimSpace(word) == "" {
 		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	lines, near, next := a.LeadsTo(word), e.DidYouMean, []string{}
-	if len(lines) > 0 { // a command, and no tool that has the same word in its name
+	if len(lines) > 0 { // suggest commands, and no tools that have the word in their name
 		near = slices.DeleteFunc(near, func(n host.NearName) bool { return strings.Contains(n.Name, ".") })
 		e.Steps = nil
 	}
@@ -276,7 +278,7 @@ func kindOf(at host.Address) string {
 	return command.Either(at.Group != "", "group", "plugin")
 }
 
-// intro prints what parley is and where to begin.
+// intro introduces parley and says where to begin.
 func intro(a *command.App) error {
 	next := []string{
 		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",

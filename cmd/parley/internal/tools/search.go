@@ -29,7 +29,7 @@ var searchCommand = &command.Command[*searchOptions]{
 		"detail": command.OneOf(searchWords["detail"]...), "category": command.OneOf(searchWords["category"]...)},
 }
 
-// runSearchCommand searches, or scores the search. It refuses what has no effect.
+// runSearchCommand searches, or scores the search. It refuses options that have no effect.
 func runSearchCommand(ctx context.Context, app *command.App, opts *searchOptions) error {
 	const leaveOut = "leave one of them out"
 	beside := command.FirstSet(opts.Flags, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
@@ -50,11 +50,11 @@ func runSearchCommand(ctx context.Context, app *command.App, opts *searchOptions
 	return runSearch(ctx, app, opts)
 }
 
-// searchDefaults are the values that the commands to type next leave out.
+// searchDefaults are the values that next commands leave out.
 var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
 
-// runSearch prints the tools that match, best first, with the reason and the confidence. The error is invalid_args for
-// an option with an unknown value, or a text without words.
+// runSearch prints the tools that match, best first, with the reason and the confidence. The error is invalid_args
+// for an unknown value of an option, and for a text without words.
 func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error {
 	if opts.Eval != "" {
 		return runEval(ctx, app, opts)
@@ -70,7 +70,7 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 	if manifest.CleanLine(manifest.Strip(opts.query().Text)) == "" {
 		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
 	}
-	var fits func(*search.Answer) bool // what does not fit is left out
+	var fits func(*search.Answer) bool // decides what is left out; nil means nothing
 	if app.MaxTokens > 0 {
 		fits = func(found *search.Answer) bool {
 			next := searchNext(app, opts, found)
@@ -102,7 +102,7 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 	}
 }
 
-// searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
+// searchText prints results: in a pipe one line each, with the whole brief; on a terminal a paragraph each.
 func searchText(a *command.App, w io.Writer, data *search.Answer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
@@ -155,7 +155,7 @@ func reason(r *host.SearchResult) string {
 		command.When(r.Experimental && !r.Deprecated, ", experimental") + command.When(r.Unsigned, ", unsigned")
 }
 
-// partText returns the source of a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
+// partText describes a part of a score: "cookie ~ cookies, typo in name", or a part that concerns the whole query.
 func partText(p *host.SearchPart) string {
 	text := p.How
 	if p.Word != "" {
@@ -166,8 +166,8 @@ func partText(p *host.SearchPart) string {
 	return manifest.CleanLine(text + command.When(p.Field != "", " in "+p.Field))
 }
 
-// searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
-// nearest list, and how to see all.
+// searchNext returns the next commands after a search: the documentation of the first result if it is likely, or else
+// the nearest list, and how to see all results.
 func searchNext(a *command.App, o *searchOptions, data *search.Answer) []string {
 	next := []string{}
 	switch best := data.Best(); {
@@ -193,8 +193,8 @@ func searchNext(a *command.App, o *searchOptions, data *search.Answer) []string 
 	return next
 }
 
-// runEval scores the search by a file of queries with graded results: over the installed plugins, or over a list of MCP
-// tools. Authors can so test their own set in CI.
+// runEval scores the search by a file of queries with graded results, over the installed plugins or over a list of
+// MCP tools. Authors can use it to test a set of their own in CI.
 func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 	file, err := os.Open(opts.Eval)
 	if err != nil {
@@ -204,7 +204,7 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 	set, err := eval.Read(file)
 	if err != nil {
 		e := host.AsError(err)
-		if e.Code == host.Internal { // reading failed, such as that of a folder
+		if e.Code == host.Internal { // reading failed, for example because it is a folder
 			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
 		}
 		return e.WithNext(evalLine)
@@ -217,7 +217,7 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 	return app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
 }
 
-// SearchScores prints how well the search does, by kinds of queries.
+// SearchScores prints how good the search is, by kinds of queries.
 func SearchScores(w io.Writer, report *eval.Report) {
 	fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
 		"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
@@ -231,9 +231,9 @@ func SearchScores(w io.Writer, report *eval.Report) {
 // maxToolList bounds a list of tools, in bytes.
 const maxToolList = 64 << 20
 
-// Measured returns a host, which records nothing, over the installed plugins or over a list of tools.
+// Measured returns a host that records nothing, over the installed plugins or over a list of tools.
 func Measured(ctx context.Context, app *command.App, list string) (*call.Host, error) {
-	catalog, err := app.Catalog() // it reads the settings, for a list, too
+	catalog, err := app.Catalog() // read even for a list, because it reads the settings
 	if err == nil && list != "" {
 		var raw []byte
 		if raw, err = command.ReadValue(ctx, list, maxToolList); err == nil {
@@ -267,7 +267,7 @@ type searchOptions struct {
 	Tools   string `flag:"tools" usage:"with --eval: search the tools/list result in FILE"`
 }
 
-// query returns what is searched for.
+// query returns the query of the search.
 func (o *searchOptions) query() host.SearchQuery {
 	return host.SearchQuery{Text: strings.Join(o.Words, " "), Plugin: o.Plugin, Group: o.Group, Effect: o.Effect,
 		Category: o.Category, Kind: o.Kind, Limit: o.Limit, Explain: o.Explain}
@@ -279,13 +279,13 @@ func (o *searchOptions) words() [][2]string {
 		{"kind", o.Kind}, {"detail", o.Detail}}
 }
 
-// A search may ask for maxHits results, and has defaultHits unless it does.
+// A search returns defaultHits results, or as many as requested, at most maxHits.
 const (
 	defaultHits = 10
 	maxHits     = 1000
 )
 
-// searchWords are the words that options of a search may have, by the name of the option.
+// searchWords are the allowed words of a search's options, by the name of the option.
 var searchWords = map[string][]string{
 	"effect":   {"read", "write", "destructive"},
 	"kind":     {"tool", "event", "type"},

@@ -30,15 +30,15 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// Config is a configuration as its file has it. [Read] returns only valid ones.
+// Config has the fields of a configuration file. [Read] returns only valid configurations.
 type Config struct {
 	// Listen are the addresses of MCP. Sockets that systemd passes replace them.
 	Listen []string `toml:"listen"`
-	// StatusListen is an address of its own for what monitoring asks. "" serves that at the addresses of MCP.
+	// StatusListen is a separate address for monitoring. "" serves monitoring at the addresses of MCP.
 	StatusListen string `toml:"status_listen"`
 	// PlainHTTP says why addresses beyond loopback are served without TLS.
 	PlainHTTP string `toml:"plain_http"`
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []string `toml:"trusted_proxies"`
 	// Hosts are the names by which clients call the service.
 	Hosts     []string `toml:"hosts"`
@@ -51,7 +51,7 @@ type Config struct {
 	ConfirmWait string `toml:"confirm_wait"`
 	TLS         TLS    `toml:"tls"`
 	Log         Log    `toml:"log"`
-	// OAuth says whose tokens count besides those of TokenFile. Without an issuer none do.
+	// OAuth says which tokens are accepted besides those of TokenFile. Without an issuer there are none.
 	OAuth oauth.Config `toml:"oauth"`
 	// Telemetry says where spans go.
 	Telemetry telemetry.Config `toml:"telemetry"`
@@ -78,12 +78,12 @@ type Log struct {
 	Level  string `toml:"level"`
 }
 
-// Read reads the configuration of a service. The error is config_error; it names each fault by its line, and what is
-// expected.
+// Read reads the configuration of a service. The error is config_error. It names each fault by its line, and says
+// what is expected.
 func Read(path string) (*Config, error) { return read(path, (*Config).check) }
 
 // ReadFleet reads the configuration of a worker, or of a person who operates a fleet. The tables of a service may be
-// missing. change, if not nil, changes it before it is checked. Errors are those of [Read].
+// missing. change, if not nil, changes it before it is checked. Errors are as for [Read].
 func ReadFleet(path string, change func(*Config)) (*Config, error) {
 	return read(path, func(c *Config, f *faults) {
 		if change != nil {
@@ -129,7 +129,7 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 	return c, f.err()
 }
 
-// checkCommon is check for what services and workers have in common.
+// checkCommon checks what services and workers have in common.
 func (c *Config) checkCommon(f *faults) {
 	var err error
 	if c.DrainTime, err = time.ParseDuration(c.Drain); err != nil || c.DrainTime < 0 {
@@ -144,7 +144,7 @@ func (c *Config) checkCommon(f *faults) {
 	c.Fleet.Check(f.expected)
 }
 
-// check completes a configuration and reports what is not valid in it.
+// check completes a configuration and reports its faults.
 func (c *Config) check(f *faults) {
 	c.checkCommon(f)
 	var err error
@@ -214,7 +214,7 @@ func (c *Config) checkOAuth(f *faults) {
 	}
 }
 
-// webURL parses a URL that is encrypted, or on loopback.
+// webURL parses a URL that uses https, or is on loopback.
 func webURL(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -224,13 +224,13 @@ func webURL(text string) (*url.URL, bool) {
 	return u, u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Files returns the files that the configuration names.
+// Files returns the paths of the files that the configuration names.
 func (c *Config) Files() []string {
 	files := []string{c.TokenFile, c.TLS.Cert, c.TLS.Key, c.Telemetry.HeadersFile, c.Fleet.Key, c.Fleet.CA}
 	return slices.DeleteFunc(files, func(path string) bool { return path == "" })
 }
 
-// MayServe reports whether MCP may be served at an address: by TLS, on loopback, or as plain_http says.
+// MayServe reports whether MCP may be served at an address: with TLS, on loopback, or because plain_http says why.
 func (c *Config) MayServe(address string) bool {
 	name, _, _ := net.SplitHostPort(address)
 	ip := net.ParseIP(name)
@@ -263,7 +263,7 @@ func flatten(prefix string, tree map[string]any, into map[string]string) {
 	}
 }
 
-// faults are what is wrong in a file.
+// faults are the faults of a file.
 type faults struct {
 	path     string
 	position func(key []string) string
@@ -275,12 +275,12 @@ func (f *faults) add(position, key, text string) {
 	f.lines = append(f.lines, manifest.CleanLine(strings.TrimSuffix(f.path+position+": "+key, ": ")+": "+text))
 }
 
-// expected adds the fault of a value.
+// expected adds the fault of an invalid value.
 func (f *faults) expected(key, given, expected string) {
 	f.add(f.position(strings.Split(key, ".")), key, fmt.Sprintf("got %q, expected %s", given, expected))
 }
 
-// unknown adds the fault of a key that no configuration has.
+// unknown adds the fault of an unknown key.
 func (f *faults) unknown(key []string) {
 	name, text := strings.Join(key, "."), "unknown key"
 	known := slices.Sorted(maps.Keys((&Config{}).values()))

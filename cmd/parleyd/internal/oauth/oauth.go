@@ -1,5 +1,5 @@
 // Package oauth verifies access tokens, as a resource server of OAuth 2.1: JSON Web Tokens of one issuer, for one
-// audience, whose claims say who the caller is.
+// audience, whose claims name the caller.
 package oauth
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/parley-tools/parley/host/mcp/access"
 )
 
-// Config says whose tokens count, and which callers they are.
+// Config says which tokens are accepted, and which callers they belong to.
 type Config struct {
 	Issuer string `toml:"issuer"`
 	// Audience must be among those of a token.
 	Audience string `toml:"audience"`
-	// Resource is the URL of MCP as clients have it. "" is the audience.
+	// Resource is the URL of MCP that clients use. "" means the audience.
 	Resource string `toml:"resource"`
 	// JWKS is the URL of the keys. "" asks the issuer for it.
 	JWKS string `toml:"jwks"`
@@ -35,8 +35,8 @@ type Config struct {
 	Callers []Caller `toml:"callers"`
 }
 
-// Caller names the caller of tokens with a claim. Claim may be a path such as "realm_access.roles"; a claim that is a
-// list has each of its items.
+// Caller is the name of the caller of tokens with a claim. Claim may be a path such as "realm_access.roles". A claim
+// that is a list has the value if one of its items does.
 type Caller struct {
 	Claim  string `toml:"claim"`
 	Value  string `toml:"value"`
@@ -44,17 +44,19 @@ type Caller struct {
 }
 
 const (
-	// clockSkew is how far the clock of the issuer may be from that of this machine.
+	// clockSkew is the maximum difference between the issuer's clock and this machine's.
 	clockSkew = time.Minute
 	// requestTime bounds a request to the issuer.
 	requestTime = 5 * time.Second
-	// fetchEvery is the least time between two requests for keys, so that tokens with keys that nobody has cannot make
-	// the service flood the issuer. refreshEvery is when keys are fetched again, so that a key that was withdrawn ends.
+	// fetchEvery is the least time between two requests for keys, so that tokens with unknown keys cannot make the
+	// service flood the issuer. refreshEvery is the time after which keys are fetched again, so that a withdrawn key
+	// stops working.
 	fetchEvery   = 10 * time.Second
 	refreshEvery = time.Hour
 )
 
-// algorithms are those by public keys: with the others, whoever can verify a token can make one.
+// algorithms are the accepted algorithms, which all use public keys. With any other, everybody who can verify a token
+// can make one.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
@@ -71,18 +73,18 @@ type Verifier struct {
 	mu      sync.Mutex
 	jwks    string // URL of the keys, once it is known
 	keys    *oidc.RemoteKeySet
-	fetched time.Time // the keys, all of them
-	asked   time.Time // for anything
+	fetched time.Time // when all keys were fetched
+	asked   time.Time // the last request of any kind
 }
 
-// New returns a verifier. It asks the issuer when the first token comes.
+// New returns a verifier. It asks the issuer only when the first token comes.
 func New(cfg Config) *Verifier {
 	v := &Verifier{cfg: cfg, fetchEvery: fetchEvery, refreshEvery: refreshEvery, now: time.Now, jwks: cfg.JWKS}
 	v.client = &http.Client{Timeout: requestTime, Transport: bounded{v}}
 	return v
 }
 
-// Verify returns whose token it is. The error is denied for a valid token that is of no caller.
+// Verify returns the token with its caller. The error is denied for a valid token that belongs to no caller.
 func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error) {
 	token, err := oidc.NewVerifier(v.cfg.Issuer, v, &oidc.Config{
 		ClientID: v.cfg.Audience, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true,
@@ -97,7 +99,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error
 	now := v.now()
 	begin, _ := claims["nbf"].(float64)
 	switch {
-	case now.After(token.Expiry.Add(clockSkew)): // also without an end
+	case now.After(token.Expiry.Add(clockSkew)): // even without an expiry
 		return access.Token{}, fmt.Errorf("the token expired at %s", token.Expiry)
 	case now.Add(clockSkew).Before(time.Unix(int64(begin), 0)):
 		return access.Token{}, fmt.Errorf("the token is not valid before %s", time.Unix(int64(begin), 0))
@@ -130,8 +132,8 @@ func hasClaim(claims map[string]any, path, value string) bool {
 	return found && fmt.Sprint(claim) == value
 }
 
-// VerifySignature verifies a signature by the keys of the issuer, as [oidc.KeySet] has it. While the issuer cannot be
-// reached, known keys go on.
+// VerifySignature verifies a signature by the keys of the issuer; it implements [oidc.KeySet]. While the issuer
+// cannot be reached, known keys continue to work.
 func (v *Verifier) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	known, err := v.find(ctx)
 	if err != nil {
@@ -140,7 +142,7 @@ func (v *Verifier) VerifySignature(ctx context.Context, jwt string) ([]byte, err
 	v.mu.Lock()
 	stale := v.now().Sub(v.fetched) > v.refreshEvery
 	if stale {
-		v.fetched = v.now() // others go on with the known keys meanwhile
+		v.fetched = v.now() // meanwhile, other calls use the known keys
 	}
 	jwks := v.jwks
 	v.mu.Unlock()
@@ -183,7 +185,7 @@ func (v *Verifier) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.asked = time.Time{} // the keys may be fetched at once
+	v.asked = time.Time{} // so that the keys may be fetched at once
 	v.jwks, v.keys, v.fetched = jwks, oidc.NewRemoteKeySet(v.clientContext(), jwks), v.now()
 	return v.keys, nil
 }
@@ -192,10 +194,10 @@ func (v *Verifier) clientContext() context.Context {
 	return oidc.ClientContext(context.Background(), v.client)
 }
 
-// errNoKeys ends a request to the issuer that comes too soon.
+// errNoKeys is the error of a request to the issuer that comes too early.
 var errNoKeys = errors.New("the issuer was asked a moment ago")
 
-// bounded sends requests to the issuer, within the bound of their number.
+// bounded sends requests to the issuer, and limits their frequency.
 type bounded struct{ of *Verifier }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -212,7 +214,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// MetadataPath is where clients find the metadata of the resource, also with the path of the resource behind it.
+// MetadataPath is the path of the resource's metadata. Clients may also append the resource's own path to it.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
 // Metadata returns the URL of the metadata, and a handler that serves it.

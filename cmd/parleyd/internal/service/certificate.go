@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// expiresSoon is how long before its end a certificate is warned of.
+// expiresSoon is the time before a certificate's end when warnings start.
 const expiresSoon = 14 * 24 * time.Hour
 
 // certificate is a pair of files, read again when they change. It is safe for concurrent use.
@@ -55,7 +55,7 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// current returns the certificate. A pair that is not valid does not replace the one before; it is logged once.
+// current returns the certificate. An invalid pair does not replace the previous one; it is logged once.
 func (c *certificate) current(log *slog.Logger) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// work runs a worker until a signal ends it: it takes no more calls and ends those that it has, or all at once after a
-// second signal or the time for draining. pool and slots replace those of the configuration unless they are zero.
+// work runs a worker until a signal ends it. It then takes no more calls and waits for those under way, until a
+// second signal or the drain time ends them. pool and slots, unless zero, replace the values of the configuration.
 func work(path, pool string, slots int, log io.Writer) error {
 	cfg, err := config.ReadFleet(path, func(c *config.Config) {
 		if pool != "" {
@@ -89,7 +89,7 @@ func runFleet(args []string, out io.Writer) error {
 	defer stop()
 	flags := newFlags("fleet " + name)
 	path := flags.String("config", defaultConfig, "")
-	policyFile := "" // of publish
+	policyFile := "" // option of publish
 	operate := func(most int, run func(o *fleet.Operator, args []string) error) error {
 		rest, err := parseFlags(flags, args, most)
 		if err != nil {
@@ -147,14 +147,14 @@ func runFleet(args []string, out io.Writer) error {
 		manifest.CleanLine(name))
 }
 
-// keepTime is how long the code of a plugin stays in the fleet after it was replaced or withdrawn.
+// keepTime is how long the code of a plugin stays in the fleet after the plugin was replaced or withdrawn.
 const keepTime = time.Hour
 
-// maxPublished bounds the plugins of one command.
+// maxPublished limits the plugins of one command.
 const maxPublished = 1000
 
-// publish hands the code of installed plugins to the workers, and lists the plugins at all fronts.
-// With withdraw it takes them out of the lists.
+// publish makes the code of installed plugins available to the workers, and lists the plugins at all fronts. With
+// withdraw it removes them from the lists.
 func publish(ctx context.Context, o *fleet.Operator, names []string, withdraw bool, out io.Writer) error {
 	p := parley.New(parley.Config{})
 	defer p.Close()
@@ -207,7 +207,7 @@ func showWorkers(ctx context.Context, o *fleet.Operator, out io.Writer) error {
 	return table.Flush()
 }
 
-// explain says where the calls of a tool run, by the policy of this machine and the workers that are there now.
+// explain says where calls of a tool run, according to the policy of this machine and the present workers.
 func explain(ctx context.Context, o *fleet.Operator, tool string, out io.Writer) error {
 	p := parley.New(parley.Config{})
 	defer p.Close()
@@ -236,7 +236,7 @@ func explain(ctx context.Context, o *fleet.Operator, tool string, out io.Writer)
 	return err
 }
 
-// explained is the text of explain.
+// explained returns the text of explain.
 func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) string {
 	var goes, stays []string
 	for _, r := range x.Rights {

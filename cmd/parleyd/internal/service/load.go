@@ -17,17 +17,18 @@ import (
 	"github.com/parley-tools/parley/host/signature"
 )
 
-// loaded is a configuration with what its files held. A reload replaces it as a whole.
+// loaded is a configuration with the content of its files. A reload replaces it as a whole.
 type loaded struct {
 	*config.Config
 	tokens      []access.Token
 	oauth       *oauth.Verifier // nil without OAuth
 	certificate *certificate    // nil without TLS
 	routes      http.Handler
-	stamps      map[string]protect.Stamp // of all files that a reload reads again
+	stamps      map[string]protect.Stamp // stamps of all files that a reload reads
 }
 
-// load reads the files of a configuration. What is known of the issuer stays if old has the same one; it may be nil.
+// load reads the files of a configuration. If old has the same issuer, load keeps what is known about it. old may be
+// nil.
 func load(cfg *config.Config, old *loaded, notice func(string)) (*loaded, error) {
 	l := &loaded{Config: cfg}
 	var err error
@@ -47,7 +48,7 @@ func load(cfg *config.Config, old *loaded, notice func(string)) (*loaded, error)
 	return l, err
 }
 
-// verify finds a token in the file, or else verifies it by OAuth.
+// verify looks a token up in the file, or else verifies it by OAuth.
 func (l *loaded) verify(ctx context.Context, text string) (access.Token, error) {
 	token, err := access.Find(l.tokens, text)
 	if err != nil && l.oauth != nil {
@@ -56,7 +57,7 @@ func (l *loaded) verify(ctx context.Context, text string) (access.Token, error) 
 	return token, err
 }
 
-// stamps returns the stamps of what a reload reads: the files of a configuration and those of the policy.
+// stamps returns the stamps of the files that a reload reads: the configuration's and the policy's.
 func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 	stamps := map[string]protect.Stamp{}
 	for _, path := range cfg.Files() {
@@ -69,11 +70,11 @@ func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 	return stamps
 }
 
-// atStart are the keys that count at a start only, besides those of telemetry and fleet.
+// atStart are the keys that take effect only at a start, in addition to those of telemetry and fleet.
 var atStart = []string{"confirm_wait", "listen", "log.format", "status_listen"}
 
-// reload reads the configuration and its files again, and logs what has changed. With a fault nothing changes. The
-// policy is read by each call, so a fault in it, which no call passes, is only logged.
+// reload reads the configuration and its files again, and logs what has changed. If there is a fault, nothing
+// changes. Each call reads the policy itself, so a fault in the policy, with which every call fails, is only logged.
 func (s *Service) reload() {
 	old := s.loaded.Load()
 	cfg, err := config.Read(s.path)

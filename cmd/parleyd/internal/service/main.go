@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// defaultConfig is the configuration file without --config.
+// defaultConfig is the configuration file that is used without --config.
 const defaultConfig = "/etc/parley/parleyd.toml"
 
 const usage = `parleyd serves the tools of Parley over MCP.
@@ -88,8 +88,8 @@ func newFlags(name string) *flag.FlagSet {
 	return flags
 }
 
-// parseFlags parses options, which may stand before, between and after arguments, and returns the arguments, of which
-// there may be most.
+// parseFlags parses options, which may stand before, between and after the arguments. It returns the arguments, at
+// most most of them.
 func parseFlags(flags *flag.FlagSet, args []string, most int) (rest []string, err error) {
 	for err = flags.Parse(args); err == nil && flags.NArg() > 0; err = flags.Parse(flags.Args()[1:]) {
 		rest = append(rest, flags.Arg(0))
@@ -106,7 +106,7 @@ func parseFlags(flags *flag.FlagSet, args []string, most int) (rest []string, er
 	return rest, nil
 }
 
-// serve serves what a configuration says until a signal ends it.
+// serve serves a configuration until a signal ends it.
 func serve(path string, log io.Writer) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// clientAddress returns the address of the client of a request: that of the connection, or where that is a trusted
-// proxy, the last one in X-Forwarded-For that is not a trusted proxy.
+// clientAddress returns the address of the client of a request. It is the address of the connection or, if that is a
+// trusted proxy, the last address in X-Forwarded-For that is not a trusted proxy.
 func clientAddress(r *http.Request, proxies []netip.Prefix) string {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !isAmong(connection.Addr(), proxies) {
@@ -24,7 +24,7 @@ func clientAddress(r *http.Request, proxies []netip.Prefix) string {
 		}
 		address, err := netip.ParseAddr(text)
 		if err != nil {
-			break // what comes before it was not written by a proxy that is trusted
+			break // no trusted proxy wrote what comes before
 		}
 		client = address.String()
 		if !isAmong(address, proxies) {

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// readyTime bounds the checks of readiness. readyAge is how long their result is used again.
+	// readyTime bounds the checks of readiness. readyAge is how long their result is reused.
 	readyTime = 3 * time.Second
 	readyAge  = time.Second
-	// probeBytes are written to find out whether a disk is full.
+	// probeBytes is the number of bytes written to find out whether a disk is full.
 	probeBytes = 64 << 10
 )
 
-// check is one condition of readiness. What is wrong is in the log; a stranger gets its name alone.
+// check is one condition of readiness. The reason of a failure is only in the log: a response to strangers has only
+// the check's name.
 type check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -32,7 +33,7 @@ type readiness struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// prober runs the checks, once at a time, whatever the number of those who ask.
+// prober runs the checks, one run at a time, however many requests there are.
 type prober struct {
 	mu      sync.Mutex
 	running bool
@@ -41,7 +42,7 @@ type prober struct {
 	done    chan struct{} // closed when the run ends
 }
 
-// statusRoutes adds what monitoring asks to a mux. It answers any Host, without a token.
+// statusRoutes adds the routes for monitoring to a mux. They answer any Host, without a token.
 func (s *Service) statusRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
@@ -63,7 +64,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// readiness returns whether the service can serve calls, within readyTime.
+// readiness returns whether the service can serve calls. It takes at most readyTime.
 func (s *Service) readiness() readiness {
 	p := &s.prober
 	p.mu.Lock()
@@ -98,7 +99,7 @@ func (s *Service) readiness() readiness {
 	return r
 }
 
-// checks runs the conditions of readiness. Plugins can be compiled if their cache can be written.
+// checks runs the conditions of readiness. The condition for compiling plugins is that their cache can be written.
 func (s *Service) checks() (checks []check) {
 	dirs := s.parley.Dirs()
 	for _, c := range []struct {
@@ -134,7 +135,7 @@ func (s *Service) checkPolicy() error {
 	return err
 }
 
-// checkWritable writes a file into folders, which it makes if they are missing, and removes it.
+// checkWritable writes a file into each folder and removes it. It creates missing folders.
 func checkWritable(folders ...string) error {
 	for _, folder := range folders {
 		if err := protect.Dir(folder); err != nil {

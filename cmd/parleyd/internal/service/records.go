@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// recordTime is how long a call that requires its records in the stream waits for one: a server that is started again
-// ends no call.
+// recordTime is how long a call that requires its records in the stream waits for each record, so that a restart of
+// the server fails no call.
 const recordTime = 5 * time.Second
 
 // copyRecords copies the records of calls to the stream of the fleet until the service ends.
@@ -23,7 +23,7 @@ func (s *Service) copyRecords(cfg fleet.Config) error {
 	if cfg.Records == fleet.RecordsRequired {
 		note, err := records.CheckDurable(context.Background(), s.front.Conn(), cfg.Monitor)
 		switch {
-		case errors.Is(err, host.Unavailable): // the server may be away at the start
+		case errors.Is(err, host.Unavailable): // the server may be unavailable at the start
 			s.log.Warn("how the server keeps records is not known", "error", err)
 		case err != nil:
 			return err

@@ -30,32 +30,32 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Service is a host that is served.
+// Service serves a host.
 type Service struct {
-	path    string // of the configuration
+	path    string // path of the configuration
 	manager systemd.Manager
 	level   slog.LevelVar
 	log     *slog.Logger
 
 	telemetry *telemetry.Telemetry
 	front     *fleet.Front    // nil without a fleet
-	published *catalog.Mirror // with front
+	published *catalog.Mirror // set if front is
 
-	stopRecords context.CancelFunc // with front
+	stopRecords context.CancelFunc // set if front is
 
 	parley   *parley.Parley
 	mcp      *mcp.Server
 	loaded   atomic.Pointer[loaded]
 	prober   prober
 	draining atomic.Bool
-	failed   chan error // of listeners
+	failed   chan error // errors of listeners
 
 	sockets, status []net.Listener
-	passed          bool // by systemd, which keeps them for the next process
+	passed          bool // systemd passed them, and keeps them for the next process
 	servers         []*http.Server
 }
 
-// open opens the host and listens. The service answers once [Service.Serve] runs.
+// open opens the host and the listeners. The service answers once [Service.Serve] runs.
 func open(path string, log io.Writer) (*Service, error) {
 	cfg, err := config.Read(path)
 	if err != nil {
@@ -112,10 +112,10 @@ func open(path string, log io.Writer) (*Service, error) {
 	return s, s.listen(cfg)
 }
 
-// notice logs what a host has to say.
+// notice logs a notice of the host.
 func (s *Service) notice(text string) { s.log.Info(manifest.CleanLine(text)) }
 
-// remember keeps the files of a configuration out of the reach of plugins, in all processes.
+// remember protects the files of a configuration from plugins, in all processes.
 func (s *Service) remember(cfg *config.Config) error {
 	for _, path := range append(cfg.Files(), s.path) {
 		if err := s.parley.ProtectedFiles().Remember(path); err != nil {
@@ -125,7 +125,7 @@ func (s *Service) remember(cfg *config.Config) error {
 	return nil
 }
 
-// use makes a configuration the one that requests are served by.
+// use makes a configuration the one for serving requests.
 func (s *Service) use(l *loaded) error {
 	mux := http.NewServeMux()
 	served := mcp.HTTPConfig{Hosts: l.Hosts, Access: s.telemetry.Access}
@@ -146,7 +146,7 @@ func (s *Service) use(l *loaded) error {
 	if err != nil {
 		return err
 	}
-	for _, route := range []string{mcp.Path, mcp.Path + "/{mode}", "/"} { // the names of spans
+	for _, route := range []string{mcp.Path, mcp.Path + "/{mode}", "/"} { // the routes name the spans
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			r.RemoteAddr = clientAddress(r, l.Proxies)
 			handler.ServeHTTP(w, r)
@@ -163,14 +163,14 @@ func (s *Service) use(l *loaded) error {
 	return nil
 }
 
-// warn logs what an operator should do soon.
+// warn logs what an operator has to do soon.
 func (s *Service) warn() {
 	if warning := s.loaded.Load().certificate.warning(s.log); warning != "" {
 		s.log.Warn(warning)
 	}
 }
 
-// statusSocket is the name of a socket of systemd for what monitoring asks. All others are for MCP.
+// statusSocket is the name of a systemd socket for monitoring. All other sockets are for MCP.
 const statusSocket = "status"
 
 // listen takes the sockets of systemd, or opens the addresses of a configuration.
@@ -257,7 +257,7 @@ func (s *Service) serve(listener net.Listener, handler http.Handler) {
 	}()
 }
 
-// warnEvery is how often an operator is told again what to do soon.
+// warnEvery is the time between repeated warnings to an operator.
 const warnEvery = 24 * time.Hour
 
 // answer answers signals until one ends the service.
@@ -286,8 +286,8 @@ func (s *Service) answer(signals <-chan os.Signal) error {
 	}
 }
 
-// drain lets the calls in flight end, within the time for that, and then ends the service. A second signal ends it at
-// once.
+// drain waits until the calls in flight have ended, at most for the drain time, and then ends the service. A second
+// signal ends it at once.
 func (s *Service) drain(signals <-chan os.Signal) error {
 	s.draining.Store(true)
 	limit := s.loaded.Load().DrainTime
@@ -319,8 +319,9 @@ func (s *Service) drain(signals <-chan os.Signal) error {
 	return s.close(hurry)
 }
 
-// lingerTime is how long a service answers at least before it closes connections. A client that keeps one is told by
-// the next answer that it ends, instead of finding it closed while it sends a request.
+// lingerTime is the minimum time for which a service still answers before it closes connections. The next answer
+// tells a client with an open connection that the connection ends. Otherwise the client might find it closed while it
+// sends a request.
 const lingerTime = time.Second
 
 // closeTime bounds how long the end of the service may take after its calls have ended.

@@ -1,5 +1,5 @@
-// Package systemd speaks with the service manager: it takes the sockets that it passes, and tells it the state of the
-// service. Without systemd it does nothing.
+// Package systemd communicates with the service manager: it takes the sockets that the manager passes, and tells it
+// the state of the service. Without systemd it does nothing.
 package systemd
 
 import (
@@ -16,7 +16,7 @@ import (
 // Manager is the service manager. The zero value stands for no service manager.
 type Manager struct {
 	address *net.UnixAddr
-	// Watchdog is how often the manager wants to hear of the service. Zero means never.
+	// Watchdog is the interval at which the manager expects a notification. Zero means never.
 	Watchdog time.Duration
 }
 
@@ -64,8 +64,8 @@ func (m Manager) Reloading() {
 // firstSocket is the number of the first descriptor that systemd passes.
 const firstSocket = 3
 
-// Sockets returns the listeners that systemd passes, by the name of their socket unit's FileDescriptorName. Processes
-// that this one starts do not get them.
+// Sockets returns the listeners that systemd passes, by the FileDescriptorName of their socket unit. Child processes
+// do not get them.
 func (m Manager) Sockets() (map[string][]net.Listener, error) {
 	count, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")

@@ -44,7 +44,7 @@ func (t *Telemetry) logOperation(ctx context.Context, o host.Operation, took tim
 		slog.String("call", o.CallID))
 }
 
-// Access logs a request to the service. It has the path without its query.
+// Access logs a request to the service. The line has the path without the query.
 func (t *Telemetry) Access(a mcp.Access) {
 	ctx := withRemote(context.Background(), host.TraceContext{Parent: a.Parent})
 	t.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", a.Method), slog.String("path", a.Path),

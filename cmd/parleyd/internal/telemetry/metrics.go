@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxTools and maxCallers bound the tools and callers that metrics name, maxSeries the combinations of them with
-	// codes. Further ones count as other.
+	// maxTools and maxCallers bound the tools and callers that metrics name, and maxSeries their combinations with
+	// codes. Any further ones count as other.
 	maxTools   = 300
 	maxCallers = 100
 	maxSeries  = 10_000
 	other      = "other"
-	// maxScrapes bounds the readers of metrics at one time.
+	// maxScrapes bounds the concurrent readers of metrics.
 	maxScrapes = 4
 )
 
@@ -66,7 +66,7 @@ func newMetrics(version string) *metrics {
 	m.exported = prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_spans_exported_total",
 		Help: "Spans that the collector took."})
 	for _, reason := range []string{droppedQueue, droppedExport} {
-		m.dropped.WithLabelValues(reason) // zero is a value, too
+		m.dropped.WithLabelValues(reason) // shows zero, too
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "parley_build_info",
 		Help: "Always 1, with the version of the service and of Go."}, []string{"version", "goversion"})
@@ -124,15 +124,14 @@ func (m *metrics) end(o host.Operation, took time.Duration) {
 	}
 }
 
-// bounded is a set that takes the first values that it meets.
+// bounded is a set that accepts the first values that it gets.
 type bounded[T comparable] struct {
 	most   int
 	mu     sync.RWMutex
 	values map[T]bool
 }
 
-// known returns the value if the set has it or takes it, and else what stands for all others. The zero value is never
-// taken.
+// known returns the value if the set has it or accepts it, and otherwise others. It never accepts the zero value.
 func (b *bounded[T]) known(value, others T) T {
 	var zero T
 	b.mu.RLock()

@@ -16,24 +16,24 @@ const (
 	maxBatch = 512
 	// maxDelay is how long a span waits for more of its batch.
 	maxDelay = 2 * time.Second
-	// warnEvery is the least time between two warnings that exports fail.
+	// warnEvery is the least time between two warnings about failed exports.
 	warnEvery = time.Minute
 )
 
-// Why spans are dropped, as metrics name it.
+// Reasons for dropping spans, as metrics name them.
 const (
 	droppedQueue  = "queue_full"
 	droppedExport = "export_failed"
 )
 
-// queue passes spans on to an exporter in batches. It never blocks those who end a span: what does not fit is dropped
-// and counted.
+// queue passes spans on to an exporter in batches. It never blocks the caller that ends a span. Spans that do not fit
+// are dropped and counted.
 type queue struct {
 	exporter  sdktrace.SpanExporter
 	telemetry *Telemetry
 	spans     chan sdktrace.ReadOnlySpan
 	stop      chan struct{}
-	ctx       context.Context // of exports
+	ctx       context.Context // for exports
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the last export has ended
 	warned    time.Time
@@ -66,7 +66,7 @@ func (q *queue) drop(reason string, spans int) {
 	q.telemetry.metrics.dropped.WithLabelValues(reason).Add(float64(spans))
 }
 
-// run exports a batch when it is complete or old enough, and what is left when the queue is stopped.
+// run exports a batch when it is complete or old enough. When the queue is stopped, it exports the rest.
 func (q *queue) run() {
 	defer close(q.done)
 	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)
@@ -92,7 +92,7 @@ func (q *queue) run() {
 	}
 }
 
-// export exports a batch and returns it empty.
+// export exports a batch and returns it emptied.
 func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	if len(batch) == 0 {
 		return batch
@@ -123,10 +123,10 @@ func (q *queue) Shutdown(ctx context.Context) error {
 	return q.exporter.Shutdown(ctx)
 }
 
-// ForceFlush implements [sdktrace.SpanProcessor]. Nothing in a service waits for a flush but [queue.Shutdown].
+// ForceFlush implements [sdktrace.SpanProcessor]. In a service only [queue.Shutdown] waits for a flush.
 func (*queue) ForceFlush(context.Context) error { return nil }
 
-// headers adds the headers of a file to each request.
+// headers adds the headers in a file to each request.
 type headers struct {
 	path string
 	next http.RoundTripper
@@ -147,7 +147,7 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 		switch {
 		case ok:
 			r.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
-		case name != "": // the line may have a token
+		case name != "": // the line may contain a token
 			return nil, host.Errorf(host.ConfigError, "telemetry.headers_file: line %d of %s is not NAME: VALUE", i+1, h.path)
 		}
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// opRequest is [host.Operation].Op of a request to the network.
+// opRequest is the [host.Operation].Op of a network request.
 const opRequest = "request"
 
-// metaTools are the tools of MCP that are the front of other operations than calls.
+// metaTools are the MCP tools for operations other than calls.
 var metaTools = map[string]string{"search": "search_tools", "describe": "describe_tool"}
 
-// maxTraceState bounds a trace state, which the caller made: a longer one is dropped, as W3C allows.
+// maxTraceState bounds a trace state, which comes from the caller. A longer one is dropped, as W3C allows.
 const maxTraceState = 512
 
 // startSpan starts the span of an operation, and returns the name that it has until its tool is known. Names and
-// attributes are those of OpenTelemetry's semantic conventions for MCP, tools of generative AI, and clients of HTTP.
+// attributes follow OpenTelemetry's semantic conventions for MCP, for tools of generative AI, and for HTTP clients.
 func (t *Telemetry) startSpan(ctx context.Context, o host.Operation) (context.Context, trace.Span, string) {
 	name, kind, attributes := operation(ctx, o)
 	if !trace.SpanContextFromContext(ctx).IsValid() {
@@ -36,8 +36,8 @@ func (t *Telemetry) startSpan(ctx context.Context, o host.Operation) (context.Co
 	return ctx, span, name
 }
 
-// operation returns what a span begins with. Within another operation, a call is the tool alone; from outside, it is a
-// request of MCP.
+// operation returns the name, kind and first attributes of a span. Within another operation, a call is only a tool
+// call; from outside, it is an MCP request.
 func operation(ctx context.Context, o host.Operation) (name string, kind trace.SpanKind, has []attribute.KeyValue) {
 	if o.Op == opRequest {
 		return method(o.Method), trace.SpanKindClient, requestAttributes(o)
@@ -85,12 +85,13 @@ func endSpan(span trace.Span, name string, o host.Operation) {
 		span.SetAttributes(attribute.String("gen_ai.tool.name", tool))
 	}
 	if o.Code != host.OK {
-		failed(span, "tool_error") // what the conventions call a result that is an error
+		failed(span, "tool_error") // the conventions' name for a result that is an error
 		span.SetAttributes(attribute.String("parley.code", string(o.Code)))
 	}
 }
 
-// requestAttributes returns those of a request. It has no url.full, which would have what a caller gave.
+// requestAttributes returns the attributes of a network request. url.full is left out, because it would contain
+// values of the caller.
 func requestAttributes(o host.Operation) []attribute.KeyValue {
 	attributes := append(make([]attribute.KeyValue, 0, 8), attribute.String("http.request.method", method(o.Method)))
 	u, err := url.Parse(o.Server)
@@ -122,7 +123,7 @@ func failed(span trace.Span, kind string) {
 	span.SetStatus(codes.Error, "")
 }
 
-// method returns a method of HTTP, and "_OTHER" for any other text.
+// method returns an HTTP method, or "_OTHER" for any other text.
 func method(name string) string {
 	switch name {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -132,7 +133,7 @@ func method(name string) string {
 	return "_OTHER"
 }
 
-// withRemote returns a context with a trace that came with a request. One that is not valid is as good as none.
+// withRemote returns a context with the trace of a request. An invalid trace is ignored.
 func withRemote(ctx context.Context, c host.TraceContext) context.Context {
 	if c.Parent == "" {
 		return ctx
@@ -144,11 +145,11 @@ func withRemote(ctx context.Context, c host.TraceContext) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// Handler gives each request that carries messages of MCP a span, which the calls in it are within unless they name a
-// trace themselves. next gets the span as the header traceparent.
+// Handler gives each request that carries MCP messages a span. The calls in the request are within that span, unless
+// they name a trace themselves. next gets the span as the header traceparent.
 func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost { // the others are streams that stay open, and ends of sessions
+		if r.Method != http.MethodPost { // other methods open long streams, or end sessions
 			next.ServeHTTP(raw, r)
 			return
 		}
@@ -157,13 +158,13 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 		ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithAttributes(attribute.String("http.request.method", r.Method)))
 		defer span.End()
-		r = r.Clone(r.Context()) // without the span, which not every call gets by its context
+		r = r.Clone(r.Context()) // the context has no span, because not every call gets it from there
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
 		w := &statusWriter{ResponseWriter: raw, status: http.StatusOK}
 		next.ServeHTTP(w, r)
 		span.SetAttributes(attribute.Int("http.response.status_code", w.status))
-		span.SetAttributes(clientAttributes(r.RemoteAddr)...) // which next may take from a proxy
-		if r.Pattern != "" {                                  // "/mcp" or "POST /mcp": of the route, without values
+		span.SetAttributes(clientAttributes(r.RemoteAddr)...) // next may instead take the address from a proxy
+		if r.Pattern != "" {                                  // "/mcp" or "POST /mcp": the route without values
 			route := r.Pattern[strings.Index(r.Pattern, " ")+1:]
 			span.SetName(r.Method + " " + route)
 			span.SetAttributes(attribute.String("http.route", route))
@@ -174,7 +175,7 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter takes down the status of a response.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -186,5 +187,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap serves [http.ResponseController].
+// Unwrap implements the interface that [http.ResponseController] needs.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,5 +1,5 @@
-// Package telemetry shows operators what a service does: spans that go to a collector, metrics, and logs. None of them
-// has a value of a caller: no parameter, result, query, path of a request to the network, or message of a tool.
+// Package telemetry shows operators what a service does: spans for a collector, metrics, and logs. None of them
+// contains a value of a caller: no parameter, result, query, path of a network request, or message of a tool.
 package telemetry
 
 import (
@@ -23,26 +23,28 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Config configures telemetry. The zero value exports no spans, and has metrics and trace ids.
+// Config configures telemetry. With the zero value no spans are exported; there are still metrics and trace ids.
 type Config struct {
 	// Version is the version of the service.
 	Version string `toml:"-"`
-	// Log takes a line for each call, with its trace, and says once a minute at most that exports fail. Nil logs nothing.
+	// Log gets a line for each call, with its trace, and at most once a minute a warning that exports fail. Nil logs
+	// nothing.
 	Log *slog.Logger `toml:"-"`
 	// Instance distinguishes services that report to the same collector. "" means a random text.
 	Instance string `toml:"instance"`
-	// Endpoint is the URL of a collector that receives traces by OTLP over HTTP, such as "http://localhost:4318". Without
-	// a path it is that of the protocol, /v1/traces. "" exports nothing.
+	// Endpoint is the URL of a collector that receives traces by OTLP over HTTP, such as "http://localhost:4318".
+	// Without a path, the protocol's path /v1/traces is used. "" exports nothing.
 	Endpoint string `toml:"endpoint"`
 	// HeadersFile is a file with a line "NAME: VALUE" for each header that the collector requires. It is read for each
 	// export, so that a token can be replaced. "" means none.
 	HeadersFile string `toml:"headers_file"`
 	// Timeout bounds one export with its retries, and [Telemetry.Shutdown]. "" means "10s".
 	Timeout string `toml:"timeout"`
-	// Sample is the share of traces that is exported, above 0 and at most 1, of those that begin here; a client decides
-	// about its own. Zero means 1.
+	// Sample is the fraction of traces to export, above 0 and at most 1, among the traces that begin here; a client
+	// decides about its own traces. Zero means 1.
 	Sample float64 `toml:"sample"`
-	// Queue is how many spans wait for the collector. Further ones are dropped and counted. Zero means 2048.
+	// Queue is the maximum number of spans that wait for the collector. Any further spans are dropped and counted. Zero
+	// means 2048.
 	Queue int `toml:"queue"`
 }
 
@@ -54,7 +56,7 @@ const (
 	maxAttribute = 256
 )
 
-// Check reports what is not valid, by the key that it has in the file of the service.
+// Check reports each invalid value, by its key in the file of the service.
 func (c *Config) Check(fault func(key, given, expected string)) {
 	if d, err := time.ParseDuration(c.Timeout); c.Timeout != "" && (err != nil || d <= 0) {
 		fault("telemetry.timeout", c.Timeout, "a duration such as 10s")
@@ -65,12 +67,12 @@ func (c *Config) Check(fault func(key, given, expected string)) {
 	if c.Queue < 0 || c.Queue > maxQueue {
 		fault("telemetry.queue", fmt.Sprint(c.Queue), fmt.Sprintf("a number of spans from 1 to %d", maxQueue))
 	}
-	if _, ok := c.url(); c.Endpoint != "" && !ok { // it may have a password
+	if _, ok := c.url(); c.Endpoint != "" && !ok { // it may contain a password
 		fault("telemetry.endpoint", "another text", "a URL such as http://localhost:4318, without user, query and fragment")
 	}
 }
 
-// url returns where traces go. It reports whether the endpoint is valid.
+// url returns the URL for traces. ok is false if the endpoint is invalid.
 func (c *Config) url() (text string, ok bool) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
@@ -132,8 +134,8 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// ignoreEnvironment removes the variables that OpenTelemetry's libraries would read beside [Config], such as headers
-// for another collector.
+// ignoreEnvironment removes the variables that OpenTelemetry's libraries would read in addition to [Config], such as
+// headers for another collector.
 func ignoreEnvironment(log *slog.Logger) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "OTEL_") {
@@ -148,7 +150,7 @@ func (t *Telemetry) newQueue(ctx context.Context) (*queue, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{
 		Transport: headers{t.cfg.HeadersFile, transport},
-		// A redirect would take the headers to another server.
+		// A redirect would send the headers to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	endpoint, _ := t.cfg.url()
@@ -163,10 +165,10 @@ func (t *Telemetry) newQueue(ctx context.Context) (*queue, error) {
 	return newQueue(exporter, t), nil
 }
 
-// Tracer returns what observes the operations of a host.
+// Tracer returns the observer of a host's operations.
 func (t *Telemetry) Tracer() host.Tracer { return t }
 
-// Shutdown exports the spans that wait, as long as ctx and the timeout allow.
+// Shutdown exports the waiting spans, as far as ctx and the timeout allow.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

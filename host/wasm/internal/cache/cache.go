@@ -44,14 +44,14 @@ const (
 	markUsedEvery = time.Hour // a slot that is used is marked at most this often
 	staleTemp     = time.Hour // an unfinished folder of this age was abandoned
 	staleAside    = 30 * 24 * time.Hour
-	SettleTime    = time.Second // a file that changed this shortly before it was hashed may have changed again unseen
+	SettleTime    = time.Second // a file that changed less than this before it was hashed may have changed again unnoticed
 )
 
-// Slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, the stub
-// module that it belongs to, the assets of its plugin, an image, and a file with the checksums of all. A slot is
-// filled under a temporary name and renamed when it is complete. Trust in a slot rests on file permissions (0700,
-// owned by this user; the system checks the folders above). The checksums only detect damage, so a file that has not
-// changed since it was hashed is not hashed again.
+// Slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, its stub
+// module, the assets of its plugin, an image, and a file with the checksums of all these. A slot is filled under a
+// temporary name and renamed when it is complete. Trust in a slot rests on file permissions (0700, owned by this
+// user; the system checks the folders above). The checksums only detect damage, so a file that has not changed since
+// it was hashed is not hashed again.
 type Slot struct{ Dir, Key string }
 
 // Checksums describes a slot. It is written last.
@@ -60,9 +60,9 @@ type Checksums struct {
 	Module  instrument.Module `json:"module"`
 	Stub    File              `json:"stub"`
 	Code    File              `json:"code"`
-	Assets  File              `json:"assets,omitzero"` // without a name if the plugin has none
+	Assets  File              `json:"assets,omitzero"` // its name is empty if the plugin has none
 	Image   *guest.Image      `json:"image,omitempty"` // nil if there is none
-	Memory  File              `json:"memory,omitzero"` // of the image
+	Memory  File              `json:"memory,omitzero"` // the memory of the image
 	Checked time.Time         `json:"checked"`         // when the files were last hashed
 }
 
@@ -100,7 +100,7 @@ func isUnfinished(name string) bool {
 	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
 }
 
-// Key returns the slot name of a module: it covers the module's bytes and all else that native code depends
+// Key returns the slot name of a module. It covers the module's bytes and everything else that native code depends
 // on.
 func Key(form string, data []byte) string {
 	h := sha256.New()
@@ -109,7 +109,7 @@ func Key(form string, data []byte) string {
 	return fmt.Sprintf("%s-%d-%s", hex.EncodeToString(h.Sum(nil)[:16]), instrument.Version, machineID())
 }
 
-// machineID covers what wazero v1.12.0 puts into the names of its own cache entries, besides the module.
+// machineID covers everything besides the module that wazero v1.12.0 puts into the names of its own cache entries.
 var machineID = sync.OnceValue(func() string {
 	version := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -191,8 +191,8 @@ func (s Slot) Write(name string, value any) error {
 	return durable.Write(filepath.Join(s.Dir, name), data)
 }
 
-// Read checks a slot and returns its checksums with the stub as the module's wasm. fs.ErrNotExist means that there
-// is no such slot, any other error that it must not be used.
+// Read checks a slot and returns its checksums, with the stub as the module's wasm. The error fs.ErrNotExist means
+// that there is no such slot, any other error that the slot must not be used.
 func (s Slot) Read() (*Checksums, error) {
 	info, err := os.Lstat(s.Dir)
 	switch {
@@ -243,8 +243,8 @@ func (s Slot) Read() (*Checksums, error) {
 	return &sums, nil
 }
 
-// Installed says which file had the digest of the slot's plugin when it was last read. It is not read again, and its
-// digest not computed, while nothing has changed it.
+// Installed records the file that had the digest of the slot's plugin when it was last read. As long as nothing has
+// changed that file, it is not read again to compute its digest.
 type Installed struct {
 	File
 	Checked time.Time `json:"checked"`
@@ -260,16 +260,16 @@ func (s Slot) IsInstalled(file string) bool {
 	return err == nil && f.Inode != 0 && f.matches(info)
 }
 
-// SetInstalled records a file that had the digest; info is of the time before it was read.
+// SetInstalled records a file that had the digest. info must have been read before the file.
 func (s Slot) SetInstalled(file string, info fs.FileInfo) {
 	f := Installed{File{Name: file, Size: info.Size()}, time.Now()}
 	f.Inode, f.Changed = stamp(info)
 	_ = s.Write(InstalledName, f) // failing to write it only means reading the file again
 }
 
-// IsUnchanged reports whether the native code is still what was checked; a file whose metadata alone changed is
-// hashed again. Had the code been missing when wazero looked for it, wazero would have compiled the stub in its
-// stead.
+// IsUnchanged reports whether the native code is still the code that was checked. It hashes a file again if only its
+// metadata changed. If the code had been missing when wazero looked for it, wazero would have compiled the stub
+// instead.
 func (s Slot) IsUnchanged(sums *Checksums) bool {
 	info, err := os.Lstat(filepath.Join(s.Dir, sums.Code.Name))
 	return err == nil && (sums.Code.matches(info) || s.verify(sums) == nil)
@@ -285,8 +285,9 @@ func (s Slot) Remove() error {
 	return os.RemoveAll(discarded)
 }
 
-// Evict removes the least recently used slots of a cache folder until it is within limit bytes, 1 GiB if that is 0. It
-// spares the slot named except. Files beside slots whose names end in aside are removed when they are 30 days old.
+// Evict removes the least recently used slots of a cache folder until the folder is within limit bytes, or 1 GiB if
+// limit is 0. It spares the slot named except. It also removes other files whose names end in aside when they are 30
+// days old.
 func Evict(dir, except, aside string, limit int64, debug func(string)) {
 	type candidate struct {
 		name string
@@ -341,7 +342,7 @@ func dirSize(dir string) (total int64) {
 	return total
 }
 
-// OnlyEntry returns the one file that wazero has left in a cache folder, by its path from there.
+// OnlyEntry returns the path, relative to a cache folder, of the one file that wazero has left there.
 func OnlyEntry(dir string) (string, error) {
 	found, err := fs.Glob(os.DirFS(dir), "wazero-*/*")
 	if err != nil {

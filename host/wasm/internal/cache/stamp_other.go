@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// stamp returns the modification time of a file. Its inode is not known here.
+// stamp returns the modification time of a file. Its inode is unknown on this system.
 func stamp(info fs.FileInfo) (inode uint64, changed time.Time) { return 0, info.ModTime() }

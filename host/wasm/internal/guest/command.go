@@ -21,7 +21,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// command is a call of kind wasi in the terms of a command line.
+// command is a call of kind wasi in the form of a command line.
 type command struct {
 	args   []string
 	stdin  string
@@ -107,7 +107,7 @@ func base64Result(data []byte) *host.Result {
 	return &host.Result{Data: Marshal(base64.StdEncoding.EncodeToString(data))}
 }
 
-// textResult encodes text as JSON. Bytes that are not UTF-8 would be lost, so they are refused.
+// textResult encodes text as JSON. It refuses bytes that are not UTF-8, because they would be lost.
 func (c *Call) textResult(v any, data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s succeeded, but its output of %d bytes is not UTF-8 and cannot be a "+
@@ -144,7 +144,7 @@ func (c *Call) buildCommand() (*command, error) {
 	if err := json.Unmarshal(JSONOr(c.Request.Params, "{}"), &t); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters must be an object: --params '{...}'")
 	}
-	if name, place := w.WithNUL(t); name != "" { // a caller that skips validation can send it
+	if name, place := w.WithNUL(t); name != "" { // only a caller that skips validation can send it
 		return nil, host.Errorf(host.InvalidArgs, "parameter %s contains U+0000, which %s cannot hold", name, place)
 	}
 	for _, arg := range w.Argv {
@@ -173,7 +173,8 @@ func (c *Call) buildCommand() (*command, error) {
 // template expands placeholders with parameters.
 type template map[string]json.RawMessage
 
-// text returns a parameter as a program receives it: a string as it is, anything else as JSON, "" if it is absent.
+// text returns a parameter in the form in which a program receives it: a string as it is, any other value as JSON, ""
+// if it is absent.
 func (t template) text(name string) string {
 	raw, ok := t[name]
 	if !ok {
@@ -186,14 +187,14 @@ func (t template) text(name string) string {
 	return string(manifest.CompactJSON(raw))
 }
 
-// expand replaces the placeholders of a text, whose names manifest.Parse has checked.
+// expand replaces the placeholders of a text. manifest.Parse has checked their names.
 func (t template) expand(text string) string {
 	return manifest.Placeholder().ReplaceAllStringFunc(text, func(match string) string {
 		return t.text(match[1 : len(match)-1])
 	})
 }
 
-// allGiven reports whether each parameter in a list of words is given: not absent, not null and not false.
+// allGiven reports whether each parameter in a list of words is given. An absent, null or false parameter is not.
 func (t template) allGiven(words []string) bool {
 	for _, word := range words {
 		for _, match := range manifest.Placeholder().FindAllStringSubmatch(word, -1) {
@@ -206,8 +207,8 @@ func (t template) allGiven(words []string) bool {
 	return true
 }
 
-// isFlag reports whether a word is nothing but a boolean parameter that is true. Such a word keeps its list and is
-// itself no argument.
+// isFlag reports whether a word consists of a single placeholder whose parameter is true. Such a word keeps its list,
+// but is not itself an argument.
 func (t template) isFlag(word string) bool {
 	match := manifest.Placeholder().FindStringSubmatch(word)
 	return match != nil && match[0] == word && string(t[match[1]]) == "true"

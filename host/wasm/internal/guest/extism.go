@@ -28,14 +28,14 @@ const (
 	maxExtismBlocks = 100_000
 )
 
-// extismBlock is what one alloc has given.
+// extismBlock is a block that the guest has allocated.
 type extismBlock struct {
 	At   uint64
 	Data []byte
 }
 
-// extismKernel is what the host keeps for a call of an Extism plugin. Addresses are not used again, so that a stale one
-// is of no block.
+// extismKernel is the state that the host keeps for a call of an Extism plugin. Addresses are not reused, so a stale
+// address belongs to no block.
 type extismKernel struct {
 	c      *Call
 	Blocks []extismBlock // by address
@@ -49,12 +49,12 @@ type extismKernel struct {
 	headers       []byte
 }
 
-// NewExtismKernel returns the memory and the variables that Extism gives a call, with the input of the call.
+// NewExtismKernel returns the state of a call that Extism's functions serve, with the input of the call.
 func NewExtismKernel(c *Call, input []byte) *extismKernel {
 	return &extismKernel{c: c, next: 16, input: input, vars: map[string][]byte{}}
 }
 
-// end ends the guest because of what it did.
+// end ends the guest because of something that it did.
 func (k *extismKernel) end(code host.Code, format string, args ...any) {
 	k.c.Control.End(host.Errorf(code, k.c.ToolName()+" "+format, args...))
 }
@@ -70,10 +70,10 @@ func (k *extismKernel) alloc(data []byte) uint64 {
 	return b.At
 }
 
-// index returns the block that an address is in, or that begins after it.
+// index returns the index of the block that contains an address, or of the first block after it.
 func (k *extismKernel) index(at uint64) int {
 	if last := len(k.Blocks) - 1; last >= 0 && at >= k.Blocks[last].At {
-		return last // most often
+		return last // the usual case
 	}
 	i, found := slices.BinarySearchFunc(k.Blocks, at, func(b extismBlock, at uint64) int { return cmp.Compare(b.At, at) })
 	if !found && i > 0 {
@@ -88,7 +88,7 @@ func (k *extismKernel) beginning(at uint64) (i int, ok bool) {
 	return i, i < len(k.Blocks) && k.Blocks[i].At == at
 }
 
-// part returns n bytes at an address, which have to be of one block.
+// part returns n bytes at an address. They must belong to one block.
 func (k *extismKernel) part(at, n uint64) []byte {
 	if i := k.index(at); i < len(k.Blocks) {
 		b := k.Blocks[i]
@@ -100,7 +100,7 @@ func (k *extismKernel) part(at, n uint64) []byte {
 	return nil
 }
 
-// block returns the block that begins at an address, nil for 0.
+// block returns the block that begins at an address, or nil for 0.
 func (k *extismKernel) block(at uint64) []byte {
 	if at == 0 {
 		return nil
@@ -168,8 +168,8 @@ func (k *extismKernel) setVar(name string, at uint64) {
 }
 
 // request sends an HTTP request, {"url","method","headers":{NAME:VALUE}}, and returns the address of the body of the
-// response. The host checks it as it does those of any guest. A request that is denied or fails ends the guest, as in
-// Extism: its kits know no other error.
+// response. The host checks it like the request of any guest. A request that is denied or fails ends the guest, as in
+// Extism, whose kits know no other error.
 func (k *extismKernel) request(meta, body []byte) uint64 {
 	var asked struct {
 		URL     string            `json:"url"`
@@ -218,7 +218,7 @@ func (k *extismKernel) request(meta, body []byte) uint64 {
 	return k.alloc([]byte(r.Result.Body))
 }
 
-// Serve runs a function of [extismModule]. The stack has its arguments, and takes its result.
+// Serve runs a function of [extismModule]. The stack holds its arguments, and receives its result.
 func (k *extismKernel) Serve(name string, stack []uint64) {
 	k.c.Control.Checkpoint()
 	switch name {
@@ -270,13 +270,13 @@ func (k *extismKernel) Serve(name string, stack []uint64) {
 	case "http_headers":
 		stack[0] = k.found(k.headers, k.headers != nil)
 	case "get_log_level":
-		stack[0] = 0 // everything
+		stack[0] = 0 // every level is logged
 	default: // log_
 		k.c.log.Log(extismLogs[name], k.block(stack[0]))
 	}
 }
 
-// extismModuleFunctions are what [extismFunctions] do.
+// extismModuleFunctions returns the implementations of [extismFunctions].
 func extismModuleFunctions() map[string]api.GoModuleFunc {
 	functions := map[string]api.GoModuleFunc{}
 	for name := range module.ExtismFunctions {
@@ -285,7 +285,8 @@ func extismModuleFunctions() map[string]api.GoModuleFunc {
 	return functions
 }
 
-// userFunctions returns functions in place of those that a module imports from another program. Each ends its guest.
+// userFunctions returns functions to replace those that a module imports from the program that embeds Extism. Each of
+// them ends the guest that calls it.
 func userFunctions(m *instrument.Module) (map[string]instrument.FuncType, map[string]api.GoModuleFunc) {
 	types, functions := map[string]instrument.FuncType{}, map[string]api.GoModuleFunc{}
 	for _, i := range m.Imports {
@@ -343,8 +344,8 @@ func (c *Call) runExtism() (*host.Result, error) {
 	return c.toolResult(c.kernel.output)
 }
 
-// toolResult turns a result of MCP's tools/call into one of the host: the structured content, or the text as one
-// string, and everything else as content.
+// toolResult converts a result of MCP's tools/call to a result of the host: its data is the structured content, or
+// else the text as one string. Everything else becomes content.
 func (c *Call) toolResult(data []byte) (*host.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`

@@ -23,14 +23,14 @@ import (
 	"github.com/parley-tools/parley/manifest/sections"
 )
 
-// Job is one call of a guest: what to call, with which rights and limits, and where its questions and events go. The
-// wire brings it to a runner unchanged, and [Call.Run] runs it there as in this process.
+// Job is one call of a guest: what to call, with which rights and limits, and where its requests to the host and its
+// events go. The wire brings it to a runner unchanged. [Call.Run] runs it there as it does in this process.
 type Job struct {
 	Request  *host.Request
 	Manifest *manifest.Manifest
-	Text     *sections.SourceFile // of a plugin of kind script; else nil
-	Session  string               // the id that the guest knows
-	Host     string               // version
+	Text     *sections.SourceFile // for a plugin of kind script; otherwise nil
+	Session  string               // the session's id as the guest sees it
+	Host     string               // the host's version
 	Limits   world.Limits
 	// Serve serves the functions of the host for the guest, as [ServeGuest] does.
 	Serve func(ctx context.Context, function string, argument []byte) []byte
@@ -49,12 +49,12 @@ func NewJob(version string, defaults host.Limits, m *manifest.Manifest, text *se
 // ToolName returns the name of the tool in errors.
 func (j *Job) ToolName() string { return j.Manifest.Name + "." + j.Request.Tool }
 
-// Control returns what holds the call to its limits.
+// Control returns the control that enforces the call's limits.
 func (j *Job) Control() *world.Control { return &world.Control{Tool: j.ToolName(), Limits: j.Limits} }
 
-// Code is a compiled module in a runtime of its own, so that no plugin can find anything of another.
+// Code is a compiled module in a runtime of its own, so that no plugin can reach anything of another.
 type Code struct {
-	Module   *instrument.Module // without its wasm
+	Module   *instrument.Module // without its wasm bytes
 	Runtime  wazero.Runtime
 	Compiled wazero.CompiledModule
 	Assets   *world.MemNode // nil if it has none
@@ -62,7 +62,7 @@ type Code struct {
 	Cache    wazero.CompilationCache
 }
 
-// Close frees the code. No instance of it may be left.
+// Close frees the code. No instance of it may exist any more.
 func (c *Code) Close(ctx context.Context) error {
 	err := errors.Join(c.Runtime.Close(ctx), c.Cache.Close(ctx))
 	if c.Image != nil {
@@ -71,7 +71,7 @@ func (c *Code) Close(ctx context.Context) error {
 	return err
 }
 
-// StartPages returns how much memory an instance begins with.
+// StartPages returns the number of memory pages that an instance begins with.
 func (c *Code) StartPages() uint32 {
 	if c.Image != nil {
 		return c.Image.Pages
@@ -92,11 +92,11 @@ type Call struct {
 
 	gaveWay  time.Time // when yield last called the scheduler
 	mod      api.Module
-	Prepared bool   // the instance is made and initialized
-	image    *Image // the image that is taken of the instance; else nil
+	Prepared bool   // the instance is created and initialized
+	image    *Image // the image that is being taken of the instance; otherwise nil
 	// Initialized is how long that took, by the guest's clock.
 	Initialized time.Duration
-	kernel      *extismKernel // of a guest of kind mcp; else nil
+	kernel      *extismKernel // for a guest of kind mcp; otherwise nil
 	inAlloc     bool          // parley_alloc is running
 }
 
@@ -115,7 +115,7 @@ func New(p *Code, j *Job) *Call {
 	}
 }
 
-// Take makes a prepared call the call of a job. What the instance has found around it stays.
+// Take assigns a job to a prepared call. The instance keeps the environment in which it was prepared.
 func (c *Call) Take(j *Job) {
 	*c.Request = *j.Request
 	j.Request = c.Request
@@ -154,7 +154,7 @@ func (c *Call) Enter() {
 	k.Ctx = experimental.WithMemoryAllocator(context.WithValue(k.Ctx, callKey{}, c), c.memory)
 }
 
-// instantiate creates the instance and runs the start functions named.
+// instantiate creates the instance and runs the named start functions.
 func (c *Call) instantiate(config wazero.ModuleConfig, start ...string) error {
 	begins := c.plugin.Image
 	if c.image != nil {
@@ -181,7 +181,7 @@ func (c *Call) instantiate(config wazero.ModuleConfig, start ...string) error {
 		if err := begins.load(c.memory, limit); err != nil {
 			return err
 		}
-		config = config.WithStartFunctions() // they have run
+		config = config.WithStartFunctions() // they have run already
 	}
 	c.mod, err = c.plugin.Runtime.InstantiateModule(c.Control.Ctx, c.plugin.Compiled, config)
 	return err
@@ -203,8 +203,8 @@ func (c *Call) Close() {
 	c.Files.CloseAll()
 }
 
-// guestError returns the reason why a guest ended without returning. Output of the guest proves nothing. The
-// context decides first, then the host's own error, then the engine's.
+// guestError returns the reason why a guest ended without returning. The guest's output proves nothing. The reason
+// comes from the context, or else from the host's own error, or else from the engine.
 func (c *Call) guestError(err error) error {
 	var exit *sys.ExitError
 	var h world.GuestHalt
@@ -229,7 +229,7 @@ func (c *Call) outOfMemory(cause error) error {
 		c.Limits.Pages/world.PagesPerMiB)
 }
 
-// withOutput returns a message with what the guest last wrote to stderr.
+// withOutput returns a message with the last lines that the guest wrote to stderr added.
 func (c *Call) withOutput(message string) string {
 	if output := c.Streams.Summary(); output != "" {
 		message += "; its last output: " + output
@@ -261,8 +261,8 @@ var traps = map[string]string{
 	"indirect call type mismatch":   "an indirect call of a function of another type",
 }
 
-// trapReason describes a trap by the innermost error, which is the engine's own. Names that the guest chose are not
-// repeated.
+// trapReason describes a trap by the innermost error, which comes from the engine itself. It does not repeat names
+// that the guest chose.
 func trapReason(err error) string {
 	inner := err
 	for errors.Unwrap(inner) != nil {

@@ -22,17 +22,17 @@ import (
 )
 
 // Image describes the state of an instance after _initialize, or after an example that has run in it since. Other
-// instances of the module begin with it instead of computing it again. Its memory is a file, its globals are
-// in the stub of the module.
+// instances of the module begin with this state instead of computing it again. The memory is in a file, and the
+// globals are in the module's stub.
 type Image struct {
 	Warm    bool          `json:"warm"` // an example has run
 	Globals []uint64      `json:"globals"`
 	Pages   uint32        `json:"pages"`  // of memory, each of 64 KiB
 	Data    []span        `json:"data"`   // the parts of memory that are not all zero
 	Clock   time.Duration `json:"clock"`  // what the guest's monotonic clock showed
-	Random  int64         `json:"random"` // bytes that it had read from the stream of [clock.random]
+	Random  int64         `json:"random"` // number of bytes that it had read from the stream of [clock.random]
 
-	file *os.File // with the memory
+	file *os.File // holds the memory
 }
 
 // span is a part of a memory, in bytes.
@@ -43,11 +43,11 @@ type span struct {
 
 // ImageOrder asks the compiler for an image.
 type ImageOrder struct {
-	Name   string `json:"name"`   // of the plugin, which is the guest's argument 0
-	Pages  uint32 `json:"pages"`  // that its memory may have
-	Assets string `json:"assets"` // where its assets are; "" if it has none
-	Clock  bool   `json:"clock"`  // calls can have the wall clock, so nothing in the image may have read it
-	// Warm is the call to run in the instance, if the manifest allows that; else nil.
+	Name   string `json:"name"`   // the plugin's name, which is the guest's argument 0
+	Pages  uint32 `json:"pages"`  // maximum size of its memory
+	Assets string `json:"assets"` // where the guest finds its assets; "" if it has none
+	Clock  bool   `json:"clock"`  // calls may be granted the wall clock, so the image must not depend on it
+	// Warm is the call to run in the instance if the manifest allows that; otherwise nil.
 	Warm *warmUp `json:"warm,omitempty"`
 }
 
@@ -64,17 +64,17 @@ const (
 
 const (
 	imageTimeout = 5 * time.Second
-	// minImageData is the size of the data below which an instance is made faster without an image.
+	// minImageData is the size of the data below which creating an instance without an image is faster.
 	minImageData = 256 << 10
 	// maxImageData bounds the data on disk.
 	maxImageData        = 64 << 20
 	maxImageDescription = 1 << 20
-	// maxWarmUp bounds the parameters of an example, which the compiler gets as an argument.
+	// MaxWarmUp bounds the parameters of an example. The compiler gets them as an argument.
 	MaxWarmUp  = 16 << 10
 	imageBlock = 4 << 10 // blocks of zeros are holes in the file
 )
 
-// OrderImage returns the order for a module, or nil if it must begin without an image: if its manifest asks for
+// OrderImage returns the order for a module, or nil if it must begin without an image: if its manifest requests
 // folders, variables or randomness, which _initialize could use, or if an instance has state that an image cannot
 // hold.
 func OrderImage(module *instrument.Module, m *manifest.Manifest) *ImageOrder {
@@ -98,9 +98,9 @@ func fitsImage(g host.Grant) bool {
 	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
 }
 
-// TakeImage runs _initialize and, if it is ordered, an example, and writes the state of the instance to dir. If the
-// example does what an image cannot hold, the image is taken without it. The error says why there is no image: the
-// guest failed, or asked for more than the time, randomness and its assets.
+// TakeImage runs _initialize and, if the order has one, an example, and writes the state of the instance to dir. If
+// the example does something that an image cannot hold, the image is taken without the example. The error says why
+// there is no image: the guest failed, or asked for more than the time, randomness and its assets.
 func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []string, dir string, o *ImageOrder) (*Image,
 	error) {
 	ctx := context.Background()
@@ -125,7 +125,7 @@ func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 	return runForImage(ctx, p, globals, dir, o, nil)
 }
 
-// runForImage makes the instance for [TakeImage].
+// runForImage creates and runs the instance for [TakeImage].
 func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *ImageOrder, warm *warmUp,
 ) (*Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
@@ -153,7 +153,7 @@ func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *
 	}
 	folders := 0
 	if o.Assets != "" {
-		folders = 1 // which the engine keeps open
+		folders = 1 // the engine keeps this folder open
 	}
 	switch {
 	case c.Files.Opened > folders:
@@ -174,7 +174,7 @@ func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *
 	return i, i.write(dir, data)
 }
 
-// write writes the image's files. The error says that it is too small or too large to be worth it.
+// write writes the image's files. It returns an error if the image is too small or too large to be useful.
 func (i *Image) write(dir string, memory []byte) error {
 	file, err := os.OpenFile(filepath.Join(dir, ImageName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -209,7 +209,7 @@ func (i *Image) write(dir string, memory []byte) error {
 }
 
 // ReadImage returns the description of the image that the compiler has left in a folder, or nil if there is none. Of
-// its files the folder keeps the memory alone.
+// the image's files only the memory stays in the folder.
 func ReadImage(dir string) *Image {
 	path := filepath.Join(dir, imageDescriptionName)
 	data, err := protect.ReadProject(path, maxImageDescription)
@@ -220,8 +220,9 @@ func ReadImage(dir string) *Image {
 	return i
 }
 
-// Functions of WASI that a guest may call while an image is taken: they have the same outcome in every call. The flags
-// belong to the standard streams, which are in memory and never block. The second list is for plugins with assets.
+// Functions of WASI that a guest may call while an image is taken, because their outcome is the same in every call.
+// The flags belong to the standard streams, which are in memory and never block. The second list is for plugins with
+// assets.
 var (
 	imageFunctions = []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get",
 		"environ_sizes_get", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_prestat_dir_name", "fd_prestat_get",
@@ -241,8 +242,8 @@ func (i *Image) Open(dir string) (err error) {
 	return err
 }
 
-// load makes the memory of an instance that begins with the image. Reading the file takes less than mapping it, where
-// each page that the guest writes is a fault.
+// load fills the memory of an instance that begins with the image. Reading the file is faster than mapping it,
+// because each page that the guest then writes would cause a fault.
 func (i *Image) load(m *world.Memory, limit uint64) error {
 	data := m.Prepare(limit, uint64(i.Pages)*world.PageBytes)
 	for _, s := range i.Data {
@@ -253,8 +254,8 @@ func (i *Image) load(m *world.Memory, limit uint64) error {
 	return nil
 }
 
-// WarmingExample returns the example that runs in an instance to warm it, or nil: the first one that succeeds, of a
-// tool that changes nothing, without calls before it.
+// WarmingExample returns the example that warms an instance, or nil. It is the first example that succeeds, belongs
+// to a tool that changes nothing, and needs no calls before it.
 func WarmingExample(m *manifest.Manifest) (*manifest.Tool, *manifest.Example) {
 	for i := range m.Tools {
 		if def := &m.Tools[i]; m.Warm && def.Effect == manifest.EffectRead {

@@ -21,7 +21,7 @@ type hostModule struct {
 	name      string
 	types     map[string]instrument.FuncType
 	functions map[string]api.GoModuleFunc
-	wasi      bool // it has the engine's functions of WASI besides
+	wasi      bool // it also has the engine's functions of WASI
 }
 
 // hostModulesOf returns the modules that a module may import.
@@ -45,8 +45,8 @@ func imports(m *instrument.Module, name string) bool {
 	return slices.ContainsFunc(m.Imports, func(i instrument.Import) bool { return i.Module == name })
 }
 
-// Link instantiates the modules that the code may import. If refused is not nil, the functions for which it returns
-// true end the guest that calls them.
+// Link instantiates the modules that the code may import. If refused is not nil, a call of a function for which it
+// returns true ends the guest.
 func (c *Code) Link(ctx context.Context, refused func(name string) bool) error {
 	for _, h := range hostModulesOf(c.Module) {
 		b := c.Runtime.NewHostModuleBuilder(h.name)
@@ -74,7 +74,7 @@ func (c *Code) Link(ctx context.Context, refused func(name string) bool) error {
 	return err
 }
 
-// engineTypes returns the types of a function's parameters and results as the engine has them.
+// engineTypes returns the types of a function's parameters and results in the engine's form.
 func engineTypes(t instrument.FuncType) (params, results []api.ValueType) {
 	known := map[string]api.ValueType{"i32": api.ValueTypeI32, "i64": api.ValueTypeI64, "f64": api.ValueTypeF64}
 	list := func(s string) (types []api.ValueType) {
@@ -92,9 +92,10 @@ func engineTypes(t instrument.FuncType) (params, results []api.ValueType) {
 // giveWayEvery is how long a guest computes before other goroutines get its processor.
 const giveWayEvery = 200 * time.Microsecond
 
-// yield is called by instrumented code many times per millisecond. Any call of Go lets a garbage collection begin.
-// Giving way without the scheduler's preemption after 10 ms keeps other calls quick while a guest computes. It is not
-// done each time, because the scheduler then also wakes an idle processor to look for work.
+// yield is called by instrumented code many times per millisecond. Any call into Go allows a garbage collection to
+// begin. Yielding before the scheduler would preempt after 10 ms keeps other calls fast while a guest computes. It
+// does not yield to the scheduler each time, because the scheduler then also wakes an idle processor to look for
+// work.
 func yield(ctx context.Context, _ []uint64) {
 	c, now := callOf(ctx), time.Now()
 	c.Control.CheckpointAt(now)

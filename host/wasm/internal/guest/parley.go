@@ -112,7 +112,7 @@ func (c *Call) RunReactor() (*host.Result, error) {
 	return c.InterpretResponse(data)
 }
 
-// callGuest hands a message to an export of the guest and returns what it returns.
+// callGuest passes a message to an export of the guest and returns the export's response.
 func (c *Call) callGuest(export string, message []byte) ([]byte, error) {
 	addr, err := c.copyToGuest(message)
 	if err != nil {
@@ -133,7 +133,7 @@ func isPending(data []byte) bool {
 	return bytes.Contains(data, []byte(`"pending"`)) && json.Unmarshal(data, &r) == nil && r.Pending != nil
 }
 
-// answerPending makes the calls that the guest waits for, and returns the answers for parley_resume.
+// answerPending makes the calls that the guest waits for, and returns their results for parley_resume.
 func (c *Call) answerPending(data []byte) ([]byte, error) {
 	if c.mod.ExportedFunction("parley_resume") == nil {
 		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.ToolName())
@@ -156,8 +156,8 @@ func (c *Call) answerPending(data []byte) ([]byte, error) {
 	return r.Result, nil
 }
 
-// askHost asks the host for a function. Decoding a large request takes time, and so may a browser: a reply that arrives
-// after the deadline is dropped. Waiting is not counted as running.
+// askHost runs a function of the host and returns the reply. Decoding a large request takes time, and a browser may,
+// too, so a reply after the deadline is dropped. Waiting does not count as running.
 func (c *Call) askHost(function string, request []byte) (reply []byte) {
 	replied := make(chan []byte, 1)
 	go func() { replied <- c.Serve(c.Control.Ctx, function, request) }()
@@ -219,7 +219,7 @@ func (c *Call) copyFromGuest(packed uint64) ([]byte, error) {
 	return bytes.Clone(view), nil
 }
 
-// InterpretResponse turns a response into a result or an error.
+// InterpretResponse converts a response to a result or an error.
 func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.ToolName())
@@ -276,7 +276,7 @@ func (j *Job) CheckContent(content []host.Content) error {
 func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
 		callResponse
-		// These hide the fields of the response: neither has a tag, so their names in JSON are the same.
+		// These hide the fields of the response. Neither have tags, so their names in JSON are the same.
 		Warnings, Message, Invalid, Content json.RawMessage
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
@@ -349,8 +349,8 @@ func (c *Call) toolError(exit int64, message string, details json.RawMessage) *h
 	return e
 }
 
-// declaredExit returns the manifest's entry for an exit code, or nil if the code may not be passed on: it must be
-// declared in the manifest and, if the tool lists its own exit codes, by the tool.
+// declaredExit returns the manifest's entry for an exit code, or nil if the code must not be passed on. The manifest
+// must declare it, and also the tool, if the tool lists exit codes of its own.
 func (c *Call) declaredExit(exit int64) *manifest.ExitCode {
 	if exit < 2 || exit > 79 {
 		return nil
@@ -363,7 +363,7 @@ func (c *Call) declaredExit(exit int64) *manifest.ExitCode {
 	return code
 }
 
-// parleyModuleFunctions are what [parleyFunctions] do.
+// parleyModuleFunctions returns the implementations of [parleyFunctions].
 func parleyModuleFunctions() map[string]api.GoModuleFunc {
 	functions := map[string]api.GoModuleFunc{
 		"log": func(ctx context.Context, mod api.Module, stack []uint64) {
@@ -395,7 +395,7 @@ func (c *Call) serveHostCall(function string, mod api.Module, addr, n uint32) ui
 	k := c.Control
 	k.Checkpoint()
 	if c.mod == nil {
-		// The call comes from a start function: there is no instance yet whose parley_alloc could be called.
+		// The call comes from a start function: no instance exists yet whose parley_alloc could be called.
 		c.mod = mod
 		defer func() { c.mod = nil }()
 	}
@@ -438,8 +438,8 @@ func (c *Call) messageAt(mod api.Module, addr, n uint32) []byte {
 	return view
 }
 
-// readContent decodes the content of a response. It stops at the first block too many: a million empty blocks fit into
-// a few megabytes of JSON but take far more memory.
+// readContent decodes the content of a response. It stops at the first block above maxContent: a million empty blocks
+// fit into a few megabytes of JSON but take far more memory.
 func readContent(raw json.RawMessage, into *[]host.Content) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -470,8 +470,8 @@ type hostReply[T any] struct {
 	Error    *host.ErrorObject `json:"error,omitempty"`
 }
 
-// ServeGuest asks the host for a function on behalf of a guest, which serves it through [Call].serve, and returns the
-// reply.
+// ServeGuest runs a function of the host for a guest, and returns the reply. A guest reaches it through the Serve of
+// its [Job].
 func ServeGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
 	var result *host.Result
 	err := error(host.Errorf(host.NotFound, "the host has no function %s", world.Truncate(function, world.MaxMessage)))
@@ -484,7 +484,7 @@ func ServeGuest(ctx context.Context, r *host.Request, function string, argument 
 	return Marshal(hostReply[json.RawMessage]{OK: true, Result: JSONOr(result.Data, "null"), Warnings: result.Warnings})
 }
 
-// Marshal encodes a reply for a guest. If that is impossible, it returns the reply that says so.
+// Marshal encodes a reply for a guest. If it cannot, it returns a reply that says so.
 func Marshal(v any) []byte {
 	data, err := manifest.Marshal(v)
 	if err != nil {

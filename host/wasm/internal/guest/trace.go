@@ -10,11 +10,12 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// frameLine is a frame in the engine's error: a function of the guest by its index, or one of the host by its name.
+// frameLine matches a frame in the engine's error: a function of the guest by its index, or a function of the host by
+// its name.
 var frameLine = lazy.Pattern(`^\t(?:\.\$(\d+)|([a-z0-9_:]+\.[a-z0-9_]+))\(`)
 
-// trace returns where the guest was when it ended with err, which may be nil, and what it wrote last. It returns nil if
-// the caller did not ask.
+// trace returns where the guest was when it ended with err, which may be nil, and its last output. It returns nil if
+// the caller did not ask for a trace.
 func (c *Call) trace(err error) *host.Trace {
 	if !c.Request.Wants.Trace {
 		return nil

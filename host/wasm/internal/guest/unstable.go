@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 )
 
-// pollUnstable is poll_oneoff of the draft. Files and streams are always ready.
+// pollUnstable is poll_oneoff of the WASI draft. Files and streams are always ready.
 func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 	in, out, n, count := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
 	if n == 0 {
@@ -24,7 +24,7 @@ func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 		stack[0] = module.ErrnoFault
 		return
 	}
-	subscriptions = append([]byte{}, subscriptions...) // both may overlap
+	subscriptions = append([]byte{}, subscriptions...) // both ranges may overlap
 	k := callOf(ctx).Clock
 	waits := make([]time.Duration, n)
 	wait := time.Duration(math.MaxInt64)

@@ -1,6 +1,6 @@
 package instrument
 
-// readCode rewrites all bodies into one code section. Sizes are written afterwards, because bodies grow.
+// readCode rewrites all bodies into one code section. It writes the sizes last, because bodies grow.
 func (d *decoder) readCode() {
 	start := d.pos
 	d.found.CodeBytes = d.end - d.pos
@@ -73,18 +73,18 @@ func (d *decoder) measureSmallFunctions(n int) {
 type frame struct {
 	op      byte // the instruction that opened it
 	charged bool // every path to this position has charged a small function
-	join    int  // the largest due of the branches to its end, and of the first arm of an if with an else
+	join    int  // the largest due at the branches to its end, and at the end of the first arm of an if with an else
 
-	// For an if and a loop: what is due where it begins. For a loop: how many branch tables precede it, by how much
-	// the due of an uncounted branch back exceeds that at the beginning, and where the new body needs the weight that
-	// is counted at once, its negative, and the weight of one round.
+	// The due at the beginning of an if or a loop. For a loop also: the number of branch tables before it; by how much
+	// the due at an uncounted branch back exceeds the due at the beginning; and the offsets in the new body for the
+	// weight that is counted at once, for its negative, and for the weight of one round.
 	due, tables, round                         int
 	weightOffsets, restartOffsets, freeOffsets []int
 
 	dispatch *dispatch // set for a block to which this dispatch loop branches
 }
 
-// fillWeights fills in the weights of a loop.
+// fillWeights writes the weights of a loop at the recorded offsets.
 func (f *frame) fillWeights(b []byte, weight, round int) {
 	fillPadded(b, f.weightOffsets, weight)
 	fillPadded(b, f.restartOffsets, -weight)
@@ -134,7 +134,7 @@ func (d *decoder) rewriteFunction(f int) {
 	b = w.rewrite(locals)
 	var weight int
 	if m.chargeAtCalls {
-		weight = 1 + m.callees // the callers are charged for its own code
+		weight = 1 + m.callees // its callers are charged for its own code
 	} else {
 		weight = 1 + m.most/unitBytes
 		if m.loops > m.unmetered {

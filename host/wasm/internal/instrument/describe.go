@@ -9,9 +9,9 @@ import (
 // maxDescribed bounds the text of [Describe] in bytes, roughly.
 const maxDescribed = 1 << 20
 
-// Describe returns what a module shows of the toolchain that built it, a line each: "section NAME" of a custom section,
-// "producer NAME VERSION", "import MODULE.NAME KIND", where a function has its type for the kind, and "export NAME". It
-// reads modules that [Rewrite] refuses, too, and leaves out what it cannot read.
+// Describe returns what a module reveals about the toolchain that built it. Each line is "section NAME" for a custom
+// section, "producer NAME VERSION", "import MODULE.NAME KIND", with the type of a function as its kind, or "export
+// NAME". It also reads modules that [Rewrite] refuses, and leaves out what it cannot read.
 func Describe(wasm []byte) string {
 	var b strings.Builder
 	var types []FuncType

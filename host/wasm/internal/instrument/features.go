@@ -1,6 +1,6 @@
 package instrument
 
-// feature is a part of WebAssembly after 2.0 that is not accepted, and how to build a module without it.
+// feature is a part of WebAssembly after 2.0 that is not supported, and how to build a module without it.
 type feature struct{ name, without string }
 
 var (
@@ -18,8 +18,8 @@ var (
 		"build it without it: clang -mno-wide-arithmetic, rustc -C target-feature=-wide-arithmetic"}
 )
 
-// Where features show: in the opcodes of instructions and the codes of types, in the limits of tables and memories, and
-// in the kinds of imports. In what else is refused the features are not known.
+// Features are recognized by the opcodes of instructions, the codes of types, the limits of tables and memories, and
+// the kinds of imports. For anything else that is refused, the feature is unknown.
 var (
 	instructionFeatures = map[byte]feature{0x06: exceptions, 0x07: exceptions, 0x08: exceptions, 0x09: exceptions,
 		0x0a: exceptions, 0x18: exceptions, 0x19: exceptions, 0x1f: exceptions, 0x12: tailCalls, 0x13: tailCalls, 0x14: gc,

@@ -34,9 +34,9 @@ func ExportGlobals(module []byte) (out []byte, names []string) {
 	return out, names
 }
 
-// Imaged returns a module for instances that begin where another instance is: its mutable globals have the values
-// given, in their order, as [ExportGlobals] names them; its memory begins with the given number of pages, and no data
-// is copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
+// Imaged returns a module whose instances begin in the state of another instance. Its mutable globals have the given
+// values, in the order of the names from [ExportGlobals]; its memory begins with the given number of pages, and no
+// data is copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
 func Imaged(module []byte, globals []uint64, pages uint32) []byte {
 	out := slices.Clone(module[:headerBytes])
 	for s := range sectionsOf(module) {
@@ -125,7 +125,7 @@ func skipConstant(r *reader) {
 	}
 }
 
-// unusedPrefix returns a beginning that none of the names of n exports has.
+// unusedPrefix returns a prefix that no name of the n exports has.
 func unusedPrefix(r reader, n int) string {
 	prefix := "global "
 	for range n {

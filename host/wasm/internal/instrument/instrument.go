@@ -41,8 +41,8 @@ import (
 	"fmt"
 )
 
-// Version changes whenever the output for any input changes, or an image of it. It must be part of the key under which
-// output is cached.
+// Version changes whenever the output, or an image of it, changes for any input. It must be part of the key under
+// which output is cached.
 const Version = 11
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
@@ -58,28 +58,28 @@ const (
 const (
 	unitBytes  = 16
 	yieldEvery = 1 << 16
-	yieldNow   = yieldEvery + 1 // always yields, whatever is left of the budget
+	yieldNow   = yieldEvery + 1 // always yields, however much of the budget is left
 	tickEvery  = 1 << 10        // units after which a loop reports its local count
-	// the same in a function that calls others, which may be on the stack many times, each time with work that is paid
-	// for and not done
+	// the same in a function that calls others; such a function may be on the stack many times, each time with work that
+	// is charged but not done
 	tickEveryAround = 1 << 7
 	// units after which it first reports; the function's charge covers them, so short loops never report
 	firstTick    = 1 << 6
 	maxSmallBody = 128 // bytes of a function without loops that its callers pay for
 	// stretch is the due, in bytes of code, above which code is charged.
 	stretch = 64 * unitBytes
-	// maxCharges bounds how many such charges straight code has, in functions of more than this number of stretches:
-	// each takes the compiler time.
+	// maxCharges bounds the number of such charges in straight code, in functions of more than this number of stretches,
+	// because each charge takes compile time.
 	maxCharges = 512
-	// tableCost is the cost of a branch table of any length.
+	// tableCost is the cost of a branch table, whatever its length.
 	tableCost = unitBytes
 	// importCharge is the cost of a call of the host, which may take a hundred microseconds.
 	importCharge = yieldEvery / 64
-	// tableOpCharge is the cost of a table operation of any length; the table size limit bounds it.
+	// tableOpCharge is the cost of a table operation, whatever its length. The limit of the table size bounds it.
 	tableOpCharge = yieldEvery / 8
 )
 
-// Limits of what is accepted. Each stops something that would crash or stall wazero. Real programs (CPython, Ruby,
+// Limits of what is accepted. Each prevents something that would crash or stall wazero. Real programs (CPython, Ruby,
 // PHP, Go) stay far below them. The first three are defaults; see [Limits].
 const (
 	maxFile         = 128 << 20
@@ -95,16 +95,16 @@ const (
 	maxElements     = 100_000
 	maxDataSegments = 250_000 // a Go program has 36,776
 	maxBody         = 4 << 20
-	maxInitData     = 4 << 20 // of a data segment that instructions copy, which cannot be interrupted
+	maxInitData     = 4 << 20 // bytes of a data segment that instructions copy; the copy cannot be interrupted
 	maxLocals       = 50_000
 	maxAllLocals    = 4 << 20 // of all functions together, because wazero allocates each; see allLocals
 	maxNesting      = 10_000
-	maxLoopNesting  = 128 // compile time grows with a power of it: 500 nested loops take 9 s
+	maxLoopNesting  = 128 // compile time grows polynomially with it: 500 nested loops take 9 s
 	maxName         = 10_000
-	maxConstant     = 64 // instructions of a constant expression, which an instance evaluates without a break
+	maxConstant     = 64 // instructions of a constant expression, which an instance evaluates without interruption
 )
 
-// Limits are those that can be raised for one module. Zero means the default.
+// Limits are the limits that can be raised for one module. Zero means the default.
 type Limits struct {
 	FileBytes    int // 128 MiB
 	Functions    int // 250,000
@@ -130,8 +130,9 @@ type Error struct {
 	Section string // "code", "type" and so on, or "" for the whole file
 	Offset  int    // in the file
 	Message string
-	Fix     string // advice, if there is any
-	// Limit is the name of the limit that the module exceeds, and Needs what it has, if raising that can help; else "".
+	Fix     string // advice how to fix it, if there is any
+	// Limit is the name of the limit that the module exceeds, if raising the limit can help, and Needs the value that
+	// the module needs; otherwise "" and 0.
 	Limit string
 	Needs int
 }
@@ -143,7 +144,7 @@ func (e *Error) Error() string {
 	return e.Rule()
 }
 
-// Rule returns the error without the advice.
+// Rule returns the error text without the advice.
 func (e *Error) Rule() string {
 	where := fmt.Sprintf("at offset %d", e.Offset)
 	if e.Section != "" {
@@ -163,10 +164,10 @@ type Module struct {
 	// HasMemory is false.
 	MemoryMin, MemoryMax uint32
 	HasStart             bool
-	// Imageable means that the state of an instance is its memory and the numbers in its mutable globals, and that it
-	// does nothing before its first call.
+	// Imageable means that the state of an instance consists of its memory and the numbers in its mutable globals, and
+	// that an instance does nothing before its first call.
 	Imageable bool
-	CodeBytes int // of the original code section
+	CodeBytes int // size of the original code section
 }
 
 // Import is an imported function. Modules that import anything else are refused.
@@ -216,17 +217,17 @@ type Guard struct {
 	Params []int    // indices of the arguments to check, all of type i32
 	Max    uint32
 	Errno  int32
-	Heavy  bool // a call may take a millisecond, so each call yields
-	// Before and After are code around the call, for functions whose layouts differ from those of the host. The
-	// arguments are the first locals, followed by one of type i64 and one of type i32. After finds the result on the
-	// stack, and leaves it there.
+	Heavy  bool // a call may take a millisecond, so it also yields
+	// Before and After are code around the call, for functions whose layouts differ from the host's. The first locals
+	// are the arguments, followed by one local of type i64 and one of type i32. After finds the result on the stack, and
+	// must leave it there.
 	Before, After []byte
 }
 
 // Config configures [Rewrite].
 type Config struct {
-	// MaxPages is the largest memory in pages of 64 KiB. A module that starts with more is refused, a larger
-	// maximum is lowered.
+	// MaxPages is the largest memory in pages of 64 KiB. A module that starts with more is refused. A larger maximum is
+	// lowered.
 	MaxPages uint32
 	// Guards maps imported functions, as "module.function", to their guards.
 	Guards map[string]Guard

@@ -1,16 +1,16 @@
 package instrument
 
-// Loops that can be metered at less cost than counting each round.
+// This file meters loops for which counting each round is not necessary.
 
-// innermostLoop is a loop without inner loops, while it is being read. nil means none.
+// innermostLoop is a loop without inner loops, while it is being read. nil means that there is none.
 type innermostLoop struct {
 	frame        int
-	begin        int      // of the code written for it
+	begin        int      // where its code begins in the new body
 	opener       []byte   // the loop instruction
 	body         int      // where its body begins in the new code
 	source       int      // where its body begins in the file
-	accesses     int      // to memory and tables in the function before it
-	branches     []branch // that leave it or start it again
+	accesses     int      // number of accesses to memory and tables before it in the function
+	branches     []branch // branches that leave it or start it again
 	callsCharged bool     // each round calls a function that charges itself
 }
 
@@ -35,7 +35,7 @@ func (l *innermostLoop) recordCall(frames int) {
 }
 
 // A round of at most maxUncountedRound units without memory accesses is not counted if it calls a function that
-// charges itself. The loop then costs at most a few times what its calls are charged.
+// charges itself. The loop then costs at most a few times as much as its calls are charged.
 const maxUncountedRound = 3
 
 // endLoop is called at the end of a loop with the weight of a round and the position of the previous instruction.
@@ -50,7 +50,7 @@ func (w *rewriter) endLoop(f *frame, round, last, end int) {
 		code := w.b[loop.body:]
 		w.b = append(append(w.b[:loop.begin], loop.opener...), code...)
 		return
-	case w.copied == loop.source && len(w.b) == loop.body: // nothing was added to it
+	case w.copied == loop.source && len(w.b) == loop.body: // metering has added nothing to the loop
 		rounds = w.unrollLoop(loop, last, end)
 	}
 	f.fillWeights(w.b, rounds*round, round)
@@ -114,18 +114,17 @@ func (w *rewriter) unrollLoop(l *innermostLoop, last, end int) (rounds int) {
 }
 
 // dispatch is a loop that only branches: nested blocks around a br_table on a local variable. Go's compiler turns
-// each function into such a loop, and each jump into a number in that variable and a branch to the loop. A jump with a
-// known number is taken for a branch to the end of the block to which the number leads.
+// each function into such a loop, and each jump into a number in that variable and a branch to the loop. A jump with
+// a known number counts as a branch to the end of the block that the number selects.
 type dispatch struct {
 	loopFrame int         // index of the loop's frame
 	selector  uint32      // the local variable
 	targets   []int       // for each number, the frame to whose end it leads
-	headerEnd int         // of the nested blocks' beginning, in the file
-	closed    map[int]int // for each frame that has ended, what was due there
+	headerEnd int         // where the nested blocks' header ends, in the file
+	closed    map[int]int // for each frame that has ended, the due at its end
 }
 
-// matchDispatch returns the dispatch loop that begins at this position, which will be the given frame, or nil if it
-// is not one.
+// matchDispatch returns the dispatch loop that begins at this position as the given frame, or nil if there is none.
 func (w *rewriter) matchDispatch(loop int) *dispatch {
 	r := reader{data: w.d.data, pos: w.d.pos, end: w.d.end}
 	blocks := 0
@@ -150,8 +149,8 @@ func (w *rewriter) matchDispatch(loop int) *dispatch {
 }
 
 // jumpBack reads the number that the two instructions before a branch store in the selector, and returns what the
-// branch has to count: for a jump forward nothing, for a jump back by how much the due here exceeds that at its target.
-// It returns -1 if the instructions are different ones.
+// branch has to count. A jump forward counts nothing. A jump back counts by how much the due here exceeds the due at
+// its target. jumpBack returns -1 if the two instructions do not store such a number.
 func (w *rewriter) jumpBack(value, set int) int {
 	d, disp, frames, due := w.d, w.disp, w.frames, w.m.due
 	r := reader{data: d.data, pos: value, end: d.end}

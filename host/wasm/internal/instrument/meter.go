@@ -2,8 +2,8 @@ package instrument
 
 import "math"
 
-// parts are what a module has declared so far. The indices of what metering adds follow from them: three types, the
-// import of yield, three functions, the guards, and one global.
+// parts are what a module has declared so far. They determine the indices of the items that metering adds: three
+// types, the import of yield, three functions, the guards, and one global.
 type parts struct {
 	types    []FuncType
 	params   []int    // number of parameters of each type
@@ -24,10 +24,10 @@ type guard struct {
 	typeIndex uint32
 }
 
-// helpers is the number of added functions without the guards.
+// helpers is the number of added functions, not counting the guards.
 const helpers = 3
 
-// Indices of what is added, after the module's own.
+// Indices of the added items, which follow the module's own.
 func (d *parts) yieldIndex() uint32      { return uint32(d.imported) }
 func (d *parts) tickIndex() uint32       { return uint32(len(d.funcs)) + 1 }
 func (d *parts) fillIndex() uint32       { return uint32(len(d.funcs)) + 2 }
@@ -72,35 +72,35 @@ func (d *parts) emitTick(b []byte, n int32) []byte {
 type meter struct {
 	enabled       bool
 	counter       uint32 // the local in which loops count
-	chargeAtCalls bool   // a small function without loops is charged where it calls, not where it begins
-	chargeOffsets []int  // where the function's weight goes in the new body
+	chargeAtCalls bool   // a small function without loops is charged at its calls, not where it begins
+	chargeOffsets []int  // offsets of the function's weight in the new body
 
-	startOffsets, tickOffsets []int // where it says when its loops report, at first and then
+	startOffsets, tickOffsets []int // offsets of the number of units after which its loops report, first and later
 	calls                     bool  // it calls a function that charges itself
 
 	// due is the largest amount of work on any path from the function's beginning to this position that has not been
-	// charged since, in bytes of code. It is unreachable where no path leads.
+	// charged since, in bytes of code. It is the constant unreachable where no path leads.
 	due     int
 	most    int // the largest due so far
 	counted int // the position in the file up to which due counts
 
-	loops     int // so far, like all that follows
+	loops     int // number of loops so far; the fields below also count so far
 	tables    int // branch tables
-	unmetered int // of the loops
+	unmetered int // unmetered loops
 	accesses  int // to memory and tables
 	callees   int // units of callees that do not charge themselves
 }
 
-// unreachable is so far below zero that no function makes up for it.
+// unreachable is so far below zero that the work of no function can bring it above zero.
 const unreachable = math.MinInt / 2
 
-// advance adds the code up to a position in the file to what is due.
+// advance adds the code up to a position in the file to due.
 func (m *meter) advance(pos int) {
 	m.add(pos - m.counted)
 	m.counted = pos
 }
 
-// add adds work, in bytes of code, to what is due.
+// add adds work, in bytes of code, to due.
 func (m *meter) add(work int) {
 	m.due += work
 	m.most = max(m.most, m.due)
@@ -112,8 +112,8 @@ func (m *meter) access() {
 	m.add(unitBytes)
 }
 
-// branch takes a branch to a block's label into account. Behind a branch table, it returns by how much the due of a
-// branch back exceeds that where the loop begins: the branch has to count that.
+// branch processes a branch to a block's label. For a branch back that comes after a branch table, it returns by how
+// much the due here exceeds the due where the loop begins; the branch has to count that.
 func (m *meter) branch(f *frame) (back int) {
 	if f.op != opLoop {
 		f.join = max(f.join, m.due)
@@ -126,8 +126,8 @@ func (m *meter) branch(f *frame) (back int) {
 	return 0
 }
 
-// emitCharge takes from the budget what amount pushes. The count is inline. Only an exhausted budget calls tick, after
-// which the charge is repeated from the full budget.
+// emitCharge takes the number that amount pushes from the budget. The count is inline. Only if the budget is
+// exhausted, it calls tick and then repeats the charge from the full budget.
 //
 // Here and in emitLoop the rare path leads back to a loop header instead of past the call. Where two paths join,
 // wazero v1.12.0 keeps values where the first path left them. After a call that is the stack, so each round of a
@@ -146,7 +146,7 @@ func (d *parts) emitCharge(b []byte, amount func([]byte) []byte) []byte {
 	return append(b, opBr, 1, opEnd, opEnd)
 }
 
-// fillTicks fills in after how many units the function's loops report.
+// fillTicks writes the number of units after which the function's loops report.
 func (m *meter) fillTicks(b []byte) {
 	every := tickEvery
 	if m.calls {
@@ -199,8 +199,8 @@ func (d *parts) tickBody() []byte {
 	return append(b, opEnd, opEnd)
 }
 
-// Bulk operations of up to smallBulk bytes cost smallBulkUnits. Those above largeBulk are done in chunks. A unit is
-// 256 bytes here.
+// Bulk operations of up to smallBulk bytes cost smallBulkUnits. Operations above largeBulk are done in chunks. Here,
+// a unit is 256 bytes.
 const (
 	smallBulk      = 1 << 10
 	smallBulkUnits = smallBulk >> bulkShift
@@ -208,7 +208,7 @@ const (
 	bulkShift      = 8
 )
 
-// fillBody is memory.fill with its length charged. Like the original, it writes nothing if the range exceeds the
+// fillBody is memory.fill with a charge for its length. Like the original, it writes nothing if the range exceeds the
 // memory.
 func (d *parts) fillBody() []byte {
 	if !d.memory {
@@ -224,7 +224,7 @@ func (d *parts) fillBody() []byte {
 	return append(b, opEnd)
 }
 
-// emitChunks runs the code for a chunk, and charges it, until at most one is left.
+// emitChunks repeats the code for a chunk, and charges it, until at most one chunk is left.
 func (d *parts) emitChunks(b, chunk []byte) []byte {
 	b = append(b, opLoop, 0x40)
 	b = d.emitTick(b, largeBulk>>bulkShift)
@@ -233,8 +233,8 @@ func (d *parts) emitChunks(b, chunk []byte) []byte {
 	return append(b, 0x4b, 0x0d, 0, opEnd) // i32.gt_u, br_if 0, end
 }
 
-// copyBody is memory.copy with its length charged. The ranges may overlap, so chunks ascend if the target is below
-// the source, and descend otherwise.
+// copyBody is memory.copy with a charge for its length. The ranges may overlap, so chunks ascend if the target is
+// below the source, and descend otherwise.
 func (d *parts) copyBody() []byte {
 	if !d.memory {
 		return []byte{0, opEnd}
@@ -271,7 +271,7 @@ func (d *parts) emitSmallBulk(b, whole []byte) []byte {
 	return append(b, 0x0f, opEnd)
 }
 
-// rangeCheck runs the whole operation, which then traps, if local p + local 2 is beyond the memory.
+// rangeCheck does the whole operation, which then traps, if local p + local 2 is beyond the memory.
 func rangeCheck(b, whole []byte, p byte) []byte {
 	b = append(b, 0x20, p, 0xad, 0x20, 2, 0xad, 0x7c) // i64.extend_i32_u twice, i64.add
 	b = append(b, 0x3f, 0, 0xad, 0x42, 16, 0x86)      // memory.size as i64, i64.const 16, i64.shl
@@ -286,8 +286,8 @@ func advance(b []byte, local, op byte) []byte {
 	return append(b, op, 0x21, local)
 }
 
-// guardBody charges a call of an imported function. If an argument is too large it returns the error number, else
-// it calls the function, with the code around it.
+// guardBody charges a call of an imported function. If an argument is too large, it returns the error number.
+// Otherwise it calls the function, with the code around the call.
 func (d *parts) guardBody(g guard) []byte {
 	charge := int32(importCharge)
 	if g.Heavy {

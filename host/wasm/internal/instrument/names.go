@@ -1,7 +1,7 @@
 package instrument
 
-// OriginalIndex returns the index in the original module of a function of the instrumented one. It is false for a
-// function that was added.
+// OriginalIndex returns the index that a function of the instrumented module has in the original one. ok is false for
+// an added function.
 func (m *Module) OriginalIndex(function int) (int, bool) {
 	switch {
 	case function < len(m.Imports):
@@ -9,14 +9,14 @@ func (m *Module) OriginalIndex(function int) (int, bool) {
 	case function == len(m.Imports):
 		return 0, false
 	}
-	return function - 1, true // what is added at the end has no name
+	return function - 1, true // functions added at the end have no name
 }
 
-const functionNames = 1 // the subsection of the section "name" that has the names of functions
+const functionNames = 1 // the subsection of the section "name" that contains the names of functions
 
 // FunctionNames sets the values of wanted, whose keys are indices of functions, to the names that a module has for
-// them. It reports whether the module has any names. It reads nothing but the headers of sections and these names; a
-// section that is damaged has the names before the damage.
+// them. It reports whether the module has any names. It reads only the headers of sections and these names. From a
+// damaged section it takes the names before the damage.
 func FunctionNames(wasm []byte, wanted map[int]string) bool {
 	for s := range sectionsOf(wasm) {
 		if s.id != secCustom || s.name() != "name" || s.err != nil {

@@ -12,7 +12,7 @@ import (
 type reader struct {
 	data    []byte
 	pos     int
-	end     int // of what may be read now: a section or a body
+	end     int // end of the section or body being read
 	section string
 	err     *Error
 }
@@ -24,8 +24,8 @@ func (r *reader) fail(at int, format string, args ...any) {
 	r.pos = r.end
 }
 
-// refuse fails because of what only a feature of WebAssembly has that is not accepted; the zero feature means that no
-// feature is known to have it.
+// refuse fails because the module uses a feature of WebAssembly that is not supported. The zero feature means that
+// the feature is unknown.
 func (r *reader) refuse(at int, f feature, format string, args ...any) {
 	if r.err != nil {
 		return
@@ -194,15 +194,15 @@ const headerBytes = 8
 type section struct {
 	reader
 	id    byte
-	whole []byte // with its id and size
+	whole []byte // including its id and size
 }
 
-// sectionsOf yields the sections of a module, up to one that is cut off.
+// sectionsOf yields the sections of a module. It ends at a section that is cut off.
 func sectionsOf(module []byte) iter.Seq[section] {
 	return sectionsIn(reader{data: module, pos: min(headerBytes, len(module)), end: len(module)})
 }
 
-// sectionsIn yields what a reader has left as sections.
+// sectionsIn yields the unread bytes of a reader as sections.
 func sectionsIn(r reader) iter.Seq[section] {
 	return func(yield func(section) bool) {
 		for r.remaining() > 0 {

@@ -10,7 +10,7 @@ const (
 	opBrIf  = 0x0d
 	opTable = 0x0e
 	opCall  = 0x10
-	opI32   = 0x41 // a constant, as those that follow
+	opI32   = 0x41 // a constant instruction, like the following ones
 	opI64   = 0x42
 	opF32   = 0x43
 	opF64   = 0x44
@@ -21,18 +21,18 @@ type rewriter struct {
 	d      *decoder
 	m      *meter
 	b      []byte // the new body
-	copied int    // the bytes from here to the position in the file have not been written yet
+	copied int    // position in the file up to which bytes have been written
 	frames []frame
-	loops  int            // that are open
-	disp   *dispatch      // of the open loop, if it is a dispatch loop
-	inner  *innermostLoop // the loop that was opened last, until it or one in it ends
+	loops  int            // number of open loops
+	disp   *dispatch      // the open dispatch loop; nil if there is none
+	inner  *innermostLoop // the loop that was opened last, until it or a loop in it ends
 }
 
 func newRewriter(d *decoder, b []byte, m *meter) *rewriter {
 	return &rewriter{d: d, m: m, b: b, copied: d.pos}
 }
 
-// adds reports whether metering is to be added at this position.
+// adds reports whether to add metering at this position.
 func (w *rewriter) adds() bool { return w.m.enabled && w.d.err == nil }
 
 // copyTo writes the bytes up to a position in the file.
@@ -87,7 +87,7 @@ func (w *rewriter) rewrite(locals int) []byte {
 				m.due = unreachable
 			}
 		case op == opTable:
-			m.add(tableCost) // the labels are no code that runs
+			m.add(tableCost) // labels are not code that runs
 			back := 0
 			for range d.count("labels", 1, maxBody) + 1 {
 				at := d.pos
@@ -196,7 +196,7 @@ func (w *rewriter) open(op byte, at int, top *frame) {
 	if op == opIf {
 		m.advance(d.pos)
 	}
-	m.counted = d.pos // the others are only labels
+	m.counted = d.pos // blocks and loops are only labels
 	f := frame{op: op, charged: top.charged, join: unreachable, due: m.due, tables: m.tables}
 	if len(w.frames) >= maxNesting {
 		d.fail(at, "blocks are nested more than %d deep", maxNesting)
@@ -361,7 +361,7 @@ func (w *rewriter) emitWeight() {
 	w.b = w.d.has.emitCharge(w.b, func(b []byte) []byte { return emitPadded(b, &w.m.chargeOffsets) })
 }
 
-// emitDue charges what is due.
+// emitDue charges the due.
 func (w *rewriter) emitDue() {
 	units := int32(1 + w.m.due/unitBytes)
 	w.m.due = 0
@@ -374,8 +374,8 @@ func (w *rewriter) emitEntry() {
 	w.b = appendU32(append(emitPadded(w.b, &w.m.startOffsets), 0x21), w.m.counter) // local.set
 }
 
-// emitCall counts the units of a callee that does not charge itself. It charges a small function before such a
-// call, unless every path to this position has charged it already.
+// emitCall counts the units of a callee that does not charge itself. Before such a call it charges a small function,
+// unless every path to this position has charged it already.
 func (w *rewriter) emitCall(f *frame, units int) {
 	m := w.m
 	m.callees += units
@@ -387,7 +387,7 @@ func (w *rewriter) emitCall(f *frame, units int) {
 	w.emitWeight()
 }
 
-// emitFreeRound takes a loop's weight from the local counter before the loop, because the first round is part of
+// emitFreeRound subtracts a loop's weight from the local counter before the loop, because the first round is part of
 // the function's own weight.
 func (w *rewriter) emitFreeRound(f *frame) {
 	counter := w.m.counter
@@ -421,7 +421,7 @@ func (w *rewriter) emitLoop(params int, f *frame) {
 	w.b = append(b, opEnd)
 }
 
-// emitBack counts what a branch back has to count, before the instruction at this position.
+// emitBack counts the work of a branch back, before the instruction at this position.
 func (w *rewriter) emitBack(at, back int) {
 	if back == 0 || !w.m.enabled || w.d.err != nil {
 		return

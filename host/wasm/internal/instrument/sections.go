@@ -44,9 +44,9 @@ type decoder struct {
 	dataCount int  // -1 without a data count section
 	usesData  bool // an instruction refers to a data segment
 	hasState  bool // an instance can have state in its tables, or in globals that hold no numbers
-	locals    int  // declared so far in all functions
+	locals    int  // number declared so far in all functions
 
-	callerPays    []uint8 // for each function, its weight in units if its callers pay, else 0
+	callerPays    []uint8 // for each function, its weight in units if its callers are charged for it; otherwise 0
 	maxCallerPays int
 	growth        int // bytes added by unrolling
 
@@ -54,8 +54,8 @@ type decoder struct {
 	frames []frame // reused for each function
 }
 
-// newIndex returns the new index of a function, now that the import of yield follows the imported functions.
-// Imports are replaced by their guards.
+// newIndex returns the new index of a function. The import of yield now follows the imported functions, and imports
+// are replaced by their guards.
 func (d *decoder) newIndex(f uint32) uint32 {
 	switch {
 	case d.cfg.Plain:
@@ -130,13 +130,13 @@ func (d *decoder) checkCodeSection(from, to int) error {
 	return nil
 }
 
-// addedTo is what metering adds to a section: how many items, and their bytes.
+// addedTo returns for each section what metering adds to it: the number of items, and their bytes.
 var addedTo = map[byte]func(*parts) (n int, content []byte){
 	secType: (*parts).addedTypes, secImport: (*parts).addedImport, secFunction: (*parts).addedFunctions,
 	secGlobal: (*parts).addedGlobal, secCode: (*parts).addedCode,
 }
 
-// writeAddedSections writes the sections between two ranks that metering needs and the module lacks.
+// writeAddedSections writes the sections between two ranks that metering needs and that the module lacks.
 func (d *decoder) writeAddedSections(from, to int) {
 	for _, id := range []byte{secType, secImport, secFunction, secGlobal, secCode} {
 		if r := sectionRank[id]; r >= from && r <= to && !d.cfg.Plain {
@@ -145,7 +145,7 @@ func (d *decoder) writeAddedSections(from, to int) {
 	}
 }
 
-// writeVector writes a section of n items, with what metering adds to it.
+// writeVector writes a section of n items, including the items that metering adds.
 func (d *decoder) writeVector(id byte, n int, content []byte) {
 	var added []byte
 	if add := addedTo[id]; add != nil && !d.cfg.Plain {
@@ -194,7 +194,7 @@ func (d *decoder) readSection(id byte) {
 	case secElement:
 		d.writeSection(id, d.readElements())
 	case secDataCount:
-		d.dataCount = int(d.u32()) // written when it is known whether it is needed
+		d.dataCount = int(d.u32()) // written once it is known whether it is needed
 		if d.dataCount > maxDataSegments {
 			d.fail(start, "%d data segments are declared, at most %d are accepted", d.dataCount, maxDataSegments)
 		}
@@ -368,8 +368,9 @@ func (d *decoder) readGlobals() []byte {
 	return b
 }
 
-// copyConstant copies a constant expression. It may have the arithmetic of the extended-const feature, and read
-// immutable globals only: in a guest that begins with an image, mutable ones differ from the module.
+// copyConstant copies a constant expression. The expression may use the arithmetic of the extended-const feature. It
+// may read only immutable globals, because in a guest that begins with an image the mutable ones differ from the
+// module's.
 func (d *decoder) copyConstant(b []byte) []byte {
 	for n := 0; d.err == nil; n++ {
 		at := d.pos
@@ -537,7 +538,7 @@ type merger struct {
 	out      []byte
 	count    int
 
-	data       []byte // of the segment that may still grow; nil if there is none
+	data       []byte // data of the segment that may still grow; nil if there is none
 	start, end uint64
 	limit      uint64 // no earlier segment wrote to the bytes from start to here, so a gap in them is still zero
 
@@ -549,7 +550,7 @@ type span struct{ start, end uint64 }
 // maxSpans bounds the search through earlier segments. Go's linker writes two ascending runs.
 const maxSpans = 256
 
-// unwrittenUntil returns the end of the range from start that no segment has written to.
+// unwrittenUntil returns the end of the range from start to which no segment has written.
 func (m *merger) unwrittenUntil(start uint64) uint64 {
 	if len(m.earlier) >= maxSpans {
 		return start
@@ -600,14 +601,14 @@ func (m *merger) flush() {
 	m.data = nil
 }
 
-// constantOffset returns the value of a validated constant expression, if it is nothing but a number.
+// constantOffset returns the value of a validated constant expression that consists of a single number.
 func constantOffset(expr []byte) (uint64, bool) {
 	if len(expr) == 0 || expr[0] != 0x41 {
 		return 0, false
 	}
 	r := reader{data: expr, pos: 1, end: len(expr)}
 	at := uint64(uint32(r.signed(32)))
-	return at, r.err == nil && r.remaining() == 1 // the end
+	return at, r.err == nil && r.remaining() == 1 // only the end instruction follows
 }
 
 func checkHeader(data []byte) error {

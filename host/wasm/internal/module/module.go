@@ -1,4 +1,4 @@
-// Package module says which modules are plugins, and what they may import.
+// Package module decides which modules are plugins, and what they may import.
 package module
 
 import (
@@ -42,7 +42,7 @@ func checkAssets(has bool, m *manifest.Manifest) error {
 // *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
 	if m.Kind == manifest.KindHTTP {
-		return nil // its module has the manifest alone
+		return nil // its module contains only the manifest
 	}
 	if m.Kind == manifest.KindScript {
 		if _, err := sections.ReadSource(wasm); err != nil {
@@ -60,7 +60,7 @@ func Check(wasm []byte, m *manifest.Manifest) error {
 	return err
 }
 
-// Read validates and instruments a module, and returns it with the tar of its assets, nil if it has none.
+// Read validates and instruments a module. assets is the tar of its assets, or nil if it has none.
 func Read(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (built *instrument.Module, assets []byte, err error) {
 	if built, err = ValidateModule(wasm, m, l); err == nil {
 		assets, err = findAssets(wasm, m)
@@ -68,7 +68,7 @@ func Read(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (built *instru
 	return built, assets, err
 }
 
-// CheckRead checks a module that [Read] returned before against a manifest, which may be another one.
+// CheckRead checks a module that [Read] has returned against a manifest, which may differ from the one for Read.
 func CheckRead(module *instrument.Module, hasAssets bool, m *manifest.Manifest) error {
 	if err := checkModule(module, m, nil); err != nil {
 		return err
@@ -76,8 +76,8 @@ func CheckRead(module *instrument.Module, hasAssets bool, m *manifest.Manifest) 
 	return checkAssets(hasAssets, m)
 }
 
-// LargestModule are the largest limits of a module that a policy can set. [Check] applies them, because it knows no
-// policy; those of the policy apply before the module is compiled, which an installation does.
+// LargestModule has the largest limits of a module that a policy can set. [Check] applies them, because it does not
+// know the policy. The policy's own limits apply before the module is compiled, which an installation does.
 var LargestModule = host.ModuleLimits{FileMiB: host.MaxModuleMiB, Functions: host.MaxFunctions,
 	TableEntries: host.MaxTableEntries}
 
@@ -100,8 +100,8 @@ func ValidateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*in
 // ErrForeign is the cause of a refusal because of the toolchain that built a module.
 var ErrForeign = errors.New("built by a toolchain whose modules are not plugins")
 
-// refuseModule returns the error of a module that breaks a rule. If it is known which toolchain built the module, the
-// error says so, and what to build instead, which counts more than the fix for the rule.
+// refuseModule returns the error for a module that breaks a rule. If the toolchain that built the module is known,
+// the error names it and says what to build instead. That advice usually takes precedence over fix.
 func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix string) *host.Error {
 	if t := ToolchainOf(wasm); t != nil && (fix == "" || t.Name != undefinedFunctions) {
 		rule, fix, cause = "built by "+t.Name+"; "+rule, t.Advice, ErrForeign
@@ -117,7 +117,7 @@ func RewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error)
 		Limits: instrument.Limits{FileBytes: l.FileMiB << 20, Functions: l.Functions, TableEntries: l.TableEntries}})
 }
 
-// raiseLimit says which setting of the policy accepts a module that exceeds a limit; "" if none does.
+// raiseLimit says which setting of the policy would accept a module that exceeds a limit, or returns "".
 func raiseLimit(plugin string, e *instrument.Error) string {
 	var setting string
 	needs, most := e.Needs, 0
@@ -135,8 +135,8 @@ func raiseLimit(plugin string, e *instrument.Error) string {
 	return fmt.Sprintf("to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
 }
 
-// checkModule checks a decoded module against its manifest. wasm is the module as it was built, nil if it was accepted
-// before.
+// checkModule checks a decoded module against its manifest. wasm is the module as it was built, or nil if the module
+// was accepted before.
 func checkModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
 	if err := checkImports(module, m, wasm); err != nil {
 		return err
@@ -175,10 +175,10 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 			return Errorf(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"mcp\", or let parley plugin wrap "+
 				"write its manifest", name)
 		case i.Module == ExtismUser && m.Kind == manifest.KindExtism:
-			continue // whatever it is, a guest that calls it ends
+			continue // a guest that calls it ends, whatever it is
 		default:
 			fix := ""
-			if i.Module != "env" { // the linker's, whose advice is that of the toolchains
+			if i.Module != "env" { // the linker's module; the toolchains have the advice for it
 				fix = "build it without what needs " + world.Line(i.Module, 60)
 			}
 			return refuseModule(wasm, m, nil, fmt.Sprintf("it imports %s, but a plugin of kind %s may only import from %s", name,
@@ -261,7 +261,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 	return nil
 }
 
-// neededExports returns the exports that checkExports looks at for any kind.
+// neededExports returns the exports that checkExports requires for any kind.
 func neededExports(module *instrument.Module) []instrument.Export {
 	var out []instrument.Export
 	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call", "describe",
@@ -280,7 +280,7 @@ func describeExport(name string, kind byte, typ instrument.FuncType) string {
 	return fmt.Sprintf("the function %s (%s)", name, typ)
 }
 
-// exportHint guesses from the exports how the module was built, and returns advice.
+// exportHint guesses from the exports how the module was built, and returns advice for that.
 func exportHint(module *instrument.Module, m *manifest.Manifest, missing string) string {
 	switch {
 	case m.Kind == manifest.KindParley && module.Export("_start") != nil:

@@ -6,18 +6,19 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// Toolchain builds modules that Parley does not run.
+// Toolchain is a toolchain whose modules Parley does not run.
 type Toolchain struct {
 	mark   string // a pattern for a line of [instrument.Describe]
 	Name   string
 	Advice string // what to build instead
 }
 
-// undefinedFunctions names what many toolchains do. It counts less than the fix for the rule that a module breaks.
+// undefinedFunctions is the name for a problem of many toolchains. The fix for the rule that a module breaks takes
+// precedence over its advice.
 const undefinedFunctions = "a toolchain that leaves functions undefined"
 
-// Toolchains are the toolchains that people try modules of. The first row that matches a module counts, so a toolchain
-// comes before the ones that it builds on.
+// Toolchains are the toolchains whose modules people try. The first row that matches a module applies, so a toolchain
+// must come before those that it is built on.
 var Toolchains = []Toolchain{
 	{`^import rb-js-abi-host\.`, "ruby.wasm, for JavaScript",
 		"take a ruby.wasm without the js gem: the file ruby of a release for wasm32-unknown-wasip1"},
@@ -60,7 +61,7 @@ var Toolchains = []Toolchain{
 			"@external)"},
 }
 
-// ToolchainOf returns the toolchain that built a module, nil if it is not known.
+// ToolchainOf returns the toolchain that built a module, or nil if it is unknown.
 func ToolchainOf(wasm []byte) *Toolchain {
 	shown := instrument.Describe(wasm)
 	for i, t := range Toolchains {

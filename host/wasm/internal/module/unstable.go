@@ -1,9 +1,9 @@
 package module
 
 // UnstableModule is the draft of WASI before preview 1. It has the same functions, but three layouts differ: the
-// numbers of whence, filestat, whose nlink has 32 bits, and subscription, whose clocks have an identifier in front. The
-// engine's functions know only those of preview 1, so code around a call translates the first two, and the third has a
-// function of its own.
+// numbers of whence, filestat, whose nlink has 32 bits, and subscription, whose clocks have an identifier in front.
+// The engine supports only the layouts of preview 1. So code around a call translates the first two layouts, and a
+// function of its own handles the third.
 const UnstableModule = "wasi_unstable"
 
 // ErrnoFault is the error number of WASI for an address outside the memory.
@@ -31,8 +31,8 @@ var seekCode = []byte{
 	0x20, 2, 0x41, 1, 0x6a, 0x41, 3, 0x70, 0x21, 2, // (whence + 1) % 3
 }
 
-// filestatCode translates the filestat at the address in local buf, where the function has a number of parameters. That
-// of preview 1 is 8 bytes longer, so the bytes behind it are put back.
+// filestatCode translates the filestat at the address in local buf. params is the number of the function's
+// parameters. A filestat of preview 1 is 8 bytes longer, so the bytes after the draft's filestat are restored.
 func filestatCode(params, buf byte) adapter {
 	behind, errno := params, params+1 // the additional locals
 	code := adapter{

@@ -12,8 +12,8 @@ const (
 	ParleyModule = "parley"
 )
 
-// Bounds of arguments to WASI functions. wazero has none: its descriptor table grows up to the number given to
-// fd_renumber, and it processes vectors and paths without checking the context.
+// Bounds of arguments to WASI functions. wazero has no such bounds: its descriptor table grows up to the number given
+// to fd_renumber, and it processes vectors and paths without checking the context.
 const (
 	MaxVectors    = 1024
 	MaxDescriptor = 4096

@@ -22,8 +22,8 @@ const (
 	MaxAssetDepth = 32
 )
 
-// ParseAssets returns the tree of the files in a tar. The files are parts of data. It accepts regular files and
-// folders below the root, each path once, and nothing else: no links, devices, holes, or names that lead elsewhere.
+// ParseAssets returns the tree of the files in a tar. The contents are slices of data. It accepts only regular files
+// and folders below the root, each path once. It refuses links, devices, holes, and names that lead elsewhere.
 func ParseAssets(data []byte) (*MemNode, error) {
 	if len(data) > MaxAssetBytes {
 		return nil, fmt.Errorf("they have %d bytes, at most %d are allowed", len(data), MaxAssetBytes)
@@ -39,7 +39,7 @@ func ParseAssets(data []byte) (*MemNode, error) {
 			return nil, fmt.Errorf("not a valid tar: %w", err)
 		}
 		if header.Typeflag == tar.TypeXGlobalHeader {
-			continue // such as the id of a commit
+			continue // for example, the id of a commit
 		}
 		parts, err := assetPath(header.Name)
 		if err != nil {
@@ -73,7 +73,7 @@ func ParseAssets(data []byte) (*MemNode, error) {
 	return tree.root, nil
 }
 
-// AssetsName is the file of the assets in a folder of compiled code.
+// AssetsName is the name of the assets' file in a folder of compiled code.
 const AssetsName = "assets.tar"
 
 // ReadAssets returns the tree of the assets in a folder.

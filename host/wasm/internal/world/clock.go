@@ -14,26 +14,26 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Clock is the time and the randomness that a guest finds.
+// Clock is the time and the randomness that a guest sees.
 type Clock struct {
 	Control *Control
 	Request *host.Request
-	Started time.Time // where the guest's monotonic clock is 0
-	skipped int64     // of the stream of random bytes, before the first that the guest reads
-	Frozen  *Frozen   // nil if the time goes on
+	Started time.Time // when the guest's monotonic clock was 0
+	skipped int64     // number of random bytes in the stream before the first one that the guest reads
+	Frozen  *Frozen   // nil if the time is running
 }
 
-// Frozen is the time while an image is taken of an instance: the same each time.
+// Frozen is the time while an image of an instance is taken. It is the same each time.
 type Frozen struct {
 	Clock  time.Duration // what the monotonic clock shows
 	Wall   bool          // the wall clock was read
-	Random int64         // bytes that were read from the stream of random bytes
+	Random int64         // number of bytes read from the stream of random bytes
 }
 
-// maxFrozenRandom bounds the random bytes that every call has to skip that begins with an image.
+// maxFrozenRandom bounds the random bytes that every call that begins with an image has to skip.
 const maxFrozenRandom = 4 << 10
 
-// Begin starts the clock, where another instance has left its clock and its stream of random bytes.
+// Begin starts the clock at the point where another instance left its clock and its stream of random bytes.
 func (k *Clock) Begin(shown time.Duration, random int64) {
 	k.Started, k.skipped = time.Now().Add(-shown), random
 }
@@ -58,7 +58,7 @@ func (k *Clock) monotonic() int64 {
 	return int64(time.Since(k.Started))
 }
 
-// wall returns the time if it is granted, else always the same.
+// wall returns the time if it is granted, and otherwise always the same time.
 func (k *Clock) wall() (seconds int64, nanoseconds int32) {
 	if k.Frozen != nil {
 		k.Frozen.Wall = true
@@ -70,7 +70,7 @@ func (k *Clock) wall() (seconds int64, nanoseconds int32) {
 	return now.Unix(), int32(now.Nanosecond())
 }
 
-// Sleep ends early when the call ends.
+// Sleep sleeps for ns nanoseconds, or until the call ends.
 func (k *Clock) Sleep(ns int64) {
 	k.Control.Wait(func(ended <-chan struct{}) {
 		timer := time.NewTimer(time.Duration(max(ns, 0)))
@@ -83,8 +83,8 @@ func (k *Clock) Sleep(ns int64) {
 	k.Control.Checkpoint()
 }
 
-// random returns real randomness if granted, else the same stream in every call. It is read in chunks, with a
-// checkpoint before each.
+// random returns real randomness if it is granted, and otherwise the same stream in every call. It is read in chunks,
+// with a checkpoint before each.
 func (k *Clock) random() io.Reader {
 	source := cryptorand.Reader
 	if !k.Request.Grant.Random {

@@ -21,11 +21,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Files are the open files of a call and what it has used up, over all its mounts.
+// Files are the open files of a call, and the resources that it has used, over all its mounts.
 type Files struct {
 	Control *Control
 	Request *host.Request
-	Scratch *memFS // of kind wasi: input and output files in memory; may be nil
+	Scratch *memFS // for kind wasi: input and output files in memory; may be nil
 	Roots   []*os.Root
 	Open    map[*rootFile]bool // wazero closes them only if the instance was created
 	Opened  int
@@ -43,14 +43,14 @@ func (t *Files) CloseAll() {
 	}
 }
 
-// Mount gives the guest its assets and its granted folders. Each folder is behind a file system that never leaves it.
+// Mount gives the guest its assets and its granted folders. Each folder gets a file system that cannot leave it.
 func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *MemNode) (wazero.ModuleConfig, error) {
 	fsConfig := wazero.NewFSConfig()
 	mountAt := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
 	if t.Scratch != nil {
 		mountAt(t.Scratch, "/")
 	}
-	if m.Assets != nil { // all calls have the same tree
+	if m.Assets != nil { // all calls share one tree
 		mountAt(&memFS{files: t, tree: memTree{root: assets}}, m.Assets.Path)
 	}
 	for _, g := range t.Request.Grant.FS {
@@ -75,14 +75,14 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 	return config.WithFSConfig(fsConfig), nil
 }
 
-// checkOpen ends the guest if it has as many files open as it may.
+// checkOpen ends the guest if it has reached its limit of open files.
 func (t *Files) checkOpen() {
 	if t.Opened >= t.Control.Limits.OpenFiles {
 		t.Control.ExceedLimit("%s has more than %d files open", t.Control.Tool, t.Control.Limits.OpenFiles)
 	}
 }
 
-// openFolder checks the path first, because opening a pipe waits for its writer.
+// openFolder opens a folder. It checks the path first, because opening a pipe would wait for a writer.
 func openFolder(path string) (*os.Root, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func openFolder(path string) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
-// checkReach checks the folder that was opened, because its name may lead to one of the host's own folders in the
-// meantime. It returns the folder's device.
+// checkReach checks the opened folder, because its name may by now lead to one of the host's own folders. It returns
+// the folder's device.
 func (t *Files) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -123,14 +123,14 @@ type RootFS struct {
 	Writable bool
 }
 
-// denyOwn refuses a file that is one of the host's own.
+// denyOwn refuses a file that belongs to the host.
 func (f *RootFS) denyOwn(name string) experimentalsys.Errno {
 	f.Files.Request.Deny("fs:"+f.Grant.Mode+":"+filepath.Join(f.Grant.Source, name),
 		"it is a file of the host itself, or part of a pseudo file system, and no grant reaches those")
 	return experimentalsys.EPERM
 }
 
-// recordUse records what was done with a file of this machine.
+// recordUse records how a file of this machine was used.
 func (f *RootFS) recordUse(how, name string) {
 	f.Files.Request.RecordUse("fs:" + how + ":" + filepath.Join(f.Grant.Source, name))
 }
@@ -145,7 +145,7 @@ func (f *RootFS) denyWrite() experimentalsys.Errno {
 	return experimentalsys.EROFS
 }
 
-// errnoOf converts an error of package os. Leaving the folder is EPERM.
+// errnoOf converts an error of package os. An attempt to leave the folder is EPERM.
 func errnoOf(err error) experimentalsys.Errno {
 	if err == nil {
 		return 0
@@ -206,12 +206,12 @@ func (f *RootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 		f.Files.countCreated()
 	}
 	f.Files.checkOpen()
-	// The file is emptied only once it is known which file it is.
+	// Truncate the file only once it is certain which file it is.
 	toOpen, truncate := flag&^experimentalsys.O_TRUNC, flag&experimentalsys.O_TRUNC != 0
 	if truncate && !write {
 		toOpen |= experimentalsys.O_RDWR
 	}
-	// A pipe that has replaced the file meanwhile is not waited for.
+	// Do not wait for a pipe that has replaced the file meanwhile.
 	file, err := f.Root.OpenFile(name, osFlags(toOpen)|protect.Nonblock, perm.Perm())
 	if err != nil {
 		return nil, errnoOf(err)
@@ -242,7 +242,8 @@ func (f *RootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	return opened, 0
 }
 
-// CheckOpened returns what was opened, or why a guest may not have it: the name may refer to another file than before.
+// CheckOpened returns the opened file's info, or why a guest may not have it, because the name may by now refer to
+// another file.
 func (f *RootFS) CheckOpened(file *os.File, name string, folder bool) (fs.FileInfo, experimentalsys.Errno) {
 	info, err := file.Stat()
 	if err != nil {
@@ -323,7 +324,7 @@ func (f *RootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	return sys.NewStat_t(info), 0
 }
 
-// modify runs an operation that changes what name refers to.
+// modify runs an operation that changes the file with a name.
 func (f *RootFS) modify(name string, op func() error) experimentalsys.Errno {
 	f.Control.Checkpoint()
 	if !f.Writable {
@@ -408,7 +409,7 @@ func (f *RootFS) Link(from, to string) experimentalsys.Errno {
 	})
 }
 
-// Symlink refuses every symbolic link: one could lead out of the folder later.
+// Symlink refuses every symbolic link, because a link could lead out of the folder later.
 func (f *RootFS) Symlink(_, _ string) experimentalsys.Errno {
 	if !f.Writable {
 		return f.denyWrite()
@@ -416,8 +417,8 @@ func (f *RootFS) Symlink(_, _ string) experimentalsys.Errno {
 	return experimentalsys.EPERM
 }
 
-// Readlink returns the target of a link. If the link leads out of the folder, its target says where the folder is, or
-// what else there is on this machine, so it is EPERM.
+// Readlink returns the target of a link. It returns EPERM for a link that leads out of the folder, because the target
+// would reveal where the folder is, or what else exists on this machine.
 func (f *RootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	f.Control.Checkpoint()
 	name, _ = local(name)
@@ -438,7 +439,7 @@ func (f *RootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	return filepath.ToSlash(target), 0
 }
 
-// Utimens sets the times of a file.
+// Utimens sets the times of a file, in nanoseconds.
 func (f *RootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 	name, _ = local(name)
 	return f.modify(name, func() error { return f.Root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
@@ -466,7 +467,7 @@ type rootFile struct {
 	mayBePastEnd bool // the offset may be beyond the end of the file
 	closed       bool
 
-	openedToAppend bool // regardless of the current flag
+	openedToAppend bool // the file was opened for appending, whatever the current flag
 }
 
 func (f *rootFile) canWrite() bool {
@@ -658,7 +659,7 @@ func (f *rootFile) Sync() experimentalsys.Errno {
 		return 0
 	}
 	f.fs.Control.Checkpoint()
-	// A sync may take seconds. If the call ends first, it goes on in the background until the file is closed.
+	// A sync may take seconds. If the call ends first, the sync continues in the background until the file is closed.
 	done := make(chan error, 1)
 	go func() { done <- f.file.Sync() }()
 	select {

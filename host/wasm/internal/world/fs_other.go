@@ -16,5 +16,5 @@ func parentsOf(*os.File) []protect.FileID { return nil }
 
 func inodeOf(*os.File, string) uint64 { return 0 }
 
-// RenameOver replaces nothing here.
+// RenameOver always fails on this system.
 func RenameOver(*os.Root, string, string) error { return experimentalsys.EEXIST }

@@ -41,7 +41,7 @@ func setAppend(file *os.File, on bool) error {
 	})
 }
 
-// inodeOf returns the inode number of an entry of an open folder, 0 if it is gone.
+// inodeOf returns the inode number of an entry of an open folder, or 0 if the entry is gone.
 func inodeOf(dir *os.File, name string) uint64 {
 	var st unix.Stat_t
 	err := withFD(dir, func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -76,8 +76,8 @@ func openDir(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 }
 
-// RenameOver renames what is there, as rename(2) does: a folder replaces an empty folder. [os.Root.Rename] refuses
-// that. Neither last element is followed if it is a link.
+// RenameOver renames like rename(2): a folder can replace an empty folder, which [os.Root.Rename] refuses. It does
+// not follow a link in the last element of either path.
 func RenameOver(root *os.Root, from, to string) error {
 	fromDir, err := openDir(root, path.Dir(from))
 	if err != nil {

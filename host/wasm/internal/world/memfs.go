@@ -12,8 +12,8 @@ import (
 )
 
 // memFS is a tree of files in memory as a guest sees it: the assets of a plugin, or the input files of a call of kind
-// wasi and its output file if there is one. The guest can only write if there is. Nothing is stored on disk, and the
-// total size of what is written is bounded by the call's output limit.
+// wasi and its output file, if there is one. The guest can write only if there is an output file. Nothing is stored
+// on disk. The call's output limit bounds the total size of what is written.
 type memFS struct {
 	experimentalsys.UnimplementedFS
 	files    *Files
@@ -24,7 +24,7 @@ type memFS struct {
 
 const maxMemNodes = 1_000
 
-// AddScratch adds the files of a call; where two have one name or one is in another, the first one counts.
+// AddScratch adds the files of a call. If two have the same name, or one is inside another, the first one counts.
 func (t *Files) AddScratch(contents map[string]string, writable bool) {
 	t.Scratch = &memFS{files: t, tree: newMemTree(maxMemNodes), writable: writable}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {

@@ -9,17 +9,17 @@ const (
 	MaxPages    = 1 << 16
 )
 
-// Memory is the linear memory of the instance of a call. Growth beyond the limit is recorded, because the guest only
-// sees -1 and most guests crash on it.
+// Memory is the linear memory of a call's instance. It records growth beyond the limit, because the guest only sees
+// -1 and most guests crash on it.
 type Memory struct {
 	Control *Control
 	pages   pages // nil until the instance has memory
 	limit   uint64
 	Denied  bool
-	Peak    uint64 // bytes that it had when it was largest
+	Peak    uint64 // its largest size so far, in bytes
 }
 
-// Allocate is what wazero requires of an allocator. An instance has one memory.
+// Allocate implements wazero's memory allocator. An instance has one memory.
 func (m *Memory) Allocate(_, limit uint64) experimental.LinearMemory {
 	m.limit = min(limit, uint64(m.Control.Limits.Pages)*PageBytes)
 	if m.pages == nil {
@@ -28,7 +28,7 @@ func (m *Memory) Allocate(_, limit uint64) experimental.LinearMemory {
 	return m
 }
 
-// Prepare makes the memory before the instance has it, up to a limit, and returns it with a size.
+// Prepare creates the memory before the instance exists, with a limit, and returns it with a size.
 func (m *Memory) Prepare(limit, size uint64) []byte {
 	m.pages, m.Peak = newPages(limit), size
 	return m.pages.Resize(size)

@@ -4,14 +4,14 @@ package world
 
 import "golang.org/x/sys/unix"
 
-// mappedPages lies outside the Go heap: it costs the collector nothing, does not move when it grows, and returns to
-// the system at once.
+// mappedPages is memory outside the Go heap. It costs the garbage collector nothing, does not move when it grows, and
+// returns to the system at once.
 type mappedPages struct {
 	data []byte
 	used uint64
 }
 
-// slowToUnmap is the size of a memory that takes longer to unmap than a call may take to end.
+// slowToUnmap is the size from which on unmapping a memory takes longer than a call may take to end.
 const slowToUnmap = 32 << 20
 
 // newPages reserves memory of up to limit bytes.
@@ -26,8 +26,8 @@ func newPages(limit uint64) pages {
 	return &mappedPages{data: data}
 }
 
-// startsLarge is the size of a memory that gets huge pages from the beginning: for the initial data of a Go guest, a
-// fault for each small page takes longer than copying the data. A small guest would only take more memory.
+// startsLarge is the size from which on a memory gets huge pages from the beginning. For the initial data of a Go
+// guest, a fault for each small page takes longer than copying the data. A small guest would only take more memory.
 const startsLarge = 2 << 20
 
 func (m *mappedPages) Resize(size uint64) []byte {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// memTree are files in memory, below one folder.
+// memTree is a tree of files in memory, below one folder.
 type memTree struct {
 	root     *MemNode
 	nodes    int
 	maxNodes int
 }
 
-// errTreeFull means that a tree has as many files and folders as it may.
+// errTreeFull means that a tree has reached its limit of files and folders.
 var errTreeFull = errors.New("too many files")
 
 // MemNode is a file or a folder of a tree in memory.
@@ -26,7 +26,7 @@ type MemNode struct {
 	ReadOnly bool // a file that cannot be written
 	Data     []byte
 	Children map[string]*MemNode
-	Names    []string // of the children, sorted, if they do not change
+	Names    []string // the sorted names of the children, if they no longer change
 }
 
 func newFolder() *MemNode { return &MemNode{Dir: true, Children: map[string]*MemNode{}} }
@@ -46,7 +46,7 @@ func (t *memTree) add(parent *MemNode, name string, n *MemNode) error {
 	return nil
 }
 
-// addFolder returns the folder of a path, which is made if it does not exist yet.
+// addFolder returns the folder at a path, and creates it if necessary.
 func (t *memTree) addFolder(parts []string) (*MemNode, error) {
 	node := t.root
 	for i, part := range parts {
@@ -81,7 +81,7 @@ func (t *memTree) addFile(parts []string, data []byte) error {
 	return t.add(parent, name, &MemNode{Data: data, ReadOnly: true})
 }
 
-// sortNames keeps the sorted names of all folders, which do not change any more.
+// sortNames stores the sorted names in all folders. Afterwards the folders must not change.
 func (n *MemNode) sortNames() {
 	n.Names = slices.Sorted(maps.Keys(n.Children))
 	for _, child := range n.Children {
@@ -95,7 +95,7 @@ func splitPath(name string) []string {
 	return slices.DeleteFunc(strings.Split(path.Clean("/"+name), "/"), func(s string) bool { return s == "" })
 }
 
-// find returns what a path leads to, or nil.
+// find returns the file or folder at a path, or nil.
 func (t *memTree) find(name string) *MemNode {
 	node := t.root
 	for _, part := range splitPath(name) {
@@ -107,7 +107,7 @@ func (t *memTree) find(name string) *MemNode {
 	return node
 }
 
-// parent returns the folder that holds name, or nil if there is none, and the last element of name.
+// parent returns the folder that contains name, or nil if there is none, and the last element of name.
 func (t *memTree) parent(name string) (*MemNode, string) {
 	p := splitPath(name)
 	if len(p) == 0 {

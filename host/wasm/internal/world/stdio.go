@@ -22,11 +22,11 @@ func Truncate(s string, n int) string {
 
 // Bounds of what a guest sends to the host, in bytes or items.
 const (
-	MaxHostRequest   = 16 << 20 // of call_tool and http_request
+	MaxHostRequest   = 16 << 20 // a call_tool or http_request
 	MaxSecretRequest = 4 << 10
-	MaxResponsePart  = 1 << 20  // of each part of a response other than its result
-	MaxMessage       = 2 << 10  // of an error, a log line or a progress report
-	MaxDetails       = 64 << 10 // of a tool's own error details
+	MaxResponsePart  = 1 << 20  // each part of a response, except its result
+	MaxMessage       = 2 << 10  // an error, a log line or a progress report
+	MaxDetails       = 64 << 10 // a tool's own error details
 	maxWarnings      = 50
 	MaxViolations    = 100
 )
@@ -34,7 +34,7 @@ const (
 // Capture collects what a guest writes to a stream.
 type Capture struct {
 	Control *Control
-	// Limit is the number of bytes to keep. If Strict is set, a guest that writes more is stopped; else the rest is
+	// Limit is the number of bytes to keep. If Strict is set, a guest that writes more is stopped; otherwise the rest is
 	// dropped silently.
 	Limit  int
 	Strict bool
@@ -42,11 +42,11 @@ type Capture struct {
 	// line, if not nil, gets each whole line, cleaned.
 	line func(string)
 
-	Data       []byte // the first limit bytes
-	tail       []byte // the last bytes beyond data
+	Data       []byte // the first Limit bytes
+	tail       []byte // the last bytes beyond Data
 	Total      int
 	pending    []byte // the beginning of an unfinished line
-	lineLength int    // of that line
+	lineLength int    // the full length of that line
 	Forwarded  int    // bytes forwarded to line
 	Dropped    int    // bytes not forwarded
 }
@@ -118,7 +118,7 @@ func (w *Capture) forwardLine() {
 	w.pending, w.lineLength = w.pending[:0], 0
 }
 
-// Flush forwards an unfinished line, and reports how much was dropped.
+// Flush forwards an unfinished line, and logs how much was dropped.
 func (w *Capture) Flush() {
 	if w.line == nil {
 		return
@@ -157,7 +157,7 @@ func (w *Capture) LastLines(n int) (lines []string, before int) {
 	return lines, w.Total - len(tail) + from
 }
 
-// Streams are the standard streams of a guest.
+// Streams are a guest's stdin, stdout and stderr.
 type Streams struct {
 	Stdin          bytes.Reader
 	Stdout, Stderr *Capture
@@ -168,7 +168,7 @@ func (s *Streams) Configure(config wazero.ModuleConfig) wazero.ModuleConfig {
 	return config.WithStdin(&s.Stdin).WithStdout(s.Stdout).WithStderr(s.Stderr)
 }
 
-// Tail returns the last n lines of stderr, and how much was before them.
+// Tail returns the last n lines of stderr. It also says how much came before them.
 func (s *Streams) Tail(n int, before string) (lines []string) {
 	lines, size := s.Stderr.LastLines(n)
 	if size > 0 {
@@ -177,7 +177,7 @@ func (s *Streams) Tail(n int, before string) (lines []string) {
 	return lines
 }
 
-// Summary returns what the guest last wrote to stderr, fit for a message: the line of a Go panic, or the last lines.
+// Summary returns what the guest last wrote to stderr, for a message: the line of a Go panic, or else the last lines.
 func (s *Streams) Summary() string {
 	if s.Stderr == nil {
 		return ""
@@ -198,7 +198,7 @@ type Messages struct {
 	Plugin  string
 	bytes   int
 	calls   int
-	Last    []string // of the log
+	Last    []string // the last log messages
 }
 
 // Log logs a message of the guest.
@@ -218,7 +218,7 @@ func (m *Messages) Text(raw []byte) string {
 	return Line(string(raw), MaxMessage)
 }
 
-// StderrTo sends lines of stderr to the log, if it is read.
+// StderrTo makes stderr forward its lines to the log, if anyone reads the log.
 func (m *Messages) StderrTo(stderr *Capture) {
 	stderr.line = nil
 	if m.Request.Wants.Log {
@@ -226,7 +226,7 @@ func (m *Messages) StderrTo(stderr *Capture) {
 	}
 }
 
-// Bounds of a trace: frames, as many as the engine has, and lines of each text.
+// Bounds of a trace: the number of frames, which is the engine's own limit, and the number of lines of each text.
 const (
 	TraceFrames = 30
 	TraceLines  = 20

@@ -1,4 +1,4 @@
-// Package world is what a guest finds around it: files, memory, a clock, randomness and streams, all within the limits
+// Package world is the environment of a guest: files, memory, a clock, randomness and streams, all within the limits
 // of its call.
 package world
 
@@ -12,16 +12,17 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Control holds the guest of one call to its limits, and ends it: because its time is over, or because of what it did.
+// Control holds the guest of one call to its limits. It ends the guest when its time is over, or because of something
+// that the guest did.
 type Control struct {
-	Tool   string // as errors name it
+	Tool   string // the tool's name in errors
 	Limits Limits
 
 	Ctx       context.Context
 	Deadline  time.Time
-	stops     time.Time   // when the guest has run for as long as it may; waiting moves it
-	Fatal     *host.Error // the error that the host ended the guest with, however the guest reports its own end
-	HostCalls int         // requests to the host
+	stops     time.Time   // when the guest has run for as long as it may; waiting postpones it
+	Fatal     *host.Error // the error with which the host ended the guest, whatever the guest itself reports
+	HostCalls int         // number of requests to the host
 }
 
 // Within runs a call within its time. Only the context decides whether it ended in time, never the guest's output.
@@ -31,7 +32,7 @@ func (k *Control) Within(ctx context.Context, run func() (*host.Result, error)) 
 	k.Begin(limited)
 	result, err := run()
 	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
-		<-ctx.Done() // of two timers that are due, the later one may fire first
+		<-ctx.Done() // if two timers are due, the later one may fire first
 	}
 	if k.Ctx.Err() != nil {
 		err = k.ContextError()
@@ -60,7 +61,7 @@ func (h GuestHalt) Unwrap() error { return h.Err }
 // that may run long.
 func (k *Control) Checkpoint() { k.CheckpointAt(time.Now()) }
 
-// CheckpointAt is checkpoint for a caller that knows what time it is.
+// CheckpointAt is [Control.Checkpoint] for a caller that knows the time.
 func (k *Control) CheckpointAt(now time.Time) {
 	if k.Ctx.Err() == nil {
 		if k.Limits.running > 0 && now.After(k.stops) {
@@ -76,8 +77,8 @@ func (k *Control) CheckpointAt(now time.Time) {
 	panic(GuestHalt{k.ContextError()})
 }
 
-// Wait waits until done is closed or receives, or the call ends. That time is not counted as running. The deadline may
-// have moved by then.
+// Wait waits until done is closed or receives, or the call ends. The waiting time does not count as running. The
+// deadline may have moved by then.
 func (k *Control) Wait(wait func(ended <-chan struct{})) {
 	began := time.Now()
 	wait(k.Ctx.Done())
@@ -101,7 +102,7 @@ func (k *Control) recordFatal(e *host.Error) *host.Error {
 	return k.Fatal
 }
 
-// CountHostCall counts a request to the host. The error says that it is one too many.
+// CountHostCall counts a request to the host. It returns an error above the limit.
 func (k *Control) CountHostCall() *host.Error {
 	if k.HostCalls++; k.HostCalls > k.Limits.hostCalls {
 		return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", k.Tool,
@@ -119,8 +120,8 @@ func (k *Control) ContextError() *host.Error {
 	return &host.Error{Code: host.Interrupted, Cause: cause, Message: k.Tool + " was interrupted"}
 }
 
-// Defaults of a call. A manifest can set the first three, a policy can set all of them; the policy can only lower
-// what the manifest asks for.
+// Defaults of a call. A manifest can set the first three, and a policy can set all of them, but the policy can only
+// lower what the manifest requests.
 const (
 	defaultMemoryMiB       = 256
 	defaultTimeout         = 30 * time.Second
@@ -130,13 +131,13 @@ const (
 	defaultOpenFiles       = 256
 	defaultFilesCreated    = 10_000
 	defaultBytesWritten    = 1 << 30
-	DefaultConcurrentCalls = 32 // of one plugin
+	DefaultConcurrentCalls = 32 // calls of one plugin
 
-	// programTime is how long a guest that makes calls as its caller may run, without the time that it waits.
+	// programTime is how long a guest that makes calls as its caller may run, not counting the time that it waits.
 	programTime = 10 * time.Second
 
 	maxOutput       = 16 << 20
-	maxUnlimitedMiB = 1 << 10 // of memory, if the policy names no limit
+	maxUnlimitedMiB = 1 << 10 // maximum memory if the policy sets no limit
 	maxLogCalls     = 100_000
 	StderrExcerpt   = 4 << 10 // bytes of the beginning and of the end of stderr
 )
@@ -145,7 +146,7 @@ const (
 type Limits struct {
 	Pages     uint32 // of 64 KiB each
 	Timeout   time.Duration
-	running   time.Duration // without the time that the guest waits for the host; 0 means as long as timeout
+	running   time.Duration // not counting the time that the guest waits for the host; 0 means the timeout
 	Output    int           // bytes
 	Log       int           // bytes
 	hostCalls int
@@ -154,7 +155,7 @@ type Limits struct {
 	written   int64
 }
 
-// RequestedMemoryMiB returns the memory in MiB that the manifest asks for, or the default if it names none.
+// RequestedMemoryMiB returns the memory in MiB that the manifest requests, or the default.
 func RequestedMemoryMiB(m *manifest.Manifest) uint32 {
 	if m.Limits.MemoryMiB > 0 {
 		return uint32(min(m.Limits.MemoryMiB, MaxPages/PagesPerMiB))
@@ -162,8 +163,8 @@ func RequestedMemoryMiB(m *manifest.Manifest) uint32 {
 	return defaultMemoryMiB
 }
 
-// LimitsOf combines the manifest's limits, the engine's defaults and the policy's limits. A timeout that the caller
-// asks for replaces the plugin's own, as in the host; the policy's timeout bounds both.
+// LimitsOf combines the manifest's limits, the engine's defaults and the policy's limits. A timeout from the caller
+// replaces the plugin's own, as in the host. The policy's timeout bounds both.
 func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
 	memory := RequestedMemoryMiB(m)
 	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
@@ -176,7 +177,7 @@ func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
 		timeout = min(timeout, r.Limits.Timeout)
 	}
 	usualOutput := defaultOutput
-	if r.Options.JQ != "" { // the filter's result leaves the host, not this one
+	if r.Options.JQ != "" { // the result of the filter is what leaves the host, not this result
 		usualOutput = maxOutput
 	}
 	output := min(cmp.Or(m.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)

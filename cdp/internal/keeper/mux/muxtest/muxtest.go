@@ -15,13 +15,13 @@ import (
 // sees only its own commands.
 type Browser struct {
 	Sent      chan Command
-	Automatic []Command // those that it has answered by itself
+	Automatic []Command // commands that it has answered by itself
 	Messages  chan string
 	Closed    chan struct{}
 	OnSend    func() // is called before each message to the browser is read; may be nil
 }
 
-// Command is what the browser has received.
+// Command is a command that the browser has received.
 type Command struct {
 	ID      int64           `json:"id"`
 	Method  string          `json:"method"`

@@ -21,21 +21,21 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// how says how an element must be and what begins with it, for the function begin of page.js.
+// how is the argument of the function begin of page.js: the state that an element must have, and the act that begins.
 type how struct {
 	Guarded bool   `json:"guarded,omitempty"`
 	Focused bool   `json:"focused,omitempty"`
 	All     bool   `json:"all"`
 	Covered *bool  `json:"covered,omitempty"` // false: the element may be covered
 	Edit    bool   `json:"edit,omitempty"`
-	Field   bool   `json:"field,omitempty"` // the element, or the field that it stands for
-	Seek    bool   `json:"seek,omitempty"`  // it may come when its list is scrolled
-	Value   string `json:"value,omitempty"` // that a field is to hold
-	// A point of the element, in pixels from its upper left corner; nil for its middle.
+	Field   bool   `json:"field,omitempty"` // the element may stand for a field, which is then acted on
+	Seek    bool   `json:"seek,omitempty"`  // the element may appear when its list is scrolled
+	Value   string `json:"value,omitempty"` // the value that a field is to get
+	// Offset is a point of the element, in pixels from its upper left corner; nil means its middle.
 	Offset  []float64 `json:"offset,omitempty"`
 	To      any       `json:"to,omitempty"`    // where a drag ends, or a hover begins
-	Files   int       `json:"files,omitempty"` // how many the file input is to get; it may be invisible
-	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as the next
+	Files   int       `json:"files,omitempty"` // number of files for the file input, which may be invisible
+	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as Time
 	Time    int64     `json:"time"`
 
 	verb string // for the ledger
@@ -43,7 +43,7 @@ type how struct {
 
 var no = new(bool)
 
-// begin waits for the element of an act, in whatever frame it is, and starts the act. Word is "" for the element that
+// begin waits for the element of an act, in whatever frame it is, and starts the act. word is "" for the element that
 // has the focus.
 func begin(v *page.Visit, word string, h how) (*begun, *api.Error) {
 	return beginUntil(v, word, h, time.Now().Add(v.Patience()))
@@ -73,8 +73,8 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		}
 		began := time.Now()
 		in, start, failure, err := page.Anywhere(v, where, try)
-		late := time.Since(began) - time.Duration(most)*time.Millisecond // on a long page, so that another look has no time
-		if h.Field && failure != nil {                                   // a frame stands for the only field in it
+		late := time.Since(began) - time.Duration(most)*time.Millisecond // on a long page there is no time for another look
+		if h.Field && failure != nil {                                   // a frame stands for its only field
 			if inner, isFrame, _ := v.Inside(in, failure.Element); isFrame {
 				in, look = inner, page.Locator{"css": ":root"}
 				start, failure, err = try(in)
@@ -91,14 +91,14 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			return nil, err
 		case failure == nil && start.Hidden && !woken:
 			woken = true
-			_ = wake(v) // otherwise it acts as well as it can
+			_ = wake(v) // on failure, the element acts as well as it can
 		case failure == nil:
 			if in != "" {
 				if start, err = throughFrames(v, start, word); err != nil {
 					return nil, err
 				}
 			}
-			v.AskLate() // of the document of the act before, if it is another one: this act may change it
+			v.AskLate() // about the document of the previous act, if it is another one: this act may change it
 			return start, nil
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().Add(late).After(until) ||
 			v.Ctx.Err() != nil:
@@ -107,8 +107,8 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	}
 }
 
-// throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it. It
-// begins again where a frame had to be scrolled into view.
+// throughFrames converts the point of an element in a frame to a point of the page, and guards the frames around the
+// element. It starts over after a frame had to be scrolled into view.
 func throughFrames(v *page.Visit, start *begun, word string) (*begun, *api.Error) {
 	what := fmt.Sprintf("%q is in a frame that", word)
 	inner := *start
@@ -129,7 +129,7 @@ func throughFrames(v *page.Visit, start *begun, word string) (*begun, *api.Error
 			}
 			start.around = append(start.around, in)
 			if moved = held.Moved; moved && err == nil {
-				return page.Exit("not_ready", what+" moves", nil) // the points around it are others now
+				return page.Exit("not_ready", what+" moves", nil) // its points have changed
 			}
 			return err
 		})
@@ -143,7 +143,7 @@ func throughFrames(v *page.Visit, start *begun, word string) (*begun, *api.Error
 // maxScrolls is how often frames around an element are scrolled, one at a time.
 const maxScrolls = 10
 
-// act begins an act on an element, sends its input, and waits until what it caused is over.
+// act begins an act on an element, sends its input, and waits until the effects are over.
 func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *api.Error) {
 	start, err := begin(v, word, h)
 	if err != nil {
@@ -153,8 +153,8 @@ func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effe
 	return e, err
 }
 
-// pointAt sends pointer events to an element, such as a click. What the element does not receive is swallowed and tried
-// again, until the time is up.
+// pointAt sends pointer events to an element, such as a click. Events that the element does not receive are swallowed
+// and sent again, until the time is up.
 func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
 	h.Guarded, h.All = true, true
 	missed := "" // the element that a pointer event has not reached
@@ -227,8 +227,8 @@ func pressAt(v *page.Visit, word string, h how) (*Effects, *ended, *api.Error) {
 	return clickAt(v, word, h, clickParams{}, 0)
 }
 
-// clickAt clicks an element. All events are sent at once, but to one that counts what the pointer was over before: a
-// page shows that in a frame of its own.
+// clickAt clicks an element. It sends all events at once, except to an element that reacts to the pointer being over
+// it before the click: the page needs a frame to show that.
 func clickAt(v *page.Visit, word string, h how, p clickParams, modifiers int) (*Effects, *ended, *api.Error) {
 	return pointAt(v, word, h, func(start *begun) *api.Error {
 		all := clicks(start.X, start.Y, p, modifiers)
@@ -266,8 +266,8 @@ type dragParams struct {
 	By      []float64 `json:"by"`
 }
 
-// drag drags an element to another one of its document, or by some pixels: by the pointer or, where that moves nothing
-// and the element says that keys do, by them.
+// drag drags an element to another element of its document, or by some pixels. It uses the pointer; if that moves
+// nothing and the element says that keys move it, it uses keys.
 func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	h := how{verb: "drag"}
 	switch {
@@ -303,23 +303,24 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	return d.e, nil
 }
 
-// dragged is what came of a drag by the pointer.
+// dragged is the outcome of a drag by the pointer.
 type dragged struct {
-	start    *begun // nil: it did not begin
-	was, now spot   // of what was dragged
+	start    *begun // nil: the drag did not begin
+	was, now spot   // positions of the dragged element
 	dropped  bool   // by the browser
 	e        *Effects
 	last     *ended
 	err      *api.Error
 }
 
-// isStill reports whether a drag was made and changed nothing. What an item of a list shows of itself is nothing.
+// isStill reports whether a drag was made and changed nothing. A change that an item of a list shows only of itself
+// does not count.
 func (d *dragged) isStill() bool {
 	return d.start != nil && d.was == d.now && (d.err != nil && d.err.Exit != "" ||
 		d.err == nil && d.e.quiet() && (!d.last.Changed || d.stays() && d.start.Sorts && !d.last.Around))
 }
 
-// stays reports whether an element is where it was before a drag of the page.
+// stays reports whether an element is where it was before a drag that the page handled.
 func (d *dragged) stays() bool {
 	return d.err == nil && !d.dropped && d.was == d.now && d.e.quiet() && d.last.Now == nil
 }
@@ -342,14 +343,15 @@ func dragOnce(v *page.Visit, word string, h how, hold int) *dragged {
 			return to
 		})
 		if d.dropped = sent.Dragged; err == nil {
-			_ = v.Script(start.in, &d.now, "spot", start.Ref) // it may have gone
+			_ = v.Script(start.in, &d.now, "spot", start.Ref) // the element may be gone
 		}
 		return err
 	})
 	return d
 }
 
-// longPress is how long the mouse is held, in ms, where a drag has moved nothing without: some lists ask for it.
+// longPress is how long the mouse is held, in ms, for a second attempt when a drag has moved nothing: some lists
+// require it.
 const longPress = 600
 
 // spot is what the function spot of page.js returns: where an element is in its document.
@@ -358,7 +360,8 @@ type spot struct {
 	Y int `json:"y"`
 }
 
-// past is how far past the middle of an item, in parts of its size, one is dropped that takes its place.
+// past is how far beyond the middle of the target item a dragged item is dropped to take its place, as a fraction of
+// the target's size.
 const past = 0.4
 
 // aimed returns the point at which a drag ends, and the arrow key of its direction.
@@ -378,10 +381,11 @@ func aimed(start *begun) (x, y float64, arrow string) {
 	return x, y, on
 }
 
-// modifierKeys finds the modifier with which arrow keys move an element that need not be lifted.
+// modifierKeys finds the modifier with which arrow keys move an element that need not be lifted first.
 var modifierKeys = lazy.Pattern(`(alt|ctrl|control|cmd|command|meta|shift)[ +]+(and |the )?(arrow|up|down)`)
 
-// dragByKeys moves an element by the keys that it names: arrow keys with a modifier, or after a key that lifts it.
+// dragByKeys moves an element by the keys that its description names: arrow keys with a modifier, or arrow keys after
+// a key that lifts the element.
 func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 	_, _, arrow := aimed(lifted)
 	says, now, modifiers := strings.ToLower(lifted.Keys), was, 0
@@ -408,7 +412,7 @@ func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 		}
 		for left := lifted.Steps; left > 0 && step(); left-- {
 		}
-		return cmp.Or(err, sendKeys(v, lift), look()) // what was lifted is put down, whatever came of it
+		return cmp.Or(err, sendKeys(v, lift), look()) // in any case, put down what was lifted
 	})
 	if err != nil {
 		return nil, err
@@ -425,8 +429,8 @@ type elementParams struct {
 	Element string `json:"element"`
 }
 
-// hover moves the mouse to an element, from beside it: pages that tell a mouse from a touch do so when it moves, not
-// yet when it enters.
+// hover moves the mouse to an element, starting beside it: pages that tell a mouse from touch input notice the mouse
+// when it moves, not when it enters.
 func hover(v *page.Visit, p elementParams) (*Effects, *api.Error) {
 	return act(v, p.Element, how{To: page.Locator{"beside": true}, verb: "hover"}, func(start *begun) *api.Error {
 		move := func(x, y float64) *api.Error { return v.Input(page.Object{"type": "mouseMoved", "x": x, "y": y}) }
@@ -497,12 +501,12 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 // chooserTime is how long a click may take to open a chooser of files.
 const chooserTime = 2 * time.Second
 
-// pressed is the opener of a button or the like.
+// pressed is the opener of a button or a similar element.
 const pressed = "pressed"
 
-// giveToOpener gives files to an element that is not a file input: it drops them on it, or clicks it and gives them to
-// the chooser that it opens. What is there to be clicked is clicked first: some pages cover themselves when files are
-// dragged over them.
+// giveToOpener gives files to an element that is not a file input: it drops them on the element, or clicks the
+// element and gives them to the file chooser that opens. An element that has something to click is clicked first,
+// because some pages cover themselves when files are dragged over them.
 func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	if start.Opener != pressed {
 		if dropped, err := drop(v, start, paths); err != nil || dropped {
@@ -544,7 +548,7 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	return err
 }
 
-// openChooser clicks an element and returns the chooser of files that opens.
+// openChooser clicks an element and returns the file chooser that opens.
 func openChooser(v *page.Visit, start *begun) (opened page.Chooser, err *api.Error) {
 	since := lastSeq(v)
 	if err = v.Input(clicks(start.X, start.Y, clickParams{}, 0)...); err != nil {
@@ -561,7 +565,7 @@ func openChooser(v *page.Visit, start *begun) (opened page.Chooser, err *api.Err
 	})
 }
 
-// drop drags files over an element and drops them, if the page takes them there.
+// drop drags files over an element, and drops them if the page accepts them there.
 func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.Error) {
 	if paths, err = v.Keeper.FilesFor(v.By, v.Page, paths); err != nil {
 		return false, err
@@ -574,9 +578,9 @@ func drop(v *page.Visit, start *begun, paths []string) (dropped bool, err *api.E
 	}
 	drag("dragEnter")
 	drag("dragOver")
-	drag("dragOver") // the first may have shown what takes them
+	drag("dragOver") // the first event may have revealed the element that accepts files
 	if err != nil || v.Script(start.in, &dropped, "takesDrop") != nil || !dropped {
-		drag("dragCancel") // Chrome would open the file in place of the page
+		drag("dragCancel") // otherwise Chrome would open the file in place of the page
 		return false, err
 	}
 	drag("drop")
@@ -595,7 +599,7 @@ type typeParams struct {
 	Submit  bool   `json:"submit"`
 }
 
-// typeText types a text, key by key, at the end of what is there.
+// typeText types a text, key by key, at the end of the present text.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 	events := keysOf(p.Text)
 	if p.Submit {
@@ -620,7 +624,7 @@ func keysOf(text string) (events []page.Object) {
 	return events
 }
 
-// sendKeys sends the events of keys, as many at a time as the keeper takes.
+// sendKeys sends key events, in batches of the size that the keeper accepts.
 func sendKeys(v *page.Visit, events []page.Object) (err *api.Error) {
 	for part := range slices.Chunk(events, 1000) {
 		if err = v.Input(part...); err != nil {
@@ -651,7 +655,7 @@ type checkParams struct {
 	Off     bool   `json:"off"`
 }
 
-// check checks or unchecks a box by a click, if it is not so already.
+// check checks or unchecks a box by a click, unless it is in that state already.
 func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	start, err := begin(v, p.Element, how{verb: "check"})
 	if err != nil {
@@ -698,7 +702,7 @@ func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
 	case p.Element == "":
 		err = v.Input(page.Object{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
 	default:
-		start.expected = true // aiming at it has scrolled it into view
+		start.expected = true // aiming at the element has scrolled it into view
 	}
 	e, _, err := finish(v, start, err)
 	return e, err

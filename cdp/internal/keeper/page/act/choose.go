@@ -14,21 +14,21 @@ type selectParams struct {
 	Options []string `json:"options"`
 }
 
-// listed is what the functions option and taken of page.js return.
+// listed is the result of the functions option and taken of page.js.
 type listed struct {
 	page.Element
-	Done    bool   // it is chosen already
+	Done    bool   // the option is chosen already
 	Closed  bool   // the list is not open
-	Opener  string // the reference of what is clicked to open it
+	Opener  string // the reference of the element to click to open the list
 	Failure *page.Failure
 
-	// Of the function taken:
-	Missing []string       // options that are wanted, and are not chosen
-	Several bool           // such an option is one of several that can be chosen
-	Extra   []page.Element // options that are chosen besides
+	// The following are set by the function taken.
+	Missing []string       // wanted options that are not chosen
+	Several bool           // a missing option is one of several that can be chosen
+	Extra   []page.Element // chosen options that were not wanted
 	Shows   string         // what the control shows
-	Was     []string       // that it had chosen, if it shows something else now
-	Added   bool           // that is what it showed before, and more
+	Was     []string       // what the control had chosen, if it shows something else now
+	Added   bool           // the control shows what it showed before, and more
 }
 
 // noLists are the roles of fields that have no options.
@@ -54,7 +54,7 @@ func selectOptions(v *page.Visit, p selectParams) (*Effects, *api.Error) {
 	return e, err
 }
 
-// choosePath chooses an option in lists that open each other, as those of a cascader do.
+// choosePath chooses an option in lists that open each other, as in a cascader.
 func (start *begun) choosePath(v *page.Visit, path []string) (e *Effects, err *api.Error) {
 	err = v.Script(start.in, nil, "offering", start.Ref, path, true)
 	for i := 0; i < len(path) && err == nil; i++ {
@@ -74,13 +74,14 @@ func (start *begun) choosePath(v *page.Visit, path []string) (e *Effects, err *a
 	return e, nil
 }
 
-// choose chooses options in a list, which has no others chosen afterwards, as far as a click can take them away.
+// choose chooses options in a list. Afterwards the list has no other options chosen, as far as clicks can deselect
+// them.
 func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Error) {
 	if start.Select || slices.Contains(noLists, start.Role) && !start.List {
 		return start.chooseNative(v, options)
 	}
 	err := v.Script(start.in, nil, "offering", start.Ref, options)
-	if len(options) > 1 && !start.Editable { // all are there, or none is clicked
+	if len(options) > 1 && !start.Editable { // if one option is missing, none is clicked
 		for i := 0; i < len(options) && err == nil; i++ {
 			_, err = start.find(v, options[i])
 		}
@@ -95,7 +96,7 @@ func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Erro
 			if e, _, err = pressAt(v, o.Ref, how{Covered: no}); err == nil || err.Exit != "stale" || turn == 3 {
 				break
 			}
-			o, err = start.find(v, word) // the page has made its list again
+			o, err = start.find(v, word) // the page has rebuilt its list
 		}
 		if err != nil && i > 0 && v.Script(start.in, &o, "taken", start.Ref, 0) == nil {
 			err.Message += "; it now shows " + page.Quote(page.Clip(o.Shows, 80))
@@ -107,11 +108,11 @@ func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Erro
 	return start.verify(v, e)
 }
 
-// maxRepairs is how many options are clicked again, or because they are chosen besides.
+// maxRepairs limits the clicks on options that are still missing or wrongly chosen.
 const maxRepairs = 40
 
-// verify looks whether a list has the options that were clicked, and only those. A click can choose an option in place
-// of the others: one with Ctrl does not. An option that is chosen besides is clicked, too.
+// verify checks that a list has exactly the clicked options chosen. A plain click may deselect other options, so a
+// missing option is clicked again with Ctrl. An option that is chosen but not wanted is clicked, too.
 func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 	e.On = start.Element.String()
 	var now listed
@@ -119,7 +120,7 @@ func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 	for range maxRepairs {
 		now = listed{}
 		if v.Script(start.in, &now, "taken", start.Ref, (openTime/4).Milliseconds()) != nil {
-			return e, nil // the page has gone on
+			return e, nil // the page has moved on
 		}
 		ref := ""
 		if len(now.Missing) > 0 && now.Several {
@@ -153,13 +154,13 @@ func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 // notKept returns the error of a list that does not have an option that was chosen.
 func (start *begun) notKept(option, shows string) *api.Error {
 	why := "it did not keep " + page.Quote(page.Clip(option, 40)) + ", and shows " + page.Quote(page.Clip(shows, 80))
-	if shows == "" { // as the list of a cascader
+	if shows == "" { // such as the list of a cascader
 		why += "; if it opened a further list, the option is " + page.Quote(page.Clip(option, 40)+" / ..")
 	}
 	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why}).Exit("")
 }
 
-// chooseNative chooses options of a native list, and looks whether the page leaves it at that.
+// chooseNative chooses options of a native list, and checks that the page keeps them.
 func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *api.Error) {
 	var chosen struct {
 		Value   string
@@ -182,8 +183,9 @@ func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *ap
 // openTime is how long an option may take to come, after its list was opened or a text was typed.
 const openTime = 1200 * time.Millisecond
 
-// find finds an option in a list. If it is not there, it opens the list, by a click or a key, and then types the
-// option. A list that is open and has another place than the control is opened again, to see which it is.
+// find finds an option in a list. If the option is not there, find opens the list, by a click or a key, and then
+// types the option. An open list that is not placed at the control is closed and opened again, to make sure that it
+// belongs to the control.
 func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) {
 	look := func(most time.Duration) (found bool) {
 		if o = (listed{}); err == nil {
@@ -209,7 +211,7 @@ func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) 
 		found = look(openTime)
 	}
 	if !found && start.Editable {
-		if err = v.Script(start.in, nil, "focusOn", start.Ref); err == nil { // what is typed replaces what it holds
+		if err = v.Script(start.in, nil, "focusOn", start.Ref); err == nil { // typing replaces the present text
 			err = sendKeys(v, keysOf(word))
 		}
 		if !look(openTime) {

@@ -32,7 +32,7 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if p.Action == "" {
 		return r, nil
 	}
-	in := v.Ledger().In // the document of the last act, if the dialog is of it
+	in := v.Ledger().In // the document of the last act, if the dialog belongs to it
 	if in != "" && v.URL(in) != open.URL {
 		in = ""
 	}
@@ -44,8 +44,8 @@ func answerDialog(v *page.Visit, p dialogParams) (*answered, *api.Error) {
 	if err := v.Command("Page.handleJavaScriptDialog", answer, nil); err != nil {
 		return nil, err
 	}
-	// The act that opened it may be long ago. One call tells what the dialog held back and observes the document again, so
-	// that nothing happens in between.
+	// The act that opened the dialog may be long ago. One call reports what the dialog held back and starts to observe
+	// the document again, so that nothing happens in between.
 	var now struct {
 		Late  struct{ Changed bool }
 		Value begun

@@ -12,34 +12,34 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
-// Effects are what an act caused. What did not happen is absent.
+// Effects are what an act caused. Fields of effects that did not happen are absent.
 type Effects struct {
 	On     string       `json:"on,omitempty"`     // the element that was acted on
-	URL    string       `json:"url,omitempty"`    // of the page, if it has changed
-	Title  string       `json:"title,omitempty"`  // of the page at that URL
+	URL    string       `json:"url,omitempty"`    // the page's URL, if it has changed
+	Title  string       `json:"title,omitempty"`  // the title of the page at that URL
 	Status int          `json:"status,omitempty"` // HTTP, if a new document was loaded
 	Caused *page.Caused `json:"caused,omitempty"`
 	Note   string       `json:"note,omitempty"` // such as: no change seen
-	Act    int          `json:"act,omitempty"`  // the number of the act, if anything was seen that may go on
+	Act    int          `json:"act,omitempty"`  // the number of the act, if its effects may continue
 }
 
-// ended is what the function end of page.js returns.
+// ended is the result of the function end of page.js.
 type ended struct {
 	Received, Pressed, Changed, Settled, Checked bool          // Pressed: the press arrived, whatever followed
-	Around                                       bool          // something else than the element has changed
+	Around                                       bool          // something other than the element has changed
 	Unclicked                                    string        // why no click followed the press
-	Missed, Now                                  *page.Element // Now: the element, if it has another name now
+	Missed, Now                                  *page.Element // Now: the element, if its name has changed
 	URL, Title, Document                         string
 	Value                                        *string
-	Open                                         bool // it shows a list
+	Open                                         bool // the element shows a list
 }
 
-// settleTime bounds how long an act waits for what it caused, quietTime how long for a document that changes without a
-// request.
+// settleTime bounds how long an act waits for its effects. quietTime bounds how long it waits for a document that
+// changes without a request.
 const settleTime, quietTime = 5 * time.Second, 600 * time.Millisecond
 
-// An act returns when its document has been quiet for quiet milliseconds after an effect, and for still ones while
-// nothing was seen but what the element itself shows.
+// An act returns when its document has been quiet for quiet milliseconds after an effect, or for still milliseconds
+// if nothing was seen except what the element itself shows.
 const quiet, still = 35, 150
 
 // pace returns both times for an act. A step of do does not wait for late effects: the steps after it do.
@@ -53,15 +53,15 @@ func pace(v *page.Visit) (afterEffect, unchanged int) {
 	return quiet, still
 }
 
-// begun is what the function begin of page.js returns.
+// begun is the result of the function begin of page.js.
 type begun struct {
 	page.Element
 	X, Y float64
 	way
 	field
 	Checked                 bool
-	Hovers                  bool   // what the pointer is over counts for it, before it is clicked
-	Opener                  string // how what is not a file input takes files: [pressed], or dropped on it
+	Hovers                  bool   // the element reacts to the pointer being over it before the click
+	Opener                  string // how an element that is not a file input takes files: [pressed], or dropped on it
 	Hidden                  bool   // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure
@@ -69,24 +69,24 @@ type begun struct {
 	around                  []page.Frame // the documents around it, which swallow pointer events
 	seq                     int64
 	verb                    string
-	expected                bool // that nothing changes but the element
+	expected                bool // only the element is expected to change
 }
 
-// way is that of a drag.
+// way describes a drag.
 type way struct {
 	Spot spot // where the element is
 	To   struct {
 		page.Element
 		X, Y, Width, Height float64
 		Spot                spot
-		Far                 bool // it is in the view only when the element is not
+		Far                 bool // the target is in the view only when the element is not
 	}
-	Steps int    // how many items it goes on
-	Sorts bool   // they are items of a list that one can sort
-	Keys  string // what the element says of keys
+	Steps int    // the number of items that the element moves by
+	Sorts bool   // the items belong to a sortable list
+	Keys  string // what the element says about keys
 }
 
-// end ends the act in page.js, if it has not ended.
+// end ends the act in page.js, unless it has ended.
 func (start *begun) end(v *page.Visit, in page.Frame, rest page.Object) (now ended, err *api.Error) {
 	if start.Ended != nil {
 		now, start.Ended = *start.Ended, nil
@@ -108,18 +108,19 @@ func lastSeq(v *page.Visit) int64 {
 	return page.Locked(v, func() int64 { return v.Keeper.Events.Journals.LastSeqOf(v.Page.Owner) })
 }
 
-// finish waits until what an act caused is over, and returns it. Start is what began it, fault the error of its input.
+// finish waits until the effects of an act are over, and returns them. start is the begun act, fault the error of its
+// input.
 func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *api.Error) {
 	v.Ledger().Begin(strings.TrimSpace(start.verb+" "+start.on()), start.in, start.seq)
 	e, caused := &Effects{Note: start.Resolved, On: start.on()}, &page.Caused{}
 	a, last := page.NewActivity(v.Page.ID, start.seq, v.Ledger().Methods), &ended{Document: start.Document, URL: start.URL}
 	afterEffect, unchanged := pace(v)
-	longer := 2 * time.Duration(afterEffect-quiet) * time.Millisecond // an effect may come at the end of the first wait
+	longer := 2 * time.Duration(afterEffect-quiet) * time.Millisecond // an effect may arrive at the end of the first wait
 	began, in := time.Now(), start.in
 	until := began.Add(v.Within(settleTime + longer))
 	defer stayUntil(v, until)()
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
-	if page.Interrupted(fault) { // by what the input led to
+	if page.Interrupted(fault) { // the input itself may have caused it
 		fault = nil
 	}
 	err := fault
@@ -160,7 +161,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			break
 		}
 	}
-	if in != start.in && !a.Navigated { // the frame is gone, and the page stayed
+	if in != start.in && !a.Navigated { // the frame is gone, but the page stayed
 		last.Document, last.URL, last.Changed = start.Document, start.URL, true
 	}
 	switch url := page.Leaving(v); {
@@ -174,7 +175,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	case url != "" && err.Code == api.CodeTimeout: // stayUntil has ended the wait
 		caused.NotSettled = why(v, a)
 		a.Read(v)
-	case fault == nil: // a caller must not send it again
+	case fault == nil: // tell the caller not to send it again
 		sent := *err
 		sent.Message += "; the " + start.verb + " was sent before"
 		return e, last, &sent
@@ -185,13 +186,13 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	return e, last, nil
 }
 
-// hasten lets page.js know of the first effect that its document does not show, such as a request or a new page, until
-// the function that it returns is called.
+// hasten tells page.js about the first effect that its document does not show, such as a request or a new page. It
+// does so until the returned function is called.
 func hasten(v *page.Visit, in page.Frame, since int64) (stop func()) {
 	ctx, cancel := context.WithCancel(v.Ctx)
 	done := make(chan struct{})
 	a := page.NewActivity(v.Page.ID, since, map[string]string{})
-	own := *v // its caller goes on with v
+	own := *v // the caller keeps using v
 	own.Ctx = ctx
 	go func() {
 		defer close(done)
@@ -221,7 +222,7 @@ func why(v *page.Visit, a *page.Activity) string {
 	return busy(a)
 }
 
-// busy says what a page still does.
+// busy says what a page is still doing.
 func busy(a *page.Activity) string {
 	for _, url := range a.Pending {
 		if len(a.Pending) > 1 {
@@ -232,7 +233,8 @@ func busy(a *page.Activity) string {
 	return "the document changes all the time"
 }
 
-// describe adds to the effects what the events and the list of targets say, and notes in the ledger what was told.
+// describe adds to the effects what the events and the list of targets show, and records in the ledger what was
+// reported.
 func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *page.Activity, last *ended) {
 	l := v.Ledger()
 	a.AwaitPages(v, start.seq)
@@ -249,7 +251,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	if !caused.None() {
 		e.Caused = caused
 	}
-	if !last.Changed && !a.Asked && e.quiet() && !v.Inner && !start.expected { // the answer of do tells what comes later
+	if !last.Changed && !a.Asked && e.quiet() && !v.Inner && !start.expected { // the result of do reports what comes later
 		note := "no change seen"
 		if _, unchanged := pace(v); unchanged > 0 {
 			note += fmt.Sprintf(" in %d ms; what comes later is in the next answer", unchanged)
@@ -269,7 +271,7 @@ func describe(v *page.Visit, e *Effects, caused *page.Caused, start *begun, a *p
 	e.Act = l.Acts
 }
 
-// quiet reports whether nothing happened besides what the document shows.
+// quiet reports whether nothing happened except what the document shows.
 func (e *Effects) quiet() bool { return e.URL == "" && e.Caused == nil }
 
 func (e *Effects) addNote(note string) { e.Note = strings.Trim(e.Note+"; "+note, "; ") }
@@ -283,7 +285,7 @@ func (e *Effects) Step() (string, any) {
 	return e.URL, rest
 }
 
-// told returns what an act caused besides going to another address.
+// told returns what an act caused, without the change of address.
 func (e *Effects) told() Effects {
 	rest := Effects{Caused: e.Caused, Note: e.Note}
 	if e.Status >= 400 {

@@ -20,7 +20,7 @@ type evaluateParams struct {
 func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	r := page.Answer{Value: json.RawMessage("null")}
 	expression, in := p.Expression, page.Frame("")
-	if p.Element != "" { // which the call is about then
+	if p.Element != "" { // which the call is about
 		f, e, err := v.Focus(p.Element)
 		if err != nil {
 			return r, err
@@ -36,11 +36,11 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	switch {
 	case p.Element != "":
 	case functionText().MatchString(expression):
-		// A program that only begins with a function stays as it is.
+		// A program that only begins with a function is left as it is.
 		call, err = callOf(v, "(", expression, "\n)")
 	case strings.Contains(expression, "await"):
-		// An expression becomes one that is a promise. Statements stay as they are: the mode of a console, in which they
-		// run, awaits what they await, but not a promise that is their result.
+		// An expression is wrapped so that its value is a promise. Statements are left as they are: they run as in a
+		// console, which awaits what they await, but does not await a promise that is their result.
 		call, err = callOf(v, "(async () => (\n", expression, "\n))")
 		statements = call == ""
 	}
@@ -48,7 +48,7 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 		return r, err
 	}
 	v.AskLate()
-	l := v.Ledger() // what the program changes is not told, but by the next answer
+	l := v.Ledger() // effects of the program are reported by the next answer only
 	l.Begin("evaluate", l.In, l.Seq)
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
@@ -65,7 +65,7 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 		return r, api.Errorf(api.CodeBusy, "the page went to another document while it ran, so its value is lost")
 	case err != nil:
 		return r, err
-	case found.Type == "function": // it has no value
+	case found.Type == "function": // a function has no value
 	case len(found.Value) > 0:
 		r.Value = found.Value
 	case found.Unusable != "":
@@ -74,11 +74,12 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	return r, nil
 }
 
-// functionText matches how the text of a function begins, behind comments. Callers used to other tools pass a function.
+// functionText matches how the text of a function begins, after comments. Callers that know other tools pass a
+// function.
 var functionText = lazy.Pattern(`^(\s|//[^\n]*\n|/\*(?s:.*?)\*/)*(async\b\s*)?` +
 	`(function\b|(\(([^()]|\([^()]*\))*\)|[\w$]+)\s*=>)`)
 
-// callOf makes a function of a program and returns a call of it, "" if Chrome cannot compile that.
+// callOf turns a program into a function and returns a call of it, or "" if Chrome cannot compile that.
 func callOf(v *page.Visit, before, program, after string) (string, *api.Error) {
 	function := before + strings.TrimRight(program, "; \t\r\n") + after
 	var done struct{ ExceptionDetails json.RawMessage }

@@ -14,21 +14,21 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// field is what page.js says of a field.
+// field is what page.js reports of a field.
 type field struct {
 	Picker, Select, Editable bool
-	List, Input              bool        // it shows what is chosen in a list; it is an input
-	Open, Invalid            bool        // it shows a list; a form is not sent with what it holds
-	Focused                  bool        // its page has the focus
-	Gone, Stayed             bool        // it went away when it was left; it was not left
-	Took, Tags               bool        // the page took its text when it was left; it makes tags of texts
-	Boxes                    bool        // it takes the first character of the value, and fields after it the others
-	Completes                bool        // it may list what completes a text, until it is left
-	Held, Would              string      // what it holds, and what the browser would make of the value
-	Calendars                bool        // the page has what may be a calendar
-	Ended                    *ended      // what came of the act, if it is over
-	Month                    string      // that its calendar shows, as in: March 2026
-	Takes                    [][2]string // what its attributes say of values
+	List, Input              bool        // List: it shows what is chosen in a list; Input: it is an input
+	Open, Invalid            bool        // Open: it shows a list; Invalid: its value keeps the form from being sent
+	Focused                  bool        // the page has the focus
+	Gone, Stayed             bool        // Gone: it disappeared when it was left; Stayed: it was not left
+	Took, Tags               bool        // Took: the page took its text when it was left; Tags: it makes tags of texts
+	Boxes                    bool        // it takes the first character of the value; later fields take the others
+	Completes                bool        // until it is left, it may list completions of a text
+	Held, Would              string      // Held: its value; Would: what the browser would make of the new value
+	Calendars                bool        // the page has something that may be a calendar
+	Ended                    *ended      // the result of the act, if it is over
+	Month                    string      // the month that its calendar shows, such as: March 2026
+	Takes                    [][2]string // what its attributes say about values
 }
 
 type fillParams struct {
@@ -41,7 +41,7 @@ type fillParams struct {
 // filled is the result of fill.
 type filled struct {
 	Effects
-	Value string `json:"value,omitempty"` // what the field holds now, if that is not the given value
+	Value string `json:"value,omitempty"` // the value that the field has now, if it differs from the given one
 }
 
 // Step implements [page.Step].
@@ -53,7 +53,7 @@ func (f *filled) Step() (string, any) {
 	return url, filled{f.Effects.told(), f.Value}
 }
 
-// fill replaces what a field holds. What the field does not take leaves it as it was.
+// fill replaces the value of a field. A field that does not accept the value keeps its old one.
 func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: p.Value,
 		verb: "fill"})
@@ -83,7 +83,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		err = v.Input(key("Enter", 0)...)
 	}
 	if err != nil && err.Code == api.CodeExit {
-		_, _, _ = finish(v, start, nil) // what was tried needs no report
+		_, _, _ = finish(v, start, nil) // a failed attempt needs no report
 		return nil, err
 	}
 	start.expected = !p.Submit
@@ -100,7 +100,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return r, nil
 	}
 	if !same(*last.Value, p.Value) {
-		if !fits(*last.Value, p.Value, "") { // it took it, and thought better of it
+		if !fits(*last.Value, p.Value, "") { // the field accepted the value, and changed it later
 			return nil, start.restore(v, stays, p.Value, *last.Value)
 		}
 		r.Value = *last.Value
@@ -112,17 +112,18 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	return r, nil
 }
 
-// leaving is how a field is left after it was filled, so that the page reads what it holds.
+// leaving is how a field is left after it was filled, so that the page reads its value.
 type leaving string
 
 const (
-	stays   leaving = ""     // what follows, such as Enter, is for it
-	tabbed  leaving = "blur" // as a person does
-	andBack leaving = "back" // it has the focus again
+	stays   leaving = ""     // it keeps the focus, for what follows, such as Enter
+	tabbed  leaving = "blur" // by Tab, as a person does
+	andBack leaving = "back" // it gets the focus back
 )
 
-// leave returns how a field is left: one with a date or a number by Tab, since many read it only then, and another one
-// unless it is to stay, or might list what completes the text.
+// leave returns how a field is left. A field with a date or a number is left by Tab, since many fields read such
+// values only then. Another field is left and gets the focus back, unless it is to stay, or may list completions of
+// the text.
 func (start *begun) leave(value string, stay bool) leaving {
 	number := slices.Contains(start.Takes, [2]string{"type", "number"})
 	switch {
@@ -144,14 +145,15 @@ func (start *begun) leave(value string, stay bool) leaving {
 	return andBack
 }
 
-// set gives a field a value in the ways that its kind has, one after the other, until it holds it.
+// set gives a field a value. It tries the ways for the field's kind, one after the other, until the field holds the
+// value.
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
 	typed := inForm(value, hintOf(start.Takes))
 	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
 	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
 	ways := []func() *api.Error{insert, byKeys}
 	switch {
-	case !fits(start.Would, value, ""): // it would lose what it holds
+	case !fits(start.Would, value, ""): // the field would lose its present value
 		return "", start.refused(value, "")
 	case start.Picker:
 		note = "set by value: this field has a picker of the browser"
@@ -184,7 +186,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	}
 	now, before, others, asked := field{}, start.Held, []string(nil), false
 	for i := 0; i < len(ways); i++ {
-		if err = ways[i](); err == nil && leave == tabbed && start.Input { // as a person does: some pages see no other way
+		if err = ways[i](); err == nil && leave == tabbed && start.Input { // as a person does: some pages notice nothing else
 			err = v.Input(key("Tab", 0)...)
 		}
 		if err == nil {
@@ -202,13 +204,13 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			start.Ended = now.Ended
 			return cmp.Or(now.left(stay || typed == ""), note), err
 		}
-		before = "" // what is left after it was deleted belongs to the field
+		before = "" // a text that is left after it was deleted belongs to the field
 		delete(rest, "insert")
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
 		last := i == len(ways)-1
-		if !asked && leave == tabbed { // what it has made shows its form
+		if !asked && leave == tabbed { // the text that the field has made shows its form
 			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, now.Calendars || start.Month != "")
 			asked = len(others) == 1 || last
 		}
@@ -220,7 +222,8 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	return "", start.restore(v, leave, value, now.Held)
 }
 
-// typeDigits types the digits of a date, for a field in which each part that is full selects the next one in a frame.
+// typeDigits types the digits of a date. It is for fields in which a complete part selects the next one in a later
+// frame.
 func typeDigits(v *page.Visit, date string) *api.Error {
 	digits := strings.Join(figure().FindAllString(date, -1), "")
 	for one := range slices.Chunk(slices.Concat(key("Backspace", 0), keysOf(digits)), 1) {
@@ -231,12 +234,13 @@ func typeDigits(v *page.Visit, date string) *api.Error {
 	return nil
 }
 
-// inserts reports whether a text can be inserted by page.js itself, as by a keyboard: the page has the focus then.
+// inserts reports whether page.js itself can insert a text, as a keyboard would. The page has the focus then.
 func (start *begun) inserts(leave leaving, text string) bool {
 	return leave == andBack && start.Focused && text != "" && !strings.ContainsAny(text, "\r\n")
 }
 
-// left says what a field that was filled has become when it was left. Submitted tells that nothing is left to do.
+// left describes what happened to a filled field when it was left. submitted means that the caller need not do
+// anything more.
 func (now field) left(submitted bool) string {
 	switch {
 	case now.Took:
@@ -251,8 +255,8 @@ func (now field) left(submitted bool) string {
 	return ""
 }
 
-// inCalendar reports whether the calendar that a field shows while it has the focus, if it does, shows a date: some
-// pages keep a text that they cannot read, or do not read.
+// inCalendar reports whether the calendar that a field shows while it has the focus shows the date. It returns true
+// for a field without a calendar. Some pages keep a text that they cannot read, or do not read.
 func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *api.Error) {
 	var wanted []page.Object
 	for _, t := range readings(value) {
@@ -262,26 +266,26 @@ func (start *begun) inCalendar(v *page.Visit, value string) (shown bool, err *ap
 		return true, nil
 	}
 	var now struct {
-		Comes, Shown bool // it may come with the focus; it shows the date, if it has come
+		Comes, Shown bool // Comes: it may open with the focus; Shown: it shows the date
 		Month        string
 	}
 	if err = v.Script(start.in, &now, "callCalendar", start.Ref); err != nil || !now.Comes {
 		return true, err
 	}
-	// After Tab at its end the page has the focus again only with the next key.
+	// After Tab at the end of the page, the page gets the focus back only with the next key.
 	err = cmp.Or(v.Input(key("Shift", 0)...), v.Script(start.in, &now, "calendar", start.Ref, wanted),
 		v.Input(key("Tab", 0)...))
 	start.Month = now.Month
 	return now.Shown, err
 }
 
-// restore gives a field what it held before, and returns the error of one that did not take a value. To delete what it
-// holds is enough for many, and a mask takes it better.
+// restore gives a field the value that it had before, and returns the error for a field that did not accept a value.
+// For many fields deleting the value is enough, and masked fields handle that better.
 func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *api.Error {
 	var now field
 	look := func() *api.Error { return v.Script(start.in, &now, "held", start.Ref, stays, true) }
 	err := look()
-	for _, name := range []string{"Delete", "Backspace"} { // some know only the second one
+	for _, name := range []string{"Delete", "Backspace"} { // some fields know only Backspace
 		if err == nil && now.Held != start.Held && now.Held != "" && start.Editable && !start.Picker {
 			err = cmp.Or(v.Script(start.in, nil, "focusOn", start.Ref), v.Input(key(name, 0)...), look())
 		}
@@ -304,21 +308,21 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 	return err
 }
 
-// leftAlone ends the error of a field that holds what it held.
+// leftAlone ends the error of a field that has kept its old value.
 const leftAlone = "; it was left as it is"
 
-// forms are what the types of inputs take.
+// forms describes the values that types of inputs take.
 var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
 	"date": "a date such as 2026-01-31", "month": "a month such as 2026-01", "week": "a week such as 2026-W05",
 	"time": "a time such as 13:45", "datetime-local": "a time such as 2026-01-31T13:45",
 	"segments": "a date such as 2026-01-31, or a time such as 13:45", "email": "an e-mail address",
 	"url": "an address such as https://example.com"}
 
-// hintOf returns what a field says of values, in lower case.
+// hintOf returns what a field says about values, in lower case.
 func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)) }
 
-// refused returns the error of a field that does not take a value: what it takes, as far as it says so, and what it
-// made of the value.
+// refused returns the error of a field that does not accept a value. It says what the field accepts, as far as known,
+// and what the field made of the value.
 func (start *begun) refused(value, made string) *api.Error {
 	why := "it does not take " + page.Quote(page.Clip(value, 40))
 	if made != "" && made != value && made != start.Held && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
@@ -340,16 +344,16 @@ func (start *begun) refused(value, made string) *api.Error {
 }
 
 var (
-	// isDate matches dates and times in figures, which text fields read when they are left.
+	// isDate matches dates and times in figures. Text fields read them when they are left.
 	isDate = lazy.Pattern(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
-	// dateForm and hourForm match the forms of a date, and of a time with the hours of half a day, that a field asks for.
+	// dateForm and hourForm match the form of a date, and of a time on a 12-hour clock, that a field asks for.
 	dateForm = lazy.Pattern(`\b(dd?|m{1,4}|yy(yy)?)[-./, ]+(dd?|m{1,4})[-./, ]+(dd?|mm?|yy(yy)?)\b`)
 	hourForm = lazy.Pattern(`\bhh?:mm ?(aa?|am|pm)\b`)
 	layout   = strings.NewReplacer("yyyy", "2006", "yy", "06", "mmmm", "January", "mmm", "Jan", "mm", "01", "m", "1",
 		"dd", "02", "d", "2")
-	// inEnglish turns the letters of forms in German, French, Spanish and Dutch into those of English ones.
+	// inEnglish replaces the letters of date forms in German, French, Spanish and Dutch with the English ones.
 	inEnglish = strings.NewReplacer("tt", "dd", "jjjj", "yyyy", "aaaa", "yyyy", "jj", "dd")
-	// dateLayouts are those in which people write a date.
+	// dateLayouts are the layouts in which people write a date.
 	dateLayouts = strings.Split("2006-1-2|2006-01-02T15:04|2006-01-02 15:04|2.1.2006|1/2/2006|2/1/2006|1-2-2006|2-1-2006|"+
 		"2 Jan 2006|2 January 2006|Jan 2 2006|January 2 2006|Mon Jan 2 2006|Monday January 2 2006|Mon 2 Jan 2006|"+
 		"Monday 2 January 2006", "|")
@@ -366,8 +370,9 @@ func readings(text string) (all []time.Time) {
 	return all
 }
 
-// otherForms returns the forms of a date that a field may take, by the form of what it shows. Which of two numbers is
-// the day can be seen from a number past 12. Otherwise both are tried if the wrong one cannot be taken, or is seen.
+// otherForms returns further forms of a date that a field may take, derived from the form of the date that it shows.
+// A number above 12 tells which number is the day. Otherwise both orders are tried, if the field would reject the
+// wrong one, or if the wrong one would be seen.
 func otherForms(value, shown, typed string, seen bool) (forms []string) {
 	date, err := time.Parse(time.DateOnly, value)
 	m := dateParts().FindStringSubmatch(shown)
@@ -392,7 +397,7 @@ func otherForms(value, shown, typed string, seen bool) (forms []string) {
 	return slices.DeleteFunc(forms, func(form string) bool { return form == typed })
 }
 
-// inForm returns a date or a time in the form that a field asks for, and any other text as it is.
+// inForm returns a date or a time in the form that a field asks for. It returns any other text unchanged.
 func inForm(text, hint string) string {
 	if clock, err := time.Parse("15:04", text); err == nil && hourForm().MatchString(hint) {
 		return clock.Format("03:04 PM")
@@ -404,7 +409,8 @@ func inForm(text, hint string) string {
 	return text
 }
 
-// fits reports whether a field that held another text has taken one: it may form it, as a mask does.
+// fits reports whether a field that held the text before has accepted the wanted one. The field may format it, as a
+// mask does.
 func fits(now, wanted, before string) bool {
 	if same(now, wanted) || isDate().MatchString(wanted) && sameFigures(now, wanted) {
 		return true
@@ -416,7 +422,7 @@ func fits(now, wanted, before string) bool {
 	}
 	kept, given, old := letters(now), letters(wanted), letters(before)
 	if given == "" || old != "" && strings.Contains(kept, old) && len(kept) >= len(given)+len(old) {
-		return false // what was there still is
+		return false // the old text is still there
 	}
 	for _, r := range given {
 		_, rest, ok := strings.Cut(kept, string(r))
@@ -442,8 +448,8 @@ func alike(a, b string) bool {
 // letters returns the letters and digits of a text, in lower case.
 func letters(text string) string { return noLetter().ReplaceAllString(strings.ToLower(text), "") }
 
-// sameFigures reports whether a text has the numbers of a date or a time, in another form: the month may be a word, the
-// year have two digits, and the hour be one of twelve.
+// sameFigures reports whether a text has the numbers of a date or a time in another form: the month may be a word,
+// the year may have two digits, and the hour may be on a 12-hour clock.
 func sameFigures(text, date string) bool {
 	months, days := monthNames().FindAllString(text, -1), readings(date)
 	if len(months) > 0 && len(days) > 0 && !slices.ContainsFunc(days, func(t time.Time) bool {
@@ -462,7 +468,7 @@ func sameFigures(text, date string) bool {
 	})
 }
 
-// same reports whether a field has the text that was given: it may have been shortened, or be that of a password.
+// same reports whether a field has the given text. The field may show it shortened, or masked as a password.
 func same(now, wanted string) bool {
 	if strings.Trim(now, "•") == "" {
 		return (now == "") == (wanted == "")
@@ -472,7 +478,7 @@ func same(now, wanted string) bool {
 	return now == flat(wanted) || len(now) > 150 && strings.HasPrefix(flat(wanted), now)
 }
 
-// put calls a function of page.js that sets a value of the element of an act, which can fail.
+// put calls a function of page.js that sets a value of an act's element. The function can report a failure.
 func put(v *page.Visit, start *begun, function string, values ...any) *api.Error {
 	var done struct{ Failure *page.Failure }
 	if err := v.Script(start.in, &done, function, append([]any{start.Ref}, values...)...); err != nil {

@@ -97,10 +97,11 @@ func combination(given string) ([]page.Object, *api.Error) {
 	return events, nil
 }
 
-// editing are the commands that Control and a letter mean in a field. A browser without a window does not map them.
+// editing lists the editing commands of Control with a letter in a field. A browser without a window does not map
+// them.
 var editing = map[string]string{"a": "selectAll", "z": "undo", "y": "redo", "x": "cut", "c": "copy", "v": "paste"}
 
-// modifierBits returns the bits of modifiers: several may be one text, as in Shift+Alt.
+// modifierBits returns the bits of modifiers. A name may combine several, as in Shift+Alt.
 func modifierBits(names []string) (bits int, err *api.Error) {
 	for name := range strings.FieldsFuncSeq(strings.Join(names, "+"), func(c rune) bool { return c == '+' || c == ',' }) {
 		bit := modifierBit[strings.ToLower(name)]

@@ -17,10 +17,10 @@ import (
 
 type openParams struct {
 	URL string `json:"url"`
-	New *bool  `json:"new"` // a page of its own; otherwise that of the session, if it has one
+	New *bool  `json:"new"` // use a new page; otherwise the session's current page, if there is one
 }
 
-// opened is where a page is.
+// opened is the document that a page has opened.
 type opened struct {
 	URL    string       `json:"url"`
 	Title  string       `json:"title"`
@@ -76,7 +76,8 @@ func open(v *page.Visit, p openParams) (*opened, *api.Error) {
 	return navigate(v, "open", p.URL, left{seq: since, none: true}, func(left) *api.Error { return nil })
 }
 
-// navigateTo sends a navigation, again if the document that is left loads itself again meanwhile, and sets its loader.
+// navigateTo sends a navigation, and sets loader to its loader. It sends the navigation again if the document that is
+// left reloads itself meanwhile.
 func (of left) navigateTo(v *page.Visit, to string, loader *string) *api.Error {
 	for turn := 0; ; turn++ {
 		var done struct{ ErrorText, LoaderID string }
@@ -95,16 +96,16 @@ func (of left) navigateTo(v *page.Visit, to string, loader *string) *api.Error {
 
 // left is the document that a navigation leaves.
 type left struct {
-	seq     int64 // the newest event of it
+	seq     int64 // its newest event
 	none    bool  // the page is new
-	commits int   // of the page
+	commits int   // number of documents that the page has shown so far
 	crashed bool
 	url     string
 }
 
-// leftBy returns the document that the page shows, and ends what would keep Chrome from showing another one: its
-// dialogs, as a script may show one after the other, and a script that does not end. Once the other document has
-// arrived, Chrome takes no answer to a dialog and ends no script.
+// leftBy returns the document that the page shows. It first ends what would keep Chrome from showing another
+// document: dialogs (a script may open one after the other) and a script that does not end. Once the other document
+// has arrived, Chrome accepts no answer to a dialog and ends no script.
 func leftBy(v *page.Visit, dialogs bool) left {
 	t := v.Page
 	for turn := 0; turn <= maxDialogs; turn++ {
@@ -131,20 +132,20 @@ func leftBy(v *page.Visit, dialogs bool) left {
 	return page.Locked(v, func() left { return left{seq: seq, commits: t.Commits, crashed: t.Crashed, url: t.URL} })
 }
 
-// maxDialogs bounds the dialogs that a document may show one after the other before it is left, and nextDialog is how
-// long the next one may take.
+// maxDialogs bounds the dialogs that a document may open one after the other before it is left. nextDialog is how
+// long the next one may take to open.
 const maxDialogs, nextDialog = 50, 300 * time.Millisecond
 
-// replaced reports whether a navigation to an address was given up for another one, as by a page that loads itself
-// again.
+// replaced reports whether another navigation replaced the one to an address, for example because a page reloads
+// itself.
 func (of left) replaced(v *page.Visit, to string) bool {
 	return page.Locked(v, func() bool {
 		return v.Page.Commits > of.commits || to == of.url && v.Page.PendingURL == to
 	})
 }
 
-// reloads reports whether a navigation to an address, by a loader, was given up because the document that is left loads
-// itself again. It waits until a document is shown, the navigation has ended, or a dialog is in its way.
+// reloads reports whether a navigation with a loader was given up because the document that is left reloads itself.
+// It waits until a document is shown, the navigation has ended, or a dialog blocks it.
 func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
 	t := v.Page
 	wait := func(most time.Duration, ended func() bool) {
@@ -159,18 +160,17 @@ func (of left) reloads(v *page.Visit, to, loader string) (is bool) {
 	return is
 }
 
-// lateReloads bounds how often a navigation is made again after which the page shows the address that it had before.
-// The document that is left may have loaded itself again so late that Chrome did that after the navigation, or the one
-// that opened may have gone back by a script.
+// lateReloads bounds how often a navigation is repeated if the page shows its previous address afterwards. The
+// document that is left may have reloaded itself so late that Chrome did so after the navigation, or a script of the
+// new document may have gone back.
 const lateReloads = 2
 
-// led reports whether the page shows the address that it had before because a navigation, by a loader, was redirected
-// there.
+// led reports whether the page shows its previous address because the navigation with a loader was redirected there.
 func (of left) led(v *page.Visit, loader string) bool {
 	return page.Locked(v, func() bool { return v.Page.URL == of.url && v.Page.IsByLoader(loader) })
 }
 
-// navigate moves the page from the document that it leaves, and waits until it can be used.
+// navigate moves the page away from its document, and waits until the new document can be used.
 func navigate(v *page.Visit, name, url string, from left, move func(left) *api.Error) (*opened, *api.Error) {
 	l := v.Ledger()
 	start := &begun{seq: from.seq, verb: strings.TrimSpace(name + " " + page.Clip(url, 100))}
@@ -206,7 +206,7 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 	}
 	last := &ended{}
 	rest := quiet
-	if len(a.Pending) > 0 && (loaded(v) || !a.AwaitsFrames()) { // its scripts fetch what it shows
+	if len(a.Pending) > 0 && (loaded(v) || !a.AwaitsFrames()) { // its scripts fetch its content
 		v.AwaitRequests(a, time.Now().Add(fetchTime))
 	} else if loaded(v) {
 		rest = 0
@@ -220,7 +220,7 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 			return fail(err)
 		}
 	}
-	if a.Read(v); len(a.Pending) > 0 { // of most that a script has just sent the response is about to come
+	if a.Read(v); len(a.Pending) > 0 { // a script has just sent these; most responses arrive soon
 		v.AwaitRequests(a, time.Now().Add(soonTime))
 	}
 	if a.Status == http.StatusUnauthorized && a.Login {
@@ -228,10 +228,10 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 	}
 	r := &opened{URL: cmp.Or(last.URL, v.URL("")), Title: last.Title, Status: a.Status}
 	if r.Status == 0 && api.IsWebURL(r.URL) {
-		r.Status = v.Keeper.Tracker.DocumentStatus(v.Page) // of a document that came before its navigation was awaited
+		r.Status = v.Keeper.Tracker.DocumentStatus(v.Page) // the document came before its navigation was awaited
 	}
 	if from.none {
-		a.Frames = nil // they belong to the document
+		a.Frames = nil // frames belong to the new document
 	}
 	v.Causes(l, caused, a, start.seq)
 	if loaded(v) {
@@ -250,16 +250,16 @@ func navigate(v *page.Visit, name, url string, from left, move func(left) *api.E
 // beginTime is how long a navigation may take to begin after its command has returned.
 const beginTime = 150 * time.Millisecond
 
-// fetchTime is how long a document that has loaded may wait for responses that its scripts have asked for, soonTime how
-// long for those that they ask for when these have come.
+// fetchTime is how long a loaded document may wait for responses that its scripts requested. soonTime is how long it
+// may wait for requests that follow from these responses.
 const fetchTime, soonTime = 2 * time.Second, 50 * time.Millisecond
 
 // maxNavigations bounds how often a document that opens is replaced by another one.
 const maxNavigations = 20
 
-// awaitUsable waits until the newest document of the page can be used: it has loaded, or it has all of its elements and
-// shows them, and waits for no script, style or response. For documents of frames it waits a while only. A dialog that
-// blocks the page ends the wait, too.
+// awaitUsable waits until the newest document of the page can be used: it has loaded, or it has all of its elements
+// and shows them, and waits for no script, style or response. It waits at most frameTime for documents of frames. A
+// dialog that blocks the page ends the wait, too.
 func awaitUsable(v *page.Visit, a *page.Activity, from left, url string) *api.Error {
 	err := awaitDocument(v, a, from)
 	switch {
@@ -273,9 +273,9 @@ func awaitUsable(v *page.Visit, a *page.Activity, from left, url string) *api.Er
 }
 
 func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
-	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(time.Hour)) // there is time left to say why it is stuck
+	ctx, cancel := context.WithTimeout(v.Ctx, v.Within(time.Hour)) // leave time to find out why the page is stuck
 	defer cancel()
-	var first, parsed time.Time // at which the document had all of its elements, and could be used but for frames
+	var first, parsed time.Time // when the document had all its elements; when only frames were missing
 	var answered *api.Dialog
 	for {
 		var failed *api.Error
@@ -289,7 +289,7 @@ func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
 			switch {
 			case t.Closed:
 				failed = target.ClosedTarget(t)
-			case t.Crashed && !(old && from.crashed): // else the navigation revives it
+			case t.Crashed && !(old && from.crashed): // otherwise the navigation revives the page
 				failed = target.CrashedTarget(t)
 			case t.Dialog != nil && old && t.Dialog.Type == api.BeforeUnload && !api.AnswersDialogs(v.OnDialog):
 				failed = target.BlockedTarget(t, t.Dialog)
@@ -325,8 +325,8 @@ func awaitDocument(v *page.Visit, a *page.Activity, from left) *api.Error {
 	}
 }
 
-// endsDialog ends the dialog of the page as the caller wants, or as the navigation demands where the document that is
-// left shows it. It reports whether it does; the mux is locked.
+// endsDialog ends the dialog of the page as the caller asked, or else as the navigation requires if the dialog
+// belongs to the document that is left. It reports whether it did. The mux is locked.
 func endsDialog(v *page.Visit, old bool) bool {
 	switch sender := v.Keeper.Tracker.Sender; {
 	case api.AnswersDialogs(v.OnDialog):
@@ -339,7 +339,7 @@ func endsDialog(v *page.Visit, old bool) bool {
 	return true
 }
 
-// stuck says why a document has not come, and ends its script if that does not end.
+// stuck says why a document has not come. It ends a script that does not end by itself.
 func stuck(v *page.Visit, a *page.Activity) string {
 	diagnosis := v.Keeper.Tracker.Sender.Unstick(v.Page, nil)
 	switch {
@@ -353,7 +353,7 @@ func stuck(v *page.Visit, a *page.Activity) string {
 	return "it has not loaded"
 }
 
-// frameTime is how long the documents of frames are waited for, once a document can be used but for them.
+// frameTime is how long to wait for the documents of frames, once the rest of a document can be used.
 const frameTime = time.Second
 
 // paintTime is how long a document that has all of its elements may show nothing.
@@ -363,7 +363,7 @@ func loaded(v *page.Visit) bool {
 	return page.Locked(v, func() bool { return v.Page.Loaded })
 }
 
-// loadingError returns the error of a page that could not be loaded, by the reason of the browser.
+// loadingError returns the error of a page that could not be loaded, by the browser's reason.
 func loadingError(err *api.Error) *api.Error {
 	if err.Code != api.CodeNavigationFailed {
 		return err
@@ -407,7 +407,7 @@ type moveParams struct {
 
 // move goes back, forward, or loads the page again.
 func move(v *page.Visit, p moveParams) (*opened, *api.Error) {
-	if err := v.FindPage(); err != nil { // its document, which is left, is not asked what came late
+	if err := v.FindPage(); err != nil { // the document is left, so it is not asked about late effects
 		return nil, err
 	}
 	return navigate(v, "go", p.To, leftBy(v, p.To == "reload"), func(left) *api.Error {
@@ -475,7 +475,7 @@ func tabs(v *page.Visit, p tabsParams) (*tabList, *api.Error) {
 		}
 	}
 	v.Keeper.Tracker.RefreshTargets(v.Ctx)
-	// A page that has just opened gets its address in a moment.
+	// A page that has just opened gets its address a moment later.
 	isOpening := func(t *target.Target) bool { return t.Kind == "page" && t.URL == "" && t.Owner == v.By.SessionKey() }
 	page.Await(v, v.Within(500*time.Millisecond), func() bool {
 		return !slices.ContainsFunc(v.Keeper.Tracker.All, isOpening)

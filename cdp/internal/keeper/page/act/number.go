@@ -19,12 +19,12 @@ type part struct {
 	page.Element
 	Held string
 	Max  float64
-	want float64       // NaN: it stays
-	keys []page.Object // for it, in the place of a number
+	want float64       // NaN: unchanged
+	keys []page.Object // keys to press instead of a number
 }
 
 // setParts gives a number, a date or a time to a slider or spin button, or to a group of spin buttons, and a text to
-// fields of one character. It leaves them as they were if one of them does not take its part.
+// fields of one character each. It restores all of them if one does not accept its part.
 func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	all := []part{{Element: start.Element, Held: start.Held}}
 	var wrong error
@@ -128,8 +128,8 @@ func (start *begun) setBoxes(v *page.Visit, all []part, value string) *api.Error
 	return err
 }
 
-// setByPointer sets a slider that no key moves: it drags its handle, or presses on its track, where the number should
-// be, and goes on from what that has made.
+// setByPointer sets a slider that keys do not move. It drags the handle, or presses on the track, where the number
+// should be, and corrects from the number that this sets.
 func (start *begun) setByPointer(v *page.Visit, want float64) (taken bool, err *api.Error) {
 	var at *struct {
 		X, Y, Left, Top, Width, Height, Low, High float64
@@ -172,8 +172,8 @@ func (start *begun) setByPointer(v *page.Visit, want float64) (taken bool, err *
 	return false, err
 }
 
-// setAll gives parts their numbers, until one does not take its. It returns the numbers beside one that was passed; nil
-// if nothing has moved.
+// setAll gives parts their numbers, until one does not accept its number. between has the numbers next to one that
+// was skipped, and is nil if nothing has moved.
 func setAll(v *page.Visit, in page.Frame, all []part) (taken bool, between []string, err *api.Error) {
 	for _, p := range all {
 		if taken, between, err = p.set(v, in); !taken || err != nil {
@@ -183,8 +183,8 @@ func setAll(v *page.Visit, in page.Frame, all []part) (taken bool, between []str
 	return taken, between, err
 }
 
-// set gives a slider or spin button its number: it types it, or presses arrow keys as often as what one press does
-// says. It reports whether the number was taken, and the numbers beside it that were.
+// set gives a slider or spin button its number: it types the number, or presses arrow keys, as often as the effect of
+// one press requires. taken reports whether the number was accepted. between has the accepted numbers next to it.
 func (p part) set(v *page.Visit, in page.Frame) (taken bool, between []string, err *api.Error) {
 	if math.IsNaN(p.want) && p.keys == nil {
 		return true, nil, nil
@@ -211,7 +211,7 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, between []string, e
 	}
 	press(digits)
 	first, still := now, true
-	for range 20 { // what a press does can differ from place to place
+	for range 20 { // the effect of a press can differ between positions
 		was := now
 		for _, arrow := range []string{"ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"} {
 			for range 200 {
@@ -242,7 +242,8 @@ func (p part) set(v *page.Visit, in page.Frame) (taken bool, between []string, e
 	return false, between, err
 }
 
-// segmentNames finds in the name of a segment what it is. The layouts are those of what segments take, and their parts.
+// segmentNames identifies a segment by its name. segmentLayouts are the layouts of values that are split into
+// segments.
 var (
 	segmentNames   = lazy.Pattern(`year|month|day ?period|meridiem|am/pm|day|hour|minute|second`)
 	segmentLayouts = []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01", "15:04", "15:04:05"}
@@ -254,8 +255,8 @@ var (
 	}{{12, "month"}, {24, "hour"}, {31, "day"}, {59, "minute"}, {math.Inf(1), "year"}}
 )
 
-// setWants says for each segment what a date or a time wants it to be. A segment says by its name, or else by its
-// largest number, what it is.
+// setWants computes the value of each segment for a date or a time. A segment is identified by its name, or else by
+// its largest number.
 func setWants(all []part, value string) (err error) {
 	for _, layout := range segmentLayouts {
 		var t time.Time

@@ -9,12 +9,13 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
-// A page in the background is hidden: it draws nothing, its animations stand, Chrome holds back moves of the pointer
-// for seconds, and may never take a picture of it. A page gets there when a click opens another one.
+// A page in the background is hidden: it draws nothing, its animations are paused, Chrome holds back moves of the
+// pointer for seconds, and it may never take a picture of the page. A page gets there when a click opens another
+// page.
 
-// wake lets a hidden page take input as a person gives it: it comes to the front. In a browser that Parley did not
-// start a person may look at another page, so that there it only goes on as if it were in front. Chrome then draws it
-// most of the time.
+// wake prepares a hidden page for input: it brings the page to the front. In a browser that Parley did not start, a
+// person may be looking at another page, so there it only makes the page behave as if it were in front. Chrome then
+// draws it most of the time.
 func wake(v *page.Visit) *api.Error {
 	tr := v.Keeper.Tracker
 	method, params := "Page.bringToFront", json.RawMessage(nil)
@@ -26,8 +27,8 @@ func wake(v *page.Visit) *api.Error {
 	return err
 }
 
-// stayUntil interrupts what waits in the page from a time on, if the page is being left then, until the function that
-// it returns is called.
+// stayUntil cancels waits in the page from a time on, if the page is being left then. It does so until the returned
+// function is called.
 func stayUntil(v *page.Visit, until time.Time) (stop func()) {
 	all := v.Ctx
 	ctx, cancel := context.WithCancel(all)
@@ -46,12 +47,12 @@ func stayUntil(v *page.Visit, until time.Time) (stop func()) {
 	}
 }
 
-// isClosed reports whether a call failed because the page is closed, as by a click on what closes it.
+// isClosed reports whether a call failed because the page is closed, for example by a click that closes it.
 func isClosed(v *page.Visit, err *api.Error) bool {
 	if err.Code != api.CodeNotFound || err.Target != v.Page.ID {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(v.Ctx, time.Second) // its session ends a moment before
+	ctx, cancel := context.WithTimeout(v.Ctx, time.Second) // the page's session ends a moment before
 	defer cancel()
 	return v.Keeper.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) { return v.Page.Closed, nil }) == nil
 }

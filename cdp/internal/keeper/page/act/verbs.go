@@ -1,5 +1,5 @@
-// Package act has the verbs of page that act: input, as a person gives it, navigation, and JavaScript of the caller.
-// They say what they caused.
+// Package act has the verbs of page that act: input as a person gives it, navigation, and the caller's JavaScript.
+// They report what they caused.
 package act
 
 import "github.com/parley-tools/parley/cdp/internal/keeper/page"

@@ -22,10 +22,10 @@ type consoleFilter struct {
 
 // messageList is the result of console.
 type messageList struct {
-	Total  int    `json:"total"` // with repeated ones
+	Total  int    `json:"total"` // including repeated ones
 	Errors int    `json:"errors,omitempty"`
-	Text   string `json:"text,omitempty"` // the newest is last
-	// LeftOut says how many failed loads are not shown, and which positions are those of the script as it was served.
+	Text   string `json:"text,omitempty"` // one line per message, the newest last
+	// LeftOut says how many failed loads are not shown, and which positions refer to the script as it was served.
 	LeftOut string `json:"left_out,omitempty"`
 }
 
@@ -33,11 +33,11 @@ type messageList struct {
 type message struct {
 	level, text string
 	at          stack
-	depth       int // of the groups around it
+	depth       int // of nested groups
 	count       int
 }
 
-// callFrame is where something was logged or thrown, counted from 0.
+// callFrame is where something was logged or thrown. Line and Column start at 0.
 type callFrame struct {
 	Function string `json:"functionName"`
 	URL      string `json:"url"`
@@ -51,7 +51,7 @@ func (f callFrame) position() string {
 	return fmt.Sprintf("%s:%d:%d", shortURL(f.URL), f.Line+1, f.Column+1)
 }
 
-// stack is a stack of calls. Its parent is that of the code that has scheduled it, which its description names.
+// stack is a stack of calls. Parent is the stack of the code that scheduled it, named by Parent's description.
 type stack struct {
 	Description string      `json:"description"`
 	Frames      []callFrame `json:"callFrames"`
@@ -79,7 +79,8 @@ func (s stack) String() string {
 	return strings.Join(calls, " < ")
 }
 
-// consoleParams are the parameters of an event of what a page logs, as far as messages show it, or of its document.
+// consoleParams are the parameters of an event about what a page logs, or about its document, as far as messages show
+// them.
 type consoleParams struct {
 	page.EventParams
 	Stack            stack `json:"stackTrace"`
@@ -97,13 +98,13 @@ type logEntry struct {
 	Stack stack `json:"stackTrace"`
 }
 
-// isLoad reports whether an entry says that a load has failed, which requests shows.
+// isLoad reports whether an entry says that a load has failed. The verb requests shows those.
 func (e logEntry) isLoad() bool { return e.Source == "network" && e.Level == "error" }
 
 // levels are the levels of messages, the worst first.
 var levels = []string{"error", "warning", "info", "debug"}
 
-// message returns what an event says, nil if that is a request's failure, which requests shows.
+// message returns the message of an event, or nil for a request's failure, which the verb requests shows.
 func (p *consoleParams) message(method string) *message {
 	m := &message{level: "info", count: 1}
 	var at stack
@@ -123,7 +124,7 @@ func (p *consoleParams) message(method string) *message {
 		case "warning", "debug":
 			m.level = p.Type
 		}
-		if m.level != "error" && p.Type != "trace" { // where it was logged
+		if m.level != "error" && p.Type != "trace" { // add where it was logged
 			at = stack{Frames: at.Frames[:min(len(at.Frames), 1)]}
 			for i := range at.Frames {
 				at.Frames[i].Function = ""
@@ -148,7 +149,7 @@ func (p *consoleParams) message(method string) *message {
 	return m
 }
 
-// shortURL returns the path of a URL, which is what tells the scripts of a page apart.
+// shortURL returns the path of a URL, which distinguishes the scripts of a page.
 func shortURL(full string) string {
 	u, err := url.Parse(full)
 	if err != nil || u.Host == "" {

@@ -20,7 +20,7 @@ import (
 type downloadsParams struct {
 	Wait int64  `json:"wait"` // milliseconds
 	Save string `json:"save"` // FOLDER//REST: the host lets the caller make REST in FOLDER
-	Name string `json:"name"` // of what is saved; "" for the newest
+	Name string `json:"name"` // of the download to save; "" for the newest
 }
 
 // downloadsResult are the files that the session has downloaded, the newest last.
@@ -29,7 +29,8 @@ type downloadsResult struct {
 	Saved     *savedFile      `json:"saved,omitempty"`
 }
 
-// Step implements [page.Step]. A step that saves one names it, and the file unless that is a folder.
+// Step implements [page.Step]. The caller of a step that saves a download knows its name, and the file unless it
+// named a folder.
 func (r *downloadsResult) Step() (string, any) {
 	if r.Saved == nil {
 		return "", r
@@ -45,10 +46,10 @@ type savedFile struct {
 	Path     string `json:"path"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
-	inFolder bool   // which the caller named
+	inFolder bool   // save was given a folder
 }
 
-// maxWait is how long a file that is to be saved may take, unless the call ends before.
+// maxWait bounds the wait for a file that is to be saved. The call may end before.
 const maxWait = 10 * time.Minute
 
 // downloads lists the downloads of the session, and saves one.
@@ -83,7 +84,7 @@ func downloads(v *page.Visit, p downloadsParams) (*downloadsResult, *api.Error) 
 	return r, nil
 }
 
-// isNumbered reports whether the name of a file is another one with a number, as that of a second file of a name.
+// isNumbered reports whether name is the name given with a number added, as for a second file of the same name.
 func isNumbered(name, given string) bool {
 	ext := filepath.Ext(given)
 	number, ok := strings.CutPrefix(name, strings.TrimSuffix(given, ext)+" (")
@@ -92,8 +93,8 @@ func isNumbered(name, given string) bool {
 	return ok && isExt && err == nil
 }
 
-// save copies a download to a new file, FOLDER//REST, or into it by its name if it is a folder. No link leads out of
-// FOLDER.
+// save copies a download to the new file FOLDER//REST, or, if that is a folder, into it under the download's name.
+// Links cannot lead out of FOLDER.
 func save(d page.Download, to string) (*savedFile, error) {
 	at := strings.LastIndex(to, "//")
 	if at < 0 {

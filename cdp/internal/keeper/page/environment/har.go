@@ -14,23 +14,23 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
-// timing says when the parts of an exchange began and ended, in milliseconds since RequestTime, below 0 for parts that
-// it did not have (Network.ResourceTiming).
+// timing has when the parts of an exchange began and ended, in milliseconds since RequestTime. A value below 0 means
+// that the exchange did not have the part (Network.ResourceTiming).
 type timing struct {
-	RequestTime                              float64 // seconds, on the browser's clock; 0: nothing is known
+	RequestTime                              float64 // seconds, on the browser's clock; 0: unknown
 	DNSStart, ConnectStart, SSLStart, SSLEnd float64
 	SendStart, SendEnd, ReceiveHeadersEnd    float64
 }
 
-// timings returns the parts of an exchange in milliseconds, -1 for those that it did not have, and their sum. They
-// follow each other without a gap; ssl is a part of connect.
+// timings returns the durations of the parts of an exchange in milliseconds, -1 for parts that it did not have, and
+// their sum. The parts follow each other without a gap; ssl is a part of connect.
 func (x *exchange) timings() (page.Object, float64) {
 	t, total := x.Timing, max(x.ended-x.began, 0)*1000
 	if t.RequestTime == 0 || t.SendStart < 0 {
 		return page.Object{"send": 0, "wait": total, "receive": 0}, total
 	}
 	queued, next, ssl := max(t.RequestTime-x.began, 0)*1000, t.SendStart, -1.0
-	before := func(start float64) float64 { // how long the part took that began at start
+	before := func(start float64) float64 { // the duration of the part that began at start
 		if start < 0 {
 			return -1
 		}
@@ -81,8 +81,8 @@ func queryOf(address string) []pair {
 	return all
 }
 
-// harOf returns exchanges in the format HAR 1.2, without cookies and what else opens something. Bodies are as they are;
-// the browser keeps a few MiB of them. leftOut says how many it has not kept.
+// harOf returns exchanges in the format HAR 1.2, without cookies and other credentials. Bodies are included
+// unchanged, as far as the browser still has them: it keeps a few MiB. leftOut says how many bodies are missing.
 func harOf(v *page.Visit, all []*exchange, bodies bool) (har any, leftOut string) {
 	entries, missing, cut := []page.Object{}, 0, false
 	for _, x := range all {
@@ -122,7 +122,7 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 		post := page.Object{"mimeType": headerOf(x.sent.Headers, "content-type"), "text": sent.text,
 			"comment": sent.note("text")}
 		if sent.base64 {
-			post["_encoding"] = "base64" // the format has no field of its own for it
+			post["_encoding"] = "base64" // the format has no standard field for it
 		}
 		request["postData"] = post
 	}
@@ -152,7 +152,7 @@ func (x *exchange) harEntry(v *page.Visit, sent, received body) page.Object {
 	return entry
 }
 
-// messages returns those of a WebSocket as Chrome exports them, without data if bodies are not asked for.
+// messages returns the messages of a WebSocket as Chrome exports them, without data unless bodies is set.
 func (x *exchange) messages(frames []event.Frame, bodies bool) []page.Object {
 	all := []page.Object{}
 	for _, f := range frames {
@@ -165,8 +165,8 @@ func (x *exchange) messages(frames []event.Frame, bodies bool) []page.Object {
 	return all
 }
 
-// sizes returns the bytes of the headers and of the body that came over the network, and of the body itself; -1 for
-// what is not known. Chrome tells the sum of both, for some requests that of the body alone.
+// sizes returns the size of the headers and of the body as they came over the network, and of the decoded body, in
+// bytes; -1 if unknown. Chrome reports the sum of headers and body, or for some requests the size of the body alone.
 func (x *exchange) sizes() (headers, transferred, size int64) {
 	headers, transferred, size = -1, -1, -1
 	if x.head > 0 {

@@ -28,7 +28,7 @@ type routeList struct {
 	changed bool
 }
 
-// Step implements [page.Step]. The rules are known that steps make.
+// Step implements [page.Step]. Callers know the rules that their steps set.
 func (r *routeList) Step() (string, any) {
 	if r.changed {
 		return "", nil
@@ -41,7 +41,7 @@ type routeRule struct {
 	Method   string `json:"method,omitempty"`   // "" for any
 	Resource string `json:"resource,omitempty"` // "" for any
 	Action   string `json:"action"`
-	Requests int    `json:"requests"` // that it has matched
+	Requests int    `json:"requests"` // number of requests that it has matched
 }
 
 // route adds a rule for requests of the session, removes or lists them.
@@ -85,19 +85,19 @@ type emulateParams struct {
 	Timezone    string            `json:"timezone"`
 	Geolocation []float64         `json:"geolocation"` // latitude and longitude
 	Headers     map[string]string `json:"headers"`
-	Origins     []string          `json:"origins"` // that get the headers; none: that of the page
+	Origins     []string          `json:"origins"` // the origins that get the headers; empty: the page's origin
 	Permissions []string          `json:"permissions"`
 	Network     string            `json:"network"`
-	CPU         float64           `json:"cpu"` // how many times slower
+	CPU         float64           `json:"cpu"` // slowdown factor
 	Reset       bool              `json:"reset"`
 }
 
-// emulated says what the page finds now.
+// emulated has the settings of the page after the call.
 type emulated struct {
 	Set []string `json:"set"`
 }
 
-// device is what a page sees of a device: its size, its pixels for each of a style sheet, and its browser's name.
+// device is what a page sees of a device: its size, its device pixels per CSS pixel, and its user agent.
 type device struct {
 	width, height int
 	scale         float64
@@ -123,7 +123,7 @@ var devices = map[string]device{
 var speeds = map[string][3]float64{"slow-3g": {50_000, 50_000, 2000}, "3g": {180_000, 84_375, 560},
 	"4g": {1_125_000, 337_500, 165}, "online": {-1, -1, 0}, "offline": {0, 0, 0}}
 
-// deviceOf returns the device that a caller names: one that is known, or a size alone.
+// deviceOf returns the device that a caller names: a known one, or only a size.
 func deviceOf(given string) (device, *api.Error) {
 	if d, known := devices[given]; known {
 		return d, nil
@@ -136,7 +136,8 @@ func deviceOf(given string) (device, *api.Error) {
 	return d, nil
 }
 
-// emulate changes what the page finds: its device, place and network. It lasts until it is reset or the page ends.
+// emulate changes the device, the place and the network that the page sees. The changes last until they are reset or
+// the page ends.
 func emulate(v *page.Visit, p emulateParams) (*emulated, *api.Error) {
 	d := device{}
 	if p.Device != "" {
@@ -188,10 +189,11 @@ func emulate(v *page.Visit, p emulateParams) (*emulated, *api.Error) {
 type emulation struct {
 	v    *page.Visit
 	done emulated
-	err  *api.Error // of the first command that failed, after which nothing is set
+	err  *api.Error // of the first command that failed; nothing is set afterwards
 }
 
-// set sends a command that sets what name says; "" is a part of what the next one sets.
+// set sends a command that sets the setting called name. "" marks a command that belongs to the setting of the next
+// one.
 func (e *emulation) set(name, command string, params any) {
 	if e.err != nil {
 		return

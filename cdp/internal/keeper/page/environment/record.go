@@ -22,7 +22,7 @@ type recordParams struct {
 	Trace  bool   `json:"trace"`
 }
 
-// recording says what a page was busy with, in milliseconds. Tasks of the main thread count.
+// recording says how a page spent its time, in milliseconds. Only tasks of the main thread count.
 type recording struct {
 	Started   bool   `json:"started,omitempty"`
 	Recorded  int64  `json:"recorded,omitempty"`
@@ -42,13 +42,13 @@ func (r *recording) Step() (string, any) {
 	return "", r
 }
 
-// tracing is what a recording has. Its buffer has 16 MiB, of which Chrome makes about twice as much JSON.
+// tracing configures a recording. Its buffer has 16 MiB, which Chrome writes as about twice as much JSON.
 var tracing = page.Object{"transferMode": "ReturnAsStream", "traceConfig": page.Object{
 	"includedCategories": []string{"devtools.timeline", "disabled-by-default-devtools.timeline", "loading", "v8.execute",
 		"disabled-by-default-v8.cpu_profiler", "disabled-by-default-v8.cpu_profiler.hires", "blink.user_timing"},
 	"excludedCategories": []string{"*"}, "recordMode": "recordUntilFull", "traceBufferSizeInKb": 16 << 10}}
 
-// record records what the page does, and says what that cost.
+// record records what the page does, and reports how much time that took.
 func record(v *page.Visit, p recordParams) (*recording, *api.Error) {
 	if p.Action != "stop" {
 		err := trace(v, "Tracing.start", tracing, nil)
@@ -75,7 +75,8 @@ func record(v *page.Visit, p recordParams) (*recording, *api.Error) {
 	return r, nil
 }
 
-// trace sends a command of a recording. It is not one of the caller, since it reaches all pages of the browser.
+// trace sends a command of a recording. It sends it as the keeper, not as the caller, because the command reaches all
+// pages of the browser.
 func trace(v *page.Visit, method string, params page.Object, into any) *api.Error {
 	result, err := v.Keeper.Tracker.Sender.Do(v.Ctx, v.Page, method, scan.Marshal(params))
 	if err == nil && into != nil {
@@ -84,10 +85,10 @@ func trace(v *page.Visit, method string, params page.Object, into any) *api.Erro
 	return err
 }
 
-// flushTime is how long Chrome may need to add its last samples, of which it adds 100 at a time.
+// flushTime is how long Chrome may need to add its last samples. It adds them 100 at a time.
 const flushTime = 100 * time.Millisecond
 
-// endTrace ends the recording and returns what it has. lost says that the end is missing.
+// endTrace ends the recording and returns its trace. lost says that the end is missing.
 func endTrace(v *page.Visit) (file []byte, lost bool, err *api.Error) {
 	_, since := v.Records(0)
 	v.Pause(flushTime)
@@ -111,7 +112,7 @@ func endTrace(v *page.Visit) (file []byte, lost bool, err *api.Error) {
 	return file, done.Loss, err
 }
 
-// readStream reads a stream of Chrome, which has at most so many bytes.
+// readStream reads a stream of Chrome. The stream may have at most most bytes.
 func readStream(v *page.Visit, handle string, most int) (all []byte, err *api.Error) {
 	for {
 		var part struct {
@@ -158,20 +159,20 @@ type traceEvent struct {
 	}
 }
 
-// ofFrames reports whether the browser says in an event in which processes the frames of the page are. The names of
-// events of other categories can be those that a page gave its marks.
+// ofFrames reports whether the event is one in which the browser says in which processes the page's frames run. Its
+// category is checked, too, because a page can give its own marks the names of such events.
 func (e *traceEvent) ofFrames() bool {
 	return strings.HasSuffix(e.Name, "InBrowser") && e.Cat == "disabled-by-default-devtools.timeline"
 }
 
-// ownEvents returns the events of a trace that are of the page: Chrome records those of all pages.
+// ownEvents returns the events of a trace that belong to the page. Chrome records the events of all pages.
 func ownEvents(file []byte) (own []json.RawMessage, events []traceEvent) {
 	var all struct{ TraceEvents []json.RawMessage }
 	_ = json.Unmarshal(file, &all)
 	events, ours, browser := make([]traceEvent, len(all.TraceEvents)), map[int64]bool{}, int64(0)
 	for i, raw := range all.TraceEvents {
 		e := &events[i]
-		_ = json.Unmarshal(raw, e) // members of another type are not read
+		_ = json.Unmarshal(raw, e) // members of other types are ignored
 		if !e.ofFrames() {
 			continue
 		}
@@ -212,8 +213,8 @@ func (c costs) add(name string, took float64) {
 	c[name].took += took
 }
 
-// first returns lines of the largest costs, without those that took less than least microseconds, but with the
-// largest.
+// first returns lines for the largest costs: at most most of them, and the largest in any case, others only if they
+// took at least least microseconds.
 func (c costs) first(most int, least float64, format func(*cost) string) (lines []string) {
 	for _, one := range slices.SortedFunc(maps.Values(c), func(a, b *cost) int {
 		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
@@ -225,7 +226,7 @@ func (c costs) first(most int, least float64, format func(*cost) string) (lines 
 	return lines
 }
 
-// summaryOf says what the events of a page cost.
+// summaryOf sums up how a page spent its time by the events of a trace.
 func summaryOf(events []traceEvent) *recording {
 	r, busy, longest, begin, end := &recording{}, 0.0, 0.0, 0.0, 0.0
 	self, work, requests := costs{}, costs{}, costs{}
@@ -273,9 +274,9 @@ type profile struct {
 	last  int64 // the call at the last sample
 }
 
-// read adds the time between the samples of a chunk to the functions that ran. What has no URL, such as a function of
-// the browser, counts as the function that called it. What no such function called was evaluated, or is a state of the
-// browser, whose name is in parentheses.
+// read adds the time between the samples of a chunk to the functions that ran. A function without a URL, such as one
+// of the browser, counts as the function that called it. Time without a function that has a URL counts as evaluated
+// code, or as a state of the browser, whose name is in parentheses.
 func (p *profile) read(e *traceEvent, self costs) {
 	data := &e.Args.Data
 	for _, node := range data.CPUProfile.Nodes {

@@ -16,13 +16,13 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// exchange is a request with what became of it, as the recorded events say.
+// exchange is a request and its outcome, according to the recorded events.
 type exchange struct {
-	seq             int64 // of the record of the request, which is the exchange's id
+	seq             int64 // number of the request's record, which makes the exchange's id
 	requestID       string
 	target          string
-	frame           string // the id of the frame that has sent it, "" for that of a worker
-	document        bool   // it is for the document of the page itself
+	frame           string // id of the frame that sent it, "" for a worker
+	document        bool   // it requests the document of the page itself
 	kind            string
 	sent            request
 	began, ended    float64 // seconds, on the browser's clock
@@ -33,7 +33,8 @@ type exchange struct {
 	cancelled, over bool
 }
 
-// failed reports whether a page misses something. The icon that a browser asks for by itself is not missed.
+// failed reports whether the request failed so that the page lacks something. The icon that a browser requests by
+// itself does not count.
 func (x *exchange) failed() bool {
 	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !strings.HasSuffix(x.sent.URL, page.OwnIcon)
 }
@@ -49,7 +50,7 @@ func (x *exchange) milliseconds() int64 {
 	return int64(math.Round((x.ended - x.began) * 1000))
 }
 
-// outcome is the status with a text, or why there is none.
+// outcome returns the status with a text, or why there is no status.
 func (x *exchange) outcome(text string) string {
 	switch {
 	case x.err != "":
@@ -60,7 +61,7 @@ func (x *exchange) outcome(text string) string {
 	return strings.TrimSpace(strconv.Itoa(x.Status) + " " + text)
 }
 
-// in names the frame that has sent the request, "" if that is the page itself.
+// in names the frame that sent the request, "" for the page itself.
 func (x *exchange) in(v *page.Visit) string {
 	if x.frame == "" || x.frame == v.Page.ID {
 		return ""
@@ -127,7 +128,8 @@ var networkEvents = []string{"Network.requestWillBeSent", "Network.responseRecei
 	"Network.loadingFailed", "Network.webSocketCreated", "Network.webSocketHandshakeResponseReceived",
 	"Network.webSocketFrameError", "Network.webSocketClosed"}
 
-// exchanges reads the requests of the page, the oldest first: of its present document, or all that are known.
+// exchanges reads the requests of the page, the oldest first: those of its present document, or with all set every
+// known one.
 func exchanges(v *page.Visit, all bool) []*exchange {
 	var found []*exchange
 	open := map[string]*exchange{}
@@ -137,7 +139,7 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 		key := e.Target + " " + p.RequestID
 		x := open[key]
 		document := p.Type == "Document" && p.FrameID == v.Page.ID
-		if strings.HasPrefix(p.Request.URL, "chrome") && !document { // what its viewer of PDFs loads
+		if strings.HasPrefix(p.Request.URL, "chrome") && !document { // a load of the PDF viewer
 			continue
 		}
 		if e.Method == "Network.requestWillBeSent" {
@@ -147,14 +149,14 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
 				began: p.Timestamp, wall: p.WallTime, frame: p.FrameID, document: document}
 			open[key], found = x, append(found, x)
-			if !strings.Contains(p.RequestID, ".") { // a document or a worker's script ends in a target of its own
+			if !strings.Contains(p.RequestID, ".") { // a document's or worker's script may end in another target
 				open[p.RequestID] = x
 			}
 		} else if e.Method == "Network.webSocketCreated" {
 			x = &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: "WebSocket",
 				sent: request{Method: "GET", URL: p.URL}, wall: float64(e.Time) / 1000}
 			open[key], found = x, append(found, x)
-		} else if x = cmp.Or(x, open[p.RequestID]); x != nil { // otherwise its beginning is no longer known
+		} else if x = cmp.Or(x, open[p.RequestID]); x != nil { // otherwise its beginning is no longer stored
 			x.target = e.Target
 			x.follow(e.Method, &p)
 		}
@@ -175,7 +177,7 @@ func exchanges(v *page.Visit, all bool) []*exchange {
 
 func isRedirect(status int) bool { return status >= 300 && status < 400 && status != 304 }
 
-// follow adds what a later record says of an exchange.
+// follow adds a later record of the exchange.
 func (x *exchange) follow(method string, p *networkParams) {
 	x.began, x.ended = cmp.Or(x.began, p.Timestamp), p.Timestamp // the event of a new WebSocket has no time
 	switch method {
@@ -193,7 +195,7 @@ func (x *exchange) follow(method string, p *networkParams) {
 		x.over, x.cancelled = true, p.Canceled
 		if !p.Canceled {
 			x.err = cmp.Or(p.ErrorText, p.Blocked, "failed")
-		} else if x.Status == 0 { // otherwise the answer was there: a script that is an error, or without a body
+		} else if x.Status == 0 { // otherwise there was a response: a script that is an error, or one without a body
 			x.err = "cancelled"
 		}
 	}
@@ -213,7 +215,7 @@ type requestsParams struct {
 type requestList struct {
 	Total   int             `json:"total"`
 	Failed  int             `json:"failed,omitempty"`
-	Text    string          `json:"text,omitempty"` // a line for each, failed ones first
+	Text    string          `json:"text,omitempty"` // one line per request, failed ones first
 	Request *requestDetails `json:"request,omitempty"`
 	HAR     any             `json:"har,omitempty"`
 	LeftOut string          `json:"left_out,omitempty"`
@@ -228,7 +230,7 @@ type requestDetails struct {
 	SentBody string            `json:"sent_body,omitempty"`
 	Received map[string]string `json:"received,omitempty"`
 	Body     string            `json:"body,omitempty"`     // base64 if it is not text
-	Messages string            `json:"messages,omitempty"` // the last ones of a WebSocket, a line for each
+	Messages string            `json:"messages,omitempty"` // the last messages of a WebSocket, one per line
 	Note     string            `json:"note,omitempty"`     // what is missing
 }
 
@@ -308,7 +310,7 @@ type body struct {
 	missing string // why it is not there
 }
 
-// note says what is missing, or that the body in a field of an answer is not as it was sent.
+// note says what is missing, or that a body in a field of the result is encoded differently from how it was sent.
 func (b body) note(field string) string {
 	if b.base64 && b.missing == "" {
 		return field + " is in Base64"
@@ -316,7 +318,7 @@ func (b body) note(field string) string {
 	return b.missing
 }
 
-// textFrame is the opcode of a message of a WebSocket that is text; others are in Base64.
+// textFrame is the opcode of a text message of a WebSocket. Messages with other opcodes are in Base64.
 const textFrame = 1
 
 // bodies returns what was sent and received, as far as the browser still has it.
@@ -349,13 +351,13 @@ func (x *exchange) bodies(v *page.Visit) (sent, received body) {
 	return sent, received
 }
 
-// secretName matches names of headers and query parameters whose values open something.
+// secretName matches names of headers and query parameters whose values may be credentials.
 var secretName = lazy.Pattern(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
 	`credential|^code$|^key$`)
 
 const redacted = "[redacted]"
 
-// redactURL returns a URL without credentials and without the values of parameters that open something.
+// redactURL returns a URL without credentials, and without the values of parameters that may be credentials.
 func redactURL(given string) string {
 	u, err := url.Parse(given)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
 )
 
-// Limits of the source maps that a call reads: of how many scripts, for how long, and the bytes of one.
+// Limits of the source maps that a call reads: the number of scripts, the time, and the bytes of each map.
 const (
 	maxMaps  = 10
 	mapTime  = 3 * time.Second
 	maxBytes = 16 << 20
 )
 
-// findSources moves the calls of messages to where they are in the sources of their scripts. It says of which scripts
-// it could not read the map.
+// findSources replaces the positions of calls in messages by positions in the sources of their scripts. leftOut names
+// the scripts whose maps it could not read.
 func findSources(v *page.Visit, messages []*message) (leftOut string) {
 	calls := map[string][]*callFrame{}
 	for _, m := range messages {
@@ -58,7 +58,7 @@ func findSources(v *page.Visit, messages []*message) (leftOut string) {
 	return strings.Join(left, "; ")
 }
 
-// findSources moves calls of a script to where they are in its sources, if it has a map.
+// findSources replaces the positions of calls in a script by positions in its sources, if it has a map.
 func (x *exchange) findSources(v *page.Visit, calls []*callFrame) error {
 	_, script := x.bodies(v)
 	const comment = "//# sourceMappingURL="
@@ -87,7 +87,7 @@ func (x *exchange) findSources(v *page.Visit, calls []*callFrame) error {
 		at = base
 	}
 	for call, source := range found {
-		if in, err := at.Parse(source.URL); err == nil { // otherwise it may have any characters
+		if in, err := at.Parse(source.URL); err == nil { // otherwise it may contain any characters
 			source.URL = in.String()
 			*call = source
 		}
@@ -95,7 +95,8 @@ func (x *exchange) findSources(v *page.Visit, calls []*callFrame) error {
 	return err
 }
 
-// readMap returns the file of a map: one in its address, or one that the origin of the script and the page serves.
+// readMap returns the file of a source map. It is contained in the address, or served by the origin of both the
+// script and the page.
 func readMap(v *page.Visit, script, at *url.URL) ([]byte, error) {
 	if kind, data, ok := strings.Cut(at.Opaque, ","); at.Scheme == "data" && ok {
 		if strings.HasSuffix(kind, ";base64") {
@@ -129,7 +130,7 @@ func readMap(v *page.Visit, script, at *url.URL) ([]byte, error) {
 	return file, nil
 }
 
-// sourceMap says where the parts of a script are in its sources (ECMA-426).
+// sourceMap maps positions in a script to positions in its sources (ECMA-426).
 type sourceMap struct {
 	SourceRoot string
 	Sources    []string
@@ -140,7 +141,7 @@ type sourceMap struct {
 	}
 }
 
-// find finds the sources of calls in a script. Of some the map may say nothing.
+// find finds the sources of calls in a script. The map may not cover all of them.
 func (m *sourceMap) find(calls []*callFrame, found map[*callFrame]callFrame) error {
 	err := m.findFrom(0, 0, calls, found)
 	for _, section := range m.Sections {
@@ -148,7 +149,7 @@ func (m *sourceMap) find(calls []*callFrame, found map[*callFrame]callFrame) err
 		rest := slices.DeleteFunc(slices.Clone(calls), func(call *callFrame) bool {
 			return call.Line < from.Line || call.Line == from.Line && call.Column < from.Column
 		})
-		for _, call := range rest { // the section before ends here
+		for _, call := range rest { // the previous section ends here
 			delete(found, call)
 		}
 		err = cmp.Or(err, section.Map.findFrom(from.Line, from.Column, rest, found))
@@ -189,7 +190,7 @@ func (m *sourceMap) findFrom(line, column int, calls []*callFrame, found map[*ca
 	return nil
 }
 
-// addVLQ adds the numbers of a field to those before, and returns how many there are.
+// addVLQ adds the numbers of a field to those in at, and returns how many numbers the field has.
 func addVLQ(at *[5]int, field string) (count int, err error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	value, shift := 0, 0

@@ -26,7 +26,7 @@ type cookieList struct {
 	Cookies []cookie `json:"cookies"`
 }
 
-// cookie is a cookie. Its value is shown only where it is asked for by name.
+// cookie is a cookie. Its value is shown only if the cookie was asked for by name.
 type cookie struct {
 	Name    string  `json:"name"`
 	Value   *string `json:"value,omitempty"`
@@ -112,7 +112,7 @@ func (p *cookiesParams) set(v *page.Visit) *api.Error {
 	return nil
 }
 
-// here returns where the page is.
+// here returns the page's address and the present time.
 func here(v *page.Visit) (at stored, err *api.Error) {
 	err = v.Script("", &at, "stored", page.Object{})
 	return at, err
@@ -163,12 +163,12 @@ func storage(v *page.Visit, p storageParams) (*storageResult, *api.Error) {
 	return r, nil
 }
 
-// origins are those that a saved state is for, if its caller names none.
+// origins are the origins of a saved state if its caller names none.
 type origins struct {
 	Origins []string `json:"origins"`
 }
 
-// state returns the origin of the page. The host saves and loads what that stores.
+// state returns the origin of the page. The host saves and loads what the origin stores.
 func state(v *page.Visit, _ struct{}) (origins, *api.Error) {
 	at, err := here(v)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package environment has the verbs of page for what is around it: its requests and messages, what it stores, its
-// network and its device.
+// Package environment has the verbs of page for what surrounds a page: its requests and console messages, its
+// storage, its network and its device.
 package environment
 
 import "github.com/parley-tools/parley/cdp/internal/keeper/page"

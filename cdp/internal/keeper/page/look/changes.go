@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// keep makes some lines the text of a snapshot, at most size bytes of them.
+// keep sets the text of a snapshot to the first lines that fit into size bytes.
 func (s *snapshotText) keep(lines []string, size int) {
 	end := slices.IndexFunc(lines, func(line string) bool {
 		size -= len(line) + 1
@@ -21,16 +21,16 @@ func (s *snapshotText) keep(lines []string, size int) {
 	s.Text, s.Left["cut"] = strings.Join(lines[:end], "\n"), len(lines)-end
 }
 
-// changes returns the lines that are gone, with "-", those that are new, with "+", those that have moved, with ">", and
-// one that is only focused now, with "*". As few as possible have moved: the others are in the same order as before.
+// changes returns the lines that are gone, with "-"; that are new, with "+"; that have moved, with ">"; and the line
+// that is only newly focused, with "*". It reports as few lines as moved as possible.
 func changes(before, now []string) (shown []string) {
-	before, now = append(telling(before, now), ""), append(telling(now, before), "") // the last line stays where it is
+	before, now = append(telling(before, now), ""), append(telling(now, before), "") // the empty last line stays in place
 	places := map[string][]int{}
 	for i, line := range before {
 		line = unfocused(line)
 		places[line] = append(places[line], i)
 	}
-	from, stayed := make([]int, len(now)), map[int]bool{} // from is where a line was, -1 for a new one
+	from, stayed := make([]int, len(now)), map[int]bool{} // from is the former index of a line, -1 for a new one
 	for j, line := range now {
 		from[j], line = -1, unfocused(line)
 		if at := places[line]; len(at) > 0 {
@@ -80,8 +80,8 @@ func unfocused(line string) string {
 	return strings.TrimSuffix(before, " ") + after
 }
 
-// telling returns the lines of a snapshot without their places, and without those that have only a role if other has
-// the role, too: they cannot be told from each other.
+// telling returns the lines of a snapshot without their indentation. It leaves out a line with only a role if other
+// has the same line, because such lines cannot be told apart.
 func telling(lines, other []string) (out []string) {
 	for _, line := range lines {
 		same := func(of string) bool { return strings.TrimLeft(of, " ") == line }
@@ -93,9 +93,9 @@ func telling(lines, other []string) (out []string) {
 	return out
 }
 
-// longestRun returns the indices of the longest part of some numbers that increases, without those below 0.
+// longestRun returns the indices of the longest increasing subsequence of some numbers, ignoring those below 0.
 func longestRun(numbers []int) (run []int) {
-	length, before := make([]int, len(numbers)), make([]int, len(numbers)) // of the run that ends with each
+	length, before := make([]int, len(numbers)), make([]int, len(numbers)) // for the run that ends at each index
 	last := -1
 	for i, n := range numbers {
 		before[i] = -1
@@ -116,8 +116,8 @@ func longestRun(numbers []int) (run []int) {
 	return run
 }
 
-// replaced returns lines that are gone and those in their place. Where one line has become another, both have only the
-// part of their text that differs.
+// replaced returns the lines that are gone and the lines that replace them. If each gone line pairs with a new one,
+// both are shortened to the part of their text that differs.
 func replaced(minus, plus []string) (out []string) {
 	paired := len(minus) == len(plus)
 	for k, line := range minus {
@@ -133,13 +133,14 @@ func replaced(minus, plus []string) (out []string) {
 	return out
 }
 
-// around is how many characters a long text has around the part that differs, maxGone how many that part has in a line
-// that is gone.
+// around is how many characters of a long text are kept around the part that differs. maxGone limits that part in a
+// line that is gone.
 const around, maxGone = 12, 40
 
 var quoted = lazy.Pattern(`"(?:[^"\\]|\\.)*"`)
 
-// differing shortens the first text of a line to the part that the text of another line has not, at most so long.
+// differing shortens the first text of a line to the part that differs from the first text of another line. That part
+// has at most most characters.
 func differing(line, other string, most int) string {
 	text, than := firstText(line), firstText(other)
 	start, end := 0, len(text)
@@ -160,7 +161,7 @@ func differing(line, other string, most int) string {
 	return strings.Replace(line, quoted().FindString(line), page.Quote(short), 1)
 }
 
-// firstText returns the first text in a line, "" where there is none.
+// firstText returns the first quoted text in a line, "" if there is none.
 func firstText(line string) []rune {
 	var text string
 	_ = json.Unmarshal([]byte(quoted().FindString(line)), &text)

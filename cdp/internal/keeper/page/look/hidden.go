@@ -10,11 +10,11 @@ import (
 )
 
 // showTime is how long a picture may take before its page is brought to the front. Another page may come to the front
-// at the same time, so that it is done again.
+// at the same time, so this is repeated.
 const showTime = 400 * time.Millisecond
 
-// showLate brings the page to the front if it is hidden and the caller has not ended the wait by the function that
-// showLate returns. A picture that is being taken is complete once the page is drawn.
+// showLate brings the page to the front if it is hidden and the caller has not called stop in time. A picture that is
+// being taken is complete once the page is drawn.
 func showLate(v *page.Visit) (stop func()) {
 	ctx, cancel := context.WithCancel(v.Ctx)
 	l, t, sender := v.Ledger(), v.Page, v.Keeper.Tracker.Sender

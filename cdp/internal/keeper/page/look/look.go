@@ -31,18 +31,18 @@ type shot struct {
 	LeftOut string `json:"left_out,omitempty"`
 }
 
-// snapshotText is what the function snapshot of page.js returns for a frame.
+// snapshotText is the result of the function snapshot of page.js for a frame.
 type snapshotText struct {
 	shot
 	Failure *page.Failure  `json:"failure"`
 	Frames  []page.Element `json:"frames"`
 	missing []page.Element // frames that are not in the text
-	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
+	// Hosts says that there is no text yet, because custom elements may have closed shadow roots that were not searched.
 	Hosts   bool           `json:"hosts"`
-	Partial bool           `json:"partial"`  // there was no time for the rest
+	Partial bool           `json:"partial"`  // there was no time for the whole document
 	Type    string         `json:"type"`     // the media type of the document
-	Since   []string       `json:"since"`    // the lines of the last one, if they were asked for
-	Left    map[string]int `json:"left_out"` // how much of each kind is left out
+	Since   []string       `json:"since"`    // the lines of the last snapshot, if they were asked for
+	Left    map[string]int `json:"left_out"` // how much of each kind was left out
 }
 
 // snapshot shows the page as a tree of what a person could see, with refs.
@@ -74,8 +74,8 @@ func snapshot(v *page.Visit, p snapshotParams) (shot, *api.Error) {
 	return s.shot, nil
 }
 
-// readWhole reads a frame by a function of page.js, also what is in closed shadow roots: the function returns hosts
-// while there may be some.
+// readWhole reads a frame with a function of page.js, including the content of closed shadow roots. hosts reports
+// whether a result asks to open more of them.
 func readWhole[R any](v *page.Visit, in page.Frame, function string, args page.Object, hosts func(R) bool) (r R,
 	err *api.Error) {
 	args = maps.Clone(args)
@@ -89,7 +89,8 @@ func readWhole[R any](v *page.Visit, in page.Frame, function string, args page.O
 	}
 }
 
-// focusInside is focus for what an element shows: that of a frame is its document, all of it.
+// focusInside is [page.Visit.Focus] for the content of an element. For an element that shows a frame it is the
+// frame's whole document.
 func focusInside(v *page.Visit, word string) (in page.Frame, ref string, err *api.Error) {
 	in, e, err := v.Focus(word)
 	if err != nil {
@@ -102,11 +103,11 @@ func focusInside(v *page.Visit, word string) (in page.Frame, ref string, err *ap
 	return inner, e.Ref, err
 }
 
-// bytesPerToken is that of page.js.
+// bytesPerToken is the same number as in page.js.
 const bytesPerToken = 4
 
-// eachFrame calls read for the document of each frame that a document shows. It returns the elements of those that are
-// not in the answer, or not whole: read returned false, or the frame is loading or being replaced.
+// eachFrame calls read for the document of each of some frames. It returns the elements of the frames that the answer
+// lacks, or has only in part: read returned false, or the frame is loading or being replaced.
 func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of page.Element, f page.Frame) bool) (
 	missing []page.Element, err *api.Error,
 ) {
@@ -123,7 +124,7 @@ func eachFrame(v *page.Visit, in page.Frame, frames []page.Element, read func(of
 	return missing, err
 }
 
-// snapshotWithFrames returns the snapshot of a frame with those of its frames, as far as the budget allows.
+// snapshotWithFrames returns the snapshot of a frame, including the frames inside it, as far as the budget allows.
 func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapshotText, *api.Error) {
 	s, err := readWhole(v, in, "snapshot", args, func(s snapshotText) bool { return s.Hosts })
 	if err != nil || s.Failure != nil {
@@ -131,11 +132,11 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 	}
 	if s.Since != nil {
 		s.keep(changes(s.Since, strings.Split(s.Text, "\n")), args["max_tokens"].(int)*bytesPerToken)
-		s.Left["options"] = 0 // the last one has said so
+		s.Left["options"] = 0 // the last snapshot has listed them
 	} else if s.Type == pdfType {
 		s.showPDF(pdfText(v, in), args["max_tokens"].(int)*bytesPerToken)
 	}
-	var missing []page.Element // in frames
+	var missing []page.Element // in inner frames
 	s.missing, err = eachFrame(v, in, s.Frames, func(of page.Element, f page.Frame) bool {
 		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
 		if left < 60 {
@@ -144,7 +145,7 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 		inner, err := snapshotWithFrames(v, f, page.Object{"max_tokens": left, "roles": args["roles"],
 			"since": args["since"], "audit": args["audit"], "options": args["options"], "time": v.TimeLeft()})
 		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
-			return false // it is being replaced, or its line was left out
+			return false // the frame is being replaced, or its line was left out
 		}
 		missing = append(missing, inner.missing...)
 		s.Partial = s.Partial || inner.Partial
@@ -158,8 +159,8 @@ func snapshotWithFrames(v *page.Visit, in page.Frame, args page.Object) (snapsho
 	return s, err
 }
 
-// insert adds the text of a frame below its line; or at the end, in a text that has only some lines. It reports whether
-// there was a line.
+// insert adds the text of a frame below the frame's line, or at the end of a text that has only some lines. It
+// reports whether it added the text.
 func (s *snapshotText) insert(ref, text string, partial bool) bool {
 	if text == "" {
 		return true
@@ -181,7 +182,7 @@ func (s *snapshotText) insert(ref, text string, partial bool) bool {
 	return true
 }
 
-// leftOut says what the text lacks, and the calls that show it.
+// leftOut says what the text lacks, and which calls show it.
 func (s *snapshotText) leftOut() (parts []string) {
 	add := func(n int, what, way string) {
 		if n > 0 {
@@ -205,14 +206,14 @@ type textParams struct {
 	Main      bool   `json:"main"`
 }
 
-// text is the text of the page as Markdown.
+// pageText is the text of the page as Markdown.
 type pageText struct {
 	Text    string `json:"text"`
-	Cut     int    `json:"cut,omitempty"` // characters that are left out
+	Cut     int    `json:"cut,omitempty"` // number of characters left out
 	LeftOut string `json:"left_out,omitempty"`
 }
 
-// text reads the page as Markdown, each frame below a line of its own.
+// text reads the page as Markdown. The text of each frame follows a line of its own.
 func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	in, ref, err := focusInside(v, p.Element)
 	if err != nil {
@@ -224,7 +225,7 @@ func text(v *page.Visit, p textParams) (pageText, *api.Error) {
 	return r, err
 }
 
-// documentText is what the function text of page.js returns.
+// documentText is the result of the function text of page.js.
 type documentText struct {
 	pageText
 	Failure *page.Failure
@@ -235,7 +236,7 @@ type documentText struct {
 	Hosts   bool // as in snapshotText
 }
 
-// textOf reads a document and its frames, as far as the budget allows. It returns the frames that are missing.
+// textOf reads a document and its frames, as far as the budget allows. missing are the frames that it lacks.
 func textOf(v *page.Visit, in page.Frame, args page.Object, wanted string) (_ pageText, missing []page.Element,
 	err *api.Error) {
 	r, err := readWhole(v, in, "text", args, func(r documentText) bool { return r.Hosts })
@@ -293,7 +294,7 @@ type getParams struct {
 	Of      string `json:"of"`
 }
 
-// get reads one property of an element, or counts all that match.
+// get returns one property of an element, or the number of elements that match.
 func get(v *page.Visit, p getParams) (page.Answer, *api.Error) {
 	if p.What == "count" {
 		all, err := page.FindAll(v, p.Element, 1)

@@ -29,26 +29,27 @@ type screenshotParams struct {
 	Refs     bool   `json:"refs"`
 	Tile     int    `json:"tile"`
 	Compare  bool   `json:"compare"`  // the picture is for a comparison
-	Baseline string `json:"baseline"` // of it; "": the last picture, which is returned and whose part is taken
+	Baseline string `json:"baseline"` // of the comparison; "": the last picture, which is returned and whose area is used
 }
 
 // picture is a PNG file in Base64.
 type picture struct {
 	Data    string `json:"data"`
-	Earlier string `json:"earlier,omitempty"` // the last one before it
+	Earlier string `json:"earlier,omitempty"` // the previous picture
 	LeftOut string `json:"left_out,omitempty"`
 	of      screenshotParams
 	in      string
 }
 
-// area is a part of the page, in pixels of CSS. Ratio is that of pixels of the device.
+// area is a part of the page, in CSS pixels. Ratio is the number of device pixels per CSS pixel.
 type area struct{ X, Y, Width, Height, Ratio float64 }
 
-// A picture drawn by a GPU ends at the size of its textures, and repeats itself beyond. Without one Chrome has drawn
-// pictures of 80,000 pixels; they take 6 s. A tile is small enough for all.
+// A picture drawn by a GPU is limited by the size of its textures, and repeats itself beyond that. Without a GPU
+// Chrome has drawn pictures of 80,000 pixels, which take 6 s. A tile is small enough for both.
 const tileSide, wholeSide = 16384, 65535
 
-// tile cuts an area to the tile that was asked for, or without one to what Chrome draws whole, and says what it lacks.
+// tile reduces an area to the requested tile, or without one to what Chrome can draw whole. leftOut says what is
+// missing.
 func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) {
 	side, ratio := float64(tileSide), max(a.Ratio, 1)
 	if number == 0 && a.Height*ratio > side {
@@ -79,7 +80,7 @@ func (a *area) tile(v *page.Visit, number int) (leftOut string, err *api.Error) 
 	return strings.TrimPrefix(leftOut, ", "), nil
 }
 
-// screenshot takes a picture, which is the last one of the page then, if it is not for a comparison.
+// screenshot takes a picture. Unless it is for a comparison, it becomes the last picture of the page.
 func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	last, earlier, compares := picture{}, "", p.Compare
 	if p.Compare && p.Baseline == "" {
@@ -99,7 +100,7 @@ func screenshot(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	return taken, err
 }
 
-// isPart reports whether a picture is of a part of the page that the call names.
+// isPart reports whether the call names a part of the page.
 func isPart(v *page.Visit, p screenshotParams) bool { return p.Element != "" || v.In != "" }
 
 // take takes a picture.
@@ -144,7 +145,7 @@ func take(v *page.Visit, p screenshotParams) (picture, *api.Error) {
 	return r, nil
 }
 
-// capture takes the picture. Chrome may drop the command when the page gets another document: it is sent again then.
+// capture takes the picture. Chrome may drop the command when the page gets another document; it is then sent again.
 func capture(v *page.Visit, params page.Object, r *picture) *api.Error {
 	for {
 		ctx, cancel := context.WithCancel(v.Ctx)
@@ -168,7 +169,7 @@ func capture(v *page.Visit, params page.Object, r *picture) *api.Error {
 // droppedTime is how long a picture may take once the page has another document.
 const droppedTime = 3 * time.Second
 
-// areaOf returns the area of an element in the page, of "" the whole page.
+// areaOf returns the area of an element in the page, or for "" the whole page.
 func areaOf(v *page.Visit, word string) (area, *api.Error) {
 	var found, page struct {
 		area
@@ -188,7 +189,7 @@ func areaOf(v *page.Visit, word string) (area, *api.Error) {
 	if in == "" {
 		return found.area, nil
 	}
-	// In a frame the area is one of its document, which may be scrolled.
+	// In a frame the area refers to the frame's document, which may be scrolled.
 	if err := v.Script("", &page, "area", ""); err != nil {
 		return area{}, err
 	}
@@ -202,7 +203,7 @@ func areaOf(v *page.Visit, word string) (area, *api.Error) {
 	return box, nil
 }
 
-// viewOf returns what maps a point of a frame's view to the view of the page.
+// viewOf returns a function that maps points of a frame's view to the view of the page.
 func viewOf(v *page.Visit, in page.Frame) (func(x, y float64) (float64, float64), *api.Error) {
 	toPage := func(x, y float64) (float64, float64) { return x, y }
 	err := v.Outward(in, "the frame", func(_ page.Frame, _ page.Place, toView func(x, y float64) (float64,
@@ -214,7 +215,7 @@ func viewOf(v *page.Visit, in page.Frame) (func(x, y float64) (float64, float64)
 	return toPage, err
 }
 
-// through returns the box around what an area becomes by a map of points.
+// through returns the bounding box of an area whose points are mapped by move.
 func (a area) through(move func(x, y float64) (float64, float64)) area {
 	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
 	for _, c := range [][2]float64{{0, 0}, {1, 0}, {1, 1}, {0, 1}} {
@@ -224,14 +225,14 @@ func (a area) through(move func(x, y float64) (float64, float64)) area {
 	return area{low[0], low[1], high[0] - low[0], high[1] - low[1], a.Ratio}
 }
 
-// mark is a control in a picture: its ref, and where it is in the page.
+// mark is a control in a picture: its ref, and its place in the page.
 type mark struct {
 	Ref string
 	area
 }
 
-// findMarks returns the controls of the page and its frames, those in the view or all, and the part of the page that is
-// in the view. Its height is not known.
+// findMarks returns the controls of the page and its frames, all or only those in the view, and the part of the page
+// that is in the view. Its height is not known.
 func findMarks(v *page.Visit, all bool) ([]mark, area, *api.Error) {
 	found, view, err := marksIn(v, "", all)
 	if err != nil {
@@ -256,7 +257,7 @@ func findMarks(v *page.Visit, all bool) ([]mark, area, *api.Error) {
 	return found, view, nil
 }
 
-// marksIn is marks for one frame, with places in its document.
+// marksIn is findMarks for one frame. The places refer to its document.
 func marksIn(v *page.Visit, in page.Frame, all bool) ([]mark, area, *api.Error) {
 	var r struct {
 		Marks  []mark
@@ -273,7 +274,7 @@ func marksIn(v *page.Visit, in page.Frame, all bool) ([]mark, area, *api.Error) 
 	return r.Marks, area{X: r.Scroll.X, Y: r.Scroll.Y, Width: r.Width}, nil
 }
 
-// markColors are those of boxes and labels, which differ from one control to the next.
+// markColors are the colors of boxes and labels. They change from one control to the next.
 var markColors = []color.RGBA{{200, 0, 0, 255}, {0, 90, 200, 255}, {0, 120, 40, 255}, {150, 0, 150, 255},
 	{170, 80, 0, 255}}
 
@@ -289,7 +290,7 @@ func drawMarks(picture string, marks []mark, part area) (string, error) {
 	}
 	on := image.NewRGBA(decoded.Bounds())
 	draw.Draw(on, on.Bounds(), decoded, decoded.Bounds().Min, draw.Src)
-	scale := float64(on.Bounds().Dx()) / max(part.Width, 1) // pixels of the picture for one of CSS
+	scale := float64(on.Bounds().Dx()) / max(part.Width, 1) // picture pixels per CSS pixel
 	fill := func(r image.Rectangle, c color.RGBA) { draw.Draw(on, r, image.NewUniform(c), image.Point{}, draw.Src) }
 	face := basicfont.Face7x13
 	for i, m := range marks {
@@ -304,7 +305,7 @@ func drawMarks(picture string, marks []mark, part area) (string, error) {
 		fill(image.Rect(box.Min.X, box.Max.Y-line, box.Max.X, box.Max.Y), c)
 		fill(image.Rect(box.Min.X, box.Min.Y, box.Min.X+line, box.Max.Y), c)
 		fill(image.Rect(box.Max.X-line, box.Min.Y, box.Max.X, box.Max.Y), c)
-		// The label is above the box if there is room, and in the picture in any case.
+		// The label is above the box if there is room for it, and always within the picture.
 		width := len(m.Ref)*face.Advance + 4
 		left := max(min(box.Min.X, on.Bounds().Dx()-width), 0)
 		top := box.Min.Y - face.Height

@@ -1,4 +1,5 @@
-// Package look has the verbs of page that look: at what it shows, what is in it, and whether it is as expected.
+// Package look has the verbs of page that look at a page: what it shows, what is in it, and whether it is as
+// expected.
 package look
 
 import "github.com/parley-tools/parley/cdp/internal/keeper/page"

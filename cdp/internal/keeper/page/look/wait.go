@@ -23,7 +23,7 @@ type waitParams struct {
 	Timeout    int64  `json:"timeout"`
 }
 
-// waited says how long it took, and the line with the text, if it says more than that.
+// waited is the result of wait: how long it took, and the line with the text, if it has more than the text.
 type waited struct {
 	MS   int64  `json:"ms"`
 	Line string `json:"line,omitempty"`
@@ -37,7 +37,7 @@ func (w waited) Step() (string, any) {
 	return "", page.Object{"line": w.Line}
 }
 
-// seen is what a condition met, or else what is there instead.
+// seen is what met a condition, or else what the page has instead.
 type seen struct {
 	Found      bool
 	URL, Title string
@@ -89,7 +89,7 @@ func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	return waited{time.Since(began).Milliseconds(), last.Line}, nil
 }
 
-// instead says what the page shows instead of what was asked for.
+// instead describes what the page shows instead of what was asked for.
 func (s seen) instead() string {
 	if s.URL == "" {
 		return ""
@@ -139,8 +139,8 @@ func (w waiting) until(condition page.Object) (last seen, err *api.Error) {
 	}
 }
 
-// response waits for a response from an address, to the page or a frame of it. One that has come since the session
-// began counts.
+// response waits for a response from an address to the page or one of its frames. A response that has arrived since
+// the session began counts.
 func (w waiting) response(part string) bool {
 	ctx, cancel := context.WithDeadline(w.v.Ctx, w.end)
 	defer cancel()
@@ -154,22 +154,22 @@ func (w waiting) response(part string) bool {
 	}) == nil
 }
 
-// pollTime is the pause between two looks at what no event tells.
+// pollTime is the pause between two checks of a state that no event reports.
 const pollTime = 50 * time.Millisecond
 
-// poll tries something again and again until it is done, fails, or the time is up.
+// poll calls try repeatedly until it is done, fails, or the time is up.
 func (w waiting) poll(try func() (done bool, err *api.Error)) (bool, *api.Error) {
 	for {
 		begun := time.Now()
 		done, err := try()
-		again := time.Now().Add(time.Since(begun)) // when another look would end
+		again := time.Now().Add(time.Since(begun)) // when another check would end
 		if err != nil || done || again.After(w.end) || !w.v.Pause(pollTime) {
 			return err == nil && done, err
 		}
 	}
 }
 
-// isTrue waits until an expression is true. Chrome stops one that would change something.
+// isTrue waits until an expression is true. Chrome stops an expression that would change something.
 func (w waiting) isTrue(expression string) (bool, *api.Error) {
 	return w.poll(func() (bool, *api.Error) {
 		value, err := w.v.EvaluateIn("", page.Object{"expression": "!!(" + expression + "\n)", "returnByValue": true,
@@ -186,10 +186,10 @@ func (w waiting) isTrue(expression string) (bool, *api.Error) {
 	})
 }
 
-// idleTime is how long an idle page has not changed and made no request, in milliseconds.
+// idleTime is how long, in milliseconds, a page must be without changes and requests to count as idle.
 const idleTime = 200
 
-// idle waits until the document is quiet and no request of it is under way.
+// idle waits until the document is quiet and has no request under way.
 func (w waiting) idle() (bool, *api.Error) {
 	a := page.NewActivity(w.v.Page.ID, 0, map[string]string{})
 	return w.poll(func() (bool, *api.Error) {
@@ -214,7 +214,7 @@ type expectParams struct {
 	Timeout int64   `json:"timeout"`
 }
 
-// expected is the result where the page is as expected.
+// expected is the result for a page that is as expected.
 type expected struct {
 	Met bool `json:"met"`
 }
@@ -266,7 +266,7 @@ func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 	return expected{met}, err
 }
 
-// differs returns how an element is not as expected, "" if it is.
+// differs returns how an element differs from what is expected, "" if it does not.
 func differs(v *page.Visit, p expectParams) (string, *api.Error) {
 	get := func(what string) (json.RawMessage, *api.Error) {
 		r, err := get(v, getParams{Element: p.Element, What: what})

@@ -1,4 +1,4 @@
-// Package commandtest has what the tests of commands share.
+// Package commandtest has helpers for the tests of commands.
 package commandtest
 
 import (
