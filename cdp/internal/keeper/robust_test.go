@@ -114,7 +114,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 		for range rounds(20) {
 			waiting := startCall(t, c, neverReturns)
 			c.Call(testContext(t), crash)
-			wantCode(t, awaitError(t, waiting), api.CodeTargetCrashed, "Page.reload")
+			wantCode(t, awaitError(t, waiting), api.CodeTargetCrashed, "a reload")
 			// Revive it at once: the second event of the crash may still be on its way.
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)

@@ -298,7 +298,7 @@ func ClosedTarget(t *Target) *api.Error {
 // CrashedTarget returns the error of a command for a crashed target.
 func CrashedTarget(t *Target) *api.Error {
 	return &api.Error{Code: api.CodeTargetCrashed, Target: t.ID, Message: fmt.Sprintf(
-		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.ID,
+		"the renderer of target %s (%s) has crashed; a reload or another URL revives it", t.ID,
 		manifest.Clip(t.URL, 80))}
 }
 
@@ -342,7 +342,7 @@ func (s *Sender) Unstick(t *Target, sent *probe) string {
 	case <-sent.pending.Done:
 		return "the page was busy with a script that did not end, which was stopped"
 	case <-time.After(TerminateTimeout):
-		return "the page does not respond, and its script could not be stopped; Page.reload may help, or close the page"
+		return "the page does not respond, and its script could not be stopped; reload or close the page"
 	}
 }
 

@@ -53,8 +53,7 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.
 			"nothing was typed", manifest.Clip(origin, 200), strings.Join(q.Origins, ", "))
 	case "nothing":
 		return api.Typed{}, api.Errorf(api.CodeProtocolError,
-			"no element has the focus, so nothing was typed: focus a field first, "+
-				"by DOM.focus or a click")
+			"no element has the focus, so nothing was typed: focus a field first, such as by a click")
 	default:
 		return api.Typed{}, api.Errorf(api.CodeProtocolError, "the focused element takes no text, so nothing was typed: "+
 			"focus a field that can be edited")
