@@ -923,9 +923,10 @@ function wordSearch(word) {
 const saysWords = (text, part) => says(text, part) &&
 	` ${wordsOf(text).join(" ")} `.includes(` ${wordsOf(part).join(" ")}${part.length < 3 ? " " : ""}`);
 
-// withoutOne returns a word, and what is left of it without one of its letters. Words that differ in a letter, or in the
-// order of two, have one of these in common.
-const withoutOne = (word) => [word, ...[...word].map((_, i) => word.slice(0, i) + word.slice(i + 1))];
+// withoutOne returns a word, and what is left of it without one of its letters; nothing for a very long word. Words
+// that differ in a letter, or in the order of two, have one of these in common.
+const withoutOne = (word) => word[40] ? [] :
+	[word, ...[...word].map((_, i) => word.slice(0, i) + word.slice(i + 1))];
 
 // ranked returns the things that have words in common with a text, or words like its words, the best ones first.
 const wordsOf = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
