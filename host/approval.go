@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Approval is what a person has to decide before something runs or changes. It outlives the call that asked for it.
@@ -16,7 +19,7 @@ type Approval struct {
 	Session   string          `json:"session,omitempty"` // as [Session.String]
 	Tool      string          `json:"tool"`              // qualified name, or for a change the command
 	Effect    string          `json:"effect,omitempty"`
-	Params    json.RawMessage `json:"params,omitempty"` // without secrets; a long value is a text that is cut
+	Params    json.RawMessage `json:"params,omitempty"` // without secrets; long values are cut
 	// Rights has the smallest rights that suffice for an ApproveRight, in the grammar of grants. PATH stands for a folder
 	// that the person chooses.
 	Rights []Denial `json:"rights,omitempty"`
@@ -39,6 +42,22 @@ type Approval struct {
 	// Prompt is what a person at a terminal is asked about a change, such as "Write this?".
 	Prompt string `json:"-"`
 }
+
+// ShortParams returns the parameters for a person to read, as JSON of about limit bytes at most. Of values that are too
+// long each is cut by itself, so that none keeps the others out of sight.
+func (a *Approval) ShortParams(limit int) json.RawMessage {
+	short := manifest.EscapeJSON(a.Params)
+	for each := limit; len(short) > limit && each >= minShort; each /= 2 {
+		short = manifest.EscapeJSON(manifest.MapJSON(short, func(s string) string { return manifest.Clip(s, each) }))
+	}
+	if len(short) > limit {
+		short, _ = manifest.Marshal(fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(string(short), limit), len(a.Params)))
+	}
+	return short
+}
+
+// minShort is how much a cut value has at least, in bytes.
+const minShort = 16
 
 // ApprovalKind is what an [Approval] is about.
 type ApprovalKind string

@@ -233,7 +233,8 @@ func TestBounds(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	p, _ := newApprover(t)
 	a := call()
-	long, err := json.Marshal(map[string]string{"html": "<b>\x1b[2J\u202e" + strings.Repeat("x", 10<<20)})
+	html := "<b>\x1b[2J\u202e" + strings.Repeat("x", 10<<20)
+	long, err := json.Marshal(map[string]string{"html": html, "to": "eve"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,12 +246,13 @@ func TestHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := json.Marshal(kept)
-	var shown string
-	size := fmt.Sprintf("(%d bytes in all)", len(long))
-	if json.Unmarshal(kept.Params, &shown) != nil || !strings.HasSuffix(shown, size) {
+	var shown map[string]string
+	err = json.Unmarshal(kept.Params, &shown)
+	if err != nil || !strings.HasSuffix(shown["html"], "xx…") || shown["to"] != "eve" {
 		t.Errorf("the parameters are %.80s", kept.Params)
 	}
-	if plain := kept.Reason + kept.Rights[0].Why + shown; len(text) > 64<<10 || manifest.Clean(plain) != plain {
+	plain := kept.Reason + kept.Rights[0].Why + string(kept.Params)
+	if len(text) > 64<<10 || manifest.Clean(plain) != plain {
 		t.Errorf("%d bytes: %.200q", len(text), plain)
 	}
 	if reply := ask(t, p, call()); reply.Answer != "" {

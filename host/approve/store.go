@@ -271,11 +271,7 @@ func bounded(a *host.Approval) host.Approval {
 	kept.Rights = lists.Map(a.Rights, func(r host.Denial) host.Denial {
 		return host.Denial{Right: manifest.CleanLine(r.Right), Why: manifest.Clip(manifest.CleanLine(r.Why), maxWhy)}
 	})
-	kept.Params = manifest.EscapeJSON(a.Params)
-	if len(kept.Params) > maxParams {
-		kept.Params, _ = json.Marshal(fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(string(kept.Params), maxParams),
-			len(a.Params)))
-	}
+	kept.Params = a.ShortParams(maxParams)
 	return kept
 }
 

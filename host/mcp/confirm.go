@@ -22,8 +22,8 @@ const (
 	// confirmTimeout is how long a client is asked in a revision with sessions.
 	confirmTimeout = 5 * time.Minute
 	// confirmID names the one question of a call.
-	confirmID   = "confirm"
-	maxQuestion = 600
+	confirmID                   = "confirm"
+	maxQuestion, maxShownParams = 600, 300
 )
 
 // askerKey is the key of the asker in a call's context.
@@ -151,7 +151,7 @@ func (a *asker) confirmByRetry(q *host.Approval) (host.Reply, error) {
 }
 
 func elicitParams(q *host.Approval) *sdk.ElicitParams {
-	message := fmt.Sprintf("%s wants to call %s %s (%s). Go on?", q.Principal, q.Tool, manifest.EscapeJSON(q.Params),
+	message := fmt.Sprintf("%s wants to call %s %s (%s). Go on?", q.Principal, q.Tool, q.ShortParams(maxShownParams),
 		q.Reason)
 	if q.Within != "" {
 		message = "Within a call that is under way, " + message

@@ -169,7 +169,7 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Appr
 		prompt = a.Prompt
 		fmt.Fprint(out, a.Reason)
 	default:
-		fmt.Fprintf(out, "%s wants to call %s %s", manifest.CleanLine(a.Principal), a.Tool, shownParams(a.Params))
+		fmt.Fprintf(out, "%s wants to call %s %s", manifest.CleanLine(a.Principal), a.Tool, a.ShortParams(maxShownParams))
 		PrintIf(out, a.Reason != "", " (%s)", manifest.CleanLine(a.Reason))
 		fmt.Fprint(out, Either(a.Kind == host.ApproveRight, ".\n", ". "))
 	}
@@ -195,15 +195,6 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Appr
 		reply.Answer = host.AnswerOnce
 	}
 	return reply, err
-}
-
-// shownParams returns parameters in the form in which a question shows them.
-func shownParams(params []byte) string {
-	shown := string(manifest.EscapeJSON(params))
-	if len(shown) <= maxShownParams {
-		return shown
-	}
-	return fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(shown, maxShownParams), len(shown))
 }
 
 // chooseFolder asks for the folder that replaces PATH in a right, and returns the right with that folder, or "" if
