@@ -236,6 +236,9 @@ var trustNetwork = policy(func(a host.Ask) (host.Decision, error) {
 	return defaultPolicy(a)
 })
 
+// private is a folder that no client over HTTP is shown.
+const private = "/srv/private"
+
 // newServer makes a server of a mode over providers, by default shop alone.
 func newServer(mode string, cfg hostcall.Config, pinned []string, providers ...host.Provider) (*mcp.Server, error) {
 	if len(providers) == 0 {
@@ -259,7 +262,8 @@ func newServer(mode string, cfg hostcall.Config, pinned []string, providers ...h
 	if err != nil {
 		return nil, err
 	}
-	return mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
+	return mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions,
+		Private: []string{private}})
 }
 
 // approverIn returns what keeps the approvals of a server in a folder.

@@ -80,6 +80,8 @@ type Config struct {
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
+	// Private are the beginnings of paths that no client over HTTP is shown, such as the folders of the host.
+	Private []string
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.
 	Options func(host.Options) host.Options
@@ -88,6 +90,7 @@ type Config struct {
 // Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
 	cfg         Config
+	private     *frame.Paths
 	parking     parking
 	asked       sync.Map // the ids of the approvals that clients are asked about
 	connections connections
@@ -138,7 +141,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
-		cfg: cfg, closing: closing, closeWith: closeWith,
+		cfg: cfg, private: frame.NewPaths(cfg.Private), closing: closing, closeWith: closeWith,
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
 		sent:    sentDocs{calls: map[string]int{}, sent: map[string]int{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
@@ -217,6 +220,17 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 // receive handles each request before the SDK does. The lists follow the catalog first. A call of a tool that is not
 // listed becomes a call of call_tool: every tool can be called in every mode.
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	handle := m.handle(next)
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := handle(ctx, method, req)
+		if originOf(req.GetExtra()).Transport == transportHTTP {
+			return m.of.private.Hide(result, err)
+		}
+		return result, err
+	}
+}
+
+func (m *modeServer) handle(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "ping" {
 			m.of.refresh()
