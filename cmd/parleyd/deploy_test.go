@@ -110,7 +110,7 @@ func TestConfigurations(t *testing.T) {
 		write(t, path, strings.ReplaceAll(text, "/etc/parley/tokens", tokens))
 		out, err := exec.Command(built(t), "check", "--config", path).CombinedOutput()
 		if strings.Contains(name, "all lines") {
-			if !strings.Contains(string(out), "tls.cert: ") { // the first file that is missing
+			if !strings.Contains(string(out), "the certificate or its key: ") { // the first file that is missing
 				t.Errorf("%s: %s", name, out)
 			}
 		} else if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -171,7 +172,7 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 	scheme := "http://"
 	if o.TLSCert != "" {
 		scheme = "https://"
-		if s.config.TLS, err = certificate(ctx, app, o.TLSCert, o.TLSKey); err != nil {
+		if s.config.TLS, err = certificate(ctx, app, o); err != nil {
 			return err
 		}
 	}
@@ -197,21 +198,17 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 }
 
 // certificate reads a certificate and its key. The error is config_error.
-func certificate(ctx context.Context, app *command.App, certFile, keyFile string) (*tls.Config, error) {
-	cert, err := command.ReadHostFile(ctx, app, command.CertificateOption, certFile, protect.MaxConfig)
-	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
-	}
-	key, err := command.ReadHostFile(ctx, app, command.TLSKeyOption, keyFile, protect.MaxConfig)
-	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "--tls-cert %s and --tls-key %s: %s", certFile, keyFile,
-			manifest.CleanLine(err.Error())).WithNext("name a certificate and its unencrypted key, both in PEM")
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+func certificate(ctx context.Context, app *command.App, o mcpOptions) (*tls.Config, error) {
+	c := &access.Certificate{Cert: o.TLSCert, Key: o.TLSKey, ReadFirst: func(path string) ([]byte, error) {
+		option := command.Either(path == o.TLSKey, command.TLSKeyOption, command.CertificateOption)
+		return command.ReadHostFile(ctx, app, option, path, protect.MaxConfig)
+	}, Changed: func(_ *x509.Certificate, err error) {
+		if err != nil {
+			app.Notice("the certificate stays as it was: " + manifest.CleanLine(err.Error()))
+		}
+	}}
+	_, err := c.Current()
+	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current() }}, err
 }
 
 // listenAddress completes HOST:PORT, :PORT or PORT to an address. Without a host it is on loopback.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -21,15 +22,16 @@ import (
 type loaded struct {
 	*config.Config
 	tokens      []access.Token
-	oauth       *oauth.Verifier // nil without OAuth
-	certificate *certificate    // nil without TLS
+	oauth       *oauth.Verifier     // nil without OAuth
+	certificate *access.Certificate // nil without TLS
 	routes      http.Handler
 	stamps      map[string]protect.Stamp // stamps of all files that a reload reads
 }
 
 // load reads the files of a configuration. If old has the same issuer, load keeps what is known about it. old may be
 // nil.
-func load(cfg *config.Config, old *loaded, notice func(string)) (*loaded, error) {
+func load(cfg *config.Config, old *loaded, notice func(string),
+	changed func(*x509.Certificate, error)) (*loaded, error) {
 	l := &loaded{Config: cfg}
 	var err error
 	if cfg.TokenFile != "" {
@@ -43,7 +45,8 @@ func load(cfg *config.Config, old *loaded, notice func(string)) (*loaded, error)
 		l.oauth = oauth.New(cfg.OAuth)
 	}
 	if cfg.TLS.Cert != "" {
-		l.certificate, err = readCertificate(cfg.TLS)
+		l.certificate = &access.Certificate{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key, Changed: changed}
+		_, err = l.certificate.Current()
 	}
 	return l, err
 }
@@ -83,7 +86,7 @@ func (s *Service) reload() {
 	}
 	var next *loaded
 	if err == nil {
-		next, err = load(cfg, old, s.notice)
+		next, err = load(cfg, old, s.notice, s.changed)
 	}
 	if err == nil {
 		err = s.remember(cfg)

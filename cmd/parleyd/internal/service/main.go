@@ -124,7 +124,7 @@ func checkConfig(path string, errs io.Writer) error {
 		return err
 	}
 	notice := func(text string) { fmt.Fprintln(errs, "note: "+text) }
-	if _, err = load(cfg, nil, notice); err != nil || cfg.Fleet.Records != fleet.RecordsRequired {
+	if _, err = load(cfg, nil, notice, nil); err != nil || cfg.Fleet.Records != fleet.RecordsRequired {
 		return err
 	}
 	note, err := records.CheckDurable(context.Background(), nil, cfg.Fleet.Monitor)

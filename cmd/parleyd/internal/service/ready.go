@@ -93,7 +93,7 @@ func (s *Service) readiness() readiness {
 	for _, c := range r.Checks {
 		r.Ready = r.Ready && c.OK
 	}
-	if warning := s.loaded.Load().certificate.warning(s.log); warning != "" {
+	if warning := s.loaded.Load().certificateWarning(); warning != "" {
 		r.Warnings = append(r.Warnings, warning)
 	}
 	return r

@@ -68,7 +68,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if cfg.Log.Format == "json" {
 		s.log = slog.New(slog.NewJSONHandler(log, options))
 	}
-	first, err := load(cfg, nil, s.notice)
+	first, err := load(cfg, nil, s.notice, s.changed)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *Service) use(l *loaded) error {
 
 // warn logs what an operator has to do soon.
 func (s *Service) warn() {
-	if warning := s.loaded.Load().certificate.warning(s.log); warning != "" {
+	if warning := s.loaded.Load().certificateWarning(); warning != "" {
 		s.log.Warn(warning)
 	}
 }
@@ -223,7 +223,7 @@ func (s *Service) Serve(signals <-chan os.Signal) error {
 	var encrypt *tls.Config
 	if cfg.certificate != nil {
 		encrypt = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.loaded.Load().certificate.current(s.log), nil
+			return s.loaded.Load().certificate.Current()
 		}}
 	}
 	perClient := frame.MaxConnections / 4
