@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -65,6 +67,29 @@ func TestReload(t *testing.T) {
 		if status, _ := get(t, f.url+"/mcp", "tools.example"); status != c.host {
 			t.Errorf("%s: status %d, want %d", c.name, status, c.host)
 		}
+	}
+}
+
+// TestReloadedKeys says of each key of a configuration when a change of it counts. What is not in the table of the keys
+// that count at a start counts by a reload: it is read from the configuration of the request.
+func TestReloadedKeys(t *testing.T) {
+	byReload := []string{"drain", "hosts", "log.level", "oauth.audience", "oauth.callers", "oauth.issuer", "oauth.jwks",
+		"oauth.resource", "plain_http", "tls.cert", "tls.key", "token_file", "trusted_proxies"}
+	path := filepath.Join(t.TempDir(), "parleyd.toml")
+	if err := os.WriteFile(path, []byte("nonsense = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Read(path)
+	_, known, _ := strings.Cut(err.Error(), "; known are ")
+	known, _, _ = strings.Cut(known, "\n")
+	var keys []string
+	for key := range strings.SplitSeq(known, ", ") {
+		if table, _, _ := strings.Cut(key, "."); !slices.Contains([]string{"telemetry", "fleet", "worker"}, table) {
+			keys = append(keys, key)
+		}
+	}
+	if all := slices.Sorted(slices.Values(slices.Concat(byReload, atStart))); !slices.Equal(keys, all) {
+		t.Errorf("the keys are %q, and it is said when %q count", keys, all)
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *Service) stamps(cfg *config.Config) map[string]protect.Stamp {
 }
 
 // atStart are the keys that take effect only at a start, in addition to those of telemetry and fleet.
-var atStart = []string{"confirm_wait", "listen", "log.format", "status_listen"}
+var atStart = []string{"confirm_wait", "docs", "listen", "log.format", "status_listen"}
 
 // reload reads the configuration and its files again, and logs what has changed. If there is a fault, nothing
 // changes. Each call reads the policy itself, so a fault in the policy, with which every call fails, is only logged.
