@@ -123,6 +123,14 @@ type Approver interface {
 	Approve(ctx context.Context, a *Approval) (Reply, error)
 }
 
+// ApprovalKeeper is an [Approver] that keeps approvals, also those of rights that a call could begin without.
+type ApprovalKeeper interface {
+	// Open opens an approval, which no call waits for.
+	Open(a *Approval) error
+	// Known returns the answer to an approval of rights of the same call, which a gets. Without one it has no Answer.
+	Known(a *Approval) (Reply, error)
+}
+
 // ApproverFunc is a function that implements [Approver].
 type ApproverFunc func(ctx context.Context, a *Approval) (Reply, error)
 

@@ -260,6 +260,61 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
+// TestRightsAfterwards opens an approval that no call waits for. The same call finds the answer, whatever the rights,
+// and uses it one time; no other call does.
+func TestRightsAfterwards(t *testing.T) {
+	p, now := newApprover(t)
+	right := func(exact string, rights ...string) *host.Approval {
+		a := call()
+		a.Kind, a.Exact = host.ApproveRight, json.RawMessage(exact)
+		for _, r := range rights {
+			a.Rights = append(a.Rights, host.Denial{Right: r})
+		}
+		return a
+	}
+	known := func(exact string) string {
+		t.Helper()
+		a := right(exact)
+		reply, err := p.Known(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Answer == "" {
+			return ""
+		}
+		return fmt.Sprint(reply.Answer, a.Rights)
+	}
+	first, second := right("1", "clock", "random"), right("1", "clock", "random")
+	if err := errors.Join(p.Open(first), p.Open(second)); err != nil || first.ID != second.ID {
+		t.Fatal(err, first.ID, second.ID)
+	}
+	if got := known("1"); got != "" {
+		t.Errorf("an open approval has the answer %s", got)
+	}
+	if _, err := p.Store.Answer(first.ID, host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{{"2", ""}, {"1", "once[{clock } {random }]"}, {"1", ""}} {
+		if got := known(c[0]); got != c[1] {
+			t.Errorf("a call with %s knows %s, want %s", c[0], got, c[1])
+		}
+	}
+	third := right("1", "clock")
+	if err := p.Open(third); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Store.Answer(third.ID, host.Reply{Answer: host.AnswerSession, By: host.ByTerminal})
+	if got := known("3"); err != nil || got != "session[{clock }]" {
+		t.Errorf("another call of the session knows %s, %v", got, err)
+	}
+	if now.Add(24 * 3600); known("3") != "session[{clock }]" {
+		t.Error("an answer for the session ends before it")
+	}
+	if all, _ := p.Store.List(); len(all) != 2 {
+		t.Errorf("%d approvals are kept", len(all))
+	}
+}
+
 // TestFirstAnswerCounts checks that of many answers at once exactly one counts, between stores as between processes.
 func TestFirstAnswerCounts(t *testing.T) {
 	p, _ := newApprover(t)

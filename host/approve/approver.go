@@ -47,6 +47,21 @@ func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, e
 	}
 }
 
+// Open implements [host.ApprovalKeeper].
+func (p *Approver) Open(a *host.Approval) error {
+	_, err := p.Store.begin(a)
+	return err
+}
+
+// Known implements [host.ApprovalKeeper]. It takes no lock where there is no answer.
+func (p *Approver) Known(a *host.Approval) (host.Reply, error) {
+	all, err := p.Store.read()
+	if other, reply := p.Store.same(all, a); other == nil || reply.Answer == "" {
+		return host.Reply{}, err
+	}
+	return p.Store.begin(a)
+}
+
 // await waits until an open approval is answered. Without an answer in time the reply says why.
 func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, error) {
 	var wait time.Duration

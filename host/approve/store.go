@@ -191,25 +191,9 @@ func (s *Store) EndSession(session string) error {
 // afterwards: a gets its times, or the id and times of an equal approval that is open already. The error is busy if
 // the caller has too many open approvals.
 func (s *Store) begin(a *host.Approval) (host.Reply, error) {
-	subject := subjectOf(a)
-	request := digest(subject, string(a.Exact))
 	var known host.Reply
 	err := s.exclusive(func(all []*stored) error {
-		open, ofCaller := 0, 0
-		for _, other := range slices.Backward(all) {
-			if other.State == host.ApprovalOpen {
-				open++
-				if other.Principal == a.Principal {
-					ofCaller++
-				}
-			}
-			if other.Subject != subject {
-				continue
-			}
-			reply, isSame := s.validFor(other, request)
-			if !isSame {
-				continue
-			}
+		if other, reply := s.same(all, a); other != nil {
 			a.ID, a.Asked, a.Expires, a.State, known = other.ID, other.Asked, other.Expires, other.State, reply
 			if reply.Answer != "" && reply.Answer != host.AnswerSession {
 				now := s.now()
@@ -217,6 +201,15 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 				return s.write(other)
 			}
 			return nil
+		}
+		open, ofCaller := 0, 0
+		for _, other := range all {
+			if other.State == host.ApprovalOpen {
+				open++
+				if other.Principal == a.Principal {
+					ofCaller++
+				}
+			}
 		}
 		if ofCaller >= maxOpen || open >= maxAll {
 			return host.Errorf(host.Busy, "%s has %d open approvals already, of %d in all; a person has to answer some first",
@@ -227,9 +220,30 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 		}
 		now := s.now().UTC().Truncate(time.Millisecond)
 		a.Asked, a.Expires, a.State = now, now.Add(openFor), host.ApprovalOpen
-		return s.write(&stored{Approval: bounded(a), Subject: subject, Request: request})
+		subject := subjectOf(a)
+		return s.write(&stored{Approval: bounded(a), Subject: subject, Request: digest(subject, string(a.Exact))})
 	})
 	return known, err
+}
+
+// same returns the approval about what a is about that is open or whose answer can still decide it, with the answer.
+// If a names no rights they may be any, which a gets.
+func (s *Store) same(all []*stored, a *host.Approval) (*stored, host.Reply) {
+	for _, other := range slices.Backward(all) {
+		probe := *a
+		if a.Rights == nil {
+			probe.Rights = other.Rights
+		}
+		subject := subjectOf(&probe)
+		if other.Subject != subject {
+			continue
+		}
+		if reply, valid := s.validFor(other, digest(subject, string(a.Exact))); valid {
+			a.Rights = probe.Rights
+			return other, reply
+		}
+	}
+	return nil, host.Reply{}
 }
 
 // validFor returns the answer to an approval, if it has one, and whether the approval is about a request and can still

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // maxUses bounds the uses of rights, and also the denials, in the record of one call; maxDenied the denials that its
@@ -243,25 +244,7 @@ func (r *run) repeatKey() string {
 	}
 	params := r.call.Params
 	if r.auth.effect() == manifest.EffectRead {
-		params = withoutNumbers(params)
+		params = jsontext.WithoutNumbers(params)
 	}
 	return fmt.Sprintf("%s %q %s", r.answer.Tool, r.call.Options.Place, params)
-}
-
-// withoutNumbers returns a JSON text without the digits of its numbers.
-func withoutNumbers(text []byte) []byte {
-	out, quoted := make([]byte, 0, len(text)), false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\' && i+1 < len(text):
-			out = append(out, c)
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && c >= '0' && c <= '9':
-			continue
-		}
-		out = append(out, text[i])
-	}
-	return out
 }

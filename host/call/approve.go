@@ -10,21 +10,14 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // approve has a person approve the call, and returns the decision of the policy after the answer.
 func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
-	asked := &host.Approval{
-		ID: host.NewApprovalID(), Kind: host.ApproveCall, Principal: ask.Principal.Name,
-		Key: ask.Principal.Session.Key(), Tool: ask.Plugin + "." + ask.Tool, Effect: ask.Effect, Digest: ask.Digest,
-		Params: manifest.MapJSON(a.params.Value, a.host.held.Held()), Exact: bytes.Clone(a.params.Value),
-		Within: a.behalf.parentID,
-	}
-	if of := ask.Principal.Session; of.Name != "" {
-		asked.Session = of.String()
-	}
+	asked := a.newApproval(host.ApproveCall, ask)
 	if d.Verdict == host.Confirm {
 		asked.Reason = d.Reason
 	}
@@ -47,10 +40,7 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	}
 	a.by = reply.By
 	if !reply.Allows() {
-		word := ""
-		if reply.Word != "" {
-			word = " (" + reply.Word + ")"
-		}
+		word := wordOf(reply)
 		if asked.Kind == host.ApproveRight {
 			e := a.missingError(d)
 			e.Message = fmt.Sprintf("%s needs rights that are not granted and were not allowed%s: %s; nothing was run",
@@ -60,6 +50,76 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 		return d, host.Errorf(host.Denied, "%s was not confirmed%s; nothing was run", a.params.Tool, word)
 	}
 	return a.decideAgain(ctx, asked, reply)
+}
+
+func (a *authorization) newApproval(kind host.ApprovalKind, ask host.Ask) *host.Approval {
+	asked := &host.Approval{
+		ID: host.NewApprovalID(), Kind: kind, Principal: ask.Principal.Name,
+		Key: ask.Principal.Session.Key(), Tool: ask.Plugin + "." + ask.Tool, Effect: ask.Effect, Digest: ask.Digest,
+		Params: manifest.MapJSON(a.params.Value, a.host.held.Held()), Exact: bytes.Clone(a.params.Value),
+		Within: a.behalf.parentID,
+	}
+	if of := ask.Principal.Session; of.Name != "" {
+		asked.Session = of.String()
+	}
+	return asked
+}
+
+// useAnswer completes the decision by the answer to an approval that an earlier call of the same has asked for while it
+// ran, because it was denied rights that it had begun without; see askAfterwards.
+func (a *authorization) useAnswer(ctx context.Context) error {
+	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
+	isOptional := func(r manifest.Right) bool { return r.Optional }
+	if !is || !slices.ContainsFunc(a.asked.Capabilities.Rights(), isOptional) {
+		return nil
+	}
+	asked := a.newApproval(host.ApproveRight, a.question)
+	asked.Reason = a.decision.Reason // which a person has confirmed
+	reply, err := keeper.Known(asked)
+	if err != nil || reply.Answer == "" {
+		return err
+	}
+	a.approval, a.by = asked.ID, reply.By
+	if a.answered = reply; reply.Allows() {
+		a.allowed = asked.Rights
+		a.decision, err = a.decideAgain(ctx, asked, reply)
+	}
+	return err
+}
+
+// askAfterwards opens an approval of the rights that a call was denied while it ran, as far as a person can allow them,
+// and adds it to the error of the call.
+func (a *authorization) askAfterwards(e *host.Error) {
+	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
+	if !is || e.Approval != "" {
+		return
+	}
+	asked := a.newApproval(host.ApproveRight, a.question)
+	for _, denied := range e.Denied {
+		_, d, err := a.consult(context.Background(), append(slices.Clone(a.given), denied.Right))
+		if err == nil && !slices.Equal(rights.RestrictTo(d.Grant, a.effect()).Names(), a.rights) {
+			asked.Rights = append(asked.Rights, denied)
+		}
+	}
+	switch {
+	case len(asked.Rights) == 0:
+	case a.answered.Answer == host.AnswerDeny:
+		e.Message += "; a person has not allowed " + rightNames(asked.Rights) + wordOf(a.answered)
+	default:
+		asked.Rights = append(slices.Clone(a.allowed), asked.Rights...)
+		if keeper.Open(asked) == nil {
+			a.approval = asked.ID
+			a.waitFor(e, asked)
+		}
+	}
+}
+
+// wordOf returns what a person has said with a denial, in parentheses.
+func wordOf(r host.Reply) string {
+	if r.Word == "" {
+		return ""
+	}
+	return " (" + r.Word + ")"
 }
 
 // unanswered returns the error of a call that requires an approval that nobody has given or denied.
@@ -75,10 +135,15 @@ func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d hos
 	if asked.Expires.IsZero() { // the approver does not keep it
 		return e
 	}
+	a.waitFor(e, asked)
+	return e
+}
+
+// waitFor says in the error of a call that an approval is open.
+func (a *authorization) waitFor(e *host.Error, asked *host.Approval) {
 	e.Message += fmt.Sprintf("; approval %s is open until %s: call again once a person has allowed it", asked.ID,
 		asked.Expires.Format("2006-01-02 15:04 MST"))
 	waitFor(e, asked.ID, a.params.Tool, a.call)
-	return e
 }
 
 // waitFor adds an open approval to the error of a call, with the steps that answer it and make the call again.
@@ -98,11 +163,10 @@ func (a *authorization) decideAgain(ctx context.Context, asked *host.Approval, r
 	error) {
 	allowed := reply.Rights
 	if asked.Kind == host.ApproveRight && allowed == nil {
-		for _, right := range asked.Rights {
-			allowed = append(allowed, right.Right)
-		}
+		allowed = rights.Named(asked.Rights)
 	}
-	_, d, err := a.consult(ctx, allowed)
+	a.given = append(a.given, allowed...)
+	_, d, err := a.consult(ctx, a.given)
 	switch {
 	case err != nil:
 		return d, err
@@ -127,10 +191,4 @@ func (a *authorization) missingError(d host.Decision) *host.Error {
 			ask)}
 }
 
-func rightNames(rights []host.Denial) string {
-	names := make([]string, len(rights))
-	for i, d := range rights {
-		names[i] = d.Right
-	}
-	return strings.Join(names, ", ")
-}
+func rightNames(denied []host.Denial) string { return strings.Join(rights.Named(denied), ", ") }

@@ -23,9 +23,12 @@ type authorization struct {
 	params *advice.Params
 	steps  []*authorization // for the calls of other tools of the plugin that the parameters list
 
-	asked    host.Ask // what the policy decided on last
-	question host.Ask // what a person is asked: asked, for the caller that requires it
-	approval string   // id of the approval of a person; "" if none was needed
+	asked    host.Ask      // what the policy decided on last
+	question host.Ask      // what a person is asked: asked, for the caller that requires it
+	approval string        // id of the approval of a person; "" if none was needed
+	answered host.Reply    // to an approval of what an earlier call was denied while it ran
+	allowed  []host.Denial // the rights that it allows
+	given    []string      // rights that people have allowed for this call
 	decision host.Decision
 	by       string          // as in Event
 	confined json.RawMessage // the parameters for the tool, if confine has replaced paths
@@ -65,12 +68,16 @@ func (a *authorization) permit(ctx context.Context) (err error) {
 	if err := a.resolveSettings(d); err != nil {
 		return err
 	}
-	if len(d.Missing) == 0 && (d.Verdict == host.Allow || dryRun) {
+	if len(d.Missing) > 0 || d.Verdict == host.Confirm && !dryRun {
+		a.by = ""
+		if a.decision, err = a.approve(ctx, a.question, *d); err != nil {
+			return err
+		}
+	}
+	if dryRun {
 		return nil
 	}
-	a.by = ""
-	a.decision, err = a.approve(ctx, a.question, *d)
-	return err
+	return a.useAnswer(ctx)
 }
 
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.

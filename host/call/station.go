@@ -297,6 +297,8 @@ func (r *run) explain(err error) error {
 	if approval := r.activity.approval(); approval != "" && e.Approval == "" {
 		waitFor(e, approval, r.answer.Tool, &r.call)
 	}
+	r.auth.askAfterwards(e)
+	r.answer.Approval = r.auth.approval
 	r.refuseByTool(e)
 	return e
 }

@@ -83,3 +83,11 @@ func RestrictTo(g host.Grant, effect string) host.Grant {
 	g.HTTP = http
 	return g
 }
+
+// Named returns the rights of denials, in the grammar of grants.
+func Named(denied []host.Denial) (names []string) {
+	for _, d := range denied {
+		names = append(names, d.Right)
+	}
+	return names
+}

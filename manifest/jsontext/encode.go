@@ -151,3 +151,21 @@ func Shorten(s string) string {
 
 // QuoteShort returns s as a JSON string, shortened as [Shorten] does, for messages.
 func QuoteShort(s string) string { return string(AppendString(nil, Shorten(s))) }
+
+// WithoutNumbers returns a JSON text without the digits of its numbers.
+func WithoutNumbers(text []byte) []byte {
+	out, quoted := make([]byte, 0, len(text)), false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\' && i+1 < len(text):
+			out = append(out, c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c >= '0' && c <= '9':
+			continue
+		}
+		out = append(out, text[i])
+	}
+	return out
+}
