@@ -107,6 +107,7 @@ func (a *authorization) askAfterwards(e *host.Error) {
 		e.Message += "; a person has not allowed " + rightNames(asked.Rights) + wordOf(a.answered)
 	default:
 		asked.Rights = append(slices.Clone(a.allowed), asked.Rights...)
+		asked.Reason = "the call ran without them, was denied them and failed"
 		if keeper.Open(asked) == nil {
 			a.approval = asked.ID
 			a.waitFor(e, asked)

@@ -92,7 +92,7 @@ func TestAskAfterwards(t *testing.T) {
 		t.Helper()
 		e := failsWith(t, a, host.Denied)
 		open := people.find(e.Approval)
-		if open.Kind != host.ApproveRight || open.Tool != "shop.echo" || a.Approval != e.Approval {
+		if open.Kind != host.ApproveRight || open.Tool != "shop.echo" || open.Reason == "" || a.Approval != e.Approval {
 			t.Fatalf("%s: %+v", e.Message, open)
 		}
 		if got := fmt.Sprint(open.Rights); got != fmt.Sprint(denials(rights...)) && len(rights) > 0 {
