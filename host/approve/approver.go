@@ -19,6 +19,8 @@ type Approver struct {
 	// Patience returns how long a call waits for an answer; zero, or a nil Patience, means as long as the person at hand
 	// is asked.
 	Patience func(context.Context, *host.Approval) time.Duration
+	// Closing ends the waiting of calls as if their time was over, once it is closed; their approvals stay open.
+	Closing <-chan struct{}
 }
 
 // lookEvery is the time between two looks at an open approval.
@@ -83,6 +85,8 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 		case <-answered:
 		case <-over:
 			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody has answered within %s", wait))}, nil
+		case <-p.Closing:
+			return host.Reply{Nobody: "the service ends before somebody has answered"}, nil
 		case <-ctx.Done():
 			return host.Reply{}, context.Cause(ctx)
 		}

@@ -31,7 +31,7 @@ var maxLines = map[string]int{
 	"host":                     2109,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
 	"host/quota":               201,   // of callers, in files that processes share
 	"host/rights":              78,    // of one call, by name
-	"host/approve":             447,   // what waits for a person, in files; all who may answer are asked
+	"host/approve":             442,   // what waits for a person, in files; all who may answer are asked
 	"host/policy":              3365,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check
 	"host/egress":              860,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
@@ -58,7 +58,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
 	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd/parleyd":              1540,  // the service: a module of its own; the commands of a fleet, its records
+	"cmd/parleyd":              1542,  // the service: a module of its own; the commands of a fleet, its records
 	"cmd":                      14362, // documents in the binary; clients; logins; help, its rows; AGENTS.md; exports
 	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
 	"host/admit":               1458,  // an older version that a person may confirm; tools in use; what is published

@@ -142,6 +142,40 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
+// TestDrainWhileAsking ends a service while a call waits for a person: the call does not hold the end up, and gets the
+// approval, which stays open for the next process.
+func TestDrainWhileAsking(t *testing.T) {
+	f := start(t, "drain = \"1h\"")
+	writePolicy(t, "[callers.\"mcp-http:alice\"]\nallow = [\"*\"]\nconfirm = [\"effect:write\"]\n")
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := post(f.url, "page.open", `{"url":"http://a.test"}`, `{}`)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		answers <- string(text)
+	}()
+	store := parley.Approvals(f.parley).Store
+	waitFor(t, "a person is asked", func() bool { return store.CountOpen() == 1 })
+	f.signals <- syscall.SIGTERM
+	all, err := store.List()
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	answer := <-answers
+	for _, want := range []string{`\"exit_code\":82`, `\"approval\":\"` + all[0].ID, "the service ends", "call again once"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("no %s in %s", want, answer)
+		}
+	}
+	if store.CountOpen() != 1 {
+		t.Error("the approval is no longer open")
+	}
+}
+
 // slowTime is how long a call of slowCall takes, until it ends in timeout.
 const slowTime = 4 * time.Second
 

@@ -9,17 +9,22 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// writePolicy writes the policy of the service.
+func writePolicy(t *testing.T, text string) {
+	t.Helper()
+	path := filepath.Join(os.Getenv("PARLEY_HOME"), "config", "policy.toml")
+	_ = os.MkdirAll(filepath.Dir(path), 0o700)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPathsStay breaks one part of the data folder after the other: whatever fails then, no answer has a path of this
 // machine.
 func TestPathsStay(t *testing.T) {
 	f := start(t, "confirm_wait = \"1ms\"")
 	home := os.Getenv("PARLEY_HOME")
-	allowed := "[callers.\"mcp-http:alice\"]\nallow = [\"*\"]\nconfirm = [\"effect:write\"]\n"
-	policy := filepath.Join(home, "config", "policy.toml")
-	_ = os.MkdirAll(filepath.Dir(policy), 0o700)
-	if err := os.WriteFile(policy, []byte(allowed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writePolicy(t, "[callers.\"mcp-http:alice\"]\nallow = [\"*\"]\nconfirm = [\"effect:write\"]\n")
 	s, err := connect(f.url+"/mcp", client{token: token})
 	if err != nil {
 		t.Fatal(err)

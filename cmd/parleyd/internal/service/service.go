@@ -48,7 +48,8 @@ type Service struct {
 	loaded   atomic.Pointer[loaded]
 	prober   prober
 	draining atomic.Bool
-	failed   chan error // errors of listeners
+	failed   chan error    // errors of listeners
+	leaving  chan struct{} // closed when calls no longer wait for people
 
 	sockets, status []net.Listener
 	passed          bool // systemd passed them, and keeps them for the next process
@@ -61,7 +62,8 @@ func open(path string, log io.Writer) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{path: path, manager: systemd.Find(), failed: make(chan error, 1)}
+	s := &Service{path: path, manager: systemd.Find(), failed: make(chan error, 1),
+		leaving: make(chan struct{})}
 	s.level.Set(cfg.Level)
 	options := &slog.HandlerOptions{Level: &s.level}
 	s.log = slog.New(slog.NewTextHandler(log, options))
@@ -93,6 +95,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.parley, err = parley.Open(context.Background(), opened); err != nil {
 		return nil, err
 	}
+	parley.Approvals(s.parley).Closing = s.leaving
 	if s.front != nil {
 		if err := s.copyRecords(cfg.Fleet); err != nil {
 			return nil, err
@@ -290,6 +293,7 @@ func (s *Service) answer(signals <-chan os.Signal) error {
 // signal ends it at once.
 func (s *Service) drain(signals <-chan os.Signal) error {
 	s.draining.Store(true)
+	close(s.leaving)
 	limit := s.loaded.Load().DrainTime
 	s.log.Info("draining", "limit", limit)
 	s.manager.Notify("STOPPING=1", "STATUS=draining",
