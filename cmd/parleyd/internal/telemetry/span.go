@@ -155,8 +155,12 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 		}
 		ctx := withRemote(r.Context(), host.TraceContext{Parent: r.Header.Get("Traceparent"),
 			State: r.Header.Get("Tracestate")})
-		ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+			attribute.String("http.request.method", r.Method), attribute.String("url.scheme", scheme)))
 		defer span.End()
 		r = r.Clone(r.Context()) // the context has no span, because not every call gets it from there
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))

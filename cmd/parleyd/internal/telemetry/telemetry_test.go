@@ -274,7 +274,7 @@ func TestSpans(t *testing.T) {
 				status = "400"
 			}
 			want := []string{"server POST /mcp {client.address=127.0.0.1 client.port=* http.request.method=POST " +
-				"http.response.status_code=" + status + " http.route=/mcp}"}
+				"http.response.status_code=" + status + " http.route=/mcp url.scheme=http}"}
 			for _, line := range tt.want {
 				want = append(want, "  "+line)
 			}
