@@ -300,6 +300,23 @@ func TestAnsweredLater(t *testing.T) {
 	}
 }
 
+// TestLongCallWaits checks that a call which is too long to be a step is not answered with a step that leads elsewhere:
+// the message says to make it again.
+func TestLongCallWaits(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Confirm, Reason: "it is asked about"}, nil
+	}))
+	f.approver.Patience = mcp.Patience(time.Millisecond)
+	s := f.stdio(t, client{revision: "2025-11-25"})
+	for long, step := range map[int]string{10: `"name":"shop.echo"`, 1000: `"next":[]`} {
+		r, text := call(t, s, "shop__echo", `{"a":"`+strings.Repeat("x", long)+`"}`)
+		if !r.IsError || !strings.Contains(text, `"approval":"a`) || !strings.Contains(text, "call again once") ||
+			!strings.Contains(text, step) || strings.Contains(text, "describe_tool") {
+			t.Errorf("%d bytes: %s", long, text)
+		}
+	}
+}
+
 // TestLateReply checks that the person at a client can reply after the call has ended, and that the call made again
 // then runs, without a second question.
 func TestLateReply(t *testing.T) {

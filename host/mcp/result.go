@@ -34,7 +34,7 @@ func (w *renderer) failure(a *host.Answer) failure {
 		next = a.Err.Steps
 	}
 	calls := w.offered(next)
-	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
+	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" && a.Err.Approval == "" {
 		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
 	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
