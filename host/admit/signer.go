@@ -62,25 +62,14 @@ func (in *Installer) Vouch(digest, key string) {
 	in.signers.published[digest] = signature.Key(key)
 }
 
-// AdmitPublished decides whether a plugin that another machine published may be listed. The candidate has everything
-// but the module. AdmitPublished sets its signer, and refuses it for the reasons that refuse an installation: an
-// invalid signature, or texts that could mislead an agent.
+// AdmitPublished decides whether a plugin that another machine published may be listed. AdmitPublished sets its signer,
+// and refuses it for the reasons that refuse an installation: an invalid signature, or texts that could mislead an agent.
 func (in *Installer) AdmitPublished(c *store.Candidate) error {
-	if c.Signature != nil {
-		sig, err := signature.Parse(c.Signature)
-		if err != nil {
-			return host.Errorf(host.Integrity, "invalid signature for %s: %s", c.Manifest.Name, err)
-		}
-		key, err := sig.VerifyClaim(BuildOf(c))
-		if err != nil {
-			return err
-		}
-		c.Signer = string(key)
-	}
-	signer, err := in.SignerOf(store.Entry{Name: c.Manifest.Name, Signer: c.Signer})
+	signer, err := in.Verify(c)
 	if err != nil {
 		return err
 	}
+	c.Signer = string(signer.Key)
 	report, err := in.inspect(c, signer, nil)
 	if err == nil {
 		err = in.refuse(report)

@@ -2,9 +2,7 @@ package signature
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -46,14 +44,6 @@ func (k Key) public() minisign.PublicKey {
 	var pub minisign.PublicKey
 	_ = pub.UnmarshalText([]byte(k))
 	return pub
-}
-
-// signed reports whether the trusted comment of a signature was signed with the key.
-func (k Key) signed(s *minisign.Signature) bool {
-	const head = 2 + 8 // the algorithm and the ID
-	raw, err := base64.StdEncoding.DecodeString(string(k))
-	return err == nil && len(raw) == head+ed25519.PublicKeySize &&
-		ed25519.Verify(raw[head:], append(s.Signature[:], s.TrustedComment...), s.CommentSignature[:])
 }
 
 func (k Key) numericID() uint64 { return k.public().ID() }

@@ -44,7 +44,6 @@ type Signature struct {
 
 // claim is what a trusted comment in the form of [SecretKey.Sign] states.
 type claim struct {
-	name   string
 	digest string // "" if the comment has another form
 	key    Key
 }
@@ -72,7 +71,6 @@ func parseClaim(comment string, id uint64) (claim, error) {
 		return c, nil
 	}
 	words := strings.Split(rest, " ")
-	c.name = words[0]
 	for _, word := range words[1:] { // unknown words are left to later versions
 		if digest, ok := strings.CutPrefix(word, "digest:"); ok {
 			c.digest = digest
@@ -134,24 +132,6 @@ func (s *Signature) Verify(b Build, keys ...Key) (Key, error) {
 	}
 	return "", host.Errorf(host.Integrity, "invalid signature for %s: it was not made over these bytes with the key %s",
 		b.nameVersion(), candidates[0])
-}
-
-// VerifyClaim returns the key that a signature names, if that key has signed that it covers the build with this
-// digest. It needs no module; with the module, use [Signature.Verify] to verify the whole signature. For a signature
-// without such a claim, as the minisign tool makes it, it returns no key. The error is integrity for a claim about
-// another build, or by another key.
-func (s *Signature) VerifyClaim(b Build) (Key, error) {
-	if s.claim.key == "" {
-		return "", nil
-	}
-	if err := s.checkCoverage(b); err != nil {
-		return "", err
-	}
-	if s.claim.name != b.Name || !s.claim.key.signed(&s.raw) {
-		return "", host.Errorf(host.Integrity, "invalid signature for %s: its trusted comment is about another plugin, "+
-			"or was not made with the key %s", b.nameVersion(), s.claim.key)
-	}
-	return s.claim.key, nil
 }
 
 // checkCoverage returns an error unless the signature covers all of a build. It does not check the signer.

@@ -440,12 +440,25 @@ func TestUntrusted(t *testing.T) {
 	other := signed(build(t, "smallest", "forged", "2.0.0", ""), trusted)
 	forged.Signature = []byte(strings.Replace(string(other.Signature), other.Digest, forged.Digest, 1))
 	f := start(t, home, server.URL)
+	// relabelled returns a build with the manifest of another one, which fits its line, and the line's change.
+	relabelled := func(name string, by *signature.SecretKey) (*store.Candidate, func(*store.Entry)) {
+		c, other := build(t, "smallest", name, "", ""), build(t, "smallest", name, "", "Do something harmless")
+		if by != nil {
+			signed(c, *by)
+		}
+		other.Signature = c.Signature
+		return other, func(e *store.Entry) { e.Digest = c.Digest }
+	}
+	posted, changePosted := relabelled("posted", nil)
+	stolen, changeStolen := relabelled("stolen", &trusted)
 	for _, test := range []struct {
 		name   string
 		c      *store.Candidate
 		change func(*store.Entry) // of the line
 		owner  string             // "" for a plugin that is not listed
 	}{
+		{name: "posted", c: posted, change: changePosted},
+		{name: "stolen", c: stolen, change: changeStolen},
 		{name: "honest", owner: host.OwnerUnsigned},
 		{name: "faithful", c: signed(build(t, "smallest", "faithful", "", ""), trusted), owner: string(trusted.Public())},
 		{name: "known", c: signed(build(t, "smallest", "known", "", ""), mine), owner: string(mine.Public())},
@@ -467,14 +480,14 @@ func TestUntrusted(t *testing.T) {
 			test.c = build(t, "smallest", test.name, "", "")
 		}
 		line, err := lineOf(&store.Candidate{Manifest: test.c.Manifest, Wasm: test.c.Wasm, ManifestJSON: test.c.ManifestJSON})
+		if test.change != nil {
+			test.change(&line)
+		}
 		if err == nil {
 			err = (&Catalog{js}).putParts(t.Context(), test.c, line.Digest)
 		}
 		if err != nil {
 			t.Fatal(err)
-		}
-		if test.change != nil {
-			test.change(&line)
 		}
 		value, err := manifest.Marshal(line)
 		if err == nil {

@@ -214,13 +214,10 @@ func (c *Catalog) Withdraw(ctx context.Context, name string) error {
 
 // Prune removes the objects of builds that no line has. It keeps those that were stored, or whose plugin's line has
 // changed, within the time keep: others may publish them now, and calls under way may fetch them.
-func (c *Catalog) Prune(ctx context.Context, keep time.Duration) error {
+func (c *Catalog) Prune(ctx context.Context, keep time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, objectTime)
 	defer cancel()
-	return failed(c.prune(ctx, keep), "remove the code of old builds")
-}
-
-func (c *Catalog) prune(ctx context.Context, keep time.Duration) error {
+	defer func() { err = failed(err, "remove the code of old builds") }()
 	code, err := c.js.ObjectStore(ctx, Code)
 	if err != nil {
 		return err
