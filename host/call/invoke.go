@@ -128,8 +128,9 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
 	}
-	if errors.As(err, &reported) && reported.Code == host.Busy {
-		return reported // nothing was run: the call waited for its turn until the deadline
+	if slices.ContainsFunc([]host.Code{host.Busy, host.Unavailable, host.Trapped},
+		func(c host.Code) bool { return errors.Is(err, c) }) {
+		return err // the call waited until the deadline: for its turn, or for a place after it had lost one
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if !errors.As(err, &reported) || reported.Code != host.Timeout || reported.Tool != nil {

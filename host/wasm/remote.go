@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,14 +42,14 @@ type place interface {
 // another place. try counts from 0.
 func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
 ) (*host.Result, error) {
-	var busy error // busy says more than that the time is over
+	var lost, unplaced error // a call that has begun ends as lost where there is no other place in time
 	k := j.Control()
 	result, err := k.Within(ctx, func() (*host.Result, error) {
 		for try, begun := 0, 0; ; try++ {
 			at, err := find(k.Ctx, try)
 			if err != nil {
-				if errors.Is(err, host.Busy) {
-					busy = err
+				if errors.Is(err, host.Busy) || errors.Is(err, host.Unavailable) {
+					unplaced = cmp.Or(lost, err) // which says more than that the time is over
 				}
 				return nil, err
 			}
@@ -57,7 +58,7 @@ func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context
 			if isGone(err) {
 				err = at.lost(a)
 				if a.begun {
-					begun++
+					begun, lost = begun+1, err
 				}
 				if (!a.begun || errors.Is(err, host.Trapped)) && at.again(a, begun) && k.Ctx.Err() == nil {
 					at.release(false)
@@ -69,10 +70,7 @@ func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context
 			return result, a.awaitDeadline(err)
 		}
 	})
-	if busy != nil {
-		return nil, busy
-	}
-	return result, err
+	return result, cmp.Or(unplaced, err)
 }
 
 // remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything

@@ -116,6 +116,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
+		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(3), // a network that drops packets ends no connection
 		nats.ReconnectBufSize(-1), // what was not sent is not sent later either
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // else this process has closed it
@@ -134,7 +135,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("fleet", "error", err) }),
 	}
 	if c.Key != "" {
-		key, err := readKey(c.Key)
+		key, err := c.ReadKey()
 		if err != nil {
 			return nil, err
 		}
@@ -162,14 +163,15 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	return conn, nil
 }
 
-func readKey(path string) (nkeys.KeyPair, error) {
-	text, err := protect.Read(path, protect.MaxConfig)
+// ReadKey reads the key of the process.
+func (c *Config) ReadKey() (nkeys.KeyPair, error) {
+	text, err := protect.Read(c.Key, protect.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "cannot read fleet.key: %s", manifest.CleanLine(err.Error()))
 	}
 	key, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
 	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "fleet.key: %s has no seed of a key; parleyd fleet init writes one", path)
+		return nil, host.Errorf(host.ConfigError, "fleet.key: %s has no seed of a key; parleyd fleet init writes one", c.Key)
 	}
 	return key, nil
 }

@@ -465,7 +465,7 @@ func TestNoWorker(t *testing.T) {
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "")
 	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err == nil || o.err.Code != host.Unavailable ||
-		!strings.Contains(o.err.Message, "no worker serves the pool main") {
+		!strings.Contains(o.err.Message, "no worker of the pool main answers") {
 		t.Errorf("%v", o.err)
 	}
 	server.Kill()

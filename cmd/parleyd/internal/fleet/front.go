@@ -38,6 +38,7 @@ type pool struct {
 	workers map[string]*peer // by their addresses
 	queue   slots.Queue
 	direct  time.Time // until then the queue group is not used: a worker of it is silent
+	gone    time.Time // since when nobody of it answers; zero if somebody does
 }
 
 // peer is a worker as a front sees it.
@@ -109,21 +110,35 @@ func (f *Front) Reserve(ctx context.Context, e wasm.Errand) (wasm.Slot, string, 
 	p := f.pool(e.Pool)
 	if e.Inner {
 		f.mu.Unlock()
-		return f.seek(ctx, p, e, nil)
+		return f.seek(ctx, p, e, nil, time.Time{})
 	}
 	turn := p.queue.Join(e.Caller)
 	f.mu.Unlock()
+	since := time.Now()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		p.queue.Leave(turn)
 	}()
-	select {
-	case <-turn.Woken: // it is the first one
-		return f.seek(ctx, p, e, turn)
-	case <-ctx.Done():
-		return nil, "", f.full(ctx, p, e, turn)
+	for {
+		select {
+		case <-turn.Woken: // it is the first one
+			return f.seek(ctx, p, e, turn, since)
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil || f.isGone(p, e, since) {
+			return nil, "", f.full(ctx, p, e, turn)
+		}
 	}
+}
+
+// isGone reports whether a call that waits since then waits in vain: nobody of its pool answers for that long. One that
+// was lost waits until its deadline, since something of it was run.
+func (f *Front) isGone(p *pool, e wasm.Errand, since time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !e.Again && !p.gone.IsZero() && min(time.Since(p.gone), time.Since(since)) > patience
 }
 
 // pool returns what is known of a pool. The front is locked.
@@ -139,9 +154,10 @@ func (f *Front) pool(name string) *pool {
 // askEvery is how often a call that waits for a slot asks who is there: a worker may have gone without a word.
 const askEvery = 5 * time.Second
 
-// seek offers a call to workers until one accepts it. Without a turn it does not wait for one that is busy.
-func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) (wasm.Slot, string, error) {
-	since := time.Now()
+// seek offers a call, which waits since then, to workers until one accepts it. Without a turn it does not wait for one
+// that is busy.
+func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn, since time.Time,
+) (wasm.Slot, string, error) {
 	unfits := map[string]string{} // why, by address
 	for {
 		at, to, reason := f.choose(p, e.Pool, unfits)
@@ -149,7 +165,7 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 			return nil, reason, nil
 		}
 		if at == "" {
-			if turn == nil || !f.wait(ctx, p, turn, askEvery) {
+			if turn == nil || f.isGone(p, e, since) || !f.wait(ctx, p, turn, askEvery) {
 				return nil, "", f.full(ctx, p, e, turn)
 			}
 			continue
@@ -166,12 +182,8 @@ func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 		case err == nil && v.Verdict == unfit:
 			unfits[v.address()] = v.Why
 		case err == nil, errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
-		case turn == nil, time.Since(since) > patience, !f.wait(ctx, p, turn, pingEvery):
-			what := "no worker serves the pool " + e.Pool
-			if !f.conn.IsConnected() {
-				what = "the server of the fleet cannot be reached"
-			}
-			return nil, "", host.Errorf(host.Unavailable, "%s; nothing was run", what).WithNext("parleyd fleet status")
+		case turn == nil, f.isGone(p, e, since), !f.wait(ctx, p, turn, pingEvery):
+			return nil, "", f.full(ctx, p, e, turn)
 		}
 	}
 }
@@ -268,25 +280,30 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 	case errors.Is(err, nats.ErrTimeout):
 		p.direct = time.Now().Add(suspicion)
 	}
+	if err != nil && len(p.workers) == 0 && p.gone.IsZero() {
+		p.gone = time.Now()
+	}
 	return nil, &v, err
 }
 
 // isAddress reports whether a worker has named itself by words.
 func isAddress(s *Status) bool { return isWord(s.Worker) && isWord(s.Instance) && isWord(s.Pool) }
 
-// full returns the error of a call that got no slot.
+// full returns the error of a call that got no slot: busy, or unavailable if nobody answers.
 func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	what := "all slots of the pool " + e.Pool + " were taken"
-	if len(p.workers) == 0 && time.Now().Before(p.direct) {
-		what = "no worker of the pool " + e.Pool + " answered"
+	what, gone := "all slots of the pool "+e.Pool+" were taken", "no worker of the pool "+e.Pool+" answers"
+	if !f.conn.IsConnected() {
+		gone = "the server of the fleet cannot be reached"
 	}
 	switch {
-	case turn == nil:
-		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
 	case ctx.Err() != nil && !deadline.Exceeded(ctx):
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
+	case len(p.workers) == 0 && !p.gone.IsZero():
+		return host.Errorf(host.Unavailable, "%s; nothing was run", gone).WithNext("parleyd fleet status")
+	case turn == nil:
+		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
 	}
 	place := p.queue.Place(turn)
 	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s until the deadline of this call, "+
@@ -313,9 +330,11 @@ func (f *Front) hear(m *nats.Msg) {
 	}
 }
 
-// worker returns what is known of a worker. Its status counts once it has announced it. The front is locked.
+// worker returns what is known of a worker that has said something. Its status counts once it has announced it. The
+// front is locked.
 func (p *pool) worker(s *Status) *peer {
 	w := p.workers[s.address()]
+	p.gone = time.Time{}
 	if w == nil {
 		w = &peer{Status: Status{Worker: s.Worker, Instance: s.Instance}, calls: map[string]*slot{}}
 		p.workers[s.address()] = w
@@ -336,7 +355,7 @@ func (f *Front) receive(m *nats.Msg) {
 	switch {
 	case w == nil:
 	case isNobody(m):
-		f.lose(w, "it is gone")
+		f.lose(w.calls, "it is gone")
 	default:
 		answer, _ := decode[pong](m)
 		w.heard = time.Now()
@@ -361,7 +380,7 @@ func (f *Front) watch(w *peer) {
 			return
 		}
 		if time.Since(w.heard) > pingPatience {
-			f.lose(w, fmt.Sprintf("no sign of life for %s", pingPatience))
+			f.lose(w.calls, fmt.Sprintf("no sign of life for %s", pingPatience))
 		}
 		for _, s := range w.calls {
 			if time.Since(s.accepted) > beginPatience && !s.hasBegun() {
@@ -376,9 +395,9 @@ func (f *Front) watch(w *peer) {
 	}
 }
 
-// lose ends the calls of a worker that does not run them any more. The front is locked.
-func (f *Front) lose(w *peer, cause string) {
-	for _, s := range w.calls {
+// lose ends calls whose workers do not run them any more. The front is locked.
+func (f *Front) lose(calls map[string]*slot, cause string) {
+	for _, s := range calls {
 		s.end(cause)
 	}
 }
@@ -387,9 +406,7 @@ func (f *Front) lose(w *peer, cause string) {
 func (f *Front) loseAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.calls {
-		s.end("the connection to the fleet was lost")
-	}
+	f.lose(f.calls, "the connection to the fleet was lost")
 	for _, p := range f.pools {
 		clear(p.workers)
 	}

@@ -17,8 +17,8 @@ import (
 // Operator is a person's connection to a fleet, and to what is published in it.
 type Operator struct {
 	*catalog.Catalog
+	*Config
 	conn *nats.Conn
-	key  string // the file of its seed
 }
 
 // Operator connects a person. The error is unavailable if the server is not there.
@@ -36,16 +36,7 @@ func (c *Config) Operator() (*Operator, error) {
 		}
 	}
 	published, err := catalog.Of(conn)
-	return &Operator{published, conn, c.Key}, err
-}
-
-// PublishPolicy is [catalog.Catalog.PublishPolicy] with the key of the operator.
-func (o *Operator) PublishPolicy(ctx context.Context, path string) error {
-	key, err := readKey(o.key)
-	if err != nil {
-		return err
-	}
-	return o.Catalog.PublishPolicy(ctx, path, key)
+	return &Operator{published, c, conn}, err
 }
 
 // Close ends the connection.

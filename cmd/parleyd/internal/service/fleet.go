@@ -120,7 +120,11 @@ func runFleet(args []string, out io.Writer) error {
 		flags.StringVar(&policyFile, "policy", "", "")
 		return operate(maxPublished, func(o *fleet.Operator, names []string) error {
 			if policyFile != "" {
-				if err := o.PublishPolicy(ctx, policyFile); err != nil {
+				key, err := o.ReadKey()
+				if err == nil {
+					err = o.PublishPolicy(ctx, policyFile, key)
+				}
+				if err != nil {
 					return err
 				}
 				fmt.Fprintf(out, "published %s\n", manifest.CleanLine(policyFile))

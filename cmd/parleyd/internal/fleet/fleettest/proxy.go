@@ -18,7 +18,7 @@ type Proxy struct {
 	mu    sync.Mutex
 	open  chan struct{} // closed while bytes pass
 	cut   bool
-	conns map[net.Conn]bool
+	conns map[net.Conn]bool // false for those that pass nothing any more
 }
 
 // NewProxy starts a proxy before an address HOST:PORT. It ends with the test.
@@ -48,6 +48,17 @@ func (p *Proxy) Hold() {
 	defer p.mu.Unlock()
 	if p.passes() {
 		p.open = make(chan struct{})
+	}
+}
+
+// Drop is [Proxy.Hold] for a network that loses what it does not pass: what is connected now never hears of the other
+// side again, as if no packet of it were sent another time soon.
+func (p *Proxy) Drop() {
+	p.Hold()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		p.conns[conn] = false
 	}
 }
 
@@ -126,6 +137,9 @@ func (p *Proxy) pass(to, from net.Conn) {
 			if !p.wait() {
 				return
 			}
+			if !p.passesOf(from) {
+				continue
+			}
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -145,6 +159,12 @@ func (p *Proxy) wait() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.cut
+}
+
+func (p *Proxy) passesOf(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conns[conn]
 }
 
 // keep remembers a connection, unless they are cut.

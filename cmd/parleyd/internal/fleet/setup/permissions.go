@@ -18,8 +18,10 @@ const (
 
 // serverConf is nats-server.conf. The server runs in its folder, which the names of files are relative to.
 const serverConf = `# The server of a fleet of Parley. parleyd fleet init wrote this once, so what you change stays.
-listen: "0.0.0.0:` + port + `"
+listen: "0.0.0.0:` + port + `" # and, where the system has IPv6, [::]
 http: "127.0.0.1:8222" # what the server tells of itself
+ping_interval: "2s" # whoever does not answer three of them is gone
+ping_max: 3
 
 jetstream {
   store_dir: $STATE_DIRECTORY # which systemd sets for the unit
