@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,6 +141,72 @@ func TestUntrusted(t *testing.T) {
 	w.start("b", 1)
 	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || len(o.answer.Warnings) > 0 {
 		t.Errorf("%v %q", o.err, o.answer.Warnings)
+	}
+}
+
+// TestUnavailableBuild has a worker that gets a build from the server at times. Its calls run at another one meanwhile,
+// and soon at this one again. One whose time is over before the build is there takes nothing from the others.
+func TestUnavailableBuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
+	var away, asked atomic.Bool
+	simulateWith(t, w.url, "a", func(j *job) error {
+		asked.Store(true)
+		if away.Load() {
+			return host.Errorf(host.Unavailable, "the server sends nothing")
+		}
+		return answerNothing(j)
+	})
+	simulateWith(t, w.url, "b", answerNothing)
+	w.await("both", func() bool { return w.knows("a") && w.knows("b") })
+	isAsked := func() bool {
+		if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || len(o.answer.Warnings) > 0 {
+			t.Fatalf("%v %q", o.err, o.answer.Warnings)
+		}
+		return asked.Load()
+	}
+	away.Store(true)
+	w.await("a call that the worker cannot run", isAsked)
+	away.Store(false)
+	asked.Store(false)
+	if took := fleettest.Await(t, "its next call", isAsked); took > refusalTime/2 {
+		t.Errorf("after %s", took)
+	}
+}
+
+// TestSlowBuild has a build that does not arrive within the time of a call.
+func TestSlowBuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
+	js, err := jetstream.New(w.operator().conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := js.Stream(t.Context(), "OBJ_"+catalog.Code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chunks []*jetstream.RawStreamMsg
+	for seq := uint64(1); seq <= code.CachedInfo().State.LastSeq; seq++ {
+		if m, err := code.GetMsg(t.Context(), seq); err == nil && strings.Contains(m.Subject, ".C.") {
+			chunks = append(chunks, m)
+			err = code.DeleteMsg(t.Context(), seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.start("a", 1)
+	if o := w.call(t.Context(), "work.nothing", `{}`, 2*time.Second); o.err == nil || o.err.Code != host.Timeout {
+		t.Errorf("without its code: %v", o.err)
+	}
+	for _, m := range chunks {
+		if _, err := js.Publish(t.Context(), m.Subject, m.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || len(o.answer.Warnings) > 0 {
+		t.Errorf("with its code: %v %q", o.err, o.answer.Warnings)
 	}
 }
 

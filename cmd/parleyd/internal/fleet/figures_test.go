@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -254,25 +255,35 @@ func TestThousandWorkers(t *testing.T) {
 
 // simulate is a worker with one slot that sleeps instead of running a guest.
 func simulate(t *testing.T, url, name string, own time.Duration) {
+	simulateWith(t, url, name, func(j *job) error {
+		time.Sleep(own)
+		return answerNothing(j)
+	})
+}
+
+// answerNothing answers a call of a tool that returns nothing.
+func answerNothing(j *job) error {
+	c := wire.NewConn(bufio.NewReader(j), j)
+	hello, err := c.ReceiveHello()
+	if err == nil {
+		err = c.SendHello(hello)
+	}
+	if err == nil {
+		err = c.Send(wire.KindDone, []byte(`{"data":{}}`))
+	}
+	return err
+}
+
+// simulateWith is a worker with one slot that serves calls as it is told.
+func simulateWith(t *testing.T, url, name string, serve func(*job) error) {
 	conn, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	w := &Worker{conn: conn, calls: map[string]*job{}, drained: make(chan struct{}), status: Status{Worker: name,
-		Instance: "x", Pool: "main", Slots: 1, Free: 1, Wire: wire.Version}}
-	w.serve = func(j *job) error {
-		c := wire.NewConn(bufio.NewReader(j), j)
-		hello, err := c.ReceiveHello()
-		if err == nil {
-			err = c.SendHello(hello)
-		}
-		if err == nil {
-			time.Sleep(own)
-			err = c.Send(wire.KindDone, []byte(`{"data":{}}`))
-		}
-		return err
-	}
+	w := &Worker{conn: conn, calls: map[string]*job{}, refused: map[string]refusal{}, drained: make(chan struct{}),
+		serve: serve, log: slog.New(slog.DiscardHandler), status: Status{Worker: name, Instance: "x", Pool: "main",
+			Slots: 1, Free: 1, Wire: wire.Version}}
 	if err := w.subscribe(); err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,9 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 // published gets a build that is published.
 func (l *library) published(ctx context.Context, digest string) (*store.Source, error) {
 	c, err := l.fetch(ctx, digest)
+	if ctx.Err() != nil { // the time of the call is over, which says nothing of the build
+		return nil, ctx.Err()
+	}
 	if err == nil {
 		err = l.check(c)
 	}

@@ -44,8 +44,8 @@ type refusal struct {
 	until time.Time // then it looks again
 }
 
-// refusalTime is how long a worker does not look again for a build that it has refused.
-const refusalTime = 10 * time.Second
+// How long a worker does not look again for a build that it has refused, and for one that the server did not send.
+const refusalTime, fetchPause = 10 * time.Second, time.Second
 
 // job is a call that has a slot of a worker.
 type job struct {
@@ -223,9 +223,13 @@ func (w *Worker) run(j *job) {
 	}
 	cause := j.reason()
 	if refused, ok := errors.AsType[*host.Error](err); ok && cause == "" { // the connection holds
+		pause := refusalTime
+		if refused.Code == host.Unavailable {
+			pause = fetchPause
+		}
 		cause = refused.Message
 		w.mu.Lock()
-		w.refused[j.Digest] = refusal{cause, time.Now().Add(refusalTime)}
+		w.refused[j.Digest] = refusal{cause, time.Now().Add(pause)}
 		w.mu.Unlock()
 		j.finish()
 	}
