@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -21,10 +22,17 @@ type Operator struct {
 	conn *nats.Conn
 }
 
-// Operator connects a person. The error is unavailable if the server is not there.
+// IsOperators reports whether a configuration is that of an operator, as parleyd fleet init names it, or of a fleet
+// without keys. That of a front can only ask.
+func (c *Config) IsOperators() bool { return c.Key == "" || c.Name == "operator" }
+
+// Operator connects a person, as an operator or a front. The error is unavailable if the server is not there.
 func (c *Config) Operator() (*Operator, error) {
-	nobody := func() {}
-	conn, err := c.connect("operator", slog.New(slog.DiscardHandler), nobody, nobody, nobody)
+	nobody, who := func() {}, "operator"
+	if !c.IsOperators() {
+		who = "front." + c.Name
+	}
+	conn, err := c.connect(who, slog.New(slog.DiscardHandler), nobody, nobody, nobody)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +91,9 @@ func (o *Operator) ask(ctx context.Context, subject string) (all []Status, err e
 	defer cancel()
 	for {
 		m, err := answers.NextMsgWithContext(ctx)
+		if refused := o.conn.LastError(); errors.Is(refused, nats.ErrPermissionViolation) {
+			return nil, host.Errorf(host.ConfigError, "the key of %s may not ask; expected that of an operator or front", o.Name)
+		}
 		if err != nil || isNobody(m) {
 			return all, nil
 		}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -76,7 +77,8 @@ const fleetUsage = `parleyd fleet operates the machines that run calls for the s
   parleyd fleet explain TOOL      say where the calls of a tool run, and what of them leaves this machine
   parleyd fleet drain WORKER      have a worker end once its calls are done
 
-All but init take --config FILE, which has the table [fleet]; ` + defaultConfig + ` by default.
+All but init take --config FILE, which has the table [fleet]; ` + defaultConfig + ` by default. That of a
+front is enough for status and explain, which goes by the policy that the user of the command has.
 `
 
 // runFleet runs a command of parleyd fleet.
@@ -90,7 +92,7 @@ func runFleet(args []string, out io.Writer) error {
 	flags := newFlags("fleet " + name)
 	path := flags.String("config", defaultConfig, "")
 	policyFile := "" // option of publish
-	operate := func(most int, run func(o *fleet.Operator, args []string) error) error {
+	operate := func(most int, asks bool, run func(o *fleet.Operator, args []string) error) error {
 		rest, err := parseFlags(flags, args, most)
 		if err != nil {
 			return err
@@ -102,12 +104,20 @@ func runFleet(args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		is := cfg.Fleet.IsOperators()
+		if !is && !asks {
+			return host.Errorf(host.ConfigError, "parleyd fleet %s takes the key of an operator, and %s is of %s; expected "+
+				"--config with the file operator/fleet.toml that parleyd fleet init has written", name, *path, cfg.Fleet.Name)
+		}
 		o, err := cfg.Fleet.Operator()
 		if err != nil {
 			return err
 		}
 		defer o.Close()
-		if err := o.Provision(ctx); err != nil {
+		if is {
+			err = o.Provision(ctx)
+		}
+		if err != nil {
 			return err
 		}
 		return run(o, rest)
@@ -118,25 +128,20 @@ func runFleet(args []string, out io.Writer) error {
 	case "publish":
 		withdraw := flags.Bool("withdraw", false, "")
 		flags.StringVar(&policyFile, "policy", "", "")
-		return operate(maxPublished, func(o *fleet.Operator, names []string) error {
+		return operate(maxPublished, false, func(o *fleet.Operator, names []string) error {
 			if policyFile != "" {
-				key, err := o.ReadKey()
-				if err == nil {
-					err = o.PublishPolicy(ctx, policyFile, key)
-				}
-				if err != nil {
+				if err := publishPolicy(ctx, o, policyFile, out); err != nil {
 					return err
 				}
-				fmt.Fprintf(out, "published %s\n", manifest.CleanLine(policyFile))
 			}
 			return publish(ctx, o, names, *withdraw, out)
 		})
 	case "status":
-		return operate(0, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
+		return operate(0, true, func(o *fleet.Operator, _ []string) error { return showWorkers(ctx, o, out) })
 	case "explain":
-		return operate(1, func(o *fleet.Operator, args []string) error { return explain(ctx, o, args[0], out) })
+		return operate(1, true, func(o *fleet.Operator, args []string) error { return explain(ctx, o, args[0], out) })
 	case "drain":
-		return operate(1, func(o *fleet.Operator, args []string) error {
+		return operate(1, false, func(o *fleet.Operator, args []string) error {
 			drained, err := o.Drain(ctx, args[0])
 			for _, w := range drained {
 				fmt.Fprintf(out, "%s drains: %d calls are under way\n", w.Worker, w.Slots-w.Free)
@@ -156,6 +161,18 @@ const keepTime = time.Hour
 
 // maxPublished limits the plugins of one command.
 const maxPublished = 1000
+
+// publishPolicy signs a policy and publishes it to the fronts that share it.
+func publishPolicy(ctx context.Context, o *fleet.Operator, path string, out io.Writer) error {
+	key, err := o.ReadKey()
+	if err == nil {
+		err = o.PublishPolicy(ctx, path, key)
+	}
+	if err == nil {
+		fmt.Fprintf(out, "published %s\n", manifest.CleanLine(path))
+	}
+	return err
+}
 
 // publish makes the code of installed plugins available to the workers, and lists the plugins at all fronts. With
 // withdraw it removes them from the lists.
@@ -253,10 +270,13 @@ func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) 
 			goes = append(goes, r.Right)
 		}
 	}
-	slots, lacks, of := 0, "", 0
+	slots, lacks, of, able := 0, "", 0, 0
 	for _, w := range workers {
 		if w.Pool == x.Pool && !w.Draining {
-			slots, of, lacks = slots+w.Slots, of+1, w.Lacks
+			slots, of = slots+w.Slots, of+1
+			if lacks = cmp.Or(lacks, w.Lacks); w.Lacks == "" {
+				able++
+			}
 		}
 	}
 	runs := fmt.Sprintf("on a worker of the pool %s, which has %d with %d slots", x.Pool, of, slots)
@@ -269,7 +289,7 @@ func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) 
 		runs = "at the front, because of what stays"
 	case x.Isolate == "none":
 		runs = "at the front, because of isolate = \"none\""
-	case of > 0 && lacks != "":
+	case of > 0 && able == 0:
 		runs = "at the front where a call must be isolated: the workers lack " + manifest.CleanLine(lacks)
 	case of == 0:
 		runs = "nowhere now: the pool " + x.Pool + " has no worker"

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,8 +13,43 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
+	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest"
 )
+
+// TestFleetKeys has each command with the key of each role.
+func TestFleetKeys(t *testing.T) {
+	t.Setenv("PARLEY_HOME", t.TempDir())
+	dir := t.TempDir()
+	if err := setup.Init([]string{dir, "--host", "127.0.0.1", "--host", "::1", "--front", "f", "--worker", "w"},
+		t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	server := fleettest.Start(t, fleettest.Options{ConfigFile: filepath.Join(dir, "server", "nats-server.conf")})
+	const no = 88 // says that another key is expected
+	for name, codes := range map[string]map[string]int{
+		"operator": {"status": 0, "explain text.hash": 0, "drain nobody": 83, "publish none": 83},
+		"f":        {"status": 0, "explain text.hash": 0, "drain nobody": no, "publish none": no},
+		"w":        {"status": no, "explain text.hash": no, "drain nobody": no, "publish none": no},
+	} {
+		folder := filepath.Join(dir, "parley", name)
+		config := filepath.Join(t.TempDir(), "fleet.toml")
+		text := fmt.Sprintf("[fleet]\nurl = %q\nname = %q\nkey = %q\nca = %q\n", server.URL, name,
+			filepath.Join(folder, name+".nk"), filepath.Join(folder, "ca.pem"))
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for command, want := range codes {
+			var out, errs bytes.Buffer
+			got := Main(append([]string{"fleet"}, append(strings.Fields(command), "--config", config)...), &out, &errs)
+			if got != want || want == no && !strings.Contains(errs.String(), "an operator") {
+				t.Errorf("%s, with the key of %s: exit code %d, expected %d: %s%s", command, name, got, want, &out, &errs)
+			}
+		}
+	}
+}
 
 // TestFleetCommands operates a fleet by the command line, with a worker in this process.
 func TestFleetCommands(t *testing.T) {
@@ -94,4 +130,21 @@ func TestFleetCommands(t *testing.T) {
 	run(88, "fleet.url|got \"nothing\"", "status")
 	config = file("away.toml", "[fleet]\nurl = \"nats://127.0.0.1:1\"\nname = \"me\"\n")
 	run(105, "cannot connect to nats://127.0.0.1:1", "status")
+}
+
+// TestExplained has pools whose workers differ: where one of them can isolate a plugin, its calls run there.
+func TestExplained(t *testing.T) {
+	can, cannot := fleet.Status{Pool: "main", Slots: 1}, fleet.Status{Pool: "main", Slots: 2, Lacks: "seccomp"}
+	leaving, other := fleet.Status{Pool: "main", Slots: 4, Draining: true}, fleet.Status{Pool: "other", Slots: 8}
+	for want, workers := range map[string][]fleet.Status{
+		"of the pool main, which has 2 with 3 slots": {can, cannot, leaving, other},
+		"of the pool main, which has 2 with 3 slot":  {cannot, can},
+		"the workers lack seccomp":                   {cannot, cannot, leaving, other},
+		"nowhere now":                                {leaving, other},
+	} {
+		x := policy.Explanation{Pool: "main"}
+		if got := explained("a.b", manifest.KindWASI, x, workers); !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
 }
