@@ -109,6 +109,8 @@ await() {
 }
 await
 echo "$ready" "$status"
+read -r -t 5 greeting 3<>/dev/tcp/::1/4222 <&3
+echo "over IPv6: $greeting"
 printf "[plugin.text]\nrun = \"fleet:main\"\n" >policy.toml
 bin/parleyd fleet publish --policy policy.toml --config fleet/parley/operator/fleet.toml
 pkill -f '[p]arleyd serve'; while pgrep -f '[p]arleyd serve' >/dev/null; do sleep .1; done
@@ -134,7 +136,7 @@ curl --silent --max-time 60 http://127.0.0.1:8931/mcp -H "Authorization: Bearer 
 		t.Error(err)
 	}
 	for _, want := range []string{
-		" 200 OK", "main  worker-1", "published policy.toml", "the policy that the fleet has", hashOfA,
+		" 200 OK", "over IPv6: INFO", "main  worker-1", "published policy.toml", "the policy that the fleet has", hashOfA,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output has no %q", want)

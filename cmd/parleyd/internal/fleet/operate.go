@@ -47,6 +47,17 @@ func (c *Config) Operator() (*Operator, error) {
 	return &Operator{published, c, conn}, err
 }
 
+// Expires returns when the first certificate of the server or its authority does, zero without TLS.
+func (o *Operator) Expires() (first time.Time) {
+	state, _ := o.conn.TLSConnectionState()
+	for _, c := range slices.Concat(state.VerifiedChains...) {
+		if first.IsZero() || c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first
+}
+
 // Close ends the connection.
 func (o *Operator) Close() { o.conn.Close() }
 

@@ -156,6 +156,9 @@ func runFleet(args []string, out io.Writer) error {
 		manifest.CleanLine(name))
 }
 
+// renewTime is how long before its end a certificate is reported.
+const renewTime = 90 * 24 * time.Hour
+
 // keepTime is how long the code of a plugin stays in the fleet after the plugin was replaced or withdrawn.
 const keepTime = time.Hour
 
@@ -200,6 +203,9 @@ func showWorkers(ctx context.Context, o *fleet.Operator, out io.Writer) error {
 	all, err := o.Workers(ctx)
 	if err != nil {
 		return err
+	}
+	if at := o.Expires(); !at.IsZero() && time.Until(at) < renewTime {
+		fmt.Fprintf(out, "a certificate of the server ends on %s: see parleyd fleet init --renew\n", at.Format(time.DateOnly))
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(out, "no workers")

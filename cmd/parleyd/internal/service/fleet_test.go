@@ -3,12 +3,17 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
@@ -28,6 +33,8 @@ func TestFleetKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := fleettest.Start(t, fleettest.Options{ConfigFile: filepath.Join(dir, "server", "nats-server.conf")})
+	shorten(t, dir)
+	server.Reload()
 	const no = 88 // says that another key is expected
 	for name, codes := range map[string]map[string]int{
 		"operator": {"status": 0, "explain text.hash": 0, "drain nobody": 83, "publish none": 83},
@@ -44,10 +51,36 @@ func TestFleetKeys(t *testing.T) {
 		for command, want := range codes {
 			var out, errs bytes.Buffer
 			got := Main(append([]string{"fleet"}, append(strings.Fields(command), "--config", config)...), &out, &errs)
+			if name != "w" && command == "status" && !strings.Contains(out.String(), "--renew") {
+				t.Errorf("no word of a certificate that ends soon: %s", &out)
+			}
 			if got != want || want == no && !strings.Contains(errs.String(), "an operator") {
 				t.Errorf("%s, with the key of %s: exit code %d, expected %d: %s%s", command, name, got, want, &out, &errs)
 			}
 		}
+	}
+}
+
+// shorten gives the server of a fleet a certificate that ends in a month.
+func shorten(t *testing.T, dir string) {
+	t.Helper()
+	authority, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := filepath.Join(dir, "server", "server")
+	pair, err := tls.LoadX509KeyPair(server+".pem", server+".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pair.Leaf
+	c.NotAfter = time.Now().Add(30 * 24 * time.Hour)
+	data, err := x509.CreateCertificate(rand.Reader, c, authority.Leaf, c.PublicKey, authority.PrivateKey)
+	if err == nil {
+		err = os.WriteFile(server+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

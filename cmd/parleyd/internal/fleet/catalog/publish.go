@@ -50,9 +50,6 @@ const (
 	objectTime  = 30 * time.Second
 )
 
-// publishing bounds how many plugins a process publishes at one time.
-var publishing = make(chan struct{}, 32)
-
 // Catalog is what is published in a fleet.
 type Catalog struct{ js jetstream.JetStream }
 
@@ -121,12 +118,6 @@ func (c *Catalog) Publish(ctx context.Context, build *store.Candidate) (store.En
 		return line, err
 	}
 	what := "publish " + line.Name
-	select {
-	case publishing <- struct{}{}:
-		defer func() { <-publishing }()
-	case <-ctx.Done():
-		return line, failed(ctx.Err(), what)
-	}
 	lines, err := c.js.KeyValue(ctx, Lines)
 	if err != nil {
 		return line, failed(err, what)

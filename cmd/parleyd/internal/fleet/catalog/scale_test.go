@@ -52,8 +52,11 @@ func TestTenThousand(t *testing.T) {
 	began := time.Now()
 	var all sync.WaitGroup
 	failures := make(chan error, many)
+	turns := make(chan struct{}, 32) // so many operators
 	for i := range many {
 		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
 			c, err := buildOf("smallest", fmt.Sprintf("fleet%05d", i), "", fmt.Sprintf("Do nothing, for department %05d", i))
 			if err == nil {
 				_, err = (&Catalog{js}).Publish(t.Context(), c)

@@ -48,7 +48,11 @@ func (f *fleet) accounts() []byte {
 			if last != "" {
 				b = append(b, "  ] }\n"...)
 			}
-			b = fmt.Appendf(b, "  %q { jetstream: enabled, users: [\n", m.account)
+			storage := "enabled"
+			if size := f.Storage[m.account]; size != "" {
+				storage = "{ max_file: " + size + ", max_memory: 0 }"
+			}
+			b = fmt.Appendf(b, "  %q { jetstream: %s, users: [\n", m.account, storage)
 			last = m.account
 		}
 		publish, subscribe := permissions(m.Role, m.name)

@@ -26,7 +26,8 @@ import (
 )
 
 // Usage describes [Init].
-const Usage = `parleyd fleet init DIR [--host NAME].. [--account NAME].. [--front NAME].. [--worker NAME].. [--revoke NAME]
+const Usage = `parleyd fleet init DIR [--host NAME].. [--account NAME].. [--front NAME].. [--worker NAME].. [--revoke NAME]..
+  [--storage SIZE].. [--remove NAME].. [--renew]
 
 It writes to DIR a folder for the server of NATS and one for each machine. Run it again to add or revoke names; the rest
 stays as it is. An account is a tenant: others neither hear nor reach it.
@@ -36,6 +37,9 @@ stays as it is. An account is a tenant: others neither hear nor reach it.
   --front NAME     a machine that runs parleyd serve
   --worker NAME    a machine that runs parleyd worker
   --revoke NAME    a front or worker that may no longer connect; for "operator" there is a new key at once
+  --storage SIZE   how much the account may store, such as 20GB, which the server sets aside for it; else what there is
+  --remove NAME    an account that may no longer connect, with all of its names
+  --renew          new certificates, which machines accept that have the old ones
 `
 
 const (
@@ -50,13 +54,16 @@ const (
 // fleet is what fleet.json has, from which the configuration of the server is made. It has no secret.
 type fleet struct {
 	Hosts    []string                      `json:"hosts"`
-	Accounts map[string]map[string]*member `json:"accounts"` // by the names of accounts, then of members
+	Accounts map[string]map[string]*member `json:"accounts"`          // by the names of accounts, then of members
+	Storage  map[string]string             `json:"storage,omitempty"` // of accounts that have a limit
 
-	dir      string
-	newHosts bool
-	revoked  []string // folders
-	out      io.Writer
-	changed  bool
+	dir          string
+	newHosts     bool
+	renew        bool
+	revoked      []string // folders
+	newAuthority bool
+	out          io.Writer
+	changed      bool
 }
 
 type member struct {
@@ -90,7 +97,7 @@ func Init(args []string, out io.Writer) error {
 // read returns the fleet of a folder, which may have none yet.
 func read(dir string, out io.Writer) (*fleet, error) {
 	dir, err := filepath.Abs(dir)
-	f := &fleet{Accounts: map[string]map[string]*member{}, dir: dir, out: out}
+	f := &fleet{Accounts: map[string]map[string]*member{}, Storage: map[string]string{}, dir: dir, out: out}
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +142,9 @@ func (f *fleet) parse(args []string) error {
 		})
 	}
 	flags.Func("revoke", "", func(name string) error { return f.revoke(cmp.Or(account, defaultAccount), name) })
+	flags.Func("storage", "", func(size string) error { return f.limit(cmp.Or(account, defaultAccount), size) })
+	flags.Func("remove", "", f.remove)
+	flags.BoolVar(&f.renew, "renew", false, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -150,6 +160,7 @@ func (f *fleet) parse(args []string) error {
 }
 
 var (
+	isSize = lazy.Pattern(`^[1-9][0-9]{0,5}[MGT]B$`)
 	isHost = lazy.Pattern(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 	isName = lazy.Pattern(`^[a-z0-9][a-z0-9_-]{0,62}$`) // a part of a subject, and a folder
 )
@@ -206,6 +217,28 @@ func (f *fleet) revoke(account, name string) error {
 	return nil
 }
 
+// limit sets how much an account may store.
+func (f *fleet) limit(account, size string) error {
+	if !isSize().MatchString(size) {
+		return errors.New("expected a size in MB, GB or TB, such as 20GB")
+	}
+	f.changed = f.changed || f.Storage[account] != size
+	f.Storage[account] = size
+	return f.add(account, string(operator), operator)
+}
+
+// remove removes an account.
+func (f *fleet) remove(account string) error {
+	if f.Accounts[account] == nil {
+		return fmt.Errorf("there is no such account; expected one of %s",
+			strings.Join(slices.Sorted(maps.Keys(f.Accounts)), ", "))
+	}
+	delete(f.Accounts, account)
+	delete(f.Storage, account)
+	f.revoked = append(f.revoked, account)
+	return nil
+}
+
 // write writes what is new: certificates, a folder for each machine, and the files of the server.
 func (f *fleet) write() error {
 	if err := errors.Join(os.MkdirAll(filepath.Join(f.dir, serverDir), 0o700), f.certificates()); err != nil {
@@ -217,11 +250,17 @@ func (f *fleet) write() error {
 		}
 		f.say(folder, "revoked and removed")
 	}
+	authority, err := os.ReadFile(filepath.Join(f.dir, "ca.pem"))
+	if err != nil {
+		return err
+	}
 	for _, m := range f.members() {
-		if m.seed == nil {
-			continue
+		if m.seed != nil {
+			err = f.writeMember(m, authority)
+		} else if f.newAuthority {
+			err = f.put(filepath.Join(m.account, m.name, "ca.pem"), authority)
 		}
-		if err := f.writeMember(m); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -249,11 +288,7 @@ func (f *fleet) members() (all []*member) {
 }
 
 // writeMember writes a folder with all that the machine of a member requires.
-func (f *fleet) writeMember(m *member) error {
-	authority, err := os.ReadFile(filepath.Join(f.dir, "ca.pem"))
-	if err != nil {
-		return err
-	}
+func (f *fleet) writeMember(m *member, authority []byte) error {
 	var urls []string
 	for _, name := range f.Hosts {
 		urls = append(urls, "tls://"+net.JoinHostPort(name, port))
@@ -296,6 +331,10 @@ func (f *fleet) next(isNew bool) {
 	fmt.Fprintln(f.out, "\nNext:")
 	start, server := map[bool]string{true: "start", false: "reload"}[isNew], filepath.Join(f.dir, serverDir)
 	fmt.Fprintf(f.out, "- Copy %s to /etc/nats of the server, and systemctl %s nats-server.\n", server, start)
+	if !isNew && f.newAuthority {
+		fmt.Fprintf(f.out, "- Copy %s/ca.pem to %s of each machine that has the old one, and restart its parleyd.\n", f.dir,
+			machineDir)
+	}
 	for _, m := range f.members() {
 		folder := filepath.Join(f.dir, m.account, m.name)
 		switch {

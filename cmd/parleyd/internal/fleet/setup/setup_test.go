@@ -3,6 +3,7 @@ package setup
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"io/fs"
@@ -109,6 +110,15 @@ func TestInit(t *testing.T) {
 		{"--worker worker-2", []string{"server/accounts.conf", "fleet.json"}},
 		{"--account acme --worker worker-1", []string{"server/accounts.conf", "fleet.json"}},
 		{"--host ::1", []string{"fleet.json", "server/server.key", "server/server.pem"}},
+		{"--storage 20GB", []string{"server/accounts.conf", "fleet.json"}},
+		{"--account acme --storage 1GB", []string{"server/accounts.conf", "fleet.json"}},
+		{"--account acme --storage 1GB --account parley --storage 20GB", nil},
+		{"--renew", []string{"ca.pem", "server/server.key", "server/server.pem", "acme/operator/ca.pem",
+			"acme/worker-1/ca.pem", "parley/front-1/ca.pem", "parley/operator/ca.pem", "parley/worker-1/ca.pem",
+			"parley/worker-2/ca.pem"}},
+		{"--remove acme", []string{"server/accounts.conf", "fleet.json", "acme/operator/ca.pem",
+			"acme/operator/fleet.toml", "acme/operator/operator.nk", "acme/worker-1/ca.pem", "acme/worker-1/fleet.toml",
+			"acme/worker-1/worker-1.nk"}},
 		{"--revoke operator", []string{"server/accounts.conf", "fleet.json", "parley/operator/fleet.toml",
 			"parley/operator/operator.nk"}},
 		{"--revoke worker-2", []string{"server/accounts.conf", "fleet.json", "parley/worker-2/ca.pem",
@@ -160,6 +170,11 @@ func TestMistakes(t *testing.T) {
 		"DIR --host a/b":                         "without a port",
 		"DIR --revoke worker-9":                  "expected one of front-1, operator, worker-1",
 		"DIR --account acme --revoke front-1":    "acme has no such name",
+		"DIR --remove acme":                      "expected one of parley",
+		"DIR --storage 20":                       "such as 20GB",
+		"DIR --storage 1GB,users:[]":             "such as 20GB",
+		"DIR --account acme --storage -1GB":      "such as 20GB",
+		"DIR --renew=1GB":                        "invalid boolean",
 	} {
 		args = strings.NewReplacer("DIR", dir, "NEW", dir+"-2").Replace(args)
 		var out bytes.Buffer
@@ -386,7 +401,8 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("docs/fleet.md copies %s: %v", m, err)
 		}
 	}
-	for args := range strings.SplitSeq("--revoke worker-1 --worker worker-1|--revoke operator", "|") {
+	for _, args := range []string{"--revoke worker-1 --worker worker-1", "--revoke operator", "--renew",
+		"--storage 20GB"} {
 		if !strings.Contains(page, "`"+args+"`") {
 			t.Errorf("docs/fleet.md has no %s", args)
 		}
@@ -759,6 +775,119 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("another connection: %v", err)
 		}
 	}
+}
+
+// TestRenew renews the certificates of a server in use, twice: machines connect with the authority that they have, and
+// with the new one, which alone is valid when theirs has ended. Without ca.pem and ca.key there is another authority.
+func TestRenew(t *testing.T) {
+	dir, s := start(t)
+	read := func(name string) *x509.Certificate {
+		t.Helper()
+		block, _ := pem.Decode([]byte(tree(t, dir)[name]))
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	own, err := nats.NkeyOptionFromSeed(filepath.Join(dir, "parley/worker-1/worker-1.nk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// accepts reports whether a machine that has an authority accepts the certificate that the server has now.
+	accepts := func(authority *x509.Certificate) bool {
+		t.Helper()
+		roots := x509.NewCertPool()
+		roots.AddCert(authority)
+		conn, err := nats.Connect(s.URL, own, nats.Secure(&tls.Config{RootCAs: roots}))
+		if err != nil {
+			t.Log(err)
+			return false
+		}
+		defer conn.Close()
+		state, err := conn.TLSConnectionState()
+		return err == nil && state.PeerCertificates[0].Equal(read("server/server.pem"))
+	}
+	open := connect(t, dir, s, "parley", "worker-1")
+	authorities := []*x509.Certificate{read("ca.pem")}
+	for range 2 {
+		initialize(t, dir, "--renew")
+		s.Reload()
+		authorities = append(authorities, read("ca.pem"))
+		for i, authority := range authorities {
+			if !accepts(authority) {
+				t.Errorf("after %d renewals, authority %d is not enough", len(authorities)-1, i)
+			}
+		}
+		if !read("parley/front-1/ca.pem").Equal(read("ca.pem")) {
+			t.Error("the folder of a front has an old authority")
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(authorities[2])
+	if _, err := read("server/server.pem").Verify(x509.VerifyOptions{Roots: roots,
+		CurrentTime: authorities[2].NotAfter.Add(-time.Minute)}); err != nil {
+		t.Error(err)
+	}
+	if err := open.Flush(); err != nil || open.Stats().Reconnects > 0 {
+		t.Errorf("a connection from before: %v", err)
+	}
+	for _, name := range []string{"ca.pem", "ca.key"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	initialize(t, dir)
+	s.Reload()
+	if accepts(authorities[2]) || !accepts(read("parley/front-1/ca.pem")) {
+		t.Error("another authority is not the only one that counts")
+	}
+}
+
+// TestLimitedAccount has a tenant store more than it may. Another one is not held up, and stays when the first goes.
+func TestLimitedAccount(t *testing.T) {
+	dir, s := start(t)
+	initialize(t, dir, "--account", "acme", "--storage", "4MB")
+	s.Reload()
+	js := map[string]jetstream.JetStream{}
+	for _, account := range []string{"parley", "acme"} {
+		js[account] = stream(t, connect(t, dir, s, account, "operator"))
+		if err := published(t, js[account]).Provision(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(account string) error {
+		code, err := js[account].ObjectStore(t.Context(), catalog.Code)
+		if err == nil {
+			_, err = code.PutBytes(t.Context(), "large", make([]byte, 5<<20))
+		}
+		return err
+	}
+	if err := put("acme"); err == nil {
+		t.Error("acme stores more than it may")
+	}
+	if _, err := js["acme"].CreateStream(t.Context(), jetstream.StreamConfig{Name: "m", Subjects: []string{"m"},
+		Storage: jetstream.MemoryStorage}); err == nil {
+		if _, err = js["acme"].Publish(t.Context(), "m", make([]byte, 1000)); err == nil {
+			t.Error("acme stores in memory")
+		}
+	}
+	digest := publish(t, js["acme"])
+	if _, err := published(t, stream(t, connect(t, dir, s, "acme", "worker-1"))).Fetch(t.Context(), digest); err != nil {
+		t.Error(err)
+	}
+	if err := put("parley"); err != nil {
+		t.Error(err)
+	}
+	gone := connect(t, dir, s, "acme", "front-1", nats.MaxReconnects(3))
+	initialize(t, dir, "--remove", "acme")
+	s.Reload()
+	fleettest.Await(t, "acme is closed out", func() bool { return gone.IsClosed() })
+	if err := put("parley"); err != nil {
+		t.Error(err)
+	}
+	s.Restart()
+	fleettest.Await(t, "parley is served", func() bool { return put("parley") == nil })
 }
 
 // publicKey returns the public key of a member from accounts.conf.
