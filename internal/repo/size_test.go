@@ -75,7 +75,7 @@ var maxLines = map[string]int{
 	"host/reference":           156, // what a plan does not find
 
 	"cmd/parleyd/internal/telemetry":       605,  // spans, metrics and logs of the service
-	"cmd/parleyd/internal/fleet":           2777, // fronts, workers, their policy; renewal, limits of tenants
+	"cmd/parleyd/internal/fleet":           2778, // fronts, workers, their policy; renewal, limits of tenants
 	"cmd/parleyd/internal/fleet/fleettest": 392,  // NATS for tests, a network that fails or loses; children, waiting
 }
 

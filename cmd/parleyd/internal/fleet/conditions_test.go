@@ -2,12 +2,14 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
@@ -15,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // pooled is a provider whose calls must run on a worker of the pool main.
@@ -141,6 +144,54 @@ func TestUntrusted(t *testing.T) {
 	w.start("b", 1)
 	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || len(o.answer.Warnings) > 0 {
 		t.Errorf("%v %q", o.err, o.answer.Warnings)
+	}
+}
+
+// TestVerdicts offers calls to a worker. A slot that was reserved and not used is free again after a second.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	url := fleettest.Start(t, fleettest.Options{}).URL
+	conn, err := nats.Connect(url, nats.CustomInboxPrefix(frontSubject+"f.reply"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	w := simulateWith(t, url, "a", answerNothing)
+	w.mu.Lock()
+	w.status.Lacks, w.refused["sha256:refused"] = "seccomp", refusal{"it is refused", time.Now().Add(time.Hour)}
+	w.refused["sha256:known"] = refusal{"it was refused", time.Now()}
+	w.mu.Unlock()
+	ask := func(o offer) verdict {
+		t.Helper()
+		o.Front, o.Call, o.Left = "f", rand.Text(), time.Minute
+		m, err := conn.Request(offerSubject+"main", encode(o), 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := decode[verdict](m)
+		return v
+	}
+	for _, c := range []struct {
+		offer        offer
+		verdict, why string
+		free         int
+	}{
+		{offer{Wire: wire.Version + 1}, unfit, "another version of the wire", 1},
+		{offer{Wire: wire.Version, Isolate: "all"}, unfit, "seccomp", 1},
+		{offer{Wire: wire.Version, Digest: "sha256:refused"}, unfit, "it is refused", 1},
+		{offer{Wire: wire.Version, Digest: "sha256:known"}, accepted, "", 0},
+		{offer{Wire: wire.Version, Digest: "sha256:other"}, busy, "", 0},
+	} {
+		if v := ask(c.offer); v.Verdict != c.verdict || !strings.Contains(v.Why, c.why) || v.Free != c.free {
+			t.Errorf("%+v: %+v", c.offer, v)
+		}
+	}
+	if took := fleettest.Await(t, "the slot", func() bool { return w.now().Free == 1 }); took > 5*reservation {
+		t.Errorf("the slot is free after %s", took)
+	}
+	w.Drain()
+	if _, err := conn.Request(offerSubject+"main", encode(offer{Front: "f"}), time.Second); err == nil {
+		t.Error("a worker that drains takes offers")
 	}
 }
 

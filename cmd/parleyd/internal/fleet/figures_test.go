@@ -275,7 +275,7 @@ func answerNothing(j *job) error {
 }
 
 // simulateWith is a worker with one slot that serves calls as it is told.
-func simulateWith(t *testing.T, url, name string, serve func(*job) error) {
+func simulateWith(t *testing.T, url, name string, serve func(*job) error) *Worker {
 	conn, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
@@ -288,4 +288,5 @@ func simulateWith(t *testing.T, url, name string, serve func(*job) error) {
 		t.Fatal(err)
 	}
 	w.announce()
+	return w
 }

@@ -47,6 +47,8 @@ type Config struct {
 	// Monitor is the address at which the server says how it keeps records, such as http://127.0.0.1:8222; several are
 	// separated by commas.
 	Monitor string `toml:"monitor"`
+
+	clock func() time.Time // that certificates are valid by; nil but in tests
 }
 
 // RecordsRequired is the other value of [Config.Records].
@@ -154,7 +156,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		if err != nil {
 			return nil, host.Errorf(host.ConfigError, "cannot read fleet.ca: %s", manifest.CleanLine(err.Error()))
 		}
-		options = append(options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
+		options = append(options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: c.clock}))
 	}
 	conn, err := nats.Connect(c.URL, options...)
 	if err != nil {

@@ -579,18 +579,34 @@ func TestLost(t *testing.T) {
 // forget has the front forget its workers, as it does when it connects again.
 func (w *world) forget() { w.front.loseAll() }
 
-// TestServerRestarts kills the server in the middle of calls.
+// TestServerRestarts kills the server in the middle of calls, and stops it for so long that all give it up.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		testServerRestarts(t, func(server *fleettest.Server) {
+			server.Kill()
+			time.Sleep(200 * time.Millisecond)
+		}, (*fleettest.Server).Restart)
+	})
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		testServerRestarts(t, func(server *fleettest.Server) {
+			server.Pause()
+			time.Sleep(patience + pingPatience)
+		}, (*fleettest.Server).Continue)
+	})
+}
+
+func testServerRestarts(t *testing.T, end, again func(*fleettest.Server)) {
 	server := fleettest.Start(t, fleettest.Options{})
 	w := newWorld(t, server.URL, "")
 	w.start("a", 2)
 	read := w.later("work.rest", `{"ms":500}`, 20*time.Second)
 	written := w.later("work.act", w.act("once", "POST", 500), 20*time.Second)
 	w.await("the request", func() bool { return w.count("POST /once") > 0 })
-	server.Kill()
-	time.Sleep(200 * time.Millisecond)
-	server.Restart()
+	end(server)
+	again(server)
 	if o := <-read; o.err != nil {
 		t.Error(o.err)
 	}

@@ -366,10 +366,38 @@ func TestSecondFront(t *testing.T) {
 	same(t, stream, "one", logs[0])
 }
 
-// TestRequired has calls wait for the stream. Without it none begins, the end of one that has run is only warned about,
-// and all records follow later.
+// TestRequired has calls wait for the stream. Where the server is away, or its stream is full, none begins, the end of
+// one that has run is only warned about, and all records follow later.
 func TestRequired(t *testing.T) {
-	server, conn, stream := streamOf(t)
+	t.Run("killed", func(t *testing.T) {
+		server, conn, stream := streamOf(t)
+		testRequired(t, conn, stream, server.Kill, server.Restart)
+	})
+	t.Run("full", func(t *testing.T) {
+		_, conn, stream := streamOf(t)
+		limit := func(messages int64) {
+			t.Helper()
+			js, err := jetstream.New(conn)
+			if err == nil {
+				config := streamConfig
+				config.Discard, config.MaxMsgs = jetstream.DiscardNew, messages
+				_, err = js.UpdateStream(t.Context(), config)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		testRequired(t, conn, stream, func() {
+			info, err := stream.Info(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit(int64(info.State.Msgs))
+		}, func() { limit(-1) })
+	})
+}
+
+func testRequired(t *testing.T, conn *nats.Conn, stream jetstream.Stream, end, again func()) {
 	var warned error
 	const limit = 300 * time.Millisecond
 	log := audit.Open(filepath.Join(t.TempDir(), "audit"), audit.Config{Warn: func(err error) { warned = err }})
@@ -385,7 +413,7 @@ func TestRequired(t *testing.T) {
 	if warned != nil || copier.Behind() != 0 {
 		t.Errorf("%v, %d behind", warned, copier.Behind())
 	}
-	server.Kill()
+	end()
 	began := time.Now()
 	err := log.Begin(called("text.hash"))
 	if took := time.Since(began); !errors.Is(err, host.Unavailable) || took < limit || took > 5*limit ||
@@ -396,8 +424,8 @@ func TestRequired(t *testing.T) {
 	if warned == nil || copier.Behind() != 2 {
 		t.Errorf("%v, %d behind", warned, copier.Behind())
 	}
-	await(t, "the log", func() bool { return strings.Contains(text.String(), "not copied to the stream\" behind=2") })
-	server.Restart()
+	await(t, "the log", func() bool { return strings.Contains(text.String(), "not copied to the stream\" behind=") })
+	again()
 	await(t, "the stream", func() bool { return copier.Behind() == 0 })
 	same(t, stream, "one", log)
 	if err := log.Begin(called("text.hash")); err != nil {
