@@ -118,7 +118,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
-		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(3), // a network that drops packets ends no connection
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), // a network that drops packets ends no connection
 		nats.ReconnectBufSize(-1), // what was not sent is not sent later either
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // else this process has closed it
