@@ -128,9 +128,8 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
 	}
-	if slices.ContainsFunc([]host.Code{host.Busy, host.Unavailable, host.Trapped},
-		func(c host.Code) bool { return errors.Is(err, c) }) {
-		return err // the call waited until the deadline: for its turn, or for a place after it had lost one
+	if errors.As(err, &reported) && (reported.Code == host.Busy || reported.Place > 0) {
+		return reported // the call waited for its turn until the deadline, for the first time or after it was lost
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if !errors.As(err, &reported) || reported.Code != host.Timeout || reported.Tool != nil {

@@ -42,14 +42,17 @@ type place interface {
 // another place. try counts from 0.
 func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
 ) (*host.Result, error) {
-	var lost, unplaced error // a call that has begun ends as lost where there is no other place in time
+	var unplaced error // says why there is no place in time, which is more than that the time is over
+	var lost *host.Error
 	k := j.Control()
 	result, err := k.Within(ctx, func() (*host.Result, error) {
 		for try, begun := 0, 0; ; try++ {
 			at, err := find(k.Ctx, try)
 			if err != nil {
-				if errors.Is(err, host.Busy) || errors.Is(err, host.Unavailable) {
-					unplaced = cmp.Or(lost, err) // which says more than that the time is over
+				if e := host.AsError(err); e.Code == host.Busy || e.Code == host.Unavailable {
+					if unplaced = e; lost != nil { // then something was run
+						lost.Place, unplaced = e.Place, lost
+					}
 				}
 				return nil, err
 			}
@@ -58,7 +61,7 @@ func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context
 			if isGone(err) {
 				err = at.lost(a)
 				if a.begun {
-					begun, lost = begun+1, err
+					begun, lost = begun+1, host.AsError(err)
 				}
 				if (!a.begun || errors.Is(err, host.Trapped)) && at.again(a, begun) && k.Ctx.Err() == nil {
 					at.release(false)

@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2160,  // secrets in notes; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4784,  // options; roots; ids; pins; tokens; drains; traces; sent texts; paths; pairs
-	"host/wasm":                10844, // compilations ahead; imports; the index of tools; caches of parts; other machines
+	"host/wasm":                10845, // compilations ahead; imports; the index of tools; caches; calls on other machines
 	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 861,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
@@ -75,7 +75,7 @@ var maxLines = map[string]int{
 	"host/reference":           156, // what a plan does not find
 
 	"cmd/parleyd/internal/telemetry":       605,  // spans, metrics and logs of the service
-	"cmd/parleyd/internal/fleet":           2778, // fronts, workers, their policy; renewal, limits of tenants
+	"cmd/parleyd/internal/fleet":           2783, // fronts, workers, their policy; renewal, limits of tenants
 	"cmd/parleyd/internal/fleet/fleettest": 392,  // NATS for tests, a network that fails or loses; children, waiting
 }
 

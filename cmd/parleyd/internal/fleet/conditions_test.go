@@ -248,7 +248,8 @@ func TestSlowBuild(t *testing.T) {
 		}
 	}
 	w.start("a", 1)
-	if o := w.call(t.Context(), "work.nothing", `{}`, 2*time.Second); o.err == nil || o.err.Code != host.Timeout {
+	o := w.call(t.Context(), "work.nothing", `{}`, 3*time.Second)
+	if o.err == nil || o.err.Code != host.Timeout && o.err.Code != host.Busy { // busy: an answer to an offer came late
 		t.Errorf("without its code: %v", o.err)
 	}
 	for _, m := range chunks {

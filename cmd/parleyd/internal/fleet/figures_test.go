@@ -288,5 +288,6 @@ func simulateWith(t *testing.T, url, name string, serve func(*job) error) *Worke
 		t.Fatal(err)
 	}
 	w.announce()
+	_ = conn.Flush()
 	return w
 }

@@ -297,15 +297,19 @@ func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Tu
 	if !f.conn.IsConnected() {
 		gone = "the server of the fleet cannot be reached"
 	}
+	place := 0
+	if turn != nil {
+		place = p.queue.Place(turn)
+	}
 	switch {
 	case ctx.Err() != nil && !deadline.Exceeded(ctx):
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 	case len(p.workers) == 0 && !p.gone.IsZero():
-		return host.Errorf(host.Unavailable, "%s; nothing was run", gone).WithNext("parleyd fleet status")
+		return &host.Error{Code: host.Unavailable, Place: place, Message: gone + "; nothing was run",
+			Next: []string{"parleyd fleet status"}}
 	case turn == nil:
 		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
 	}
-	place := p.queue.Place(turn)
 	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s until the deadline of this call, "+
 		"which was number %d of %d in the line; nothing was run", what, place, p.queue.Len())}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
@@ -78,8 +79,8 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 // published gets a build that is published.
 func (l *library) published(ctx context.Context, digest string) (*store.Source, error) {
 	c, err := l.fetch(ctx, digest)
-	if ctx.Err() != nil { // the time of the call is over, which says nothing of the build
-		return nil, ctx.Err()
+	if at, ok := ctx.Deadline(); ctx.Err() != nil || ok && !time.Now().Before(at) { // which says nothing of the build
+		return nil, context.DeadlineExceeded
 	}
 	if err == nil {
 		err = l.check(c)
