@@ -24,7 +24,7 @@ type manifestForm struct {
 	Limits       Limits          `json:"limits,omitzero"`
 	Warm         bool            `json:"warm,omitempty"`     // an example may run in an instance before its call
 	Assets       *Assets         `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
-	Settings     *schema         `json:"settings,omitempty"` // JSON Schema of the settings of the operator
+	Settings     *schema         `json:"settings,omitempty"` // JSON Schema of the operator's settings
 	Tutorial     []Step          `json:"tutorial,omitempty"`
 	Peers        json.RawMessage `json:"peers,omitempty"` // tools of other products; see package peers
 	Tools        []toolForm      `json:"tools"`
@@ -46,7 +46,7 @@ type groupForm struct {
 // scriptForm is the JSON form of manifest.Script.
 type scriptForm struct {
 	Name   string `json:"name"`
-	SHA256 string `json:"sha256"` // of its text, in hexadecimal
+	SHA256 string `json:"sha256"` // checksum of its text, in hexadecimal
 }
 
 // toolForm is the JSON form of manifest.Tool.

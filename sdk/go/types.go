@@ -100,7 +100,7 @@ type Secret struct {
 	URL      string `json:"url,omitempty"`
 	Header   string `json:"header,omitempty"` // such as "Authorization: Bearer {secret}"; {secret:basic} is its base64
 	Query    string `json:"query,omitempty"`  // the name of a parameter
-	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if a person has it
+	OAuth    *OAuth `json:"oauth,omitempty"`  // parley login gets the value; nil if the operator has it
 	Read     bool   `json:"read,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
