@@ -8,58 +8,57 @@ import (
 )
 
 // NumSignals is the length of [Results.Signals].
-const NumSignals = 7
+const NumSignals = 6
 
-// signals returns the signals that tell whether a right tool is among the first five results: which share of the
-// subject of the query the first result has, how many words the query has, how much the first result leads the second,
-// the fifth, and the first one of another plugin, whether the query is its name or one of its phrases, and how many
-// tools there are.
+// signals returns the signals that tell whether a right tool is among the first five results: the score of the first
+// result times its share of the subject of the query, the number of words of the subject, the share of them that the
+// first result lacks, the share of the subject that the first five have together, by how much the first leads the first
+// one of another plugin, and the number of tools of its plugin, since of many tools some match a part of any query.
 func (s *search) signals(list []scored) (x [NumSignals]float64) {
 	if len(list) == 0 {
 		return x
 	}
 	first := &list[0]
-	lead := func(than int) float64 {
-		if than < 0 || than >= len(list) {
-			return first.score
-		}
-		return first.score - list[than].score
+	has, words, lacks := s.subject(list[:1])
+	together, _, _ := s.subject(list[:min(5, len(list))])
+	lead := first.score
+	if i := slices.IndexFunc(list, func(c scored) bool { return c.part != first.part }); i >= 0 {
+		lead -= list[i].score
 	}
-	sure := 0.0
-	if first.sure {
-		sure = 1
-	}
-	other := slices.IndexFunc(list, func(c scored) bool { return c.part != first.part })
-	return [...]float64{s.subject(first), float64(len(s.words)), lead(1), lead(4), lead(other), sure,
-		math.Log2(float64(s.docs))}
+	return [...]float64{first.score * has, words, lacks, together, lead, math.Log2(float64(first.part.hi - first.part.lo))}
 }
 
-// subject returns which share of the subject of the query a candidate has. The subject is the words of the query, by
-// their weight, without the verbs that say what to do.
-func (s *search) subject(c *scored) float64 {
-	const asAnother = 0.6 // share of a word that it has in another form
+// subject returns which share of the subject of the query the candidates have together, by the weight of its words. The
+// subject is the words of the query without the verbs that say what to do. It also returns the number of these words,
+// and the share of them that no candidate has: there, a word that no document has counts like any other.
+func (s *search) subject(list []scored) (share, words, lacks float64) {
+	const asAnother = 0.6 // share of a word that is there in another form
 	has, of := 0.0, 0.0
-	for w, row := range c.part.src.rows {
-		weight := c.part.idf[w]
-		if language.AsksFor(s.words[w].text) != "" {
+	for i, w := range s.words {
+		if language.AsksFor(w.text) != "" {
 			continue
 		}
-		of += weight
-		if row == nil || row[c.doc-c.part.src.lo].strength == 0 {
-			continue
+		best, isThere := 0.0, false
+		for _, c := range list {
+			row := c.part.src.rows[i]
+			if row == nil || row[c.doc-c.part.src.lo].strength == 0 {
+				continue
+			}
+			isThere = true
+			switch s.variants[row[c.doc-c.part.src.lo].variant].how {
+			case asPlugin, asAbout:
+			case asWord, asJoined:
+				best = 1
+			default:
+				best = max(best, asAnother)
+			}
 		}
-		switch s.variants[row[c.doc-c.part.src.lo].variant].how {
-		case asPlugin, asAbout:
-		case asWord, asJoined:
-			has += weight
-		default:
-			has += asAnother * weight
+		has, of, words = has+best*w.idf, of+w.idf, words+1
+		if !isThere {
+			lacks++
 		}
 	}
-	if of == 0 {
-		return 0
-	}
-	return has / of
+	return has / max(of, 0.1), words, lacks / max(words, 1)
 }
 
 // hasAll reports whether a candidate has each word of the query as it is, and not only in passing.

@@ -3,4 +3,4 @@
 package index
 
 // certaintyWeights are the weights of the signals of certainty, and its constant.
-var certaintyWeights = [NumSignals + 1]float64{3.072, 0.3632, -2.643, 3.367, 3.691, 2.394, 0.1013, -4.646}
+var certaintyWeights = [NumSignals + 1]float64{2.646, 0.4349, -1.185, 1.721, 3.664, -0.177, -2.4}
