@@ -56,7 +56,7 @@ var maxLines = map[string]int{
 	"cdp/page":                 790,   // words of page, what its calls need; the comparison of pictures; here against new
 	"cdp/internal/keeper":      9568,  // names of downloads; rules of origins; panics; launches; failed steps
 	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
-	"plugins":                  3419,  // json: types from samples, a validator, repairs of YAML and TOML, checks of TOML
+	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd/parleyd":              1568,  // the service: a module of its own; the commands of a fleet, its accounts and records
 	"cmd":                      14362, // documents in the binary; clients; logins; help, its rows; AGENTS.md; exports

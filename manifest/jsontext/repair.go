@@ -606,6 +606,6 @@ func (m *repairer) escape() {
 	case c == 'u' && m.at+6 > len(m.text):
 		m.remove(m.at, len(m.text), "cut off", "an escape that is cut off is left out")
 	default:
-		m.edit(m.at, m.at+1, `\\`, "escape", `a backslash is one of the text where it begins no escape such as \n`)
+		m.edit(m.at, m.at+1, `\\`, "escape", `a backslash belongs to the text unless it begins an escape such as \n`)
 	}
 }

@@ -198,7 +198,9 @@ func value(expression string, fix func(value string) []string) func([]string, in
 // inQuotes writes a value as a text in double quotes, without the quotes that it has, and what follows it as a comment.
 func inQuotes(value string) []string {
 	value, comment, _ := cutComment(strings.TrimSpace(value))
-	value = strings.TrimRight(strings.TrimLeft(value, "\"'\u201c\u2018"), "\"'\u201d\u2019")
+	for _, quotes := range [][2]string{{`"`, `"`}, {"'", "'"}, {"\u201c", "\u201d"}, {"\u2018", "\u2019"}} {
+		value = strings.TrimSuffix(strings.TrimPrefix(value, quotes[0]), quotes[1])
+	}
 	return []string{string(jsontext.Marshal(value)) + comment, "'" + value + "'" + comment}
 }
 
@@ -308,7 +310,7 @@ var tomlFixes = []lineFix{
 		"FALSE": "false", "yes": "true", "no": "false", "on": "true", "off": "false"})},
 	{"missing value", "what is null is left out", false, replaced(`^(\s*[\w."'-]+\s*=\s*(null|None|nil)\s*)$`, "# $1")},
 	{duplicate, "the last one holds; the other is kept as a comment", false, commented},
-	{"escape", "a backslash is one of the text", false, value(tomlValue, func(value string) []string {
+	{"escape", "a backslash belongs to the text", false, value(tomlValue, func(value string) []string {
 		inner := strings.Trim(value, `"`)
 		if value == inner || !strings.Contains(inner, `\`) {
 			return nil

@@ -26,6 +26,7 @@ func TestRepair(t *testing.T) {
 		{"yaml", "- run: echo a: b # c\n- x\n", "- run: \"echo a: b\" # c\n- x\n"},
 		{"yaml", "a: @x\nb: `y`\nc: %z\n", "a: \"@x\"\nb: \"`y`\"\nc: \"%z\"\n"},
 		{"yaml", "a: 'it's'\n", "a: \"it's\"\n"},
+		{"yaml", "a: \"\"x\" y\": z\n", "a: \"\\\"x\\\" y\\\": z\"\n"},
 		{"yaml", "a: \"x\" y\nb: 1\n", "a: \"x\\\" y\"\nb: 1\n"},
 		{"yaml", "a: \"x\nb: 1\nc: 2\n", "a: \"x\"\nb: 1\nc: 2\n"},
 		{"yaml", "a: 1\n b: 2\nc: 3\n", "a: 1\nb: 2\nc: 3\n"},
@@ -108,10 +109,10 @@ func checkDiff(t *testing.T, text string, r RepairResult) {
 // TestRepairSaysWhatItAssumes checks the words of changes whose meaning is not plain.
 func TestRepairSaysWhatItAssumes(t *testing.T) {
 	for _, c := range [][3]string{
-		{"json", `{"p": "C:\new\q"}`, `1:14 escape; assumed: a backslash is one of the text where it begins no escape such as \n`},
+		{"json", `{"p": "C:\new\q"}`, `1:14 escape; assumed: a backslash belongs to the text unless it begins an escape such as \n`},
 		{"yaml", `p: "C:\new\q"`, "1:1 special characters in a text; assumed: all of it is one text, without escapes"},
 		{"yaml", "a: @x", "1:1 special characters in a text; assumed: all of it is one text, without escapes"},
-		{"toml", `p = "C:\new\q"`, "1:1 escape; assumed: a backslash is one of the text"},
+		{"toml", `p = "C:\new\q"`, "1:1 escape; assumed: a backslash belongs to the text"},
 	} {
 		r, err := Repair(&sdk.Call{}, RepairParams{Text: c[1], Format: c[0]})
 		if err != nil || strings.Join(r.Changes, "\n") != c[2] {
