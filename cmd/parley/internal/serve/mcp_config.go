@@ -58,10 +58,11 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 // mcpClient is an MCP client: the file with its servers, and the form of that file.
 type mcpClient struct {
 	name string
-	file string // relative to the current folder, may contain $VARIABLES; $HOME is the home folder on every system
-	key  string // key of the servers in the file
-	kind string // the type in an entry, "" if entries have none
-	mode string // the mode that suits the client; see modesText
+	file string             // relative to the current folder; $VARIABLES are replaced, $HOME on every system
+	key  string             // key of the servers in the file
+	kind string             // the type in an entry, "" if entries have none
+	mode string             // the mode that suits the client; see modesText
+	form func(mcpEntry) any // form of an entry, nil if it is [mcpEntry]
 }
 
 // The forms come from the clients' documentation: code.claude.com/docs/en/mcp, code.visualstudio.com (mcp.json),
@@ -69,17 +70,17 @@ type mcpClient struct {
 // github.com/anomalyco/opencode (packages/web/src/content/docs/mcp-servers.mdx), github.com/zed-industries/zed
 // (docs/src/ai/mcp.md), docs.windsurf.com (Cascade MCP), docs.github.com (Copilot CLI, mcp-config.json).
 var mcpClients = []mcpClient{
-	{"claude-code", ".mcp.json", "mcpServers", "stdio", "full"},
-	{"claude-desktop", configFolder + "/Claude/claude_desktop_config.json", "mcpServers", "", "progressive"},
-	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", "", "progressive"},
-	{"vscode", ".vscode/mcp.json", "servers", "stdio", "progressive"},
-	{"codex", "$HOME/.codex/config.toml", "mcp_servers", "", "code"},
-	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", "", "code"},
-	{"opencode", "$HOME/.config/opencode/opencode.json", "mcp", "local", "code"},
-	{"zed", zedFolder + "/settings.json", "context_servers", "", "progressive"},
-	{"windsurf", "$HOME/.codeium/windsurf/mcp_config.json", "mcpServers", "", "progressive"},
-	{"copilot", "$HOME/.copilot/mcp-config.json", "mcpServers", "local", "code"},
-	{"project", ".mcp.json", "mcpServers", "stdio", "progressive"},
+	{"claude-code", ".mcp.json", "mcpServers", "stdio", "full", nil},
+	{"claude-desktop", configFolder + "/Claude/claude_desktop_config.json", "mcpServers", "", "progressive", nil},
+	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", "", "progressive", nil},
+	{"vscode", ".vscode/mcp.json", "servers", "stdio", "progressive", nil},
+	{"codex", "$HOME/.codex/config.toml", "mcp_servers", "", "code", nil},
+	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", "", "code", nil},
+	{"opencode", "$HOME/.config/opencode/opencode.json", "mcp", "local", "code", opencodeForm},
+	{"zed", zedFolder + "/settings.json", "context_servers", "", "progressive", nil},
+	{"windsurf", "$HOME/.codeium/windsurf/mcp_config.json", "mcpServers", "", "progressive", nil},
+	{"copilot", "$HOME/.copilot/mcp-config.json", "mcpServers", "local", "code", copilotForm},
+	{"project", ".mcp.json", "mcpServers", "stdio", "progressive", nil},
 }
 
 // startTimeout is how long a client waits for the start, in seconds, if its entry can set that.
@@ -193,20 +194,26 @@ type mcpEntry struct {
 	Tools   []string          `json:"tools,omitempty" toml:"-"` // for Copilot, which requires it
 }
 
+func copilotForm(e mcpEntry) any {
+	e.Tools = []string{"*"}
+	return e
+}
+
+func opencodeForm(e mcpEntry) any {
+	return struct {
+		Type    string            `json:"type"`
+		Command []string          `json:"command"`
+		Env     map[string]string `json:"environment,omitempty"`
+		Enabled bool              `json:"enabled"`
+		Timeout int               `json:"timeout"` // ms
+	}{e.Type, append([]string{e.Command}, e.Args...), e.Env, true, startTimeout * 1000}
+}
+
 // json returns the entry in the form of a client.
 func (c mcpClient) json(entry mcpEntry) []byte {
 	var form any = &entry
-	switch entry.Type = c.kind; c.name {
-	case "copilot":
-		entry.Tools = []string{"*"}
-	case "opencode":
-		form = struct {
-			Type    string            `json:"type"`
-			Command []string          `json:"command"`
-			Env     map[string]string `json:"environment,omitempty"`
-			Enabled bool              `json:"enabled"`
-			Timeout int               `json:"timeout"` // ms
-		}{c.kind, append([]string{entry.Command}, entry.Args...), entry.Env, true, startTimeout * 1000}
+	if entry.Type = c.kind; c.form != nil {
+		form = c.form(entry)
 	}
 	value, _ := manifest.Marshal(form)
 	return value
