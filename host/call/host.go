@@ -305,19 +305,13 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 		return nil, nil, err
 	}
 	answer, warnings := &search.Answer{SearchData: data}, []string{}
-	if best := answer.Best(); best != nil {
-		answer.Open = h.missingPage(ctx, best.Name, p)
-	}
 	if detail == "names" {
 		search.KeepSignatures(data, 0)
 	}
-	search.WriteSignatures(data, h.Catalog())
 	if isExact := len(data.Results) > 0 && search.IsName(q.Text, data.Results[0].Name); isExact && detail != "signatures" {
 		data.Results, detail = data.Results[:1], "full"
 	}
-	if detail != "full" {
-		h.addTemplates(data.Results)
-	}
+	h.complete(ctx, answer, p, detail)
 	if fits != nil {
 		answer.Reduce(fits)
 	}
@@ -350,11 +344,23 @@ func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.Sear
 // maxTemplates is how many results have a template.
 const maxTemplates = 3
 
-// addTemplates adds a template of a call to each of the first results.
-func (h *Host) addTemplates(results []host.SearchResult) {
-	for i := range results[:min(len(results), maxTemplates)] {
-		r := &results[i]
-		if at, err := h.Catalog().Find(r.Name); err == nil && at.Tool != nil && r.Kind == "" {
+// complete adds to an answer what the index does not have: Typed of the results with a signature, a template of a call
+// to each of the first results, and the step that the best result requires.
+func (h *Host) complete(ctx context.Context, a *search.Answer, p host.Principal, detail string) {
+	best := a.Best()
+	for i := range a.Results {
+		r := &a.Results[i]
+		isFirst := i < maxTemplates && detail != "full" && r.Kind == ""
+		if r.Signature == "" && !isFirst && r != best {
+			continue
+		}
+		at, err := h.Catalog().Find(r.Name)
+		isTool := err == nil && at.Tool != nil
+		if isTool && r == best {
+			a.Open = h.missingPage(ctx, at, p)
+		}
+		search.SetTyped(r, at.Tool)
+		if isTool && isFirst {
 			params := advice.CallTemplate(at.Tool)
 			r.Template = &host.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
 			if r.Signature == "" { // a signature has all parameters
@@ -383,11 +389,7 @@ func (h *Host) fitsWithDocs(a search.Answer, name string, fits func(*search.Answ
 }
 
 // missingPage returns the step that opens a page if a tool requires one and the session has none, or nil.
-func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *host.Step {
-	at, err := h.Catalog().Find(name)
-	if err != nil || at.Tool == nil {
-		return nil
-	}
+func (h *Host) missingPage(ctx context.Context, at host.Address, p host.Principal) *host.Step {
 	job := &host.Job{Tool: at.Tool.Name, Caller: p.Name, Session: p.Session,
 		Options: host.Options{Place: host.Place{Browser: host.DefaultBrowser}}}
 	if missing := at.Provider.Features().MissingPage; missing != nil {

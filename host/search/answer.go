@@ -26,18 +26,14 @@ func (a *Answer) Best() *host.SearchResult {
 	return &a.Results[0]
 }
 
-// WriteSignatures sets Typed of the results that have a signature.
-func WriteSignatures(d *host.SearchData, c *host.Catalog) {
-	for i := range d.Results {
-		r := &d.Results[i]
-		if r.Signature == "" {
-			continue
-		}
-		if at, err := c.Find(r.Name); err == nil && at.Tool != nil {
-			r.Typed = manifest.TypedSignature(at.Name(), at.Tool)
-		} else {
-			r.Typed = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
-		}
+// SetTyped sets Typed of a result with a signature. t is nil if it is not a tool.
+func SetTyped(r *host.SearchResult, t *manifest.Tool) {
+	switch {
+	case r.Signature == "":
+	case t != nil:
+		r.Typed = manifest.TypedSignature(r.Name, t)
+	default:
+		r.Typed = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
 	}
 }
 
