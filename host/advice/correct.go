@@ -3,7 +3,6 @@ package advice
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -158,7 +157,10 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 		given, changes = nil, []host.Change{{How: schema.Dropped}}
 	}
 	var options host.StepOptions // options that are moved out of the parameters
-	if words := p.wordsMeant(given); words != nil {
+	if steps := p.asSteps(given); steps != nil {
+		given = steps
+		changes = append(changes, host.Change{To: "/" + jsontext.EscapeToken(p.At.Tool.Steps), How: schema.Moved})
+	} else if words := p.wordsMeant(given); words != nil {
 		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
 	}
 	if object, ok := given.(map[string]any); ok {
@@ -179,26 +181,35 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 		e.Template = whole
 		return
 	}
-	e.Corrected = p.inSteps(whole)
+	e.Corrected = whole
+	if steps := p.faultsOfSteps(whole); steps != nil {
+		if e.Corrected = steps.Corrected; e.Corrected == nil { // it is not known what one of them means
+			e.Template, e.Details = whole, append(e.Details, steps.Details...)
+			return
+		}
+	}
 	e.Retry = p.Retry(e.Corrected, options)
 }
 
-// inSteps returns corrected parameters with their steps corrected, too.
-func (p *Params) inSteps(corrected json.RawMessage) json.RawMessage {
+// faultsOfSteps returns the error of the steps among corrected parameters, or nil.
+func (p *Params) faultsOfSteps(corrected json.RawMessage) *host.Error {
 	if p.At.Tool == nil {
-		return corrected
+		return nil
 	}
 	again := *p
 	again.Value = corrected
-	if e, is := errors.AsType[*host.Error](again.readSteps()); is && e.Corrected != nil {
-		return e.Corrected
+	if err := again.readSteps(); err != nil {
+		return host.AsError(err)
 	}
-	return corrected
+	return nil
 }
 
-// wordsMeant returns the parameters that a list of values means, as on a command line; nil if it means none.
+// wordsMeant returns the parameters that a value, or a list of them, means as on a command line; nil if it means none.
 func (p *Params) wordsMeant(given any) map[string]any {
 	words, isList := given.([]any)
+	if text, isText := given.(string); isText && !jsontext.LooksLikeJSON(text) {
+		words, isList = []any{text}, true
+	}
 	isPart := func(word any) bool { _, isObject := word.(map[string]any); return isObject }
 	if !isList || p.At.Provider == nil || slices.ContainsFunc(words, isPart) {
 		return nil
@@ -242,13 +253,29 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 	given, changes := p.bareParams(given)
 	given, rewritten, _ := rewrite(table.FormsOf(p.At.Tool.Name), given, p.At.Tool.Params)
 	changes = append(changes, rewritten...)
-	if list := p.listOfSteps(given[p.At.Tool.Steps]); list != nil {
+	steps := given[p.At.Tool.Steps]
+	if _, isList := steps.([]any); isList || p.At.Tool.Steps == "" {
+		return given, changes
+	}
+	if list := p.stepsMeant(steps); list != nil {
 		given = maps.Clone(given)
 		given[p.At.Tool.Steps] = list
 		at := "/" + jsontext.EscapeToken(p.At.Tool.Steps)
 		changes = append(changes, host.Change{From: at, To: at, How: schema.Coerced})
 	}
 	return given, changes
+}
+
+// CorrectAgain corrects what else is wrong with the corrected parameters of an error, and adds the call with them.
+func (p *Params) CorrectAgain(e *host.Error) {
+	p.Given = e.Corrected
+	if again := p.Check(); again != nil {
+		e.Corrected, e.Template = again.Corrected, again.Template
+		e.Details, e.Changes = append(e.Details, again.Details...), append(e.Changes, again.Changes...)
+	}
+	if len(e.Corrected) > 0 {
+		e.Retry = p.Retry(e.Corrected, host.StepOptions{})
+	}
 }
 
 // Retry returns the call with other parameters, on the same page of the same browser, and with the options that the

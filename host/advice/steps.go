@@ -46,7 +46,7 @@ func (p *Params) readSteps() error {
 		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", p.Tool,
 			manifest.Plural(len(wrong), "violation"))
 		e.Details = wrong
-		if meant, wrong, err := p.readList(name, p.listMeant(list)); err == nil && len(wrong) == 0 && len(meant) > 0 {
+		if meant, wrong, err := p.readList(name, p.stepsMeant(list)); err == nil && len(wrong) == 0 && len(meant) > 0 {
 			object[name], forms = meant, meant
 		}
 		if forms != nil {
@@ -79,27 +79,6 @@ func (p *Params) readList(name string, list []any) (forms []StepForm, wrong []ho
 		forms = nil
 	}
 	return forms, wrong, nil
-}
-
-// listMeant returns the steps that a list with another level stands for: ["click", "Save"] is one step without the list
-// around it, and a single text may hold the list. It returns nil if the list stands for no steps.
-func (p *Params) listMeant(list []any) []any {
-	if len(list) == 0 {
-		return nil
-	}
-	text, _ := list[0].(string)
-	if p.isStep(text) {
-		return []any{list}
-	}
-	if raw, ok := jsontext.Repair(text); ok && len(list) == 1 && len(text) <= maxRepaired {
-		value, _ := jsontext.Decode(raw, jsontext.Limits{})
-		steps, _ := value.([]any)
-		if one := p.listMeant(steps); one != nil {
-			return one
-		}
-		return steps
-	}
-	return nil
 }
 
 // readStep reads one step. at is its JSON pointer. The details are what is wrong with it.
@@ -168,7 +147,10 @@ func (p *Params) isStep(name string) bool {
 		return false
 	}
 	at, err := p.Names.catalog.FindIn(p.At.Plugin, name)
-	return err == nil && at.Tool != nil || p.Names.Knows(name)
+	if err == nil && at.Tool != nil {
+		return at.Tool.Steps == ""
+	}
+	return p.Names.Knows(name)
 }
 
 // splitStep reads one step: ["click", "Save"], also with parameters as the last word; "click Save"; {"click": "Save"}
@@ -241,26 +223,66 @@ func stepArguments(rest map[string]any) (params any, words []any) {
 	return rest, nil
 }
 
-// listOfSteps returns the list that steps in another form mean: one step, or several as lines of a text. It returns
-// nil if given is a list already or has no steps.
-func (p *Params) listOfSteps(given any) (list []any) {
+// stepsMeant returns the list that steps in another form mean: one step, the words of one, several as lines of a text,
+// or JSON in a text, which may also be an item of a list. It returns nil if the meaning of one of them is not known.
+func (p *Params) stepsMeant(given any) (list []any) {
+	isStep := func(step any) bool {
+		name, _, _ := p.splitStep(step)
+		return p.isStep(name)
+	}
 	switch given := given.(type) {
 	case map[string]any:
 		list = []any{given}
 	case string:
-		if !jsontext.LooksLikeJSON(given) {
-			for _, line := range strings.FieldsFunc(given, func(c rune) bool { return c == '\n' || c == ';' }) {
-				list = append(list, line)
+		if jsontext.LooksLikeJSON(given) && len(given) <= maxRepaired {
+			raw, _ := jsontext.Repair(given)
+			value, _ := jsontext.Decode(raw, jsontext.Limits{})
+			return p.stepsMeant(value)
+		}
+		for _, line := range strings.FieldsFunc(given, func(c rune) bool { return c == '\n' || c == ';' }) {
+			list = append(list, line)
+		}
+	case []any:
+		if isStep(given) {
+			return []any{given}
+		}
+		for _, item := range given {
+			if text, _ := item.(string); jsontext.LooksLikeJSON(text) {
+				list = append(list, p.stepsMeant(text)...)
+			} else {
+				list = append(list, item)
 			}
 		}
 	}
-	if len(list) > maxSteps || slices.ContainsFunc(list, func(step any) bool {
-		name, _, _ := p.splitStep(step)
-		return !p.isStep(name)
-	}) {
+	if len(list) > maxSteps || slices.ContainsFunc(list, func(step any) bool { return !isStep(step) }) {
 		return nil
 	}
 	return list
+}
+
+// asSteps returns the parameters that are meant where steps are given in the place of the parameters, with the tool's
+// own parameters beside a step. It returns nil if no steps are given.
+func (p *Params) asSteps(given any) map[string]any {
+	if p.At.Tool == nil || p.At.Tool.Steps == "" {
+		return nil
+	}
+	params := map[string]any{}
+	if object, ok := given.(map[string]any); ok {
+		step := maps.Clone(object)
+		for key, value := range object {
+			if known, _, _ := manifest.ParamNamed(p.At.Tool.Params, key); known != "" {
+				params[key] = value
+				delete(step, key)
+			}
+		}
+		given = step
+	}
+	list := p.stepsMeant(given)
+	if _, twice := params[p.At.Tool.Steps]; twice || len(list) == 0 {
+		return nil
+	}
+	params[p.At.Tool.Steps] = list
+	return params
 }
 
 // wordsOfStep splits the text after the name of a step into n words, which quotation marks may hold together. If n is

@@ -15,7 +15,7 @@ func (r *run) refuse(e *host.Error) error {
 		r.addDocs(e)
 	}
 	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
-		e.Retry = r.params.Retry(e.Corrected, host.StepOptions{})
+		r.params.CorrectAgain(e)
 	}
 	if e.Retry != nil {
 		e.Steps = append(e.Steps, *e.Retry)

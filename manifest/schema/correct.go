@@ -310,7 +310,11 @@ func (c *corrector) root(faults []fault) bool {
 		return true
 	}
 	all := c.s.root.conjuncts()
-	if names := required(all); len(names) == 1 && c.draft != nil && !jsontext.LooksLikeJSON(text) && !namesAny(text, all) {
+	names := required(all)
+	if len(names) == 0 { // a tool with one parameter
+		names = slices.Collect(maps.Keys(c.s.root.props))
+	}
+	if len(names) == 1 && c.draft != nil && !jsontext.LooksLikeJSON(text) && !namesAny(text, all) {
 		if n := propSchema(all, names[0]); n != nil && c.fits(n, c.draft) {
 			c.draft = map[string]any{names[0]: c.draft}
 			c.changes = append(c.changes, Change{"", jsontext.Pointer(names), Moved})
@@ -378,12 +382,11 @@ func (c *corrector) value(f fault) bool {
 			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
 			return c.set(f.at, deepCopy(allowed[0]))
 		}
-		if text, isText := v.(string); isText {
-			if object, ok := repaired(text, '{'); ok {
-				v = object
-			}
+		text, _ := v.(string)
+		if object, ok := repaired(text, '{'); ok {
+			v = object
 		}
-		if object, ok := v.(map[string]any); f.at != nil && (ok && c.hoist(f.at, object) || c.displace(f.at, v)) {
+		if f.at != nil && (c.unwrap(f, v) || c.displace(f.at, v)) {
 			return true
 		}
 	case "type":
@@ -404,10 +407,7 @@ func (c *corrector) value(f fault) bool {
 			}
 		}
 	case "propertyNames", "false":
-		if f.at == nil || !given {
-			return false
-		}
-		return c.remove(f)
+		return f.at != nil && given && c.remove(f)
 	}
 	if f.at == nil || !given {
 		return false
