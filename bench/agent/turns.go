@@ -129,6 +129,9 @@ func (o *oracle) do(ctx context.Context, t oracleTask) error {
 		}
 		o.read[name] = string(raw)
 	}
+	if program := o.read["run_code"]; program != "" { // a call of it is one of js.run
+		o.read[listedName("js.run")] = program
+	}
 	o.turns = len(t.Turns) + 1
 	if err := o.prepare(ctx, slices.Concat(t.Turns...)); err != nil {
 		return err

@@ -13,7 +13,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, most := range []float64{1.10, 1.25} {
+	for i, most := range []float64{1.10, 1.23} {
 		full := float64(sets[i][0].sum())
 		for j, l := range sets[i] {
 			if got := float64(l.sum()) / full; got > most {

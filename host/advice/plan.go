@@ -568,12 +568,16 @@ func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string
 		maps.Copy(exampled, params)
 	}
 	var inExamples, others []string
+	most, mostType := maxOthers, maxOtherType
+	if !typed {
+		most, mostType = most/2, mostType/2
+	}
 	for _, p := range manifest.Params(t.Params) {
 		if _, ok := shown[p.Name]; ok {
 			continue
 		}
 		text := p.Name
-		if kind := p.TypeText(); len(kind) <= maxOtherType && (typed || p.Enum != nil) {
+		if kind := p.TypeText(); len(kind) <= mostType && (typed || p.Enum != nil) {
 			text += ": " + kind
 		}
 		if _, ok := exampled[p.Name]; ok {
@@ -584,7 +588,7 @@ func OtherParams[V any](t *manifest.Tool, shown map[string]V, typed bool) string
 	}
 	text := ""
 	for i, other := range append(inExamples, others...) {
-		if size := len(text) + len(other); size > maxOthers || !typed && size > maxOthers/3 {
+		if size := len(text) + len(other); size > most {
 			return strings.TrimPrefix(fmt.Sprintf("%s, %d more", text, len(inExamples)+len(others)-i), ", ")
 		}
 		text += strings.Repeat(", ", min(i, 1)) + other

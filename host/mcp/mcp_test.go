@@ -203,7 +203,8 @@ func TestProgressiveBudget(t *testing.T) {
 }
 
 // TestPinnedSignature checks that a signature has what a call needs: the required parameters, and those of the minimal
-// example, since a tool that needs one of several parameters requires none.
+// example, since a tool that needs one of several parameters requires none. A large parameter has its description, and
+// less of its parts.
 func TestPinnedSignature(t *testing.T) {
 	t.Parallel()
 	f,
@@ -212,18 +213,31 @@ func TestPinnedSignature(t *testing.T) {
 "element":{"type":"string","description":"Name"},"at":{"type":"array","items":{"type":"number"}},"button":{"enum":["left","right"]}},
 "required":["button"],"anyOf":[{"required":["element"]},{"required":["at"]}]},"examples":[
 {"title":"Click a point","kind":"common","params":{"at":[1,2],"button":"left"}},
-{"title":"Click a button","kind":"minimal","params":{"element":"Save","button":"left"}}]}]}`)
+{"title":"Click a button","kind":"minimal","params":{"element":"Save","button":"left"}}]},
+{"name":"draw","docs":{"brief":"Draw lines"},"effect":"write","params":{"type":"object","required":["lines"],"properties":{
+"lines":{"type":"array","description":"Points or strokes.","minItems":1,"items":{"anyOf":[
+{"type":"array","items":{"anyOf":[{"type":"number"},{"type":"string"},{"type":"array","items":{"type":"number"}}]}},
+{"type":"object","required":["to"],"properties":{"to":{"type":"string","description":"Where it ends."},
+"via":{"type":"array","items":{"type":"object","properties":{"x":{"type":"number"},"y":{"type":"number"}}}}}}]}}}}}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(mcp.Progressive, hostcall.Config{}, []string{"mouse.click"}, f)
+	s, err := newServer(mcp.Progressive, hostcall.Config{}, []string{"mouse.click", "mouse.draw"}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"type":"object","properties":{"button":{"enum":["left","right"],"type":"string"},` +
-		`"element":{"type":"string"}},"required":["button"]}`
-	if list := stdioResult(t, s, "tools/list"); !strings.Contains(list, want) {
-		t.Errorf("got %s, want %s", list, want)
+	list := stdioResult(t, s, "tools/list")
+	for _, want := range []string{
+		`{"type":"object","properties":{"button":{"enum":["left","right"],"type":"string"},` +
+			`"element":{"type":"string"}},"required":["button"]}`,
+		`"lines":{"description":"Points or strokes.","items":{"anyOf":[` +
+			`{"items":{"anyOf":[{"type":"number"},{"type":"string"}]},"type":"array"},` +
+			`{"properties":{"to":{"type":"string"},"via":{"items":{"type":"object"},"type":"array"}},"required":["to"],` +
+			`"type":"object"}]},"type":"array"}`,
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("got %s, want %s", list, want)
+		}
 	}
 }
 

@@ -204,7 +204,8 @@ func (l *lists) addPinned(pinned []host.Address) {
 // Up to manyPins tools and the meta-tools stay within 1,200 tokens: the average signature may have pinnedBytes bytes.
 const (
 	manyPins    = 22
-	pinnedBytes = 122
+	pinnedBytes = 138
+	maxProperty = 200 // bytes; a larger property has its description, and less of its parts
 )
 
 // pin is a pinned tool as it is listed.
@@ -405,11 +406,32 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 			continue
 		}
 		s.Properties[name] = jsontext.Prune(property, func(pointer string, _ []byte) bool {
-			return !slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
-				func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
+			return !slices.ContainsFunc(signatureKeywords, func(k string) bool { return strings.HasPrefix(pointer, k) })
 		})
+		if len(s.Properties[name]) > maxProperty {
+			s.Properties[name] = jsontext.Prune(property, isDetail)
+		}
 	}
 	return s
+}
+
+var signatureKeywords = []string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"}
+
+// isDetail reports whether the signature of a large property leaves a part out: all descriptions but that of the
+// property itself, and what lists within a list hold besides the first two types.
+func isDetail(pointer string, _ []byte) bool {
+	tokens := strings.Split(pointer, "/")
+	last, within := tokens[len(tokens)-1], tokens[len(tokens)-2]
+	isDeep := strings.Count(pointer, "/items") > 1
+	switch {
+	case within == "properties", last == "properties", last == "required":
+		return isDeep
+	case within == "anyOf":
+		return isDeep && last > "1"
+	case within == "enum" || within == "required" || pointer == "/description":
+		return false
+	}
+	return !slices.Contains(signatureKeywords, "/"+last)
 }
 
 // fullTool returns a tool with all that MCP can say about it.

@@ -38,7 +38,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2160,  // secrets in notes; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4784,  // options; roots; ids; pins; tokens; drains; traces; sent texts; paths; pairs
+	"host/mcp":                 4802,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
 	"host/wasm":                10845, // compilations ahead; imports; the index of tools; caches; calls on other machines
 	"host/learn":               4443,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1037,  // references of skills, llms.txt and the block of AGENTS.md
