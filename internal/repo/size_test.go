@@ -58,7 +58,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7188,  // lists, drags, maps, PDFs; dates; frames; tags; reloads, also late ones; pictures
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd/parleyd":              1568,  // the service: a module of its own; the commands of a fleet, its accounts and records
+	"cmd/parleyd":              1568,  // the service, a module of its own; a fleet, its accounts and records
 	"cmd":                      14367, // documents in the binary; clients, their forms; logins; help; AGENTS.md; exports
 	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
 	"host/admit":               1447,  // an older version that a person may confirm; tools in use; what is published
