@@ -204,7 +204,7 @@ func (l *lists) addPinned(pinned []host.Address) {
 // Up to manyPins tools and the meta-tools stay within 1,200 tokens: the average signature may have pinnedBytes bytes.
 const (
 	manyPins    = 22
-	pinnedBytes = 138
+	pinnedBytes = 122
 	maxProperty = 200 // bytes; a larger property has its description, and less of its parts
 )
 
