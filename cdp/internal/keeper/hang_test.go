@@ -41,7 +41,7 @@ func TestEveryCallEnds(t *testing.T) {
 	}{
 		{name: "page crash", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			c.Call(testContext(t), api.CallRequest{Method: "Page.crash"})
-		}, code: api.CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
+		}, code: api.CodeTargetCrashed, words: []string{"a reload", "another URL"}, promise: atOnce},
 		{name: "target closed", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			c.CloseTarget(testContext(t), "", "")
 		}, code: api.CodeNotFound, words: []string{"was closed"}, promise: atOnce},
