@@ -43,8 +43,8 @@ type Approval struct {
 	Prompt string `json:"-"`
 }
 
-// ShortParams returns the parameters for a person to read, as JSON of about limit bytes at most. Of values that are too
-// long each is cut by itself, so that none keeps the others out of sight.
+// ShortParams returns the parameters for a person to read, as JSON of about limit bytes at most. Each long value is cut
+// on its own, so that no value hides the others.
 func (a *Approval) ShortParams(limit int) json.RawMessage {
 	short := manifest.EscapeJSON(a.Params)
 	for each := limit; len(short) > limit && each >= minShort; each /= 2 {
@@ -56,7 +56,7 @@ func (a *Approval) ShortParams(limit int) json.RawMessage {
 	return short
 }
 
-// minShort is how much a cut value has at least, in bytes.
+// minShort is the size in bytes below which no value is cut.
 const minShort = 16
 
 // ApprovalKind is what an [Approval] is about.
@@ -123,11 +123,11 @@ type Approver interface {
 	Approve(ctx context.Context, a *Approval) (Reply, error)
 }
 
-// ApprovalKeeper is an [Approver] that keeps approvals, also those of rights that a call could begin without.
+// ApprovalKeeper is what an [Approver] also implements if it stores approvals of rights that a call can begin without.
 type ApprovalKeeper interface {
-	// Open opens an approval, which no call waits for.
+	// Open opens an approval that no call waits for.
 	Open(a *Approval) error
-	// Known returns the answer to an approval of rights of the same call, which a gets. Without one it has no Answer.
+	// Known returns the answer to an approval of rights for the same call, if there is one, and sets its rights in a.
 	Known(a *Approval) (Reply, error)
 }
 

@@ -62,9 +62,8 @@ func (in *Installer) Vouch(digest, key string) {
 	in.signers.published[digest] = signature.Key(key)
 }
 
-// AdmitPublished decides whether a plugin that another machine published may be listed. AdmitPublished sets its signer,
-// and refuses it for the reasons that refuse an installation: an invalid signature, or texts that could mislead an
-// agent.
+// AdmitPublished decides whether a plugin that another machine published may be listed, and sets its signer. It refuses
+// what an installation refuses: an invalid signature, or texts that could mislead an agent.
 func (in *Installer) AdmitPublished(c *store.Candidate) error {
 	signer, err := in.Verify(c)
 	if err != nil {

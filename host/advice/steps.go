@@ -260,8 +260,8 @@ func (p *Params) stepsMeant(given any) (list []any) {
 	return list
 }
 
-// asSteps returns the parameters that are meant where steps are given in the place of the parameters, with the tool's
-// own parameters beside a step. It returns nil if no steps are given.
+// asSteps returns the parameters of a tool with steps if the steps were given instead of the parameters. An object may
+// have parameters of the tool beside a step. It returns nil if no steps are given.
 func (p *Params) asSteps(given any) map[string]any {
 	if p.At.Tool == nil || p.At.Tool.Steps == "" {
 		return nil

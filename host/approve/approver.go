@@ -19,7 +19,7 @@ type Approver struct {
 	// Patience returns how long a call waits for an answer; zero, or a nil Patience, means as long as the person at hand
 	// is asked.
 	Patience func(context.Context, *host.Approval) time.Duration
-	// Closing ends the waiting of calls as if their time was over, once it is closed; their approvals stay open.
+	// Closing, once closed, ends the waiting of all calls as if their time were over. Their approvals stay open.
 	Closing <-chan struct{}
 }
 
@@ -55,7 +55,7 @@ func (p *Approver) Open(a *host.Approval) error {
 	return err
 }
 
-// Known implements [host.ApprovalKeeper]. It takes no lock where there is no answer.
+// Known implements [host.ApprovalKeeper]. Without an answer it takes no lock.
 func (p *Approver) Known(a *host.Approval) (host.Reply, error) {
 	all, err := p.Store.read()
 	if other, reply := p.Store.same(all, a); other == nil || reply.Answer == "" {

@@ -226,8 +226,8 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 	return known, err
 }
 
-// same returns the approval about what a is about that is open or whose answer can still decide it, with the answer.
-// If a names no rights they may be any, which a gets.
+// same returns the stored approval that is equal to a, if it is open or its answer is still valid, with the answer. If
+// a names no rights, any rights are equal, and a gets the rights of the stored approval.
 func (s *Store) same(all []*stored, a *host.Approval) (*stored, host.Reply) {
 	for _, other := range slices.Backward(all) {
 		probe := *a

@@ -65,8 +65,7 @@ func (a *authorization) newApproval(kind host.ApprovalKind, ask host.Ask) *host.
 	return asked
 }
 
-// useAnswer completes the decision by the answer to an approval that an earlier call of the same has asked for while it
-// ran, because it was denied rights that it had begun without; see askAfterwards.
+// useAnswer applies the answer to an approval that an earlier, equal call has opened at its end; see askAfterwards.
 func (a *authorization) useAnswer(ctx context.Context) error {
 	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
 	isOptional := func(r manifest.Right) bool { return r.Optional }
@@ -74,7 +73,7 @@ func (a *authorization) useAnswer(ctx context.Context) error {
 		return nil
 	}
 	asked := a.newApproval(host.ApproveRight, a.question)
-	asked.Reason = a.decision.Reason // which a person has confirmed
+	asked.Reason = a.decision.Reason // a person has confirmed it
 	reply, err := keeper.Known(asked)
 	if err != nil || reply.Answer == "" {
 		return err
@@ -87,8 +86,8 @@ func (a *authorization) useAnswer(ctx context.Context) error {
 	return err
 }
 
-// askAfterwards opens an approval of the rights that a call was denied while it ran, as far as a person can allow them,
-// and adds it to the error of the call.
+// askAfterwards opens an approval of the optional rights that a call was denied while it ran. It asks only for rights
+// that a person can allow, and adds the approval to the error of the call.
 func (a *authorization) askAfterwards(e *host.Error) {
 	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
 	if !is || e.Approval != "" {
@@ -110,12 +109,12 @@ func (a *authorization) askAfterwards(e *host.Error) {
 		asked.Reason = "the call ran without them, was denied them and failed"
 		if keeper.Open(asked) == nil {
 			a.approval = asked.ID
-			a.waitFor(e, asked)
+			a.addOpen(e, asked)
 		}
 	}
 }
 
-// wordOf returns what a person has said with a denial, in parentheses.
+// wordOf returns a person's remark on a denial in parentheses, after a space; "" without one.
 func wordOf(r host.Reply) string {
 	if r.Word == "" {
 		return ""
@@ -136,19 +135,19 @@ func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d hos
 	if asked.Expires.IsZero() { // the approver does not keep it
 		return e
 	}
-	a.waitFor(e, asked)
+	a.addOpen(e, asked)
 	return e
 }
 
-// waitFor says in the error of a call that an approval is open.
-func (a *authorization) waitFor(e *host.Error, asked *host.Approval) {
+// addOpen adds an open approval of the call to its error, and says until when it is open.
+func (a *authorization) addOpen(e *host.Error, asked *host.Approval) {
 	e.Message += fmt.Sprintf("; approval %s is open until %s: call again once a person has allowed it", asked.ID,
 		asked.Expires.Format("2006-01-02 15:04 MST"))
-	waitFor(e, asked.ID, a.params.Tool, a.call)
+	addApproval(e, asked.ID, a.params.Tool, a.call)
 }
 
-// waitFor adds an open approval to the error of a call, with the steps that answer it and make the call again.
-func waitFor(e *host.Error, approval, tool string, c *host.Call) {
+// addApproval adds an open approval to the error of a call, with the steps that answer it and make the call again.
+func addApproval(e *host.Error, approval, tool string, c *host.Call) {
 	again := host.CallStep(tool, c.Params)
 	again.Options, e.Approval = c.Given, approval
 	first := 0

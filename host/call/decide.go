@@ -26,8 +26,8 @@ type authorization struct {
 	asked    host.Ask      // what the policy decided on last
 	question host.Ask      // what a person is asked: asked, for the caller that requires it
 	approval string        // id of the approval of a person; "" if none was needed
-	answered host.Reply    // to an approval of what an earlier call was denied while it ran
-	allowed  []host.Denial // the rights that it allows
+	answered host.Reply    // the answer to an approval of rights that an earlier call was denied while it ran
+	allowed  []host.Denial // the rights that answered allows
 	given    []string      // rights that people have allowed for this call
 	decision host.Decision
 	by       string          // as in Event

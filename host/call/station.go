@@ -295,7 +295,7 @@ func (r *run) explain(err error) error {
 		e.Message += askOperator(e.Steps)
 	}
 	if approval := r.activity.approval(); approval != "" && e.Approval == "" {
-		waitFor(e, approval, r.answer.Tool, &r.call)
+		addApproval(e, approval, r.answer.Tool, &r.call)
 	}
 	r.auth.askAfterwards(e)
 	r.answer.Approval = r.auth.approval

@@ -80,7 +80,7 @@ type Config struct {
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
-	// Private are the beginnings of paths that no client over HTTP is shown, such as the folders of the host.
+	// Private has prefixes of paths that clients over HTTP must not see, such as the folders of the host.
 	Private []string
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.

@@ -417,8 +417,8 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 
 var signatureKeywords = []string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"}
 
-// isDetail reports whether the signature of a large property leaves a part out: all descriptions but that of the
-// property itself, and what lists within a list hold besides the first two types.
+// isDetail reports whether the signature of a large property leaves a part out. It leaves out all descriptions except
+// the property's own, and the types after the first two of lists within a list.
 func isDetail(pointer string, _ []byte) bool {
 	tokens := strings.Split(pointer, "/")
 	last, within := tokens[len(tokens)-1], tokens[len(tokens)-2]

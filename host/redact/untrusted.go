@@ -13,8 +13,8 @@ const (
 // longText is the size in bytes above which a text of one line is more than a name or a title.
 const longText = 100
 
-// Mark returns a value with its untrusted texts inside a boundary of 8 digits. It follows properties and items of the
-// schema.
+// Mark returns a value with its untrusted texts inside a boundary of 8 digits. It finds them by the properties and
+// items of the schema.
 func Mark(value, schema any, boundary string) any {
 	of, _ := schema.(map[string]any)
 	long := of[UntrustedMark] == UntrustedLong

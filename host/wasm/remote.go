@@ -42,7 +42,7 @@ type place interface {
 // another place. try counts from 0.
 func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
 ) (*host.Result, error) {
-	var unplaced error // says why there is no place in time, which is more than that the time is over
+	var unplaced error // why there was no place in time; it replaces the error of the deadline
 	var lost *host.Error
 	k := j.Control()
 	result, err := k.Within(ctx, func() (*host.Result, error) {

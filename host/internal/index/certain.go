@@ -28,9 +28,9 @@ func (s *search) signals(list []scored) (x [NumSignals]float64) {
 	return [...]float64{first.score * has, words, lacks, together, lead, math.Log2(float64(first.part.hi - first.part.lo))}
 }
 
-// subject returns which share of the subject of the query the candidates have together, by the weight of its words. The
+// subject returns the share of the query's subject that the candidates have together, by the weight of its words. The
 // subject is the words of the query without the verbs that say what to do. It also returns the number of these words,
-// and the share of them that no candidate has: there, a word that no document has counts like any other.
+// and the share of them that no candidate has; a word that no document has counts in full there.
 func (s *search) subject(list []scored) (share, words, lacks float64) {
 	const asAnother = 0.6 // share of a word that is there in another form
 	has, of := 0.0, 0.0

@@ -14,9 +14,10 @@ import (
 // Certificate is a certificate with its key, read again when the files change. It is safe for concurrent use.
 type Certificate struct {
 	Cert, Key string // files, in PEM
-	// ReadFirst reads a file the first time, such as a pipe. Nil: as later.
+	// ReadFirst reads a file the first time, for example from a pipe. Nil reads it as every later time.
 	ReadFirst func(path string) ([]byte, error)
-	// Changed receives the certificate that has replaced another one, or why a changed pair does not.
+	// Changed is called with the certificate that has replaced another one, or with the error of a changed pair that
+	// was not used.
 	Changed func(*x509.Certificate, error)
 
 	mu     sync.Mutex
@@ -24,8 +25,8 @@ type Certificate struct {
 	pair   *tls.Certificate
 }
 
-// Current returns the pair. One that is not valid does not replace the one before. The error is config_error if there
-// was none before.
+// Current returns the pair. If a changed pair is not valid, the previous one stays. The error is config_error if there
+// is no previous pair.
 func (c *Certificate) Current() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

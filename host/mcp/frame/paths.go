@@ -11,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Paths are those of this machine that no client over HTTP is shown. Nil hides none.
+// Paths matches the paths of this machine that clients over HTTP must not see. Nil hides none.
 type Paths struct{ pattern *regexp.Regexp }
 
 // NewPaths returns the paths that begin with one of the prefixes.
@@ -29,7 +29,7 @@ func NewPaths(prefixes []string) *Paths {
 	return &Paths{regexp.MustCompile("(?:" + strings.Join(all, "|") + `)[^\s"'\\:,;)]*`)}
 }
 
-// Hide shortens the paths in errors and warnings to their last element. The records have them whole.
+// Hide shortens the paths in errors and warnings to their last element. Records keep whole paths.
 func (p *Paths) Hide(result sdk.Result, err error) (sdk.Result, error) {
 	if p == nil {
 		return result, err

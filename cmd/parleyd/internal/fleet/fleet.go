@@ -48,7 +48,7 @@ type Config struct {
 	// separated by commas.
 	Monitor string `toml:"monitor"`
 
-	clock func() time.Time // that certificates are valid by; nil but in tests
+	clock func() time.Time // checks the validity of certificates; set only in tests
 }
 
 // RecordsRequired is the other value of [Config.Records].

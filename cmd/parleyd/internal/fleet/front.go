@@ -38,7 +38,7 @@ type pool struct {
 	workers map[string]*peer // by their addresses
 	queue   slots.Queue
 	direct  time.Time // until then the queue group is not used: a worker of it is silent
-	gone    time.Time // since when nobody of it answers; zero if somebody does
+	gone    time.Time // since when no worker of it has answered; zero while one answers
 }
 
 // peer is a worker as a front sees it.
@@ -133,8 +133,8 @@ func (f *Front) Reserve(ctx context.Context, e wasm.Errand) (wasm.Slot, string, 
 	}
 }
 
-// isGone reports whether a call that waits since then waits in vain: nobody of its pool answers for that long. One that
-// was lost waits until its deadline, since something of it was run.
+// isGone reports whether a call that has waited since then waits in vain, because no worker of its pool has answered
+// for that long. A lost call waits until its deadline, because a part of it was run.
 func (f *Front) isGone(p *pool, e wasm.Errand, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,8 +154,8 @@ func (f *Front) pool(name string) *pool {
 // askEvery is how often a call that waits for a slot asks who is there: a worker may have gone without a word.
 const askEvery = 5 * time.Second
 
-// seek offers a call, which waits since then, to workers until one accepts it. Without a turn it does not wait for one
-// that is busy.
+// seek offers a call that has waited since then to workers until one accepts it. Without a turn it does not wait for a
+// busy worker.
 func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn, since time.Time,
 ) (wasm.Slot, string, error) {
 	unfits := map[string]string{} // why, by address

@@ -79,7 +79,7 @@ func (l *library) find(ctx context.Context, digest, engine string) (*wasm.Provid
 // published gets a build that is published.
 func (l *library) published(ctx context.Context, digest string) (*store.Source, error) {
 	c, err := l.fetch(ctx, digest)
-	if at, ok := ctx.Deadline(); ctx.Err() != nil || ok && !time.Now().Before(at) { // which says nothing of the build
+	if at, ok := ctx.Deadline(); ctx.Err() != nil || ok && !time.Now().Before(at) { // that says nothing about the build
 		return nil, context.DeadlineExceeded
 	}
 	if err == nil {

@@ -22,8 +22,8 @@ type Operator struct {
 	conn *nats.Conn
 }
 
-// IsOperators reports whether a configuration is that of an operator, as parleyd fleet init names it, or of a fleet
-// without keys. That of a front can only ask.
+// IsOperators reports whether the configuration belongs to an operator, by the name that parleyd fleet init gives it,
+// or to a fleet without keys. With the configuration of a front, a person can only ask for information.
 func (c *Config) IsOperators() bool { return c.Key == "" || c.Name == "operator" }
 
 // Operator connects a person, as an operator or a front. The error is unavailable if the server is not there.
@@ -47,7 +47,7 @@ func (c *Config) Operator() (*Operator, error) {
 	return &Operator{published, c, conn}, err
 }
 
-// Expires returns when the first certificate of the server or its authority does, zero without TLS.
+// Expires returns when the first certificate of the server or its authority expires; zero without TLS.
 func (o *Operator) Expires() (first time.Time) {
 	state, _ := o.conn.TLSConnectionState()
 	for _, c := range slices.Concat(state.VerifiedChains...) {

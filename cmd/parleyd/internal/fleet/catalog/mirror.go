@@ -342,8 +342,8 @@ func (m *Mirror) fetch(ctx context.Context, of *plugin) {
 	}
 }
 
-// admit fetches a plugin, decides about it as if it were to be installed, and keeps its manifest. It takes the whole
-// build to see that the manifest is that of its digest, which policies grant rights to and signers sign.
+// admit fetches a plugin, decides about it as about an installation, and keeps its manifest. It fetches the whole build
+// because only that proves that the manifest belongs to the digest, to which policies grant rights.
 func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, error) {
 	c, err := m.fleet.Load().Fetch(ctx, line.Digest)
 	if err != nil {

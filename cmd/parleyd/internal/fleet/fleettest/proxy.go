@@ -18,7 +18,7 @@ type Proxy struct {
 	mu    sync.Mutex
 	open  chan struct{} // closed while bytes pass
 	cut   bool
-	conns map[net.Conn]bool // false for those that pass nothing any more
+	conns map[net.Conn]bool // false for connections that pass nothing any more
 }
 
 // NewProxy starts a proxy before an address HOST:PORT. It ends with the test.
@@ -51,8 +51,7 @@ func (p *Proxy) Hold() {
 	}
 }
 
-// Drop is [Proxy.Hold] for a network that loses what it does not pass: what is connected now never hears of the other
-// side again, as if no packet of it were sent another time soon.
+// Drop is [Proxy.Hold] for a network that loses packets: present connections never hear from the other side again.
 func (p *Proxy) Drop() {
 	p.Hold()
 	p.mu.Lock()

@@ -22,8 +22,8 @@ import (
 // validFor is how long certificates are valid. They begin a day ago, since the clocks of machines differ.
 const validFor = 10 * 365 * 24 * time.Hour
 
-// certificates makes an authority where there is none, and a certificate for the server where that has new names. To
-// renew both, the authority keeps its name and key: a machine that has only the old one accepts the server's new one.
+// certificates makes an authority if there is none, and a certificate for the server if it has new names. When both are
+// renewed, the authority keeps its name and key, so a machine that has only the old one accepts the new server.
 func (f *fleet) certificates() error {
 	_, err := os.Stat(filepath.Join(f.dir, "ca.pem"))
 	isNew := errors.Is(err, fs.ErrNotExist)
