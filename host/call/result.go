@@ -85,7 +85,7 @@ func (r *run) checkFilter(ctx context.Context) error {
 	if corrected == "" {
 		return e
 	}
-	again := host.CallStep(r.address.Name(), r.params.Value)
+	again := host.CallStep(r.address.Name(), r.params.Given)
 	again.Options = r.call.Given
 	again.Options.JQ = corrected
 	return e.WithSteps(again)

@@ -78,13 +78,14 @@ trace list: history traces
 version: about`
 
 // leadsTo returns the commands to suggest for an unknown word: subcommands with that name or, if there are none, the
-// commands that people know by that word.
-func leadsTo(word string) (lines []string) {
+// commands that people know by that word. If there are none either, one letter of the word may be wrong.
+func leadsTo(word string) []string {
+	subcommands, others := map[string][]string{}, map[string][]string{} // lines by word
 	var visit func(before string, all []command.Maker)
 	visit = func(before string, all []command.Maker) {
 		for _, m := range all {
-			if m.Name() == word && before != "" {
-				lines = append(lines, before+word)
+			if before != "" {
+				subcommands[m.Name()] = append(subcommands[m.Name()], before+m.Name())
 			}
 			if group, is := m.(*command.Group); is {
 				visit(before+m.Name()+" ", group.Of)
@@ -94,11 +95,21 @@ func leadsTo(word string) (lines []string) {
 	visit("", commandTable())
 	for line := range strings.Lines(everyday) {
 		name, words, _ := strings.Cut(line, ":")
-		if len(lines) == 0 && slices.Contains(strings.Fields(words), word) {
-			lines = append(lines, name)
+		for _, other := range strings.Fields(words) {
+			if len(subcommands[other]) == 0 {
+				others[other] = append(others[other], name)
+			}
 		}
 	}
-	return lines
+	maps.Copy(subcommands, others)
+	top := command.Map(commandTable(), command.Maker.Name)
+	if len(subcommands[word]) > 0 || len(command.Nearest(word, top)) > 0 {
+		return subcommands[word]
+	}
+	if near := command.Nearest(word, slices.Collect(maps.Keys(subcommands))); len(near) > 0 {
+		return subcommands[near[0].Name]
+	}
+	return nil
 }
 
 // offers reports whether a line may be offered as the next step. A command must be valid for the command line itself,
@@ -229,6 +240,9 @@ func namesExist(cmd *cobra.Command, p parsedLine, catalog *host.Catalog) bool {
 		return err == nil
 	}
 	takes := strings.Fields(cmd.Use)[1:]
+	if len(p.words)+len(p.options) == 0 && len(takes) > 0 && !strings.HasPrefix(takes[0], "[") {
+		return false // a search without a query
+	}
 	for i, word := range p.words {
 		kinds := strings.Split(strings.Trim(takes[min(i, len(takes)-1)], "[]."), "|")
 		exists := slices.ContainsFunc(kinds, func(kind string) bool {

@@ -134,6 +134,9 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
 			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
 		})
+		if len(e.DidYouMean) > 0 && dashes == "--" {
+			e.Next = append(e.Next, command.Instead(a.Args, dashes+given, e.DidYouMean[0].Name))
+		}
 		if args := asCommand(a.Args, given); args != nil && !cmd.HasParent() {
 			return &retyped{e, args}
 		}
@@ -161,7 +164,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 				if n >= 1000 { // most tools count in milliseconds
 					unit = "ms"
 				}
-				e.Next = append(e.Next, "--"+name+" "+given+unit)
+				e.Next = append(e.Next, command.Instead(a.Args, given, given+unit), "--"+name+" "+given+unit)
 			}
 		}
 	case errors.As(err, &missing):

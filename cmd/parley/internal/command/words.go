@@ -323,6 +323,17 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 // Nearest returns the names of a list that are nearest to a given one.
 func Nearest(given string, names []string) []host.NearName { return spelling.Nearest(given, names, 3) }
 
+// Instead returns the command line of these arguments with other words in place of one, which may be an option.
+func Instead(args []string, word, with string) string {
+	at := slices.IndexFunc(args, func(arg string) bool { return arg == word || strings.HasPrefix(arg, word+"=") })
+	if at < 0 {
+		return "parley help"
+	}
+	words := strings.Fields(with)
+	words[len(words)-1] += strings.TrimPrefix(args[at], word)
+	return "parley " + strings.Join(Map(slices.Concat(args[:at], words, args[at+1:]), ShellQuote), " ")
+}
+
 // Limited is the option of commands that inform about tools.
 type Limited struct {
 	MaxTokens int `flag:"max-tokens" usage:"list, describe, search: leave out what does not fit"`

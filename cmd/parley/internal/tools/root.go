@@ -227,7 +227,7 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 	}
 	at, rest, err := command.Find(h.Catalog(), words, anyway)
 	if err != nil && at.Plugin == "" {
-		err = unknownWord(a, words[0], host.AsError(err))
+		err = unknownWord(a, h.Catalog(), words, host.AsError(err))
 	}
 	return at, rest, err
 }
@@ -237,27 +237,39 @@ func find(ctx context.Context, a *command.App, words []string, anyway bool) (hos
 var naming = []string{"plugin new", "secret set"}
 
 // unknownWord returns the error for a first word that is not a plugin, with the commands and plugins that may have
-// been meant.
-func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
+// been meant, and the line with the nearest of them in its place.
+func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.Error) *host.Error {
+	word := words[0]
 	if strings.TrimSpace(word) == "" {
 		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	lines, near, next := a.LeadsTo(word), e.DidYouMean, []string{}
+	if at, _, err := command.Find(catalog, append(words[1:], ""), false); err == nil && at.Tool != nil {
+		e.DidYouMean, e.Steps = nil, []host.Step{host.DescribeStep(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
+		return e
+	}
 	if len(lines) > 0 { // suggest commands, and no tools that have the word in their name
 		near = slices.DeleteFunc(near, func(n host.NearName) bool { return strings.Contains(n.Name, ".") })
 		e.Steps = nil
 	}
 	for _, line := range lines {
 		near = append(near, host.NearName{Name: line})
-		hasMore := len(a.Args) > 1 && !strings.HasPrefix(a.Args[1], "-")
-		if hasMore && a.Args[0] == word && !slices.Contains(naming, line) {
-			next = append(next, "parley "+line+" "+strings.Join(command.Map(a.Args[1:], command.ShellQuote), " "))
+		if len(words) > 1 && !slices.Contains(naming, line) {
+			next = append(next, command.Instead(a.Args, word, line))
 		}
 		next = append(next, "parley help "+line)
 	}
 	if near = append(near, command.Nearest(word, a.Commands)...); len(near) > 0 {
 		e.DidYouMean = host.Closest(near)
+		if nearest := e.DidYouMean[0]; nearest.Distance > 0 {
+			meant, about := command.Instead(a.Args, word, nearest.Name), "parley help "+nearest.Name
+			if _, isPlugin := catalog.Provider(nearest.Name); isPlugin {
+				about = "parley " + nearest.Name + " --list"
+				meant = command.Either(len(words) > 1, meant, about)
+			}
+			e.Steps, next = nil, append(next, meant, about)
+		}
 	}
 	return e.WithNext(next...)
 }
