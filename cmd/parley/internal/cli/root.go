@@ -134,7 +134,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
 			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
 		})
-		if len(e.DidYouMean) > 0 && dashes == "--" {
+		if len(e.DidYouMean) > 0 && isWhole(a.Args, cmd, dashes+given, e.DidYouMean[0].Name) {
 			e.Next = append(e.Next, command.Instead(a.Args, dashes+given, e.DidYouMean[0].Name))
 		}
 		if args := asCommand(a.Args, given); args != nil && !cmd.HasParent() {
@@ -171,6 +171,19 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
 	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
+}
+
+// isWhole reports whether a line may lack nothing but the right name of an option: the option has its value, and the
+// command has words.
+func isWhole(line []string, cmd *cobra.Command, given, meant string) bool {
+	words := slices.DeleteFunc(slices.Clone(line), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if len(words) < len(strings.Fields(cmd.CommandPath())) {
+		return false
+	}
+	at := slices.Index(line, given)
+	option := cmd.Flag(strings.TrimPrefix(meant, "--"))
+	return at < 0 || option == nil || option.NoOptDefVal != "" ||
+		at+1 < len(line) && !strings.HasPrefix(line[at+1], "-")
 }
 
 // asCommand returns the command for a line with --search or --list and an option that only the command search or list
