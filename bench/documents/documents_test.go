@@ -50,11 +50,12 @@ func TestDocument(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	m := &measured{document: document{name: "a", wrong: true}, version: "3.0.0", cpu: 4e9, callable: 1,
-		failures: []string{"b.c: why"}, outcomes: []outcome{{kind: kinds[0].name, recovered: true}, {kind: kinds[1].name}}}
+		refused: "Error: no", failures: []string{"b.c: why"},
+		outcomes: []outcome{{kind: kinds[0].name, recovered: true}, {kind: kinds[1].name}}}
 	m.report.Operations = 2
 	text := table([]*measured{m})
 	for _, part := range []string{
-		"| a | 3.0.0 | 2 | 1 (50.0 %) | 0 | 0 | 0 | 4.0 (over) | 0 | 0 |\n", "- a: b.c: why\n",
+		"| a | 3.0.0 | 2 | 1 (50.0 %) | 0 | 0 | 0 | 4.0 (over) | 0 | 0 | 0.0 |\n", "- a: b.c: why\n", "- a: Error: no\n",
 		"| a | 1 of 1 (100.0 %) | 0 of 1 (0.0 %) | none | none | 1 of 2 (50.0 %) |\n",
 	} {
 		if !strings.Contains(text, part) {

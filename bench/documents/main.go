@@ -93,9 +93,11 @@ type measured struct {
 	report   openapi.Report
 	plugin   *manifest.Manifest
 	cpu      time.Duration
-	memory   int64  // bytes
-	written  string // the file of the manifest
-	size     int    // of that, in bytes
+	install  time.Duration // processor time
+	refused  string        // why it was not installed
+	memory   int64         // bytes
+	written  string        // the file of the manifest
+	size     int           // of that, in bytes
 	callable int
 	failures []string // operations that cannot be called, with the reasons
 	outcomes []outcome
@@ -120,6 +122,9 @@ func (b *bench) run(ctx context.Context) (text string, err error) {
 		}
 		m := &measured{document: d}
 		if err := b.wrap(ctx, m); err != nil {
+			return "", fmt.Errorf("%s: %w", d.name, err)
+		}
+		if err := b.install(ctx, m); err != nil {
 			return "", fmt.Errorf("%s: %w", d.name, err)
 		}
 		all = append(all, m)
@@ -229,18 +234,43 @@ func (b *bench) wrap(ctx context.Context, m *measured) error {
 	return nil
 }
 
+// install installs what was written beside the documents before it.
+func (b *bench) install(ctx context.Context, m *measured) error {
+	config := filepath.Join(b.work, "home", "config")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		return err
+	}
+	err := os.WriteFile(filepath.Join(config, "policy.toml"), []byte("[operator]\nallow_yes = true\n"), 0o600)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, b.parley, "plugin", "install", m.written, "--yes")
+	cmd.Env = tree.Environment(filepath.Join(b.work, "home"))
+	printed, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return err
+	}
+	if m.install = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); err != nil {
+		m.refused = strings.Join(strings.Fields(string(printed[max(0, bytes.Index(printed, []byte("Error:"))):])), " ")
+	}
+	return nil
+}
+
 // table writes the figures in Markdown.
 func table(all []*measured) string {
 	var t bytes.Buffer
 	fmt.Fprint(&t, "| document | version | operations | callable | sentences left out | unchecked | cut schemas | "+
-		"CPU s | MB | manifest KB |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+		"CPU s | MB | manifest KB | install s |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, m := range all {
-		fmt.Fprintf(&t, "| %s | %s | %d | %d (%s) | %d | %d | %d | %.1f%s | %d%s | %d |\n", m.name, m.version,
+		fmt.Fprintf(&t, "| %s | %s | %d | %d (%s) | %d | %d | %d | %.1f%s | %d%s | %d | %.1f%s |\n", m.name, m.version,
 			m.report.Operations, m.callable, percent(m.callable, m.report.Operations), len(m.report.Sentences),
 			len(m.report.Unchecked), len(m.report.Shortened), m.cpu.Seconds(), over(m.cpu > 3*time.Second), m.memory>>20,
-			over(m.memory > 200<<20), m.size>>10)
+			over(m.memory > 200<<20), m.size>>10, m.install.Seconds(), over(m.install > 3*time.Second))
+		if m.refused != "" {
+			m.failures = append(m.failures, m.refused)
+		}
 	}
-	fmt.Fprint(&t, "\nOperations that are left out or cannot be called:\n\n")
+	fmt.Fprint(&t, "\nOperations that are left out or cannot be called, and refusals to install:\n\n")
 	before := t.Len()
 	for _, m := range all {
 		for _, o := range m.report.LeftOut {

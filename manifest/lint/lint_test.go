@@ -354,6 +354,7 @@ func many(n int) string {
 }
 
 func TestNames(t *testing.T) {
+	derived := `{"kind": "http", "http": {"base": "https://a.test"}, "source": {"type": "openapi", "sha256": "` + strings.Repeat("0", 64) + `"}, `
 	for _, c := range []struct {
 		rule, fragment string
 		breaks         bool
@@ -418,6 +419,9 @@ func TestNames(t *testing.T) {
 		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["digest"]}]}`, true},              // an alias of text.hash
 		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["picture of the sky"]}]}`, false},
 		{"takes-first-place", `{"tools": [{"name": "get_it", "keywords": ["digest"]}]}`, true},
+		{"takes-first-place", derived + `"tools": [{"name": "get_it", "keywords": ["digest"], "http": {"method": "GET", "path": "/it"}}]}`, true},
+		{"takes-first-place", derived + `"tools": [{"name": "get_it", "keywords": ["digest"], "http": {"method": "GET", "path": "/digest"}}]}`, false},
+		{"takes-first-place", derived + `"tools": [{"name": "get_digest", "keywords": ["digest"], "http": {"method": "GET", "path": "/"}}]}`, false},
 	} {
 		m := example(t, c.fragment)
 		if breaks(m, c.rule) != c.breaks {

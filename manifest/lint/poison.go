@@ -485,7 +485,8 @@ const maxQueries = 400
 // checkTakesFirstPlace compares search results with and without the plugin. A search by a phrase of another tool must
 // still find that tool. This is tried for phrases that share at least half of their words with a phrase of this
 // plugin. A phrase of this plugin belongs to another plugin's tool if it finds that tool with high confidence and
-// only rewords the tool's text.
+// only rewords the tool's text. The words that a derived manifest repeats of a name or a path are not tried: a document
+// names its operations like those of other APIs.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -493,13 +494,15 @@ func checkTakesFirstPlace(l *linter) {
 	own := map[string]string{}        // phrase -> pointer
 	having := map[string][][]string{} // word -> phrases of this plugin that have it
 	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, of := range []struct {
-			key     string
-			phrases []string
-		}{{"aliases", t.Aliases}, {"tasks", t.Tasks}, {"keywords", t.Keywords}} {
-			for i, phrase := range of.phrases {
-				if list := contentWords(phrase); len(list) > 0 && own[phrase] == "" {
-					own[phrase] = fmt.Sprintf("%s/%s/%d", at, of.key, i)
+		var named []string
+		if l.m.Derived() {
+			named = contentWords(t.Name + " " + t.HTTP.Path)
+		}
+		isNew := func(w string) bool { return !slices.Contains(named, w) }
+		for k, phrases := range [][]string{t.Aliases, t.Tasks, t.Keywords} {
+			for i, phrase := range phrases {
+				if list := contentWords(phrase); own[phrase] == "" && slices.ContainsFunc(list, isNew) {
+					own[phrase] = fmt.Sprintf("%s/%s/%d", at, []string{"aliases", "tasks", "keywords"}[k], i)
 					for _, w := range list {
 						having[w] = append(having[w], list)
 					}
@@ -536,13 +539,12 @@ func checkTakesFirstPlace(l *linter) {
 		if len(after) == 0 || !l.isOwn(after[0].Name) || reported[after[0].Name+from.Name] {
 			return
 		}
-		at := l.pointerOf(after[0].Name, q, own)
-		if at == "" {
-			return // it was found by its name or its documentation, which other rules check
+		// Without a pointer, it was found by its name or its documentation, which other rules check.
+		if at := l.pointerOf(after[0].Name, q, own); at != "" {
+			reported[after[0].Name+from.Name] = true
+			l.add(at, "a search for %s, which is what %s does, would find %s first; use other words", quoted(q), from.Name,
+				after[0].Name)
 		}
-		reported[after[0].Name+from.Name] = true
-		l.add(at, "a search for %s, which is what %s does, would find %s first; use other words", quoted(q), from.Name,
-			after[0].Name)
 	}
 	for _, q := range queries[:min(len(queries), maxQueries)] {
 		before := l.search(q, false)
