@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -371,11 +372,11 @@ func readBounded(path string, limit int64) ([]byte, error) {
 // openError returns the error for a path that the caller gave and that cannot be opened.
 func openError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
-		if path == "" {
-			path = `""`
+		if strings.Contains(path, "://") {
+			return world.Failed(host.InvalidArgs, err, "URLs are not fetched; download %s first", path)
 		}
 		return world.Failed(host.InvalidArgs, err, "%s does not exist; expected a plugin file (FILE.wasm) or a folder "+
-			"that holds one", path)
+			"that holds one", cmp.Or(path, `""`))
 	}
 	return world.Failed(host.Unavailable, err, "cannot read the plugin: %v", err)
 }

@@ -75,13 +75,7 @@ func encodeTools(m *manifest.Manifest, manifestJSON []byte) ([]byte, error) {
 	if err != nil || len(places) != len(m.Tools) {
 		return nil, fmt.Errorf("%d tools, and the manifest has %d: %w", len(places), len(m.Tools), err)
 	}
-	lines := make(map[string]host.Line, len(m.Tools))
-	for _, group := range append([]string{""}, lists.Map(m.Groups, func(g manifest.Group) string { return g.Name })...) {
-		for _, l := range host.LinesOf(m, group) {
-			lines[l.Name] = l
-		}
-	}
-	head := *m
+	head, one := *m, *m
 	head.Tools = nil
 	text, err := manifest.Marshal(head)
 	if err != nil {
@@ -90,7 +84,8 @@ func encodeTools(m *manifest.Manifest, manifestJSON []byte) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%d\n%s\n", toolsMagic, len(manifestJSON), text)
 	for i, at := range places {
-		l, flags := lines[m.Tools[i].Name], ""
+		one.Tools = m.Tools[i : i+1]
+		l, flags := host.LinesOf(&one, m.Tools[i].Group)[0], ""
 		if l.Deprecated {
 			flags += "d"
 		}

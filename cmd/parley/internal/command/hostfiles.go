@@ -25,6 +25,8 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	tooLarge := fmt.Errorf("%s: it is larger than %d bytes", path, limit)
 	info, err := os.Stat(path)
 	switch {
+	case err != nil && strings.Contains(path, "://"):
+		return nil, fmt.Errorf("URLs are not fetched; download %s first", path)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0:
