@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -104,7 +105,7 @@ func (q *request) set(changed map[string]json.RawMessage, name, text string) boo
 		return false
 	}
 	i := slices.IndexFunc(q.params, func(m member) bool { return m.name == name })
-	if i >= 0 && q.params[i].text() == text || strings.Contains(text, "[secret ") { // a redacted text is not a cursor
+	if i >= 0 && q.params[i].text() == text || strings.Contains(text, redact.Prefix) { // a redacted text is no cursor
 		return false
 	}
 	changed[name] = encoded

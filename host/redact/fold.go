@@ -164,19 +164,24 @@ func foldedForms(name, value string) []foldedForm {
 	}
 	// The base64 of a value depends on its offset in a group of three bytes, and the base32 on its offset in a group of
 	// five. The characters that it shares with its neighbors are not part of the form.
-	add := func(encode func([]byte) string, group, bits int) {
+	add := func(value string, encode func([]byte) string, group, bits int) (added []string) {
 		for shift := range group {
 			encoded := encode(append(make([]byte, shift), value...))
 			from, rest := (shift*8+bits-1)/bits, (shift+len(value))*8%bits != 0
 			whole := (shift + len(value)) * 8 / bits
 			if whole > from {
-				forms = append(forms, foldedForm{lowerASCII(encoded[from:whole]), name, shift*8%bits != 0, rest})
+				form := foldedForm{lowerASCII(encoded[from:whole]), name, shift*8%bits != 0, rest}
+				forms, added = lists.Add(forms, form), append(added, encoded[from:whole])
 			}
 		}
+		return added
 	}
-	add(base64.RawStdEncoding.EncodeToString, 3, 6)
-	add(base64.RawURLEncoding.EncodeToString, 3, 6)
-	add(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, 5)
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for _, encoded := range add(value, encoding.EncodeToString, 3, 6) {
+			add(encoded, base64.RawStdEncoding.EncodeToString, 3, 6) // twice: the second one is the same in both alphabets
+		}
+	}
+	add(value, base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, 5)
 	return lists.Filter(forms, func(f foldedForm) bool { return len(f.text) >= minFolded })
 }
 
@@ -220,7 +225,7 @@ func (form foldedForm) redact(s string, f folded) string {
 	copied, from := 0, 0
 	replace := func(start, end int) {
 		if at := f.offset(start); at >= copied {
-			out.WriteString(s[copied:at] + "[secret " + form.name + "]")
+			out.WriteString(s[copied:at] + Prefix + form.name + "]")
 			copied = f.offset(end)
 		}
 	}

@@ -320,6 +320,9 @@ const (
 	minFolded   = 5 // bytes of an encoded form of a value that was used
 )
 
+// Prefix begins the text that replaces the value of a secret, "[secret NAME]".
+const Prefix = "[secret "
+
 // newReplacer returns a replacer of each value, as it is and as logs write it. Longer forms come first, so that no part
 // of one remains.
 func newReplacer(values map[string]string) *strings.Replacer {
@@ -337,7 +340,7 @@ func newReplacer(values map[string]string) *strings.Replacer {
 	})
 	var words []string
 	for _, p := range pairs {
-		words = append(words, p.form, "[secret "+p.name+"]")
+		words = append(words, p.form, Prefix+p.name+"]")
 	}
 	return strings.NewReplacer(words...)
 }

@@ -136,7 +136,7 @@ var layers = map[string][]string{
 		"host/signature", "host/wasm", "host/wasm/store", "internal/durable", "internal/lists", "manifest",
 		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
-	"host/api": {"host", "host/origin", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext"},
+	"host/api": {"host", "host/origin", "host/redact", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext"},
 	"host/api/openapi": {
 		"host", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema",
 		"manifest/spelling",

@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"host/call":                3000,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
 	"host/overlay":             552,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              222,   // long queries; the order of plugins; whole names
-	"host/redact":              638,   // every text of an event; secrets without a login; untrusted texts, from host/call
+	"host/redact":              644,   // every text of an event; secrets without a login; untrusted texts; base64 twice
 	"host/session":             472,   // names of sessions and media types of results, from host; no secrets in sessions
 	"host":                     2109,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
 	"host/quota":               201,   // of callers, in files that processes share
@@ -35,7 +35,7 @@ var maxLines = map[string]int{
 	"host/policy":              3365,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check
 	"host/egress":              860,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1677,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, cycles, rights; bounds
+	"host/api/openapi":         1701,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles, parts, rights; bounds
 	"host/internal/index":      3425,  // the file of merged segments, which host had; order of plugins; certainty
 	"host/record":              2160,  // secrets in notes; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4802,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
