@@ -48,10 +48,8 @@ func Run(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Resu
 	if err := json.Unmarshal(reply.Data, &p); err != nil {
 		return nil, host.Errorf(host.Internal, "the response cannot be read: %v", err)
 	}
-	if p.Text != nil {
+	if p.body = p.Binary; p.Text != nil {
 		p.body = []byte(*p.Text)
-	} else {
-		p.body = p.Binary
 	}
 	subject = fmt.Sprintf("%s %d", subject, p.Status)
 	if p.Status < 200 || p.Status >= 300 {

@@ -44,7 +44,10 @@ func (q *request) body(ctx context.Context, rest []member) (media string, data [
 	}
 	form := pairs{escape: escapeForm}
 	for _, m := range rest {
-		if name := q.wire(m.name); m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
+		name := q.wire(m.name)
+		if m.isNested() && strings.HasSuffix(q.properties()[m.name].Media, "json") {
+			form.add(name, "", string(m.value))
+		} else if m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
 			form.addStyled(name, manifest.StyleRepeat, m.value)
 		} else { // addStyled adds the brackets of a name such as ids[] again
 			form.addStyled(strings.TrimSuffix(name, "[]"), manifest.StyleDeep, m.value)

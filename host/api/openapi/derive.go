@@ -38,7 +38,7 @@ type Report struct {
 	Unchecked  []string  `json:"unchecked"` // tools whose parameters the API alone checks
 	Shortened  []string  `json:"shortened"` // tools with a schema of fewer levels than the document has, or no result
 	Renamed    []string  `json:"renamed"`   // tools whose name another operation had
-	Unsent     []string  `json:"unsent"`    // security schemes that no call can send, where there is no other
+	Unsent     []string  `json:"unsent"`    // cookies, and schemes where there is no other, that no call can send
 }
 
 // LeftOut is an operation that did not become a tool.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -39,6 +40,7 @@ var (
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 	textual    = lazy.Pattern(`^text/|(xml|yaml|graphql|json)$`) // media types
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
+	mediaName  = lazy.Pattern(`^[a-z0-9.+/-]{3,100}$`)
 	// ownHeader matches the headers that the host sets itself, and texts that cannot be names of headers.
 	ownHeader = lazy.Pattern("(?i)^(accept(-encoding)?|connection|content-(type|length)|cookie|expect|host|" +
 		"http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|user-agent|.*[^a-z0-9!#$%&'*+.^_`|~-].*)$")
@@ -81,11 +83,13 @@ func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
 		if s.room < 0 {
 			return nil
 		}
-		made := s.convert(i.schema, 0, 0)
-		if about := d.texts.short(i.about, maxProperty); about != "" && made["description"] == nil {
-			made["description"] = about
+		m := object{"description": i.about}
+		if to := d.resolve(i.schema); isPlain(to) {
+			maps.Copy(m, to)
+		} else {
+			maps.Copy(m, members(i.schema))
 		}
-		props[i.name] = made
+		props[i.name] = s.convert(m, 0, 0)
 	}
 	root := object{"type": "object", "properties": props, "additionalProperties": false}
 	if len(in.required) > 0 {
@@ -101,10 +105,10 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		taken: map[string]bool{}, example: object{}}
 	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
 	switch {
-	case o.method == "OPTIONS" || o.method == "TRACE":
+	case o.method == "TRACE":
 		return nil, "requests with this method are not sent"
-	case strings.ContainsAny(path, "? ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
-		return nil, fmt.Sprintf("its path has a query, a space or over %d bytes, or does not begin with a slash", maxPath)
+	case strings.Contains(path, " ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
+		return nil, fmt.Sprintf("its path has a space or over %d bytes, or does not begin with a slash", maxPath)
 	case len(given) > maxParams:
 		return nil, fmt.Sprintf("it has more than %d parameters", maxParams)
 	}
@@ -129,11 +133,8 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		m := all[key]
 		switch text(m["in"]) {
 		case "formData":
-			if name, format := text(m["name"]), cmp.Or(text(m["collectionFormat"]), "csv"); !d.isCredential(m) {
-				if form[name] = m; text(m["type"]) == "array" && format != "multi" {
-					form[name] = object{"type": "string", "description": text(m["description"]) + " A list, as " + format + "."}
-				}
-				if isTrue(m["required"]) {
+			if name := text(m["name"]); !d.isCredential(m) {
+				if form[name] = listAsText(m, "multi"); isTrue(m["required"]) {
 					needed = append(needed, name)
 				}
 			}
@@ -171,6 +172,16 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	return in, ""
 }
 
+// listAsText returns a parameter of Swagger 2. A list that is not written in one of some formats becomes a text, which
+// the caller writes in the format.
+func listAsText(m object, formats ...string) object {
+	format := cmp.Or(text(m["collectionFormat"]), "csv")
+	if text(m["type"]) != "array" || slices.Contains(formats, format) {
+		return m
+	}
+	return object{"type": "string", "description": text(m["description"]) + " A list, as " + format + "."}
+}
+
 func (d *deriver) isCredential(m object) bool {
 	name := strings.ToLower(text(m["name"]))
 	return d.keys[name] || name == "token" && strings.Contains(strings.ToLower(text(m["description"])), "authenticat")
@@ -182,9 +193,9 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	isNeeded, schema := isTrue(m["required"]), m["schema"]
 	if schema == nil && m["content"] != nil {
 		schema = object{"type": "string", "description": "A JSON text."}
-	} else if d.isSwagger {
-		own := maps.Clone(m)
-		for _, key := range []string{"description", "required", "name", "in"} {
+	} else if formats := strings.Fields(swaggerLists[place]); d.isSwagger {
+		own := maps.Clone(listAsText(m, formats...))
+		for _, key := range []string{"required", "name", "in"} {
 			delete(own, key)
 		}
 		schema = own
@@ -192,6 +203,10 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	switch {
 	case place == "cookie" && isNeeded && !d.isCredential(m):
 		return "it needs the cookie " + manifest.CleanLine(wire)
+	case place == "cookie" && !d.isCredential(m):
+		about := in.binding.Method + " " + in.binding.Path + ": cookie " + wire
+		d.report.Unsent = append(d.report.Unsent, manifest.CleanLine(about))
+		return ""
 	case place == "cookie", place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire):
 		return ""
 	case place != "path" && place != "query" && place != "header":
@@ -207,7 +222,8 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 		if !strings.Contains(in.binding.Path, "{"+wire+"}") {
 			return "its path has no {" + manifest.CleanLine(wire) + "}"
 		}
-		in.binding.Path = strings.ReplaceAll(in.binding.Path, "{"+wire+"}", "{"+name+"}")
+		before := map[string]string{"label": ".", "matrix": ";" + url.QueryEscape(wire) + "="}[text(m["style"])]
+		in.binding.Path = strings.ReplaceAll(in.binding.Path, "{"+wire+"}", before+"{"+name+"}")
 	case "query":
 		in.binding.Query = append(in.binding.Query, manifest.QueryParameter{Name: name, Style: style})
 	case "header":
@@ -221,28 +237,29 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	return ""
 }
 
+// swaggerLists are the formats of lists in Swagger 2 that requests can have, by the place of the parameter. In the
+// query they are styles.
+var (
+	swaggerLists  = map[string]string{"query": "csv multi pipes ssv", "path": "csv", "header": "csv"}
+	swaggerStyles = map[string]string{"": manifest.StyleComma, "csv": manifest.StyleComma, "ssv": manifest.StyleSpace,
+		"pipes": manifest.StylePipe}
+)
+
 // style returns how a list or an object is written; "" for the usual way.
 func (d *deriver) style(m object, schema any) (style, reason string) {
 	kind := text(d.resolve(schema)["type"])
 	isSimple := kind == "string" || kind == "integer" || kind == "number" || kind == "boolean"
 	given := text(m["style"])
 	switch isQuery := text(m["in"]) == "query"; {
-	case text(m["in"]) == "path" && (given == "label" || given == "matrix"):
-		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " + given
-	case !isQuery && kind == "object" && isTrue(m["explode"]):
-		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style simple, exploded"
-	case !isQuery || isSimple:
+	case isSimple:
 		return "", ""
-	}
-	if d.isSwagger {
-		formats := map[string]string{"": manifest.StyleComma, "csv": manifest.StyleComma, "ssv": manifest.StyleSpace,
-			"pipes": manifest.StylePipe, "multi": ""}
-		style, ok := formats[text(m["collectionFormat"])]
-		if !ok {
-			return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the collectionFormat " +
-				manifest.CleanLine(text(m["collectionFormat"]))
-		}
-		return style, ""
+	case !isQuery && isTrue(m["explode"]) && (kind == "object" || given == "label" || given == "matrix"):
+		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " +
+			manifest.CleanLine(cmp.Or(given, "simple")) + ", exploded"
+	case !isQuery:
+		return "", ""
+	case d.isSwagger:
+		return swaggerStyles[text(m["collectionFormat"])], ""
 	}
 	isExploded, isSaid := m["explode"].(bool)
 	switch {
@@ -344,20 +361,19 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 	for _, name := range list(whole["required"]) {
 		needed[text(name)] = isRequired
 	}
+	isList := func(v any) bool { return text(d.resolve(v)["type"]) == "array" }
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		to := d.resolve(props[name])
 		if _, isHidden := manifest.FirstHidden(name, false); isHidden || isTrue(to["readOnly"]) ||
 			d.isCredential(object{"name": name, "description": to["description"]}) && in.binding.Body == "form" {
 			continue
 		}
-		given := props[name]
-		if media := mediaKind(text(members(encodings[name])["contentType"])); strings.HasSuffix(media, "json") {
-			to = maps.Clone(to)
-			to["contentMediaType"], given = media, to
+		given, encoding := props[name], members(encodings[name])
+		if media := mediaKind(text(encoding["contentType"])); mediaName().MatchString(media) { // one type
+			given = ofMedia(to, media, in.binding.Body)
 		}
 		own := in.add("body", name, given, "", needed[name])
-		isList := func(v any) bool { return text(d.resolve(v)["type"]) == "array" }
-		isDeep := text(members(encodings[name])["style"]) == "deepObject"
+		isDeep := text(encoding["style"]) == "deepObject"
 		if isDeep && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
 			in.binding.As[own] = name + "[]"
 		}
@@ -367,4 +383,21 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 			in.example[own] = v
 		}
 	}
+}
+
+// ofMedia returns the schema of a property of a form that is written in a media type. The caller writes what would be
+// an object in one other than JSON.
+func ofMedia(m object, media, body string) object {
+	made, isOther := maps.Clone(m), !isJSON(media)
+	switch items := members(m["items"]); {
+	case isOther && body != "multipart":
+		return m
+	case isOther && items != nil:
+		made["items"] = ofMedia(items, media, body)
+		return made
+	case isOther && (m["properties"] != nil || text(m["type"]) == "object"):
+		made = object{"type": "string", "description": text(m["description"]) + " A text, as " + media + "."}
+	}
+	made["contentMediaType"] = media
+	return made
 }

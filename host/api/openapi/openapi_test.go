@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -216,7 +217,8 @@ func TestBounded(t *testing.T) {
 			`}}`, 2000, 0},
 		{"parameters in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "` +
 			strings.Repeat("/{p}", 100_000) + `": {"get": {}}}}`, 1, 1},
-		{"methods", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}, "options": {}, "trace": {}}}}`, 1, 2},
+		{"query in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a?b={c}": {"get": {}}, "/a b": {"get": {}}}}`, 1, 1},
+		{"methods", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}, "options": {}, "trace": {}}}}`, 2, 1},
 		{"parameters in a query", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "/b": {"get": {` +
 			`"parameters": [` + repeat(5000, `{"name": "qN", "in": "query"}`) + `]}}}}`, 1, 1},
 		{"equal names", `{"openapi": "3.0.0", ` + server + `"paths": {` + repeat(4000, `"/{aN}": {"get": `+
@@ -289,32 +291,95 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-// TestParts checks that a part which the document writes as JSON is one part of this type.
+// TestParts checks the media types that a document gives for properties of a form.
 func TestParts(t *testing.T) {
-	m, _, err := Derive([]byte(`{"openapi": "3.0.3", "info": {"title": "T"}, `+server+`"paths": {"/a": {"post": {"requestBody":
-		{"content": {"multipart/form-data": {"schema": {"type": "object", "properties": {"ids": {"type": "array", "items":
-		{"type": "integer"}}, "file": {"type": "string", "format": "binary"}}}, "encoding": {"ids": {"contentType":
-		"application/json; charset=utf-8"}, "file": {"contentType": "*/*"}}}}}}}}}`), Options{})
-	const want = `{"file":{"contentEncoding":"base64","type":"string"},"ids":{"contentMediaType":"application/json",` +
-		`"items":{"type":"integer"},"type":"array"}}`
-	if err != nil || !strings.Contains(string(m.Tools[0].Params), want) {
-		t.Errorf("%v, %s; want %s", err, m.Tools[0].Params, want)
+	for _, test := range []struct{ body, schema, media, want string }{
+		{"multipart/form-data", `"type": "array", "items": {"type": "integer"}`, "application/json; charset=utf-8",
+			`{"contentMediaType":"application/json","items":{"type":"integer"},"type":"array"}`},
+		{"multipart/form-data", `"type": "string", "format": "binary"`, "*/*", `{"contentEncoding":"base64","type":"string"}`},
+		{"multipart/form-data", `"type": "string", "format": "binary"`, "image/png",
+			`{"contentEncoding":"base64","contentMediaType":"image/png","type":"string"}`},
+		{"multipart/form-data", `"type": "string", "format": "binary"`, "image/png, image/jpeg",
+			`{"contentEncoding":"base64","type":"string"}`},
+		{"multipart/form-data", `"type": "array", "items": {"type": "string", "format": "binary"}`, "image/png",
+			`{"items":{"contentEncoding":"base64","contentMediaType":"image/png","type":"string"},"type":"array"}`},
+		{"multipart/form-data", `"type": "string"`, "text/markdown", `{"contentMediaType":"text/markdown","type":"string"}`},
+		{"multipart/form-data", `"type": "string"`, `text/a\r\nX-B: c`, `{"type":"string"}`},
+		{"multipart/form-data", `"type": "object", "description": "Data."`, "application/xml",
+			`{"contentMediaType":"application/xml","description":"Data. A text, as application/xml.","type":"string"}`},
+		{"application/x-www-form-urlencoded", `"type": "object"`, "application/json",
+			`{"contentMediaType":"application/json","type":"object"}`},
+		{"application/x-www-form-urlencoded", `"type": "object"`, "application/xml", `{"type":"object"}`},
+	} {
+		m, _, err := Derive([]byte(`{"openapi": "3.0.3", "info": {"title": "T"}, `+server+`"paths": {"/a": {"post": {"requestBody":
+			{"content": {"`+test.body+`": {"schema": {"type": "object", "properties": {"p": {`+test.schema+`}}},
+			"encoding": {"p": {"contentType": "`+test.media+`"}}}}}}}}}`), Options{})
+		if err != nil || !strings.Contains(string(m.Tools[0].Params), `{"p":`+test.want+`}`) {
+			t.Errorf("%s of %s: %v, %s; want %s", test.schema, test.media, err, m.Tools[0].Params, test.want)
+		}
 	}
 }
 
-// TestSwaggerForms checks that a list in a form of Swagger 2 is a text in its format, unless its items are repeated.
-func TestSwaggerForms(t *testing.T) {
-	for format, want := range map[string]string{
-		"":                              `{"description":"Ids. A list, as csv.","type":"string"}`,
-		`, "collectionFormat": "pipes"`: `{"description":"Ids. A list, as pipes.","type":"string"}`,
-		`, "collectionFormat": "multi"`: `{"description":"Ids.","items":{"type":"string"},"type":"array"}`,
+// TestStyles checks how the styles of parameters are bound: in the path, in the query, or as a text that the caller
+// writes in the format.
+func TestStyles(t *testing.T) {
+	const list = `"description": "Ids.", "schema": {"type": "array", "items": {"type": "string"}}`
+	const swaggerList = `"description": "Ids.", "type": "array", "items": {"type": "string"}`
+	for _, test := range []struct{ version, parameter, path, style, property string }{
+		{"openapi", `"in": "path", "style": "label", ` + list, "/a/.{l}", "", `"items":{"type":"string"},"type":"array"`},
+		{"openapi", `"in": "path", "style": "matrix", ` + list, "/a/;l={l}", "", `"type":"array"`},
+		{"openapi", `"in": "path", "style": "matrix", "explode": true, "schema": {"type": "string"}`, "/a/;l={l}", "", `"string"`},
+		{"openapi", `"in": "path", ` + list, "/a/{l}", "", `"type":"array"`},
+		{"openapi", `"in": "query", ` + list, "", "", `"type":"array"`},
+		{"openapi", `"in": "query", "explode": false, ` + list, "", "comma", `"type":"array"`},
+		{"openapi", `"in": "query", "style": "spaceDelimited", ` + list, "", "space", `"type":"array"`},
+		{"openapi", `"in": "query", "style": "pipeDelimited", "explode": true, ` + list, "", "", `"type":"array"`},
+		{"openapi", `"in": "query", "description": "How many.", "schema": {"type": "integer", "default": 30}`, "", "",
+			`{"description":"How many. Default: 30.","type":"integer"}`},
+		{"openapi", `"in": "query", "description": "How many.", "schema": {"$ref": "#/components/schemas/N"}`, "", "",
+			`{"description":"How many. Default: 3.","type":"integer"}`},
+		{"swagger", `"in": "query", ` + swaggerList, "", "comma", `"type":"array"`},
+		{"swagger", `"in": "query", "collectionFormat": "multi", ` + swaggerList, "", "", `"type":"array"`},
+		{"swagger", `"in": "query", "collectionFormat": "tsv", ` + swaggerList, "", "",
+			`{"description":"Ids. A list, as tsv.","type":"string"}`},
+		{"swagger", `"in": "query", "type": "integer", "default": 3, "description": "How many."`, "", "",
+			`{"description":"How many. Default: 3.","type":"integer"}`},
+		{"swagger", `"in": "path", ` + swaggerList, "/a/{l}", "", `"type":"array"`},
+		{"swagger", `"in": "path", "collectionFormat": "pipes", ` + swaggerList, "/a/{l}", "",
+			`{"description":"Ids. A list, as pipes.","type":"string"}`},
+		{"swagger", `"in": "header", "collectionFormat": "ssv", ` + swaggerList, "", "",
+			`{"description":"Ids. A list, as ssv.","type":"string"}`},
+		{"swagger", `"in": "formData", ` + swaggerList, "", "", `{"description":"Ids. A list, as csv.","type":"string"}`},
+		{"swagger", `"in": "formData", "collectionFormat": "pipes", ` + swaggerList, "", "",
+			`{"description":"Ids. A list, as pipes.","type":"string"}`},
+		{"swagger", `"in": "formData", "collectionFormat": "multi", ` + swaggerList, "", "",
+			`{"description":"Ids.","items":{"type":"string"},"type":"array"}`},
 	} {
-		m, _, err := Derive([]byte(`{"swagger": "2.0", "info": {"title": "T"}, "host": "a.test", "paths": {"/a": {"post": {
-			"parameters": [{"name": "l", "in": "formData", "type": "array", "items": {"type": "string"}, "description": "Ids."`+
-			format+`}]}}}}`), Options{})
-		if err != nil || !strings.Contains(string(m.Tools[0].Params), want) {
-			t.Errorf("%q: %v, %s; want %s", format, err, m.Tools[0].Params, want)
+		path := "/a"
+		if test.path != "" {
+			path = "/a/{l}"
 		}
+		m, _, err := Derive([]byte(`{"`+test.version+`": "`+map[string]string{"openapi": "3.0.0", "swagger": "2.0"}[test.version]+
+			`", "host": "a.test", `+server+` "components": {"schemas": {"N": {"type": "integer", "default": 3}}}, "paths": {"`+
+			path+`": {"post": {"parameters": [{"name": "l", `+test.parameter+`}]}}}}`), Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", test.parameter, err)
+		}
+		b, params, style := m.Tools[0].HTTP, string(m.Tools[0].Params), ""
+		for _, q := range b.Query {
+			style = q.Style
+		}
+		if b.Path != cmp.Or(test.path, path) || style != test.style || !strings.Contains(params, test.property) {
+			t.Errorf("%s: %s, %s, %s; want %s", test.parameter, b.Path, style, params, test.property)
+		}
+	}
+}
+
+// TestUnsent checks that cookies which no call sends are reported.
+func TestUnsent(t *testing.T) {
+	_, report, err := Derive([]byte(minimal(server, `"parameters": [{"name": "theme", "in": "cookie"}]`)), Options{})
+	if err != nil || strings.Join(report.Unsent, "; ") != "GET /a: cookie theme" {
+		t.Errorf("%v, %q", err, report.Unsent)
 	}
 }
 

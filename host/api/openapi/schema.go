@@ -155,7 +155,7 @@ func (s *schemas) convertType(m, out object) {
 	if out["type"] == nil && m["properties"] != nil {
 		out["type"] = "object"
 	}
-	if media := text(m["contentMediaType"]); s.isInput && strings.HasSuffix(mediaKind(media), "json") {
+	if media := mediaKind(text(m["contentMediaType"])); s.isInput && mediaName().MatchString(media) {
 		out["contentMediaType"] = media
 	}
 	switch format := text(m["format"]); {

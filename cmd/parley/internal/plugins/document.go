@@ -85,7 +85,7 @@ func writeDocument(w io.Writer, data *documentData) {
 	write(r.Renamed, "renamed, because another operation has the name")
 	write(r.Unchecked, "checked by the API alone, because their schemas cannot be applied")
 	write(r.Shortened, "with schemas that are cut, because of their size")
-	write(r.Unsent, "security schemes that no call can send; --auth header:Cookie sends NAME=VALUE as a cookie")
+	write(r.Unsent, "cookies or security schemes that no call sends; --auth header:Cookie sends NAME=VALUE as a cookie")
 	write(r.Sentences, "sentences left out, because they would mislead an agent")
 }
 
