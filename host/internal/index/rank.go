@@ -286,11 +286,9 @@ func (s *search) rescore(c *scored) {
 		if worth > bestWorth {
 			bestWord, bestWorth = w, worth
 		}
-		if s.q.Explain {
-			v := s.variants[x.variant]
-			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how],
-				Field: firstField(x.mask), Score: round(worth)})
-		}
+		v := s.variants[x.variant]
+		c.explain(s, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how], Field: firstField(x.mask),
+			Score: round(worth)})
 	}
 	grow := func(how, match string, share float64) {
 		if add := (1 - score) * share; add > 0 {
@@ -300,6 +298,8 @@ func (s *search) rescore(c *scored) {
 	}
 	cover, asked, _ := s.spellings.fits(p, lastName(r.name), true)
 	grow("name covered", string(r.name), 0.45*cover*asked)
+	ofBrief, askedThere, _ := s.spellings.fits(p, r.brief, false)
+	grow("brief covered", string(r.brief), 0.6*math.Pow(ofBrief*askedThere, 3)) // little, unless it says just that
 	share := 0.8 * ph.fit * ph.fit
 	if c.sure = ph.fit > 0.99; c.sure {
 		share = 0.95 // the query is the phrase: words of a name that it also has count less

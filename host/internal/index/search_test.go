@@ -420,6 +420,20 @@ func TestParameterWithStopWord(t *testing.T) {
 	}
 }
 
+// TestBriefInFull checks that a tool whose brief is what the query says comes before those whose names have more of it.
+func TestBriefInFull(t *testing.T) {
+	docs := []Doc{{Name: "post", Brief: "Create a customer"}}
+	for _, part := range strings.Fields("card source session balance coupon invoice") {
+		docs = append(docs, Doc{Name: "post-customer-" + part, Brief: "Create a " + part})
+	}
+	seg := open(t, "shop", docs)
+	for _, query := range []string{"create a customer", "create customers", "how do I create a new customer"} {
+		if hits := Search([]*Segment{seg}, Query{Text: query}).Hits; len(hits) == 0 || hits[0].Name != "post" {
+			t.Errorf("%s: %v", query, hits)
+		}
+	}
+}
+
 // TestTwoTyposInShortWord checks that two typos in a word of five letters are corrected only if that word is the whole
 // query, because then there is no other evidence.
 func TestTwoTyposInShortWord(t *testing.T) {
