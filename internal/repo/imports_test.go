@@ -138,8 +138,8 @@ var layers = map[string][]string{
 	},
 	"host/api": {"host", "host/origin", "host/redact", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext"},
 	"host/api/openapi": {
-		"host", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema",
-		"manifest/spelling",
+		"host", "host/origin", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext", "manifest/lint",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/egress": {"host", "host/origin", "manifest"},
 	"host/quota":  {"host", "host/protect", "internal/slots", "manifest"},

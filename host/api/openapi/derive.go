@@ -198,7 +198,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 	if own := slices.Concat(list(o.fields["servers"]), list(o.item["servers"])); len(own) > 0 && d.opts.Server == "" {
 		base, _ := url.Parse(m.HTTP.Base)
 		u, err := base.Parse(serverURL(own[0]))
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || isLoopback(u) {
+		if err != nil || !isServer(u) || isLoopback(u) {
 			leave("its own server cannot be used: " + manifest.CleanLine(serverURL(own[0])))
 			return
 		}

@@ -116,8 +116,8 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	all := map[string]object{}
 	for _, p := range given {
 		m := d.resolve(p)
-		if text(m["name"]) == "" {
-			return nil, "one of its parameters has no name, or its reference leads nowhere"
+		if name := text(m["name"]); name == "" || len(name) > 500 {
+			return nil, "one of its parameters has no name or one of over 500 bytes, or its reference leads nowhere"
 		}
 		key := text(m["in"]) + " " + text(m["name"])
 		if all[key] == nil {
@@ -251,12 +251,10 @@ func (d *deriver) style(m object, schema any) (style, reason string) {
 	isSimple := kind == "string" || kind == "integer" || kind == "number" || kind == "boolean"
 	given := text(m["style"])
 	switch isQuery := text(m["in"]) == "query"; {
-	case isSimple:
-		return "", ""
-	case !isQuery && isTrue(m["explode"]) && (kind == "object" || given == "label" || given == "matrix"):
+	case !isQuery && !isSimple && isTrue(m["explode"]) && (kind == "object" || given == "label" || given == "matrix"):
 		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " +
 			manifest.CleanLine(cmp.Or(given, "simple")) + ", exploded"
-	case !isQuery:
+	case !isQuery || isSimple:
 		return "", ""
 	case d.isSwagger:
 		return swaggerStyles[text(m["collectionFormat"])], ""

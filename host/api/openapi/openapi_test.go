@@ -80,6 +80,9 @@ func TestRefused(t *testing.T) {
 		{"no paths", `{"openapi": "3.0.0", "paths": {}}`, Options{}, "/paths has no operation"},
 		{"no server", minimal("", ""), Options{}, "--server https://"},
 		{"relative server", minimal(`"servers": [{"url": "/v1"}],`, ""), Options{}, `"/v1"`},
+		{"server without a name", minimal(`"servers": [{"url": "https://{region}.a.test"}],`, ""), Options{}, "{region}"},
+		{"odd address", minimal(`"servers": [{"url": "http://127.1/"}],`, ""), Options{}, "no server that can be used"},
+		{"odd --server", minimal(server, ""), Options{Server: "http://2130706433"}, "--server \"http://2130706433\""},
 		{"loopback", minimal(`"servers": [{"url": "http://127.0.0.1:8080"}],`, ""), Options{}, "--server http://127.0.0.1:8080"},
 		{"bad --server", minimal(server, ""), Options{Server: "a.test"}, "--server \"a.test\""},
 		{"bad --auth", minimal(server, ""), Options{Auth: "header:"}, "--auth \"header:\": expected header:NAME"},
@@ -217,6 +220,8 @@ func TestBounded(t *testing.T) {
 			`}}`, 2000, 0},
 		{"parameters in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "` +
 			strings.Repeat("/{p}", 100_000) + `": {"get": {}}}}`, 1, 1},
+		{"long name", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "/b": {"get": {"parameters": [` +
+			`{"name": "` + strings.Repeat("n", 501) + `", "in": "query"}]}}}}`, 1, 1},
 		{"query in a path", `{"openapi": "3.0.0", ` + server + `"paths": {"/a?b={c}": {"get": {}}, "/a b": {"get": {}}}}`, 1, 1},
 		{"methods", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}, "options": {}, "trace": {}}}}`, 2, 1},
 		{"parameters in a query", `{"openapi": "3.0.0", ` + server + `"paths": {"/a": {"get": {}}, "/b": {"get": {` +
@@ -409,7 +414,7 @@ func TestOwnServers(t *testing.T) {
 	for own, want := range map[string]string{
 		"https://files.test/up/": "https://files.test/up", "http://old.test": "http://old.test", "/v2": "https://a.test/v2",
 		"https://a.test": "", "http://127.0.0.1:80": "left out", "https://{region}.test": "left out",
-		"ftp://a.test": "left out",
+		"ftp://a.test": "left out", "http://0x7f.1": "left out",
 	} {
 		document := minimal(server, `"servers": [{"url": "`+own+`"}, {"url": "https://b.test"}]`)
 		document = strings.Replace(document, `"paths": {`, `"paths": {"/b": {"get": {}},`, 1)

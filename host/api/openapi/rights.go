@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -16,7 +17,7 @@ const maxScopes = 20
 // server returns the URL to which the paths of the document are appended.
 func (d *document) server(opts Options) (string, error) {
 	if opts.Server != "" {
-		if u, err := url.Parse(opts.Server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		if u, err := url.Parse(opts.Server); err != nil || !isServer(u) {
 			return "", refuse("--server %q: expected a URL such as https://api.example.com/v1",
 				manifest.CleanValue(opts.Server))
 		}
@@ -36,14 +37,20 @@ func (d *document) server(opts Options) (string, error) {
 	}
 	u, err := url.Parse(given)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return "", refuse("the document names no absolute server (%q); say where the API is: --server https://HOST/PATH",
-			manifest.CleanValue(given))
+	case err != nil || !isServer(u):
+		return "", refuse("the document names no server that can be used (%q); say where the API is: "+
+			"--server https://HOST/PATH", manifest.CleanValue(given))
 	case isLoopback(u):
 		return "", refuse("the document says that the API is on this machine or network (%q); if that is meant, give "+
 			"--server %s", manifest.CleanValue(given), manifest.CleanValue(given))
 	}
 	return plainURL(u), nil
+}
+
+// isServer reports whether grants can name the origin of a URL.
+func isServer(u *url.URL) bool {
+	_, err := origin.Of(plainURL(u))
+	return err == nil
 }
 
 func plainURL(u *url.URL) string {
