@@ -31,7 +31,8 @@ type input struct {
 
 // Bounds of one operation, which keep documents with references from taking time without end.
 const (
-	maxParams = 1000 // in its path, query and headers, and of properties of a body that are parameters
+	maxParams = 500  // in its path, query and headers: no manifest has more in a query
+	maxFlat   = 1000 // properties of a body that are parameters
 	maxPath   = 2000 // bytes
 	maxParts  = 100  // parts of allOf in the body
 )

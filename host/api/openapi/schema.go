@@ -331,7 +331,7 @@ func isFlat(m object) bool {
 	}
 	_, isMap := m["additionalProperties"].(object)
 	n := len(members(m["properties"]))
-	return n > 0 && n <= maxParams && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
+	return n > 0 && n <= maxFlat && !isMap && !isTrue(m["additionalProperties"]) && !isTrue(m["nullable"])
 }
 
 // fits reports whether a schema is small enough for a tool, and returns it compiled; nil if calls cannot be validated.
