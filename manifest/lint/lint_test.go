@@ -421,6 +421,8 @@ func TestNames(t *testing.T) {
 		{"takes-first-place", `{"tools": [{"name": "get_it", "keywords": ["digest"]}]}`, true},
 		{"takes-first-place", derived + `"tools": [{"name": "get_it", "keywords": ["digest"], "http": {"method": "GET", "path": "/it"}}]}`, true},
 		{"takes-first-place", derived + `"tools": [{"name": "get_it", "keywords": ["digest"], "http": {"method": "GET", "path": "/digest"}}]}`, false},
+		{"instructs-reader", derived + `"tools": [{"name": "get", "http": {"method": "GET", "path": "/", "query": ["f"], ` +
+			`"as": {"f": "f[system]"}}, "params": {"properties": {"f": {}}}}]}`, false},
 		{"takes-first-place", derived + `"tools": [{"name": "get_digest", "keywords": ["digest"], "http": {"method": "GET", "path": "/"}}]}`, false},
 	} {
 		m := example(t, c.fragment)

@@ -57,7 +57,7 @@ func collectTexts(m *manifest.Manifest) []text {
 		if n := len(tokens); n > 1 && tokens[n-2] == "properties" {
 			add(data, tokens[n-1])
 		}
-		if s, ok := v.(string); ok {
+		if s, ok := v.(string); ok && !(len(tokens) > 3 && tokens[2] == "http") { // nobody reads how a tool requests
 			add(kindOf(tokens), s)
 		}
 	})

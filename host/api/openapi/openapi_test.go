@@ -380,6 +380,27 @@ func TestStyles(t *testing.T) {
 	}
 }
 
+// TestDefinitions checks the names of definitions: each has its own, and none reads like an order.
+func TestDefinitions(t *testing.T) {
+	var refs, schemas []string
+	for _, name := range []string{"x-2", "x", "X", "x-3", "ChaseNoteModel", "конь"} {
+		refs = append(refs, `"`+name+`": {"$ref": "#/components/schemas/`+name+`"}`)
+		schemas = append(schemas, `"`+name+`": {"type": "object", "properties": {"a": {"type": "string"}}}`)
+	}
+	m, _, err := Derive([]byte(minimal(server+`"components": {"schemas": {`+strings.Join(schemas, ",")+`}},`, `"requestBody":
+		{"content": {"application/json": {"schema": {"type": "object", "properties": {`+strings.Join(refs, ",")+`}}}}}`)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var params struct {
+		Defs map[string]any `json:"$defs"`
+	}
+	err = json.Unmarshal(m.Tools[0].Params, &params)
+	if got := strings.Join(slices.Sorted(maps.Keys(params.Defs)), " "); got != "part part-2 x x-2 x-2-2 x-3" {
+		t.Errorf("%v, %s", err, got)
+	}
+}
+
 // TestUnsent checks that cookies which no call sends are reported.
 func TestUnsent(t *testing.T) {
 	_, report, err := Derive([]byte(minimal(server, `"parameters": [{"name": "theme", "in": "cookie"}]`)), Options{})

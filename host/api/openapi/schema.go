@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -86,8 +87,13 @@ func (s *schemas) reference(ref string, level int) object {
 	}
 	name := s.names[ref]
 	if name == "" {
-		all := words(ref[strings.LastIndexByte(ref, '/')+1:])
-		for name = kebab(all); name == "" || s.defs[name] != nil; name = fmt.Sprintf("%s-%d", kebab(all), len(s.names)) {
+		stem := kebab(words(ref[strings.LastIndexByte(ref, '/')+1:]))
+		if stem == "" || lint.Misleads("#/$defs/"+stem) != "" {
+			stem = "part"
+		}
+		name = stem
+		for n := 2; s.defs[name] != nil; n++ {
+			name = fmt.Sprintf("%s-%d", stem, n)
 		}
 		s.names[ref], s.defs[name] = name, object{}
 		s.queue = append(s.queue, queued{name, to, level + 1})
