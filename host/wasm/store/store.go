@@ -169,7 +169,7 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 func NameTaken(c *Candidate, owner string) *host.Error {
 	whose := "belongs to the signer " + owner
 	if owner == host.OwnerShipped {
-		whose = "is that of a plugin that Parley ships"
+		whose = "belongs to a plugin that Parley ships"
 	}
 	name := c.Manifest.Name
 	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let "+

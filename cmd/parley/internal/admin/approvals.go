@@ -19,9 +19,9 @@ import (
 
 var approvalsCommand = &command.Group{
 	Use: "approvals", Short: "Answer approvals",
-	Long: "A call that requires confirmation or a right that is not granted, and a change of trust or rights without a " +
-		"terminal, wait for a person here. An open approval expires after 24 hours. An answer counts once, within 15 " +
-		"minutes, for exactly the call or change that was asked about.",
+	Long: "A call that requires confirmation or a right that is not granted waits here for a person. So does a change " +
+		"of trust or rights that is made without a terminal. An open approval expires after 24 hours. An answer counts " +
+		"once, within 15 minutes, for exactly the call or change that was asked about.",
 	Of: []command.Maker{
 		approvalsListCommand,
 		command.Plain("show ID", "Show an approval: who asks for what, with which parameters and rights",
@@ -38,7 +38,7 @@ var approvalsListCommand = &command.Command[*approvalsListOptions]{
 }
 
 type approvalsListOptions struct {
-	All bool `flag:"all" usage:"those of the last 24 hours that were answered or have expired, too"`
+	All bool `flag:"all" usage:"also list those answered or expired in the last 24 hours"`
 }
 
 func runApprovalsList(_ context.Context, app *command.App, opts *approvalsListOptions) error {
@@ -129,8 +129,8 @@ var approvalsAllowCommand = &command.Command[*approvalsAllowOptions]{
 	Use: "allow ID [HOW]", Run: runApprovalsAllow, Words: command.CompleteApprovals,
 	Short: "Allow what an approval asks for: once, for the session, or always",
 	Long: "HOW is once, the default; session, with any parameters until the session of the caller ends; or always, " +
-		"which writes a line to grants.toml that is shown before. always does not overrule policy.toml. A person at a " +
-		"terminal confirms the answer, or the policy does with allow_yes.",
+		"which writes a line to grants.toml after showing it. always does not overrule policy.toml. A person at a terminal " +
+		"confirms the answer, or --yes does where the policy sets allow_yes.",
 	Example: "parley approvals allow a1b2\nparley approvals allow a1b2 always\n" +
 		"parley approvals allow a1b2 --right fs:ro:/srv/notes=/data",
 }
@@ -138,7 +138,7 @@ var approvalsAllowCommand = &command.Command[*approvalsAllowOptions]{
 type approvalsAllowOptions struct {
 	ID     string   `word:""`
 	How    string   `word:""`
-	Rights []string `flag:"right" usage:"allow this right instead of those asked for, such as one with the folder"`
+	Rights []string `flag:"right" usage:"allow this RIGHT instead of the requested ones, such as with your folder"`
 	command.Approval
 }
 

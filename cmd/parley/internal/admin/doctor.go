@@ -79,7 +79,7 @@ const maxCompiled = 1 << 30
 
 // doctorOptions say what to do besides checking.
 type doctorOptions struct {
-	Authors bool `flag:"authors" usage:"check the compilers for plugins, too"`
+	Authors bool `flag:"authors" usage:"also check the compilers for plugins"`
 	Clean   bool `flag:"clean" usage:"remove the files of runners that have ended"`
 }
 
@@ -126,7 +126,7 @@ func checkIsolation() check {
 		return ok("isolation", "plugins run in processes that the kernel confines (Landlock, seccomp)")
 	}
 	where := command.Either(len(wasm.MissingIsolation(false)) > 0, "plugins run in Parley's own process: ",
-		"plugins run in processes that the kernel confines, but those with folders in Parley's own: ")
+		"plugins run in processes that the kernel confines, those with folders in Parley's own process: ")
 	return check{"isolation", "warn", where + strings.Join(missing, "; "),
 		`use a Linux kernel with Landlock and seccomp; until then a plugin with isolate = "process" in the policy is refused`}
 }
@@ -140,7 +140,7 @@ func checkRunners(app *command.App) check {
 	running, stale := runners(app)
 	c := ok("runners", "%s", manifest.Plural(len(running), "runner"))
 	c.Detail += command.When(len(stale) > 0,
-		fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale)))
+		fmt.Sprintf("; files of %d that ended are left: the next runner, or parley doctor --clean, removes them", len(stale)))
 	return c
 }
 

@@ -21,7 +21,7 @@ import (
 // loginTarget names a secret of a plugin for which a person logs in.
 type loginTarget struct {
 	Plugin string `word:""`
-	Secret string `flag:"secret" usage:"the NAME of the secret, where the plugin has several (login: the first without a login)"`
+	Secret string `flag:"secret" usage:"the NAME of the secret, if the plugin has several (login: default the first without a login)"`
 }
 
 type loginOptions struct {
@@ -158,7 +158,7 @@ func find(app *command.App, t loginTarget, needed func(name string) bool) (strin
 		case asked == nil:
 			asked = &m.Capabilities.Secrets[i]
 		case asked.OAuth.Issuer != s.OAuth.Issuer || !slices.Equal(asked.OAuth.Scopes, s.OAuth.Scopes):
-			return "", nil, host.Errorf(host.InvalidPlugin, "the manifest of %s says two ways to log in for secret %s", m.Name,
+			return "", nil, host.Errorf(host.InvalidPlugin, "the manifest of %s names two ways to log in for secret %s", m.Name,
 				name)
 		}
 	}

@@ -179,8 +179,8 @@ func grantee(app *command.App, name string) (string, error) {
 		return "", host.Errorf(host.Denied, "%s is not signed, so nothing can be granted to its signer; grant it to the "+
 			"build, without --signer", name).WithSteps(host.OperatorStep(host.OpPluginShow, name))
 	case !signer.Trusted:
-		return "", host.Errorf(host.Denied, "%s is signed with the key %s, which is not trusted; trust it first, so that "+
-			"what is granted to it counts", name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginTrust, signer.Key))
+		return "", host.Errorf(host.Denied, "%s is signed with the key %s, which is not trusted; trust it first: a grant "+
+			"to an untrusted key has no effect", name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginTrust, signer.Key))
 	}
 	return signer.Key, nil
 }

@@ -18,7 +18,7 @@ import (
 
 var sessionCommand = &command.Group{Use: "session", Short: "List and end sessions", Of: []command.Maker{
 	sessionListCommand,
-	command.Plain("show NAME", "Show what a session was shown, its results and its pages",
+	command.Plain("show NAME", "Show a session's pages, results and the documentation it was shown",
 		"parley session show research", runSessionShow, command.CompleteSessions),
 	command.Plain("end NAME", "Close the pages of a session and forget it", "parley session end research",
 		runSessionEnd, command.CompleteSessions),
@@ -31,7 +31,7 @@ var sessionListCommand = &command.Command[*sessionListOptions]{
 }
 
 type sessionListOptions struct {
-	All bool `flag:"all" usage:"those of connections, tokens and plugins too"`
+	All bool `flag:"all" usage:"also list those of connections, tokens and plugins"`
 }
 
 func runSessionList(ctx context.Context, app *command.App, opts *sessionListOptions) error {

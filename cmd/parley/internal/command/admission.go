@@ -96,7 +96,7 @@ func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 		fmt.Fprintln(w, "  asks for no rights")
 		return
 	}
-	heading := Either(len(applies) > 0, "asks for these rights, of which it has what these grants give:",
+	heading := Either(len(applies) > 0, "asks for these rights; these grants give it some of them:",
 		"asks for these rights; installing it grants none of them:")
 	fmt.Fprintln(w, "  "+heading)
 	for _, r := range asks {

@@ -540,7 +540,7 @@ var nextFor = map[host.Code]string{
 	host.ConfigError: "parley doctor", host.Unavailable: "parley doctor", host.ChromeLaunch: "parley doctor",
 	host.Trapped:       "run it again with --debug and report the output to the plugin's author",
 	host.InvalidResult: "run it again with --debug and report the output to the plugin's author",
-	host.LimitExceeded: "ask for less at once", host.Internal: "run it again with --debug and report the output",
+	host.LimitExceeded: "request less at once", host.Internal: "run it again with --debug and report the output",
 }
 
 // failure is the error of a call, with the envelope that identifies the call.
@@ -669,7 +669,7 @@ func traceText(t *host.Trace) (lines []string) {
 	}
 	if t.Unnamed && len(t.Frames) > 0 {
 		lines = append(lines, "to see their names, build with parley plugin build --names, or with the compiler's own "+
-			"means: C without -s, Rust with -C strip=none, Go with -ldflags=-w in place of -s")
+			"options: C without -s, Rust with -C strip=none, Go with -ldflags=-w in place of -s")
 	}
 	for i, last := range [][]string{t.Stderr, t.Log} {
 		if len(last) > 0 {

@@ -30,13 +30,13 @@ type Approval struct {
 // TakesText returns a text that says that a plugin takes a name from another owner.
 func TakesText(name, owner string) string {
 	whose := Either(owner == host.OwnerShipped, "Parley, which ships a plugin of that name", "the signer "+owner)
-	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
+	return "It takes the name " + name + " from " + whose + ". Other plugins lose their grants of its tools.\n"
 }
 
 // replaceLoaded is parley.Config.Replace: the operator approves the names in a.Replace.
 func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
-		whose := Either(owner == host.OwnerShipped, "is that of a plugin that Parley ships", "belongs to the signer "+owner)
+		whose := Either(owner == host.OwnerShipped, "belongs to a plugin that Parley ships", "belongs to the signer "+owner)
 		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
 			name, whose, name)
 	}

@@ -50,7 +50,7 @@ func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 		return data, err
 	})
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
-		err = host.Errorf(host.Timeout, "%s: nobody has finished writing to it within the timeout", path)
+		err = host.Errorf(host.Timeout, "%s: writing to it was not finished within the timeout", path)
 	}
 	return data, err
 }
@@ -132,7 +132,7 @@ func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, lim
 // Remember protects the file that an option names from plugins, in all processes.
 func Remember(a *App, option HostFile, path string) {
 	if err := a.Parley().ProtectedFiles().Remember(path); err != nil {
-		a.Notice("plugins that other processes run may get to the file of " + string(option) + ": " +
+		a.Notice("plugins in other processes may reach the file of " + string(option) + ": " +
 			manifest.CleanLine(err.Error()))
 	}
 }

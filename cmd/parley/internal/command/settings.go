@@ -96,7 +96,7 @@ func (s *Settings) table() []setting {
 	return []setting{
 		{"tool_documentation_mode", modes[1], "tools in MCP: minimal, progressive, full or code", true,
 			text(&s.DocMode, modes...)},
-		{"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
+		{"docs_on_first_use", "none", "docs sent with a first success over MCP: none, tier2", true,
 			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
 		{"pinned_tools", "auto", "tools that MCP's progressive mode shows; auto: by use", true,
 			func(v string) error {
@@ -105,7 +105,7 @@ func (s *Settings) table() []setting {
 			}},
 		{"search.prefer", "", "plugins that come first among equal hits of a search", false,
 			func(v string) error { s.Prefer = strings.FieldsFunc(v, isSeparator); return nil }},
-		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
+		{"timeout", "0s", "default time limit of a call; 0s: the tool's own", true, duration(&s.Timeout)},
 		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
 		{"confirm_wait", "50s", "how long a call over MCP waits for a person's approval", false,
 			parsed(&s.ConfirmWait, time.ParseDuration, func(d time.Duration) bool { return d > 0 }, "a duration above 0")},
@@ -125,10 +125,10 @@ func (s *Settings) table() []setting {
 		{"model.url", "", "chat-completions API, as https://HOST/v1; empty: none", false,
 			checked(&s.Model.URL, model.CheckURL)},
 		{"model.name", "", "name of the model that commands of docs ask", false, text(&s.Model.Name)},
-		{"model.key", "", "its key: env:NAME or secret:NAME; empty: none", false, checked(&s.Model.Key, keySource)},
-		{"model.price_in", "0", "price of a million tokens that are sent", false, price(&s.Model.Prices.In)},
-		{"model.price_out", "0", "price of a million tokens that are answered", false, price(&s.Model.Prices.Out)},
-		{"model.timeout", "2m", "bound of one request to it", false, duration(&s.Model.Timeout)},
+		{"model.key", "", "the model's key: env:NAME or secret:NAME; empty: none", false, checked(&s.Model.Key, keySource)},
+		{"model.price_in", "0", "price of a million tokens sent", false, price(&s.Model.Prices.In)},
+		{"model.price_out", "0", "price of a million tokens received", false, price(&s.Model.Prices.Out)},
+		{"model.timeout", "2m", "time limit of one request to the model", false, duration(&s.Model.Timeout)},
 	}
 }
 
@@ -193,7 +193,7 @@ func keySource(v string) error {
 	if (kind == "env" || kind == "secret") && name != "" {
 		return nil
 	}
-	return errors.New("expected env:NAME or secret:NAME; a key itself does not belong into a file of settings")
+	return errors.New("expected env:NAME or secret:NAME; write no key itself into a settings file")
 }
 
 func isSeparator(r rune) bool { return r == ',' || r == ' ' }

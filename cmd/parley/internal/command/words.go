@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -55,7 +54,7 @@ func (g *Group) New(app *App) *cobra.Command {
 			return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
 				WithNext(strings.Split(cmd.Example, "\n")...).WithNext(helpLine(cmd))
 		}
-		return UnknownCommand(cmd, args[0])
+		return UnknownCommand(app, cmd, args[0])
 	}
 	return cmd
 }
@@ -69,12 +68,18 @@ func helpLine(cmd *cobra.Command) string {
 func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobra.Command).Name) }
 
 // UnknownCommand returns the error for a word after a command whose subcommands do not include it.
-func UnknownCommand(cmd *cobra.Command, word string) error {
+func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 	e := UnknownValue("COMMAND", word, childNames(cmd))
-	e.Code, e.Details = host.NotFound, nil
-	e.Message = fmt.Sprintf("%s has no command %s", cmd.CommandPath(), host.Printable(word))
+	e.Code, e.Details, e.Message = host.NotFound, nil, cmd.CommandPath()+" has no command "+host.Printable(word)
+	group := strings.TrimPrefix(cmd.CommandPath(), "parley ") + " "
 	for i := range e.DidYouMean {
-		e.DidYouMean[i].Name = strings.TrimPrefix(cmd.CommandPath(), "parley ") + " " + e.DidYouMean[i].Name
+		e.DidYouMean[i].Name = group + e.DidYouMean[i].Name
+	}
+	for _, line := range app.LeadsTo(word) { // subcommands that people know by the word
+		isNear := slices.ContainsFunc(e.DidYouMean, func(n host.NearName) bool { return n.Name == line })
+		if strings.HasPrefix(line, group) && !isNear {
+			e.DidYouMean, e = []host.NearName{{Name: line}}, e.WithNext("parley help "+line)
+		}
 	}
 	return e.WithNext(helpLine(cmd))
 }

@@ -50,8 +50,8 @@ var auditShowCommand = &command.Command[*auditShowOptions]{
 	Short:   "Show the last records",
 	Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
 	Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
-		"was killed\n(audit = \"required\" records the beginning, too). A page that has read 4 MiB ends and says how to " +
-		"go on.\nCursors stay valid when files are rotated.",
+		"was killed\n(audit = \"required\" records the beginning, too). A page ends after reading 4 MiB and says how to " +
+		"continue.\nCursors stay valid when files are rotated.",
 }
 
 // runAuditShow shows a page of records. For a call with a beginning and an end, it shows only the end.
@@ -70,8 +70,8 @@ var auditExportCommand = &command.Command[*auditExportOptions]{
 	Use: "export", Run: runAuditExport, Options: filterOptions,
 	Short:   "Print all records as JSON lines or CSV",
 	Example: "parley audit export --since 7d --format csv --out audit.csv",
-	Long: "Beginnings of calls are exported, too. In CSV, lists are JSON, and what a spreadsheet would take for a\n" +
-		"formula begins with an apostrophe.",
+	Long: "Beginnings of calls are exported, too. In CSV, lists are JSON, and an apostrophe precedes what a\n" +
+		"spreadsheet would take for a formula.",
 }
 
 func runAuditExport(_ context.Context, app *command.App, opts *auditExportOptions) error {
@@ -135,7 +135,7 @@ func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOption
 		if r.Anchor != nil {
 			fmt.Fprintf(w, "    the given head is record %d of this log\n", r.Anchor.Seq)
 		} else {
-			fmt.Fprintln(w, "    no head was given: only --head with a stored one proves that the end was not cut off")
+			fmt.Fprintln(w, "    no head was given: only --head with a stored head proves that the end was not cut off")
 		}
 		fmt.Fprintln(w, "head "+r.Head.String())
 	})

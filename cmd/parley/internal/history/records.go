@@ -49,7 +49,7 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 		}
 	}
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
-		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
+		err = host.Errorf(host.InvalidArgs, "--op: %q is not one of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
 	}
 	filter.Since, filter.Until = since, until
 	return filter, err
@@ -66,13 +66,13 @@ type pageOptions struct {
 	Flags  *pflag.FlagSet
 	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
 	Limit  int    `flag:"limit" default:"50" usage:"show at most this many, the latest"`
-	Cursor string `flag:"cursor" usage:"go on with what is older than the page that printed CURSOR"`
+	Cursor string `flag:"cursor" usage:"continue with records older than the page that printed CURSOR"`
 }
 
 // exportOptions select the records to export, and say how and where to.
 type exportOptions struct {
 	Until  string `flag:"until" usage:"only records before: 1h, 2026-11-22"`
-	Cursor string `flag:"cursor" usage:"only what was written after the export that printed CURSOR"`
+	Cursor string `flag:"cursor" usage:"only records written after the export that printed CURSOR"`
 	Format string `flag:"format" default:"jsonl" usage:"jsonl or csv"`
 	Out    string `flag:"out" usage:"write to FILE"`
 }

@@ -89,8 +89,8 @@ type datasetImportOptions struct {
 var datasetImportCommand = &command.Command[*datasetImportOptions]{
 	Use: "import FILE", Run: runDatasetImport,
 	Short: "Apply the edits of a dataset that are for installed builds",
-	Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
-		"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
+	Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing, because " +
+		"they cannot\nbe verified here; docs eval measures with them.",
 	Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
 }
 
@@ -124,7 +124,7 @@ func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImport
 	return app.Print(data, []string{"parley docs list", "parley docs diff"}, func(w io.Writer) {
 		cardText(w, &data.Card)
 		applyText(app, w, data.applyData)
-		command.PrintIf(w, data.Skipped > 0, "%s left out: of a build that is not installed, or applied already\n",
+		command.PrintIf(w, data.Skipped > 0, "%s left out: for a build that is not installed, or already applied\n",
 			manifest.Plural(data.Skipped, "edit"))
 	})
 }
@@ -179,13 +179,12 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 			tools.SearchScores(w, data.Search)
 		}
 		c := data.Calls
-		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown,
-			c.Values)
+		fmt.Fprintf(w, "%s: %d to unknown tools, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown, c.Values)
 		fmt.Fprintf(w, "valid, of those that succeeded: %d of %d %s\n", c.Accepted, c.Succeeded, share(app, c.AcceptedShare))
-		fmt.Fprintf(w, "not valid, of those that failed by arguments: %d of %d %s\n", c.Refused, c.Failed,
+		fmt.Fprintf(w, "invalid, of those that failed by arguments: %d of %d %s\n", c.Refused, c.Failed,
 			share(app, c.RefusedShare))
 		if m := data.Choices; m != nil {
-			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"),
+			fmt.Fprintf(w, "the model chose the right tool for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"),
 				share(app, m.Share))
 			malformedText(w, m.Malformed, m.Queries+m.Malformed)
 			modelText(w, data.Model)
@@ -201,7 +200,7 @@ type datasetExportOptions struct {
 	// keep values and searches of callers
 	Values bool `flag:"values" usage:"keep callers' values and searches, as far as traces have them"`
 	// the recording with verdicts on sessions; "" is the one in the host's state folder
-	Replay string `flag:"replay" usage:"add the verdicts that the recording FILE has"`
+	Replay string `flag:"replay" usage:"add the verdicts in the recording FILE"`
 }
 
 // verdicts returns a function that looks verdicts up in a recording. It asks no model.

@@ -43,9 +43,9 @@ var docsCommand = &command.Group{Use: "docs", Short: "Export documentation, impr
 var docsAuditCommand = &command.Command[*docsAuditOptions]{
 	Use: "audit [NAME...]", Run: runDocsAudit, Words: command.CompleteNames,
 	Short: "Show what documentation costs, or what it covers",
-	Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
-		"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
-		"a group or a tool whose\ntools are shown one by one.",
+	Long: "Tokens are estimated (bytes/4.5). The cost of a mode is the size of its tools/list as sent. The costs of " +
+		"a search and of\na description are measured over all tools; each tool is searched for by its first task or its " +
+		"brief. NAME is a plugin,\na group or a tool, and shows its tools one by one.",
 	Example: "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
 	Options: map[string]command.Completer{"mode": command.OneOf(mcp.Modes()...)},
 }
@@ -146,8 +146,7 @@ var docsExportCommand = &command.Command[*docsExportOptions]{
 		"Skill for each\nplugin; llms is the skills and llms.txt, their index. agents is a block of AGENTS.md, which " +
 		"--out replaces or adds in the\nfile; its other text stays. Tools have the names that MCP lists, which call " +
 		"accepts, too.",
-	Example: "parley docs export text --format openai\n" +
-		"parley docs export --format skill --out ~/.claude/skills\n" +
+	Example: "parley docs export text --format openai\nparley docs export --format skill --out ~/.claude/skills\n" +
 		"parley docs export --format agents --out .",
 	Options: map[string]command.Completer{"format": command.OneOf(docs.Formats()...)},
 }
@@ -223,7 +222,7 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 type docsAuditOptions struct {
 	// "" means all modes of MCP
 	Mode     string `flag:"mode" usage:"only minimal, progressive, full or code"`
-	Coverage bool   `flag:"coverage" usage:"how much has descriptions, examples, errors and tasks"`
+	Coverage bool   `flag:"coverage" usage:"show how many tools have descriptions, examples, errors and tasks"`
 	// plugins, groups or tools whose tools are listed one by one; none means only sums
 	Names []string `word:""`
 }

@@ -26,9 +26,9 @@ import (
 var docsSuggestCommand = &command.Command[*docsSuggestOptions]{
 	Use: "suggest [NAME]", Run: runDocsSuggest, Words: command.CompleteNames,
 	Short: "Propose better documentation, by what failed",
-	Long: "By what schemas deny, and by rules over traces, without a model. Each suggestion has its evidence: how many " +
-		"calls, how\nmany sessions, and some ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
-		"sessions count. Calls\nthat many sessions make in the same order are offered as a file for parley batch.",
+	Long: "Uses what schemas refused, and rules over traces; no model is asked. Each suggestion has its evidence: how " +
+		"many calls, how\nmany sessions, and some ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls " +
+		"in sessions count. Calls\nthat many sessions make in the same order are offered as a file for parley batch.",
 	Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 		"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 }
@@ -106,10 +106,9 @@ var docsApplyCommand = &command.Command[*docsApplyOptions]{
 	Use: "apply [NAME...]", Run: runDocsApply, Words: command.CompleteNames,
 	Short: "Apply suggestions, or a file of edits",
 	Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
-		"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
-		"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
-		"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
-		"Then a person approves the changes at the\nterminal. All are written, or none.",
+		"Edits are kept\nbeside the plugin, whose file stays as it is; another build drops them, with a notice. Each " +
+		"passes a gate: it breaks\nno further rule of the linter, every tool is still found by its tasks, examples run, " +
+		"and no text promises too much\nor repeats another. A person approves the changes: all are written, or none.",
 	Example: "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 }
 
@@ -165,7 +164,7 @@ var docsDiffCommand = &command.Command[*docsDiffOptions]{
 // runDocsDiff prints the changes by the edits of a plugin or tool. Without a name it prints all.
 func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) error {
 	if opts.Patch && opts.Name == "" {
-		return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
+		return host.Errorf(host.InvalidArgs, "--patch prints a patch for one plugin; name it").
 			WithNext("parley docs diff text --patch")
 	}
 	if opts.Patch {
@@ -225,7 +224,7 @@ func scoresText(s *overlay.Scores) string {
 
 type docsRevertOptions struct {
 	Names []string `word:""`
-	All   bool     `flag:"all" usage:"all edits, and files of those that were dropped"`
+	All   bool     `flag:"all" usage:"remove all edits, and the files of dropped edits"`
 }
 
 var docsRevertCommand = &command.Command[*docsRevertOptions]{
@@ -264,7 +263,7 @@ func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions)
 		}
 	}
 	if name := chosen.unused(); name != "" {
-		return host.Errorf(host.NotFound, "no edit is of %s, and none has that id", name).WithNext("parley docs list")
+		return host.Errorf(host.NotFound, "no edit is for %s, and none has that id", name).WithNext("parley docs list")
 	}
 	if len(changes) > 0 {
 		if err := unwritableEdits(app.Parley().Overlays().Save(changes...)); err != nil {
@@ -324,21 +323,21 @@ type docsApplyOptions struct {
 	// Names are ids of suggestions, or plugins, groups and tools, whose suggestions are all applied. None means all.
 	Names []string `word:""`
 	// From is a file of edits, in the form of [editFile], in place of suggestions. "" means none.
-	From  string `flag:"from" usage:"apply the edits of FILE, which are for this build of a plugin"`
+	From  string `flag:"from" usage:"apply the edits in FILE, made for this build of a plugin"`
 	Since string `flag:"since" usage:"suggest only by records since: 24h, 7d, 2026-11-21"`
 	editOptions
 }
 
 // editOptions say how edits are applied.
 type editOptions struct {
-	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
+	DryRun bool `flag:"dry-run" usage:"show what would be applied, and change nothing"`
 	command.Approval
 	whole bool // if the gate refuses one edit, none is applied
 }
 
 // modelEditOptions are the options of a command that applies proposals of a model.
 type modelEditOptions struct {
-	DryRun bool `flag:"dry-run" usage:"only say what would be applied"`
+	DryRun bool `flag:"dry-run" usage:"show what would be applied, and change nothing"`
 	modelOptions
 }
 
@@ -425,7 +424,7 @@ func applyEdits(ctx context.Context, app *command.App, proposals proposed, o edi
 	}
 	if data := edits.data; o.whole && !o.DryRun && len(data.Refused) > 0 {
 		var b strings.Builder
-		fmt.Fprintf(&b, "no edit is applied: %d of %d are refused", len(data.Refused), len(data.Refused)+len(data.Applied))
+		fmt.Fprintf(&b, "no edit was applied: %d of %d were refused", len(data.Refused), len(data.Refused)+len(data.Applied))
 		for _, r := range data.Refused {
 			b.WriteString("\n" + refusalText(r))
 		}
@@ -722,7 +721,7 @@ func printPatch(app *command.App, plugin string) error {
 		return err
 	}
 	if m.Kind == manifest.KindBuiltin {
-		return host.Errorf(host.InvalidArgs, "%s has no manifest that an author writes", at.Plugin).
+		return host.Errorf(host.InvalidArgs, "%s is built in and has no manifest to patch", at.Plugin).
 			WithNext("parley docs diff " + at.Plugin)
 	}
 	ops := []patchOp{}

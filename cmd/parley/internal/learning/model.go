@@ -38,9 +38,9 @@ func malformedText(w io.Writer, malformed, of int) {
 type modelOptions struct {
 	// Record is the file of exchanges. It answers questions that were asked before. "" means the file in the host's
 	// state folder.
-	Record string `flag:"record" usage:"keep exchanges in FILE, and do not ask again what it has"`
+	Record string `flag:"record" usage:"keep exchanges in FILE, and reuse its answers"`
 	// Replay is a file of exchanges that answers every question, so that no model is asked. "" means none.
-	Replay string `flag:"replay" usage:"ask no model: FILE has the answers"`
+	Replay string `flag:"replay" usage:"ask no model; take the answers from FILE"`
 	// The budget of the command; 0 means no bound.
 	Calls  int     `flag:"max-calls" default:"100" usage:"end at this many requests; 0: no bound"`
 	Tokens int     `flag:"max-tokens-spent" default:"500000" usage:"end at this many tokens; 0: no bound"`
@@ -87,12 +87,12 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 		return client, replayedModel(client)
 	}
 	if s.Model.URL == "" || s.Model.Name == "" {
-		return nil, host.Errorf(host.ConfigError, "no model is configured; it takes model.url and model.name").
+		return nil, host.Errorf(host.ConfigError, "no model is configured; set model.url and model.name").
 			WithNext("set PARLEY_MODEL_URL=https://HOST/v1, PARLEY_MODEL_NAME and PARLEY_MODEL_KEY=env:NAME",
 				"parley config list")
 	}
 	if o.Cost > 0 && !s.Model.Prices.Known() {
-		return nil, host.Errorf(host.ConfigError, "--max-cost takes the prices of the model; model.price_in and "+
+		return nil, host.Errorf(host.ConfigError, "--max-cost requires the prices of the model; model.price_in and "+
 			"model.price_out are not set").WithNext("set PARLEY_MODEL_PRICE_IN and PARLEY_MODEL_PRICE_OUT, for a million tokens")
 	}
 	client.Approve = func(ctx context.Context) error { return approveModel(ctx, app, client, s.Model.Key, plan, o.Yes) }
@@ -112,7 +112,7 @@ func replayedModel(c *model.Client) error {
 	case len(models) == 1:
 		c.Endpoint.Name = models[0]
 	default:
-		return host.Errorf(host.InvalidArgs, "%s has answers of %s; expected one", c.Recording.Path,
+		return host.Errorf(host.InvalidArgs, "%s has answers from %s; expected one", c.Recording.Path,
 			manifest.Plural(len(models), "model")).WithNext("set PARLEY_MODEL_NAME to the one to replay: " +
 			strings.Join(models, ", "))
 	}
@@ -221,8 +221,8 @@ var docsJudgeCommand = &command.Command[*docsJudgeOptions]{
 	Use: "judge [SESSION]", Run: runDocsJudge, Words: command.CompleteSessions,
 	Short: "Let a model say which sessions did their task",
 	Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
-		"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
-		"failed has not passed,\nwhatever the model says; how often both agree is shown.",
+		"terminal. An\nanswer that is not a verdict is counted, and otherwise ignored. A session whose last call " +
+		"failed has not passed,\nwhatever the model says; the output shows how often both agree.",
 	Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
 }
 

@@ -114,7 +114,7 @@ func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
 		command.Wrapped("  kept the original: "+manifest.CleanLine(r.Why), a.Columns(), "    "))
 	for i, c := range r.Candidates {
 		if c.Rejected != "" {
-			a.Wrap(w, "    ", "  not candidate %d: %s", i+1, manifest.CleanLine(c.Rejected))
+			a.Wrap(w, "    ", "  rejected candidate %d: %s", i+1, manifest.CleanLine(c.Rejected))
 		}
 	}
 	before := map[string]string{overlay.Brief: r.Before.Brief, overlay.Standard: r.Before.Standard,

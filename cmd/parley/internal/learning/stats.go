@@ -19,8 +19,8 @@ var statsCommand = &command.Command[*statsOptions]{
 	Use: "stats [NAME]", Run: runStats, Words: command.CompleteNames,
 	Short: "Count calls, and how they fail",
 	Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
-		"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
-		"--json has all of it.",
+		"and a 95 % interval;\nfigures from too few cases are left out. How calls follow each other is known only within " +
+		"sessions. --json has\nall of it.",
 	Example: "parley stats\nparley stats text.hash --since 7d --json",
 }
 

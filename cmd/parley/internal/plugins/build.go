@@ -459,8 +459,7 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		given := command.Either(opts.Lang == "", "no --lang was given",
 			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
-			"(sdk/abi.md) and are packed", given).
-			WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
+			"(sdk/abi.md) and are packed", given).WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
 	}
 	if err := os.Mkdir(opts.Name, 0o755); errors.Is(err, fs.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", opts.Name).

@@ -26,10 +26,9 @@ import (
 
 var pluginCheckCommand = &command.Command[string]{
 	Use: "check FILE|DIR|NAME", Run: runPluginCheck, Words: command.CompletePlugins,
-	Short: "Print what an installation says of a plugin",
+	Short: "Check a plugin as an installation would",
 	Long: "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
-		"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
-		"tool.",
+		"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\ntool.",
 	Example: "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 }
 

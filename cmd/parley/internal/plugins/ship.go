@@ -26,7 +26,7 @@ var pluginPushCommand = &command.Command[*pluginPushOptions]{
 	Use: "push PLUGIN URL", Run: runPluginPush,
 	Short: "Publish a plugin in an OCI registry, with its signature",
 	Long: "PLUGIN is a FILE.wasm, a folder or an installed plugin. The tag is the version unless one is given.\n" +
-		"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
+		"Credentials come from Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
 		"same plugin always has the same digest.",
 	Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
 }
@@ -124,7 +124,7 @@ var pluginUpdateCommand = &command.Command[*pluginUpdateOptions]{
 	Use: "update [NAME]", Run: runPluginUpdate, Words: command.CompletePlugins,
 	Short: "Install what a plugin's registry or server has now",
 	Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
-		"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +
+		"before it is installed. It keeps the rights of the old build for which it also asks, and gains none. A build of\n" +
 		"another signer is refused. --scripts is for plugins in JavaScript whose engine was replaced: it checks each on\n" +
 		"the engine that is installed now, and binds it to that build.",
 	Example: "parley plugin update hello\nparley plugin update --scripts",

@@ -37,8 +37,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return newKey(ctx, app, opts)
 	case opts.Path == "" || opts.Key == "":
 		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
-			"parley plugin sign ./hello/plugin.wasm --key my.key").
-			WithNext("parley plugin sign --new-key my.key")
+			"parley plugin sign ./hello/plugin.wasm --key my.key").WithNext("parley plugin sign --new-key my.key")
 	}
 	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
@@ -245,7 +244,7 @@ type pluginVerifyOptions struct {
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
 	Plugin string `word:""`
 	// Key is a public key, or its file, that must have signed. "" means any key that the operator trusts.
-	Key string `flag:"key" usage:"public key, or its file, that must have signed"`
+	Key string `flag:"key" usage:"public key, or its file, that must have signed the plugin"`
 	// Signature is the file of the signature. "" means FILE.minisig next to the plugin, if it exists.
 	Signature string `flag:"signature" usage:"signature file, if it is not beside FILE"`
 }

@@ -162,7 +162,7 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 	}
 	if o.NoToken && !loopback {
 		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s; "+
-			"--token-file FILE names those that may", address)
+			"name the accepted tokens with --token-file FILE", address)
 	}
 	if o.TLSCert == "" && !o.PlainHTTP && !loopback {
 		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network; "+
@@ -208,6 +208,9 @@ func certificate(ctx context.Context, app *command.App, o mcpOptions) (*tls.Conf
 		}
 	}}
 	_, err := c.Current()
+	if e, ok := errors.AsType[*host.Error](err); ok {
+		e.Message = "--tls-cert, --tls-key: " + e.Message
+	}
 	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current() }}, err
 }
 

@@ -69,7 +69,7 @@ type batchOptions struct {
 
 	ContinueOnError bool     `flag:"continue-on-error" usage:"continue after a call that failed"`
 	Set             []string `flag:"param" usage:"KEY=VALUE for ${param.KEY}, repeatable"`
-	Params          string   `flag:"params" usage:"all of them: JSON, @FILE or -" once:"one object has all"`
+	Params          string   `flag:"params" usage:"all parameters: JSON, @FILE or -" once:"one object has all"`
 }
 
 // batchReply is the line with the answer to one call of a batch. It is an envelope without empty fields, because
@@ -397,14 +397,14 @@ func (b *batch) checkFound(number int, params json.RawMessage) error {
 	from, _ := strconv.Atoi(id)
 	where := "there is none"
 	if at, err := b.host.Catalog().Find(b.plan.Tool); err == nil && at.Provider.Features().MissingPage != nil {
-		where = "this page has none"
+		where = "this page has no match"
 	}
 	next := host.DescribeStep(b.plan.Tool, 0)
 	if len(b.plan.Step.Params) > 0 { // the given values may refer to something that does not exist
 		next = host.PlanStep(b.plan.Tool, nil)
 	}
 	return &host.Error{Code: host.ToolFailed, Exit: 10, Tool: &host.ToolError{Exit: 10, Name: "no_match"},
-		Message: fmt.Sprintf("%s: call %d, %s, returned no %s, which call %d, %s, takes", where, from,
+		Message: fmt.Sprintf("%s: call %d, %s, returned no %s, which call %d, %s, requires", where, from,
 			b.plan.Calls[from-1].Tool, path, number, b.plan.Calls[number-1].Tool),
 		Steps: []host.Step{next}}
 }
@@ -572,14 +572,12 @@ func checkPlan(plan *advice.Plan) error {
 	if plan.Guesses() {
 		step := plan.Step
 		step.Options.DryRun = true
-		return host.Errorf(host.InvalidArgs, "%s is destructive, and nobody gave what it is called with: the plan "+
-			"takes the first that there is. Give it as a parameter, or read the calls and pass them to parley batch", plan.Tool).
-			WithSteps(step)
+		return host.Errorf(host.InvalidArgs, "%s is destructive, and its target was not given: the plan would take the "+
+			"first one found. Give it, or read the calls and run them with parley batch", plan.Tool).WithSteps(step)
 	}
 	if len(plan.Holes) > 0 {
 		return host.Errorf(host.InvalidArgs, "%s requires values that only you can choose: %s",
-			plan.Tool, strings.Join(plan.Holes, ", ")).
-			WithSteps(host.DescribeStep(plan.Tool, 0))
+			plan.Tool, strings.Join(plan.Holes, ", ")).WithSteps(host.DescribeStep(plan.Tool, 0))
 	}
 	return nil
 }
@@ -596,6 +594,6 @@ func chosenWarning(plan *advice.Plan) string {
 			names = append(names, c.Parameter)
 		}
 	}
-	return "nobody gave " + strings.Join(texts, ", ") + "; to use another value: --param " +
+	return "the plan chose " + strings.Join(texts, ", ") + "; to use another value: --param " +
 		strings.Join(names, "=VALUE --param ") + "=VALUE"
 }

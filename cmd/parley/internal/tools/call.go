@@ -88,13 +88,13 @@ type CallOptions struct {
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
 	place
 	DryRun     bool   `flag:"dry-run" usage:"validate and check the policy, run nothing"`
-	JQ         string `flag:"jq" usage:"filter"`
-	Out        string `flag:"out" usage:"decoded, to FILE"` // receives the whole result; "" means none
+	JQ         string `flag:"jq" usage:"jq filter"`
+	Out        string `flag:"out" usage:"write to FILE, decoded"` // receives the whole result; "" means none
 	Drain      bool   `flag:"drain" usage:"with --out: read the stream that the result names"`
 	All        bool   `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
 	OnDialog   string `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
 	Wait       string `flag:"wait" usage:"if the page navigates: wait for load, idle or none"`
-	Isolate    string `flag:"isolate" usage:"process: run the plugin in a process; call: in its own"`
+	Isolate    string `flag:"isolate" usage:"process: run the plugin in another process; call: in one of its own"`
 	SendAnyway bool   `flag:"send-anyway" usage:"send a command that the protocol data does not have"`
 }
 
@@ -145,8 +145,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	}
 	if at.Tool != nil {
 		if h.Names().Conflicts(at, o.Values()) {
-			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other tools; "+
-				"a value goes into --param", manifest.CleanValue(strings.Join(o.Words, " ")), at.Tool.Name).
+			return nil, host.Errorf(host.InvalidArgs, "%q after %s is ambiguous: other tools read these words "+
+				"differently; a value goes into --param", manifest.CleanValue(strings.Join(o.Words, " ")), at.Tool.Name).
 				WithSteps(host.DescribeStep(at.Name(), 0))
 		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
@@ -253,8 +253,8 @@ type codeOptions struct {
 	Timeout  time.Duration `flag:"timeout" usage:"end the program after this long, such as 10s"`
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
 	place
-	JQ  string `flag:"jq" usage:"filter"`
-	Out string `flag:"out" usage:"decoded, to FILE"`
+	JQ  string `flag:"jq" usage:"jq filter"`
+	Out string `flag:"out" usage:"write to FILE, decoded"`
 }
 
 // runCode runs a JavaScript program, by js.run, and prints what it returned.
@@ -301,8 +301,7 @@ var resultCommand = &command.Command[*resultOptions]{
 	Short: "Print the whole of a cut result",
 	Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
 		"so\ndo all calls without a session.",
-	Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
-		"parley result c0123456789abcdef --out page.json",
+	Example: "parley result c0123456789abcdef --jq '.nodes | length'\nparley result c0123456789abcdef --out page.json",
 }
 
 // runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,
@@ -360,9 +359,9 @@ type resultOptions struct {
 	Flags *pflag.FlagSet
 	ID    string `word:""` // the call's id
 	// filters the result; "" leaves it as it is
-	JQ string `flag:"jq" usage:"filter"`
+	JQ string `flag:"jq" usage:"jq filter"`
 	// a file that takes the result, decoded if it is binary; "" means none
-	Out string `flag:"out" usage:"decoded, to FILE"`
+	Out string `flag:"out" usage:"write to FILE, decoded"`
 }
 
 // filterKept filters a stored result, within the time limit of a call.

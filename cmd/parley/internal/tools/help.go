@@ -61,7 +61,7 @@ func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	case isDocument && (target == root || strings.HasSuffix(words[0], ".md")):
 		return documents.Print(app, topic, text, words[1:])
 	case err == nil && target.HasSubCommands() && target.HasParent():
-		return command.UnknownCommand(target, rest[0])
+		return command.UnknownCommand(app, target, rest[0])
 	}
 	if err = helpAbout(ctx, app, root, words); err != nil && len(words) == 1 {
 		err = nearTopic(app, words[0], err)

@@ -353,9 +353,9 @@ func put(inside any, path []string, depth int, value any, isArray func(depth int
 		if invalid == nil && i == len(at) {
 			at = append(at, nil)
 		} else if invalid != nil || i < 0 || i > len(at) {
-			return at, host.Errorf(host.InvalidArgs, "--param %s: %s is a list of %s; expected the place of one, from 0 on, "+
-				"or of the next", manifest.CleanLine(strings.Join(path, ".")), manifest.CleanLine(path[depth-1]),
-				manifest.Plural(len(at), "item"))
+			return at, host.Errorf(host.InvalidArgs, "--param %s: %s has %s; expected an index from 0 to %d",
+				manifest.CleanLine(strings.Join(path, ".")), manifest.CleanLine(path[depth-1]),
+				manifest.Plural(len(at), "item"), len(at))
 		}
 		at[i], err = put(at[i], path, depth+1, value, isArray)
 		return at, err

@@ -31,8 +31,8 @@ type RootOptions struct {
 	CallOptions
 	Line []string `word:""` // the words after parley
 
-	List     bool `flag:"list" usage:"tools"`
-	Describe bool `flag:"describe" usage:"tool docs"`
+	List     bool `flag:"list" usage:"list tools"`
+	Describe bool `flag:"describe" usage:"document the tool"`
 	Tier     int  `flag:"tier" default:"2" usage:"detail, 1 to 3"`
 	command.Limited
 	Search  string   `flag:"search" usage:"search the tools of a plugin"`
