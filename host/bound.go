@@ -204,7 +204,7 @@ func (e *Error) nameLong(object json.RawMessage) json.RawMessage {
 			continue
 		}
 		if members[name] = named(manifest.Clip(name, 40), value); e.concerns(name) {
-			text := fmt.Sprintf("<%s: %s, with what is wrong in it corrected>", manifest.Clip(name, 40), SizeOf(len(value)))
+			text := fmt.Sprintf("<%s: %s, with its errors corrected>", manifest.Clip(name, 40), SizeOf(len(value)))
 			members[name] = jsontext.Marshal(text)
 		}
 	}

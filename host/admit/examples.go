@@ -90,7 +90,7 @@ func (in *Installer) runExamples(ctx context.Context, p host.Provider, m *manife
 		left := time.Until(deadline)
 		switch {
 		case left <= 0:
-			r.Reason = "the time for examples was up"
+			r.Reason = "the time limit for all examples was reached"
 		case endless[r.Tool]:
 			r.Reason = "another example of the tool did not end in time"
 		default: // one that does not end leaves half of the time to the others
@@ -192,8 +192,8 @@ func (in *Installer) checkWarm(ctx context.Context, src store.Source) error {
 			cold := fresh.call(ctx, m.Tools[i].Name, params, host.Options{Isolate: "call"})
 			after := warm.call(ctx, m.Tools[i].Name, params, host.Options{Isolate: "process"})
 			if err := ctx.Err(); err != nil {
-				return host.Errorf(host.InvalidPlugin, "%s is refused: its examples did not end within %s, so that they could not "+
-					"be compared with and without \"warm\"; remove warm from the manifest", m.Name, warmBudget)
+				return host.Errorf(host.InvalidPlugin, "%s is refused: its examples did not end within %s, so they could not be "+
+					"compared with and without \"warm\"; remove warm from the manifest", m.Name, warmBudget)
 			}
 			if difference := differFrom(cold, after); difference != "" {
 				return host.Errorf(host.InvalidPlugin, "%s is refused: its manifest has \"warm\", and the example %q of %s has "+

@@ -123,7 +123,7 @@ func TestStrangerTakesNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") ||
-		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went to") {
+		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went from") {
 		t.Errorf("a call of the new plugin with the grant of text: %q", failed)
 	}
 }

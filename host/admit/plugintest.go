@@ -162,7 +162,7 @@ func (t *toolTester) run(ctx context.Context, seed uint64) error {
 		}
 	}
 	if last == nil {
-		t.fail("valid", nil, "no parameters could be generated that its schema accepts; an example shows some")
+		t.fail("valid", nil, "no parameters could be generated that its schema accepts; add an example")
 	}
 	for _, name := range t.tool.ExitCodes {
 		at := slices.IndexFunc(t.m.ExitCodes, func(e manifest.ExitCode) bool { return e.Name == name })
@@ -203,7 +203,7 @@ func (t *toolTester) example(ctx context.Context, e *manifest.Example) {
 	case denied:
 		t.counts.Denied++
 	case code != e.ExitCode:
-		t.fail("example", e.Params, fmt.Sprintf("it is declared to end in %d and ended in %d%s", e.ExitCode, code,
+		t.fail("example", e.Params, fmt.Sprintf("it is declared to end in %d, but ended in %d%s", e.ExitCode, code,
 			because(answer)))
 	case code == 0 && len(e.Result) > 0:
 		if difference := differ(e.Result, answer.Data); difference != "" {
@@ -229,8 +229,8 @@ func (t *toolTester) accepted(ctx context.Context, kind string, value any) {
 	}
 	again, codeAgain, _ := t.call(ctx, params)
 	if code != codeAgain || !bytes.Equal(first.Data, again.Data) {
-		t.fail("determinism", params, fmt.Sprintf("without rights the clock and randomness are the same in each call, and "+
-			"yet it ended in %d with %s, then in %d with %s", code, manifest.Clip(string(first.Data), 100), codeAgain,
+		t.fail("determinism", params, fmt.Sprintf("without rights each call has the same clock and randomness, and yet "+
+			"it ended in %d with %s, then in %d with %s", code, manifest.Clip(string(first.Data), 100), codeAgain,
 			manifest.Clip(string(again.Data), 100)))
 	}
 }
@@ -245,7 +245,7 @@ func (t *toolTester) refused(ctx context.Context, value any) {
 		t.counts.Invalid++
 	}
 	if reached && len(answer.Warnings) == 0 {
-		t.fail("invalid", params, fmt.Sprintf("its schema refuses these parameters, and they reached the plugin (%d)", code))
+		t.fail("invalid", params, fmt.Sprintf("its schema refuses these parameters, but they reached the plugin (%d)", code))
 	}
 }
 

@@ -46,7 +46,7 @@ func (e *Estimate) String() string {
 	text := fmt.Sprintf("%s, about %s and %d tokens, by %s before", manifest.Plural(e.Calls, "call"),
 		time.Duration(e.MS*float64(time.Millisecond)).Round(time.Millisecond), e.Tokens, manifest.Plural(e.Of, "call"))
 	if len(e.Unknown) > 0 {
-		text += ", without " + strings.Join(e.Unknown, ", ") + ", which nobody has called"
+		text += ", without " + strings.Join(e.Unknown, ", ") + ", which were never called"
 	}
 	return text
 }
@@ -172,7 +172,7 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 // example adds an example of a tool, with the calls before it.
 func (p *planner) example(t *manifest.Tool, q PlanQuery) error {
 	if given := string(q.Params); q.Example < 1 || q.Example > len(t.Examples) || given != "" && given != "{}" {
-		return host.Errorf(host.InvalidArgs, "%s has %d examples with parameters of their own: expected the number of one, "+
+		return host.Errorf(host.InvalidArgs, "%s has %d examples with parameters of their own: give the number of one, "+
 			"and no parameters", p.plan.Tool, len(t.Examples)).WithSteps(host.DescribeStep(p.plan.Tool, manifest.Tier3))
 	}
 	e := t.Examples[q.Example-1]
@@ -265,12 +265,12 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 		return 0, notCallable(at)
 	}
 	if slices.Contains(path, c.Tool+string(c.Params)) || len(path) > maxPlan || len(p.plan.Calls) >= maxPlan {
-		return 0, host.Errorf(host.InvalidPlugin, "%s needs itself before it: %s", c.Tool, strings.Join(path, ", "))
+		return 0, host.Errorf(host.InvalidPlugin, "%s depends on itself: %s", c.Tool, strings.Join(path, ", "))
 	}
 	if at.Tool.Effect == manifest.EffectDestructive && len(path) > 0 && at.Provider.Info().Name != p.own {
 		return 0, host.Errorf(host.InvalidPlugin,
-			"%s says that %s comes before it, which is destructive and of another plugin; "+
-				"call it first if it is what you want", p.plan.Tool, at.Name())
+			"%s must be preceded by %s, which is destructive and belongs to another plugin; "+
+				"call that yourself if you want it", p.plan.Tool, at.Name())
 	}
 	path = append(slices.Clone(path), c.Tool+string(c.Params))
 	flow := at.FlowOf()

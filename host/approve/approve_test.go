@@ -392,7 +392,7 @@ func TestWaiting(t *testing.T) {
 	}
 
 	p.Patience = func(context.Context, *host.Approval) time.Duration { return time.Millisecond }
-	if reply := ask(t, p, call()); reply.Answer != "" || reply.Nobody != "nobody has answered within 1ms" {
+	if reply := ask(t, p, call()); reply.Answer != "" || reply.Nobody != "nobody answered within 1ms" {
 		t.Errorf("got %+v", reply)
 	}
 	third := <-asked

@@ -84,9 +84,9 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 			asked = nil
 		case <-answered:
 		case <-over:
-			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody has answered within %s", wait))}, nil
+			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody answered within %s", wait))}, nil
 		case <-p.Closing:
-			return host.Reply{Nobody: "the service ends before somebody has answered"}, nil
+			return host.Reply{Nobody: "the service shuts down before anybody answered"}, nil
 		case <-ctx.Done():
 			return host.Reply{}, context.Cause(ctx)
 		}

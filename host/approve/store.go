@@ -89,8 +89,8 @@ func find(all []*stored, id string) (found *stored, err error) {
 			return a, nil
 		case !strings.HasPrefix(a.ID, id) || id == "":
 		case found != nil:
-			return nil, host.Errorf(host.NotFound, "%s begins the ids of several approvals", host.Printable(id)).
-				WithSteps(host.OperatorStep(host.OpApprovalsList))
+			return nil, host.Errorf(host.NotFound, "%s is the beginning of several approval ids; give more of the id",
+				host.Printable(id)).WithSteps(host.OperatorStep(host.OpApprovalsList))
 		default:
 			found = a
 		}
@@ -145,9 +145,9 @@ func Suits(a *host.Approval, r host.Reply) error {
 		return refused(host.InvalidArgs, "expected deny, once, session or always")
 	case r.Answer == host.AnswerDeny:
 	case isMCP && (a.Kind != host.ApproveCall || r.Answer == host.AnswerAlways):
-		return refused(host.Denied, "a client of MCP confirms calls only")
+		return refused(host.Denied, "an MCP client can only confirm calls, and not with always")
 	case r.Answer == host.AnswerSession && a.Kind == host.ApproveChange:
-		return refused(host.InvalidArgs, "a change is allowed once")
+		return refused(host.InvalidArgs, "a change can only be allowed once")
 	case r.Answer == host.AnswerSession && a.Session == "":
 		return refused(host.InvalidArgs, "the call belongs to no session")
 	case a.Kind == host.ApproveRight && slices.ContainsFunc(RightsOf(a, r), lacksFolder):
@@ -212,7 +212,7 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 			}
 		}
 		if ofCaller >= maxOpen || open >= maxAll {
-			return host.Errorf(host.Busy, "%s has %d open approvals already, of %d in all; a person has to answer some first",
+			return host.Errorf(host.Busy, "%s already has %d open approvals, of %d in all; a person has to answer some first",
 				manifest.CleanLine(a.Principal), ofCaller, open).WithSteps(host.OperatorStep(host.OpApprovalsList))
 		}
 		if slices.ContainsFunc(all, func(other *stored) bool { return other.ID == a.ID }) {

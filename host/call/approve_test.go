@@ -52,8 +52,8 @@ func TestConfirm(t *testing.T) {
 			text: "shop.echo was not confirmed; nothing was run", by: "terminal"},
 		{name: "no, with a word", answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal, Word: "not today"},
 			code: host.Denied, text: "shop.echo was not confirmed (not today); nothing was run", by: "terminal"},
-		{name: "no answer", answer: host.Reply{Nobody: "nobody has answered within 1s"}, code: host.Denied,
-			text: "shop.echo requires confirmation (it is destructive), and nobody has answered within 1s; nothing was run; " +
+		{name: "no answer", answer: host.Reply{Nobody: "nobody answered within 1s"}, code: host.Denied,
+			text: "shop.echo requires confirmation (it is destructive), and nobody answered within 1s; nothing was run; " +
 				"approval a1 is open until ", by: "policy"},
 		{name: "nobody to ask", err: host.NoApproverError("the line is dead"), code: host.Denied,
 			text: "shop.echo requires confirmation (it is destructive), and the line is dead; nothing was run", by: "policy"},
@@ -98,7 +98,7 @@ func TestConfirm(t *testing.T) {
 		rec := &recorder{}
 		h := newHost(t, call.Config{Policy: confirmAll, Recorder: rec}, newFake(t, shop, nil))
 		e := failsWith(t, makeCall(t, h, "shop.echo", "{}"), host.Denied)
-		if !strings.Contains(e.Message, "nobody can be asked") || !hasStep(e.Steps, "policy explain shop.echo") {
+		if !strings.Contains(e.Message, "there is nobody to ask") || !hasStep(e.Steps, "policy explain shop.echo") {
 			t.Errorf("%s, %v", e.Message, e.Steps)
 		}
 		if rec.last(t).By != "policy" {

@@ -200,7 +200,7 @@ func TestViolationsAreCounted(t *testing.T) {
 			t.Errorf("of %d violations %d are listed and %d counted", n, listed, more)
 		}
 		want := `{"note":"<note: 3.0 kB, as given>",` +
-			`"steps":"<steps: 3.0 kB, with what is wrong in it corrected>"}`
+			`"steps":"<steps: 3.0 kB, with its errors corrected>"}`
 		if got := string(b.Template); got != want {
 			t.Errorf("%d violations: the template is %s", n, got)
 		}
@@ -214,7 +214,7 @@ func TestTimeoutNamesParameters(t *testing.T) {
 		params := `{"note":"` + strings.Repeat("x", 1_000_000) + `"}`
 		a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Principal: cli, Params: json.RawMessage(params)})
 		e := failsWith(t, a, host.Timeout)
-		if len(a.Steps) != 0 || !strings.Contains(e.Message, "a timeout of 20s, with its parameters (1.0 MB) as given") {
+		if len(a.Steps) != 0 || !strings.Contains(e.Message, "(1.0 MB) and a longer timeout, such as 20s") {
 			t.Errorf("%.300s %.300s", e.Message, fmt.Sprint(a.Steps))
 		}
 	})

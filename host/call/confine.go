@@ -132,7 +132,7 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 	byRoots := !plugin && d.Files == nil && !saves
 	if !plugin {
 		if name = path.Clean(name); !filepath.IsAbs(name) {
-			name, relative = a.inRoots(name), ", and it could be relative to a root of the client only"
+			name, relative = a.inRoots(name), "; a relative path needs a root of the client"
 		}
 		folders = nil
 		for _, folder := range a.clientFolders(d, saves) {
@@ -179,10 +179,10 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 					"granted: it is a file that Parley reads or writes itself; name another file")
 			case !within:
 				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that was "+
-					"granted: it is a link out of it; name the file that it leads to")
+					"granted: it is a link out of that folder; name the link's target")
 			case byRoots && err == nil && !info.IsDir() && own.Check(source, false) != nil:
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is in a folder whose files nobody can "+
-					"name: one of Parley or of a pseudo file system; name another file")
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is in a folder of Parley or of a "+
+					"pseudo file system, whose files no call can name; name another file")
 			case isOwn || !byRoots && own.Check(folder, saves) != nil:
 				return "", "", refused(mode)
 			}
@@ -255,7 +255,7 @@ func (a *authorization) denyClientFile(d host.Decision, name, mode string, saves
 			return filepath.ToSlash(other) == folder || a.host.cfg.Own.Check(other, false) != nil
 		})
 		if len(counting) > 0 {
-			e.Message += fmt.Sprintf(`; that list replaces what counts now, so it needs these, too: "%s"`,
+			e.Message += fmt.Sprintf(`; that list replaces the current one, so also list "%s"`,
 				manifest.Clip(manifest.CleanLine(strings.Join(counting, `", "`)), 200))
 		}
 	}
@@ -274,7 +274,7 @@ func (a *authorization) explainRoots(name string, byList bool) string {
 	}
 	switch roots := a.roots(); {
 	case byList && slices.ContainsFunc(roots, func(root string) bool { return isWithin(name, root) }):
-		return "; it is in " + of + ", which counts only for reading, and only where the policy has no files for the client"
+		return "; it is in " + of + ", which allows only reading, and only if the policy has no files for the client"
 	case byList:
 		return ""
 	case len(roots) == 0:
@@ -292,8 +292,8 @@ func (a *authorization) denyPluginFile(name, mode string) error {
 	}
 	if a.host.cfg.Own.Check(folder, mode == "rw") != nil {
 		// To say which of these it is would tell a plugin where the host's folders are.
-		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
-			"system are out of reach"
+		e.Message += "; it cannot be granted: the root, the host's folders, folders that contain those, and pseudo file " +
+			"systems are out of reach"
 		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(a.call.Principal.Name,
 			host.CallerPlugin))))
 	}

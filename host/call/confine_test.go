@@ -279,7 +279,7 @@ func TestRefusalsOfListedFolders(t *testing.T) {
 	}
 	fs := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: in("up"), Mode: "ro"}}}
 	call := confined(t, fs, []string{in("up"), in("gone")})
-	const own, link, missing = "it is a file that Parley reads or writes itself", "it is a link out of it",
+	const own, link, missing = "it is a file that Parley reads or writes itself", "it is a link out of that folder",
 		"does not exist"
 	wants := map[string]string{
 		"up/file": "", "up/inside": "", "up/own": own, "up/soft": own, "up/hard": own, "up/hard-out": own, "up/out-own": own,
@@ -329,14 +329,14 @@ func TestRootWithOwnFiles(t *testing.T) {
 		Own:    &protect.Files{Folders: []protect.Folder{{Name: "config", Path: in("root/home/config")}}},
 		Policy: policy(func(host.Ask) (host.Decision, error) { return host.Decision{Verdict: host.Allow}, nil })},
 		newFake(t, browser, nil))
-	const own, folder = "it is a file that Parley reads or writes itself", "is in a folder whose files nobody can name"
+	const own, folder = "it is a file that Parley reads or writes itself", "whose files no call can name"
 	for _, c := range []struct{ tool, name, says string }{
 		{"upload", "root/a", ""}, {"upload", "root/home/other/b", ""}, {"upload", "root/home/config/single", folder},
 		{"upload", "root/secret", own}, {"upload", "root/hard", own}, {"upload", "root/soft", own},
-		{"upload", "root/out/c", "it is a link out of it"}, {"upload", "root/home", "clients can name files, not folders"},
+		{"upload", "root/out/c", "it is a link out of"}, {"upload", "root/home", "clients can name files, not folders"},
 		{"upload", "more/c", `, nor in a root of the client; nothing was run; the operator can add "` + in("more") +
 			`" to files in [callers."mcp:some"] of policy.toml`},
-		{"save", "root/new", "it is in a root of the client, which counts only for reading"},
+		{"save", "root/new", "it is in a root of the client, which allows only reading"},
 	} {
 		params, _ := json.Marshal(map[string]any{"files": []string{in(c.name)}})
 		if c.tool == "save" {

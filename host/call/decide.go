@@ -169,7 +169,7 @@ func (a *authorization) checkIncluded(ctx context.Context, callers []host.Princi
 			if d.Verdict == host.Deny {
 				a.by = host.ByPolicy
 				return &host.Error{Code: host.Denied, Steps: d.Steps,
-					Message: fmt.Sprintf("%s may not call %s, which does what %s does: %s; nothing was run", p.Name,
+					Message: fmt.Sprintf("%s may not call %s, which includes %s: %s; nothing was run", p.Name,
 						a.params.Tool, name, d.Reason)}
 			}
 		}
@@ -267,7 +267,7 @@ func (a *authorization) checkEffect() error {
 		return nil
 	}
 	right := "tool:" + a.params.Tool
-	why := fmt.Sprintf("the tool that calls it has the effect %s, and %s has the effect %s; declare the effect %s", own,
+	why := fmt.Sprintf("the calling tool has the effect %s, but %s has the effect %s; declare the effect %s", own,
 		a.params.Tool, callee, callee)
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was run",
 		Denied: []host.Denial{{Right: right, Why: why}}, Steps: []host.Step{host.DescribeStep(a.params.Tool, 0)}}
@@ -283,7 +283,7 @@ func (a *authorization) decideSteps(ctx context.Context, d *host.Decision) error
 			_, own, err = step.consult(ctx, nil)
 		}
 		if err == nil && rights.Severity(step.effect()) > rights.Severity(a.effect()) {
-			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.params.Tool,
+			err = host.Errorf(host.Denied, "%s has the effect %s, but %s has only %s; nothing was run", step.params.Tool,
 				step.effect(), a.params.Tool, a.effect())
 		}
 		if err == nil {

@@ -74,7 +74,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	if cfg.Approver == nil {
 		cfg.Approver = host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
-			return host.Reply{}, host.NoApproverError("nobody can be asked")
+			return host.Reply{}, host.NoApproverError("there is nobody to ask")
 		})
 	}
 	h := &Host{cfg: cfg, typed: &redact.Redactor{Source: cfg.Secrets},

@@ -146,8 +146,8 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
 			}
 			if reported.Steps = host.BoundedSteps([]host.Step{again}); len(reported.Steps) == 0 {
-				reported.Message += fmt.Sprintf("; give it more time, such as a timeout of %s, with its parameters (%s) as given",
-					again.Options.Timeout, host.SizeOf(len(again.Params)))
+				reported.Message += fmt.Sprintf("; call again with the same parameters (%s) and a longer timeout, such as %s",
+					host.SizeOf(len(again.Params)), again.Options.Timeout)
 			}
 		}
 		return reported

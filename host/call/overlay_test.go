@@ -146,7 +146,7 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 			t.Error("another build has the edits")
 		}
 	}
-	if len(notices) != 1 || !strings.Contains(notices[0], "shop is another build") {
+	if len(notices) != 1 || !strings.Contains(notices[0], "the edits of shop are for another build") {
 		t.Errorf("notices %q", notices)
 	}
 	// A file that cannot be read is an error that names it, and no search without it.

@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	for tool, want := range map[string]string{"cabinet.nosuch": "cabinet has no tool nosuch",
-		"cabinet.loop": "cabinet.loop needs itself before it: cabinet.loop, cabinet.around"} {
+		"cabinet.loop": "cabinet.loop depends on itself: cabinet.loop, cabinet.around"} {
 		_, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: tool})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", tool, err, want)
@@ -131,7 +131,7 @@ func TestPlanChooses(t *testing.T) {
 		}
 	}
 	if _, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "other.go"}); err == nil ||
-		!strings.Contains(err.Error(), "destructive and of another plugin") {
+		!strings.Contains(err.Error(), "destructive and belongs to another plugin") {
 		t.Errorf("a destructive call of another plugin: %v", err)
 	}
 }

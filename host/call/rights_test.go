@@ -1077,7 +1077,7 @@ func TestBoundSecrets(t *testing.T) {
 	rec := &recorder{}
 	h := newHost(t, call.Config{Policy: rules, Secrets: store, Recorder: rec}, browser, caller)
 	for _, c := range []struct{ tool, secret, want string }{
-		{"browser.echo", "UNBOUND", "binds no secret UNBOUND to an origin"},
+		{"browser.echo", "UNBOUND", "binds secret UNBOUND to no origin"},
 		{"browser.echo", "NOWHERE", "secret NOWHERE has no value"},
 		{"caller.echo", "OTHER", "not granted: secret:OTHER"},
 		{"caller.echo", "UNBOUND", "not granted: secret:UNBOUND"},

@@ -242,7 +242,7 @@ func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSe
 	if len(s.Origins) == 0 {
 		r.activity.recordDenial(right)
 		return s, denied(r.answer.Tool, "", fmt.Sprintf(
-			"the policy binds no secret %[1]s to an origin, by origins in [secrets.%[1]s]", host.Printable(name)))
+			"the policy binds secret %[1]s to no origin; the operator can add origins to [secrets.%[1]s]", host.Printable(name)))
 	}
 	if s.Value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
 		return s, err
@@ -256,7 +256,7 @@ func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSe
 func (v *services) script(name string, withText bool) (s host.Script, err error) {
 	p := v.run.behalf.callerPlugin
 	if p == nil {
-		return s, denied(v.run.answer.Tool, "", "only a plugin can run a script, of those that it ships")
+		return s, denied(v.run.answer.Tool, "", "only a plugin can run a script, and only one that it ships")
 	}
 	m, err := p.Manifest()
 	if err != nil {

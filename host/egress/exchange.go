@@ -146,7 +146,7 @@ func (x *exchange) checkGrants() error {
 	}
 	why := "no grant reaches " + x.target.String()
 	if len(methods) > 0 {
-		why = "granted there: " + strings.Join(methods, ", ")
+		why = "only granted there: " + strings.Join(methods, ", ")
 	}
 	if x.redirectedFrom != "" {
 		why = x.redirectedFrom + " redirected there; " + why

@@ -159,7 +159,7 @@ func (g guard) deniedError(t target, first netip.Addr, refused []string) error {
 	why := fmt.Sprintf("%s is at %s", t.host, list)
 	switch {
 	case !t.granted && (t.host == first.String() || t.host == "localhost"):
-		why = list + " is dialled only for a grant that names " + t.host
+		why = "connections to " + list + " require a grant that names " + t.host
 	case t.host != "localhost":
 		why += fmt.Sprintf("; if that is intended, the operator allows the address: by networks = [\"%s\"] under "+
 			"[operator], for hosts that are granted, or by a grant of %s itself", netip.PrefixFrom(first, first.BitLen()), first)

@@ -152,7 +152,7 @@ func TestAddresses(t *testing.T) {
 		{"a.test", "169.254.169.254", "169.254.169.254/32", true, "169.254.169.254"},
 
 		{"10.0.0.1", "", "", true, "10.0.0.1"},
-		{"10.0.0.1", "", "", false, "denied: 10.0.0.1 (private) is dialled only for a grant that names 10.0.0.1"},
+		{"10.0.0.1", "", "", false, "denied: connections to 10.0.0.1 (private) require a grant that names 10.0.0.1"},
 		{"169.254.169.254", "", "", true, "169.254.169.254"},
 		{"::1", "", "", true, "::1"},
 		{"::1", "", "", false, "denied: ::1 (loopback)"},
@@ -160,7 +160,7 @@ func TestAddresses(t *testing.T) {
 
 		{"localhost", "127.0.0.1 ::1", "", true, "127.0.0.1 ::1"},
 		{"localhost", "127.0.0.1", "", false,
-			"denied: 127.0.0.1 (loopback) is dialled only for a grant that names localhost"},
+			"denied: connections to 127.0.0.1 (loopback) require a grant that names localhost"},
 		{"localhost", "8.8.8.8 127.9.9.9", "", true, "127.9.9.9"},
 		{"localhost", "8.8.8.8", "", true, "denied: 8.8.8.8 (not loopback, as localhost must be)"},
 		{"localhost", "10.0.0.1", "10.0.0.0/8", true, "denied: 10.0.0.1 (not loopback"},

@@ -153,7 +153,7 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 	value = strings.NewReplacer("{secret}", plain, "{secret:basic}", basic).Replace(strings.TrimSpace(text))
 	if s.Query == "" && !isFieldValue(value) {
 		return "", "", host.Errorf(host.ConfigError,
-			"secret %s contains a line break or another control character, which headers must not", s.Name).
+			"secret %s contains a line break or another control character, which headers cannot have", s.Name).
 			WithSteps(host.OperatorStep(host.OpSecretSet, s.Name))
 	}
 	const shortest = 4 // any URL may contain a shorter one

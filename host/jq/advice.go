@@ -31,13 +31,13 @@ func explain(text string, err error) (corrected string, e *host.Error) {
 	name, _, _ := strings.Cut(text, "(")
 	switch {
 	case strings.HasPrefix(text, "$"):
-		return advise("the document itself is a dot, not $", "."+strings.TrimPrefix(strings.TrimPrefix(text, "$"), "."))
+		return advise("write . for the input, not $", "."+strings.TrimPrefix(strings.TrimPrefix(text, "$"), "."))
 	case strings.Contains(text, "'"):
-		return advise("texts are in double quotes", strings.ReplaceAll(text, "'", `"`))
+		return advise("write strings in double quotes", strings.ReplaceAll(text, "'", `"`))
 	case undefined && strings.HasPrefix(text, ".") && strings.Contains(text, "-"):
-		return advise("a name with a dash is in quotes", quotedFields(text))
+		return advise("write a key with a dash in quotes", quotedFields(text))
 	case undefined && !strings.HasPrefix(text, ".") && name == text:
-		return advise("the name of a member begins with a dot", "."+text)
+		return advise("the name of a key begins with a dot", "."+text)
 	case syntax != nil && syntax.Token == "":
 		if whole := closed(text); whole != text {
 			return advise("the expression ends too early: a bracket or a quote is not closed", whole)

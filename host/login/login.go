@@ -139,9 +139,9 @@ func (c *Client) discover(ctx context.Context, issuer string) (*oauthex.AuthServ
 	case err != nil:
 		return nil, unusable(issuer, "%s", manifest.CleanLine(err.Error()))
 	case meta == nil:
-		return nil, unusable(issuer, "it publishes no metadata, at none of the well-known addresses below it")
+		return nil, unusable(issuer, "it publishes no metadata at any of its well-known addresses")
 	case meta.Issuer != issuer:
-		return nil, unusable(issuer, "its metadata is that of the issuer %q; the manifest must name exactly that one",
+		return nil, unusable(issuer, "its metadata names the issuer %q; the manifest must name exactly that issuer",
 			manifest.CleanValue(meta.Issuer))
 	case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
 		return nil, unusable(issuer, "it does not support PKCE with S256")
@@ -160,7 +160,7 @@ func (c *Client) register(ctx context.Context, meta *oauthex.AuthServerMeta, l *
 	const give = "register a client there yourself, with the redirect http://127.0.0.1/callback, and pass its id with " +
 		"--client-id"
 	if meta.RegistrationEndpoint == "" {
-		return unusable(l.Issuer, "it does not register clients by itself").WithNext(give)
+		return unusable(l.Issuer, "it offers no dynamic registration of clients").WithNext(give)
 	}
 	via := &transport{client: c, issuer: l.Issuer}
 	made, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
@@ -230,14 +230,14 @@ func checkAnswer(answer url.Values, state string, meta *oauthex.AuthServerMeta) 
 	iss, code := answer.Get("iss"), answer.Get("code")
 	switch {
 	case answer.Get("state") != state:
-		return unusable(meta.Issuer, "the answer does not belong to this login: its state is another")
+		return unusable(meta.Issuer, "the answer does not belong to this login: its state differs")
 	case iss != meta.Issuer && (iss != "" || meta.AuthorizationResponseIssParameterSupported):
 		return unusable(meta.Issuer, "the answer names the issuer %q", manifest.CleanValue(iss))
 	case answer.Get("error") != "":
 		return host.Errorf(host.Denied, "%s refused the login: %v", meta.Issuer, refusal{answer.Get("error"),
 			answer.Get("error_description")})
 	case code == "":
-		return unusable(meta.Issuer, "the answer holds no code")
+		return unusable(meta.Issuer, "the answer contains no code")
 	}
 	return nil
 }

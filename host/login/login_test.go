@@ -218,7 +218,7 @@ func TestServersThatLie(t *testing.T) {
 		says string
 	}{
 		{"another issuer", meta("issuer", "https://evil.example"), host.Unavailable, "evil.example"},
-		{"issuer with a slash", func(s *server) { s.meta["issuer"] = s.URL + "/" }, host.Unavailable, "exactly that one"},
+		{"issuer with a slash", func(s *server) { s.meta["issuer"] = s.URL + "/" }, host.Unavailable, "exactly that issuer"},
 		{"issuer with a path", func(s *server) { s.meta["issuer"] = s.URL + "/tenant" }, host.Unavailable, "/tenant"},
 		{"no issuer", meta("issuer", nil), host.Unavailable, "does not match"},
 		{"no metadata", serve(metadata, http.NotFound), host.Unavailable, "publishes no metadata"},
@@ -240,7 +240,7 @@ func TestServersThatLie(t *testing.T) {
 		{"registration forbidden", serve("/register", page(403)), host.Unavailable, "did not register a client"},
 		{"registration as HTML", serve("/register", page(201)), host.Unavailable, "did not register a client"},
 		{"registration elsewhere", serve("/register", redirect(307)), host.Unavailable, "redirected there"},
-		{"no registration", meta("registration_endpoint", nil), host.Unavailable, "does not register clients"},
+		{"no registration", meta("registration_endpoint", nil), host.Unavailable, "no dynamic registration"},
 		{"access denied", answer("error", "access_denied"), host.Denied, "access_denied"},
 		{"another state", answer("state", "other"), host.Unavailable, "state"},
 		{"no state", answer("state", ""), host.Unavailable, "state"},

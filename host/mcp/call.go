@@ -163,7 +163,7 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	if meta := m.names.MetaTool(p.Name); meta != "" {
-		e := host.Errorf(host.InvalidArgs, "call %s by its own name, not through %s", meta, callTool)
+		e := host.Errorf(host.InvalidArgs, "call the tool %s directly, not through %s", meta, callTool)
 		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	return m.run(ctx, r, host.Call{Name: m.names.Qualified(p.Name), Params: p.Arguments}, options)

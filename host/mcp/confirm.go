@@ -57,7 +57,7 @@ func Patience(wait time.Duration) func(context.Context, *host.Approval) time.Dur
 func (Approver) Approve(ctx context.Context, q *host.Approval) (host.Reply, error) {
 	a, ok := ctx.Value(askerKey{}).(*asker)
 	if !ok || q.Kind != host.ApproveCall {
-		return host.Reply{}, host.NoApproverError("nobody can be asked")
+		return host.Reply{}, host.NoApproverError("there is nobody to ask")
 	}
 	if !a.canAsk() {
 		return host.Reply{}, host.NoApproverError("this client cannot ask (it has no elicitation)")
@@ -98,11 +98,11 @@ func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
-		return host.Reply{}, host.NoApproverError("the client hung up")
+		return host.Reply{}, host.NoApproverError("the client disconnected")
 	case err != nil && ctx.Err() != nil:
 		return host.Reply{}, context.Cause(ctx)
 	case err != nil:
-		return host.Reply{}, host.NoApproverError("the client did not ask: " + manifest.CleanLine(err.Error()))
+		return host.Reply{}, host.NoApproverError("the client failed to ask: " + manifest.CleanLine(err.Error()))
 	}
 	return replyOf(reply), nil
 }

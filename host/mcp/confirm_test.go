@@ -331,7 +331,7 @@ func TestLateReply(t *testing.T) {
 		}
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 		for range 2 { // the same approval is asked about once
-			if e := fails(t, s, "call_tool", cancel, "denied"); !strings.Contains(e.Message, "nobody has answered within 1ms") {
+			if e := fails(t, s, "call_tool", cancel, "denied"); !strings.Contains(e.Message, "nobody answered within 1ms") {
 				t.Errorf("%s: %s", wire, e.Message)
 			}
 		}

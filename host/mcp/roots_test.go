@@ -84,14 +84,14 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	const denied, relative, counts = ", nor in a root of the client", "it could be relative to a root of the client only",
-		"which counts only for reading, and only where the policy has no files for the client"
+	const denied, relative, counts = ", nor in a root of the client", "; a relative path needs a root of the client",
+		"which allows only reading, and only if the policy has no files for the client"
 	in := func(path string) string { return filepath.Join(dir, path) }
 	check(plain, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("work/d.txt"), `{"file":"/work/d.txt"}`)
 	check(stateless, "d.txt", `{"file":"/work/d.txt"}`)
 	check(plain, in("one/a.txt"), `, nor in the server's working folder; nothing was run; the operator can add \"/one\" to files in `+
-		`[callers.\"mcp:c\"] of policy.toml; that list replaces what counts now, so it needs these, too: \"/work\"`)
+		`[callers.\"mcp:c\"] of policy.toml; that list replaces the current one, so also list \"/work\"`)
 	check(plain, "../one/a.txt", `/one/a.txt is not a file in a folder that the policy lists under files for mcp:c, nor in the server's `+
 		`working folder; nothing was run; the operator can add \"/one\" to files in [callers.\"mcp:c\"] of policy.toml`)
 	for _, name := range []string{"../work/d.txt", "none/../d.txt", "./d.txt", ".//d.txt",
@@ -125,7 +125,7 @@ func TestRoots(t *testing.T) {
 	check(session, in("listed/c.txt"), `{"file":"/listed/c.txt"}`)
 	check(session, "sub/x.txt", `{"file":"/one/sub/x.txt"}`)
 	check(session, "a.txt", "it is in a root of the client, "+counts+`; nothing was run; the operator can add \"/one\" to files in `+
-		`[callers.\"mcp:c\"] of policy.toml; that list replaces what counts now, so it needs these, too: \"/listed\", `)
+		`[callers.\"mcp:c\"] of policy.toml; that list replaces the current one, so also list \"/listed\", `)
 	check(plain, "d.txt", "it is in the server's working folder, "+counts)
 	check(session, in("work/d.txt"), "under files for mcp:c; nothing was run; the operator can add")
 	files = []string{}

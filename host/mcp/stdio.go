@@ -41,7 +41,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	go func() { ended <- session.Wait() }()
 	select {
 	case err := <-ended:
-		s.shutdown(host.Errorf(host.Interrupted, "the client hung up"))
+		s.shutdown(host.Errorf(host.Interrupted, "the client disconnected"))
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

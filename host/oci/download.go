@@ -45,7 +45,7 @@ func (c *Client) download(ctx context.Context, from *repository, d descriptor, r
 		return "", tooLarge("the plugin", d.Size, maxWasm)
 	}
 	if !isDigest().MatchString(d.Digest) {
-		return "", host.Errorf(host.InvalidPlugin, "%s names its content %s; expected a digest of the form sha256:..", r,
+		return "", host.Errorf(host.InvalidPlugin, "%s has the content digest %s; expected the form sha256:..", r,
 			manifest.Clip(manifest.CleanLine(d.Digest), 100))
 	}
 	path, partial, err := c.files(strings.TrimPrefix(d.Digest, "sha256:"))
@@ -102,7 +102,7 @@ func (c *Client) extract(layer string, r Reference) (string, error) {
 	case err != nil:
 		return "", err
 	case wasm == nil:
-		return "", host.Errorf(host.InvalidPlugin, "%s is an image without the file plugin.wasm", r)
+		return "", host.Errorf(host.InvalidPlugin, "%s is a container image without the file plugin.wasm", r)
 	}
 	path, _, err := c.files(strings.TrimPrefix(digestOf(wasm), "sha256:"))
 	if err == nil {

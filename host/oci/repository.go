@@ -233,7 +233,7 @@ func (u *upload) follow(response *http.Response) error {
 	}
 	to, err := response.Location()
 	if err == nil && to.Scheme != "https" && !isLoopback(to.Host) {
-		err = fmt.Errorf("it wants the upload at %s, which is not HTTPS", to.Host)
+		err = fmt.Errorf("it redirects the upload to %s, which is not HTTPS", to.Host)
 	}
 	if err == nil {
 		u.to = to

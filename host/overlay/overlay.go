@@ -287,7 +287,7 @@ func (s *Store) drop(name string) {
 	}
 	_ = os.Remove(path + segmentSuffix)
 	if plugin, _, _ := strings.Cut(name, "@"); s.Notice != nil {
-		s.Notice(plugin + " is another build than its edits are for (docs list); they are dropped: " + path + droppedSuffix)
+		s.Notice("the edits of " + plugin + " are for another build (docs list), and were dropped: " + path + droppedSuffix)
 	}
 }
 

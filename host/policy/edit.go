@@ -18,7 +18,7 @@ import (
 )
 
 const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.
-# What stands in policy.toml wins.
+# policy.toml takes precedence.
 `
 
 // Edit is a prepared change of grants.toml, to be reviewed before [Policy.WriteGrants] makes it.

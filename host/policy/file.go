@@ -315,8 +315,8 @@ func (p *plugin) foreignOwner(callee, identity, displaced string) string {
 		return fmt.Sprintf("it was granted when %s belonged to %s, and now it belongs to %s", callee, ownerText(bound),
 			ownerText(identity))
 	case !ok && displaced != "":
-		return fmt.Sprintf("the grant does not say whose %s it is for, and the name went to %s from %s", callee,
-			ownerText(identity), ownerText(displaced))
+		return fmt.Sprintf("the grant does not say whose %s it is for, and the name went from %s to %s", callee,
+			ownerText(displaced), ownerText(identity))
 	}
 	return ""
 }

@@ -192,7 +192,7 @@ func parseAllowed(rights []string, plugin string) ([]Grant, error) {
 	for _, right := range rights {
 		g, err := ParseGrant(right)
 		if err == nil && g.Kind == FS && !filepath.IsAbs(g.Source) {
-			err = fmt.Errorf("%s names no folder of this machine by its absolute path", quote(right))
+			err = fmt.Errorf("%s does not name a folder of this machine by its absolute path", quote(right))
 		}
 		if err != nil {
 			return nil, host.Errorf(host.Denied, "%v; nothing was run", err).

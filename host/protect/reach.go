@@ -125,8 +125,8 @@ func (o *Files) Check(folder string, writable bool) error {
 	return nil
 }
 
-const holdsInput = "holds a file that the host reads, such as its tokens, a key or a secret, a file to which a link " +
-	"of the host leads, or a program that the host runs, so that no plugin may write to it"
+const holdsInput = "holds a file that the host reads (such as tokens, a key, a secret, or the target of one of its " +
+	"links) or a program that the host runs, so no plugin may write to it"
 
 func outOfReach(folder, because string) error {
 	base := UserHome(os.Getenv)

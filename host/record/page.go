@@ -201,8 +201,8 @@ func (j *Journal) find(files []File, cursor string) (at int, line Line, err erro
 		_, err = fmt.Sscanf(string(text), "%s %d %08x", &mark.File, &mark.Offset, &sum)
 	}
 	if err != nil {
-		return 0, line, host.Errorf(host.InvalidArgs, "%s is not a cursor; expected the one that a page or an export "+
-			"printed, whole", manifest.CleanValue(cursor))
+		return 0, line, host.Errorf(host.InvalidArgs, "%s is not a cursor; expected the whole cursor that a page or "+
+			"an export printed", manifest.CleanValue(cursor))
 	}
 	at = slices.IndexFunc(files, func(f File) bool { return f.ID == mark.File })
 	if at >= 0 && files[at].Err == nil && mark.Offset <= files[at].Size {
@@ -213,8 +213,8 @@ func (j *Journal) find(files []File, cursor string) (at int, line Line, err erro
 			break
 		}
 	}
-	return 0, line, host.Errorf(host.NotFound, "the record that the cursor names is gone: %s was removed, or has been "+
-		"changed since; begin again without a cursor", manifest.CleanLine(mark.File))
+	return 0, line, host.Errorf(host.NotFound, "the record at the cursor is gone: %s was removed or changed; "+
+		"start again without a cursor", manifest.CleanLine(mark.File))
 }
 
 // backward yields the lines of open files before a line of files[at], the last one first, or all up to the end of that

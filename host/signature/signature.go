@@ -55,7 +55,7 @@ func Parse(text []byte) (*Signature, error) {
 	}
 	s := &Signature{text: slices.Clone(text)}
 	if err := s.raw.UnmarshalText(text); err != nil {
-		return nil, errors.New("it is not a minisign signature: expected four lines, a comment, the signature, a trusted " +
+		return nil, errors.New("it is not a minisign signature: expected four lines: a comment, the signature, a trusted " +
 			"comment and its signature")
 	}
 	var err error
@@ -78,7 +78,7 @@ func parseClaim(comment string, id uint64) (claim, error) {
 		if text, ok := strings.CutPrefix(word, "key:"); ok {
 			key, err := ParseKey(text)
 			if err != nil || key.numericID() != id {
-				return c, errors.New("its trusted comment names another key than the one that made it")
+				return c, errors.New("its trusted comment names a different key")
 			}
 			c.key = key
 		}

@@ -70,7 +70,7 @@ func (p *Provider) goesAway(r *host.Request) (goes bool, why string) {
 		return false, ""
 	}
 	if stays := staying(r.Grant); len(stays) > 0 {
-		return false, "its rights tie it to this machine: " + strings.Join(stays, ", ")
+		return false, "its rights keep it on this machine: " + strings.Join(stays, ", ")
 	}
 	if r.Isolate == isolateNone {
 		return false, "isolate is none"
@@ -187,7 +187,7 @@ func (s *asker) forward(ctx context.Context) {
 func (s *Service) run(ctx context.Context, p *Provider, from *asker, w *wire.Call) (*host.Result, error) {
 	grant, err := w.Grant()
 	if stays := staying(grant); err != nil || len(stays) > 0 {
-		return nil, host.Errorf(host.Internal, "the call has rights that do not travel: %q, %v", stays, err)
+		return nil, host.Errorf(host.Internal, "the call has rights that are tied to another machine: %q, %v", stays, err)
 	}
 	m, err := p.loadParts().manifest()
 	if err != nil {

@@ -99,7 +99,7 @@ func testExtism(t *testing.T, call func(tool, params string, asked *host.Request
 		{"stale", host.Trapped, "used 1 bytes at 16 of the host's memory, where it has no block of this size"},
 		{"beyond", host.Trapped, "used 8 bytes at 17"}, {"null", host.Trapped, "used 1 bytes at 0"},
 		{"huge", host.LimitExceeded, "asked for 1099511627776 bytes"}, {"many", host.LimitExceeded, "more than 64 MiB"},
-		{"no-block", host.Trapped, "used the address 17 of the host's memory, where no block begins"},
+		{"no-block", host.Trapped, "used the address 17 of the host's memory, which is not the start of a block"},
 		{"long", host.LimitExceeded, "returned 2097152 bytes, the limit is 1048576"},
 		{"no-json", host.InvalidResult, "did not return JSON"}, {"input", host.Trapped, "read 8 bytes at "},
 		{"spin", host.Timeout, "did not end within 2s"},

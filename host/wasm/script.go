@@ -40,13 +40,13 @@ func (p *Provider) runsOn() (*Provider, error) {
 	src := p.loadParts().src
 	switch {
 	case engine == nil:
-		return nil, module.Errorf(m, "its engine is the plugin %s, which is not installed; install it first",
+		return nil, module.Errorf(m, "its engine is the plugin %s, which is not installed; install that first",
 			m.Engine.Name).WithSteps(host.OperatorStep(host.OpPluginList))
 	case engine.info.Kind != manifest.KindParley:
 		return nil, module.Errorf(m, "its engine is the plugin %s of kind %s; expected one of kind %s", m.Engine.Name,
 			engine.info.Kind, manifest.KindParley)
 	case !m.Engine.Accepts(engine.info.Version):
-		return nil, module.Errorf(m, "it needs version %s of the engine %s, and %s is installed; install another version "+
+		return nil, module.Errorf(m, "it needs version %s of the engine %s, but %s is installed; install another version "+
 			"of one of them", m.Engine.Version, m.Engine.Name, manifest.CleanLine(engine.info.Version)).
 			WithSteps(host.OperatorStep(host.OpPluginList))
 	case src.Engine != "" && src.Engine != engine.info.Digest:
@@ -122,7 +122,7 @@ func (p *Provider) CheckScript(ctx context.Context) error {
 	}
 	var functions []string
 	if err := json.Unmarshal(result.Data, &functions); err != nil {
-		return module.Errorf(m, "the engine %s does not say which functions %s has; it runs no scripts", m.Engine.Name,
+		return module.Errorf(m, "the engine %s did not list the functions of %s; it cannot run scripts", m.Engine.Name,
 			text.File)
 	}
 	for _, t := range m.Tools {

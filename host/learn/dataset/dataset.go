@@ -281,7 +281,7 @@ func Read(r io.Reader) (*Dataset, error) {
 	case d.Card.Format == "":
 		return nil, errors.New("it is empty")
 	case d.Card.Sessions != len(d.Sessions) || d.Card.Queries != len(d.Queries) || d.Card.Edits != len(d.Edits):
-		return nil, errors.New("it has not as many lines as its card says; a part is missing")
+		return nil, errors.New("it has fewer or more lines than its card says; a part may be missing")
 	}
 	return d, nil
 }

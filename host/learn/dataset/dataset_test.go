@@ -117,7 +117,7 @@ func TestRead(t *testing.T) {
 		card + card:                     "line 2: expected a session, a query with relevant tools, or an edit",
 		card + `{"query":1}`:            "line 2: query has another type: it is a JSON number",
 		card + `[]`:                     "line 2: the line has another type: it is a JSON array",
-		card:                            "it has not as many lines as its card says; a part is missing",
+		card:                            "it has fewer or more lines than its card says; a part may be missing",
 		`{"card":{"format":"other/1"}}`: "line 1: expected {\"card\":{\"format\":\"parley-dataset/1\",..}} first",
 		card + `{"query":{"query":"x","relevant":{"a.b":3}}}`: "",
 	} {

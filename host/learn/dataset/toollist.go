@@ -87,5 +87,5 @@ func (p *listed) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(nam
 func (p *listed) Segment() ([]byte, error)                 { return host.ManifestSegment(p.m), nil }
 func (p *listed) Features() host.Features                  { return host.Features{} }
 func (p *listed) Invoke(context.Context, *host.Request) (*host.Result, error) {
-	return nil, host.Errorf(host.Unavailable, "a listed tool cannot be called")
+	return nil, host.Errorf(host.Unavailable, "tools of a list cannot be called")
 }

@@ -87,7 +87,7 @@ func (o *Optimizer) Tool(ctx context.Context, current *overlay.Overlay, name str
 	}
 	r.Queries = len(own)
 	if len(own) < minQueries {
-		r.Why = fmt.Sprintf("there are %d queries for it; it takes %d", len(own), minQueries)
+		r.Why = fmt.Sprintf("it has %d queries; at least %d are required", len(own), minQueries)
 		return r, nil
 	}
 	if err := s.choose(ctx, r, own); err == errMalformed {

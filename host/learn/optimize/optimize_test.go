@@ -301,7 +301,7 @@ func TestColdStart(t *testing.T) {
 	}
 	few := &agent{candidates: better}
 	r, err := few.optimizer(t, library).Tool(t.Context(), &overlay.Overlay{}, "loan.end")
-	if err != nil || r.Accepted || r.Why != "there are 1 queries for it; it takes 4" || len(few.questions) > 0 {
+	if err != nil || r.Accepted || r.Why != "it has 1 queries; at least 4 are required" || len(few.questions) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, err = few.optimizer(t, library).Tool(t.Context(), &overlay.Overlay{}, "loan.lose")

@@ -95,7 +95,7 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanValue(e.Field),
 			strings.Join(overlay.Fields(), ", ")), nil
 	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
-		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"),
+		return fmt.Sprintf("the evidence is from %s; at least %d are required", manifest.Plural(q.Sessions, "session"),
 			stats.MinSessions), nil
 	}
 	before = accepted.Apply(before)
@@ -177,10 +177,10 @@ func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 		return isFiller(word) || slices.Contains(names, strings.TrimSuffix(word, "s"))
 	})
 	if before := len(strings.Fields(e.Replaced(t))); len(words) < fewWords && before >= 2*fewWords {
-		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", len(words), before)
+		return fmt.Sprintf("it drops most of the text that it replaces: %d words are left of %d", len(words), before)
 	}
 	if e.Field == overlay.WhenNot && t.When != "" && slices.Equal(words, spelling.Words(t.When)) {
-		return fmt.Sprintf("%q says when %s is for", manifest.CleanValue(e.Value), t.Name)
+		return fmt.Sprintf("%q repeats when to use %s", manifest.CleanValue(e.Value), t.Name)
 	}
 	if len(said) == 0 {
 		return fmt.Sprintf("%q says nothing about %s", manifest.CleanValue(e.Value), t.Name)

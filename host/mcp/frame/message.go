@@ -90,7 +90,7 @@ func parse(data []byte, revision func() string) (entries []entry, isBatch bool) 
 		return []entry{parseMessage(data)}, false
 	}
 	if v := revision(); v == "" || v > lastBatch {
-		e := invalid(nil, "batches are part of the revisions up to %s; send one message at a time", lastBatch)
+		e := invalid(nil, "the protocol has batches only up to revision %s; send one message at a time", lastBatch)
 		return []entry{e}, false
 	}
 	items := jsontext.Scan(data)
@@ -179,7 +179,7 @@ func (e entry) checkResponse(given, fault json.RawMessage) entry {
 	case e.result != nil && fault != nil:
 		return invalid(e.id, `a response has "result" or "error", not both`)
 	case e.id == nil && (given == nil || kindOf(given) != "null"):
-		return invalid(nil, `"id" must be that of a request`)
+		return invalid(nil, `"id" must be the id of a request`)
 	case fault != nil:
 		if json.Unmarshal(fault, &e.fault) != nil || e.fault == nil {
 			return invalid(e.id, `"error" must be an object with "code" and "message"`)
@@ -356,7 +356,7 @@ func outerError(err error) *jsonrpc.Error {
 	case strings.Contains(out.Message, "invalid during session initialization"):
 		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "send initialize first: "+out.Message
 	case strings.Contains(out.Message, `duplicate "initialize"`):
-		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "the session is initialized already: initialize comes once, first"
+		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "the session is already initialized: send initialize once, first"
 	case unreadable().MatchString(out.Message):
 		out.Code, out.Message = jsonrpc.CodeInvalidParams, unreadable().ReplaceAllString(out.Message, "")
 	case strings.Contains(out.Message, "invalid ID type"):

@@ -197,7 +197,7 @@ func TestBatchesOfLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, &Stdio{MaxMessage: 1 << 20, MaxOpen: 1000})
 		hello := message(`"id":0,"method":"initialize","params":{"protocolVersion":"` + lastBatch + `"}`)
-		notYet := "batches are part of the revisions up to " + lastBatch + "; send one message at a time"
+		notYet := "the protocol has batches only up to revision " + lastBatch + "; send one message at a time"
 		w.send("["+ping("1")+"]\n", "", fault("null", notYet))
 		w.send(hello+"\n", hello, "")
 		w.respond("0", `{}`, message(`"id":0,"result":{}`))
@@ -236,7 +236,7 @@ func TestHangUp(t *testing.T) {
 		default:
 		}
 		_ = w.input.Close()
-		w.expect("the client hung up", "", "")
+		w.expect("the client disconnected", "", "")
 		select {
 		case <-w.hungUp:
 		default:
@@ -262,7 +262,7 @@ func TestReadEnds(t *testing.T) {
 		w = newWire(t, &Stdio{MaxMessage: 1 << 20, MaxOpen: 1000})
 		w.send(ping("1")+"\n", ping("1"), "")
 		_ = w.input.Close()
-		w.expect("the client hung up", "", "")
+		w.expect("the client disconnected", "", "")
 		_ = w.conn.Close()
 		w.expect("the connection was closed with an open request", "EOF", "")
 

@@ -46,7 +46,7 @@ func (l *Login) State() (text string, lasts bool) {
 	case !l.Valid(0):
 		return "the login has expired", false
 	case l.Expires.IsZero():
-		return "logged in, for as long as the server says", true
+		return "logged in, until an unknown time", true
 	}
 	return "logged in until " + until, true
 }

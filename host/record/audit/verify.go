@@ -251,7 +251,7 @@ func (v *verifier) diagnose() *Fault {
 		return faultAt(bad, seq, Changed, expected, provided, "was changed: it has another number")
 	case r.Seq == seq+1:
 		return faultAt(good, seq-1, Changed, r.Prev, hash,
-			"was changed, or the record after it was, which holds another hash of it")
+			"was changed, or the next record was, which holds a different hash for it")
 	case r.Seq == seq && r.Prev == good.record.Prev && bad.hash != hash && next != nil && next.record.Prev == bad.hash:
 		return faultAt(good, seq-1, Misplaced, number(seq), "another "+number(seq)+" after it",
 			"was inserted: the chain goes on from the next record")
@@ -279,16 +279,16 @@ func (v *verifier) checkAnchor() *Fault {
 			"is the last record: those after it were cut off")
 	case v.atSeq != "":
 		return faultAt(last, 0, WrongAnchor, expected, number(a.Seq)+" with "+v.atSeq,
-			"ends another log than the one whose head was given: that one was cut off and written again")
+			"is the end of another log: the log whose head was given was cut off and rewritten")
 	case a.Seq > 0 && v.report.Dropped == a.Seq && v.first.record.Prev == a.Hash:
 		v.report.Anchor = &a
 		return nil
 	case a.Seq > 0:
 		return faultAt(v.first, 0, WrongAnchor, expected, number(v.first.record.Seq),
-			"is the first record: rotation dropped the one whose head was given, so that head proves nothing; keep heads "+
-				"more often")
+			"is the first record: rotation dropped the record of the given head, which therefore proves nothing; store "+
+				"heads more often")
 	}
 	return faultAt(last, 0, WrongAnchor, expected, number(seq)+" with "+last.hash,
-		"is the last record, and none has the given hash: it was cut off, written again or dropped by rotation; "+
-			"give the number of the head, too, to find out which")
+		"is the last record, and none has the given hash: it was cut off, rewritten or dropped by rotation; "+
+			"also give the number of the head to find out which")
 }

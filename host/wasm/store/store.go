@@ -172,8 +172,8 @@ func NameTaken(c *Candidate, owner string) *host.Error {
 		whose = "belongs to a plugin that Parley ships"
 	}
 	name := c.Manifest.Name
-	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let "+
-		"it take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
+	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s has another owner; give the plugin another name, or "+
+		"let it take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
 		WithSteps(host.OperatorStep(host.OpPluginShow, name))
 }
 

@@ -107,7 +107,7 @@ func (k *extismKernel) block(at uint64) []byte {
 	}
 	i, ok := k.beginning(at)
 	if !ok {
-		k.end(host.Trapped, "used the address %d of the host's memory, where no block begins", at)
+		k.end(host.Trapped, "used the address %d of the host's memory, which is not the start of a block", at)
 	}
 	return k.Blocks[i].Data
 }
@@ -353,7 +353,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, host.Errorf(host.InvalidResult, "%s did not return a result as MCP has it: %s", c.ToolName(),
+		return nil, host.Errorf(host.InvalidResult, "%s did not return an MCP result: %s", c.ToolName(),
 			world.Line(err.Error(), 200))
 	}
 	if len(r.Content) > maxContent {
@@ -365,7 +365,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 		block, err := contentOfMCP(raw)
 		switch {
 		case err != nil:
-			return nil, host.Errorf(host.InvalidResult, "%s returned content that is not as MCP has it: %s", c.ToolName(),
+			return nil, host.Errorf(host.InvalidResult, "%s returned invalid MCP content: %s", c.ToolName(),
 				world.Line(err.Error(), 200))
 		case block.Type == host.ContentText:
 			texts = append(texts, block.Text)

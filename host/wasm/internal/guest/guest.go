@@ -175,7 +175,7 @@ func (c *Call) instantiate(config wazero.ModuleConfig, start ...string) error {
 	}
 	if begins != nil {
 		if !fitsImage(c.Request.Grant) {
-			return host.Errorf(host.Internal, "%s has rights for which its manifest does not ask", c.Manifest.Name)
+			return host.Errorf(host.Internal, "%s has rights that its manifest does not request", c.Manifest.Name)
 		}
 		limit := uint64(min(c.plugin.Module.MemoryMax, c.Limits.Pages)) * world.PageBytes
 		if err := begins.load(c.memory, limit); err != nil {

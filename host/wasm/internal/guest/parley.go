@@ -136,7 +136,7 @@ func isPending(data []byte) bool {
 // answerPending makes the calls that the guest waits for, and returns their results for parley_resume.
 func (c *Call) answerPending(data []byte) ([]byte, error) {
 	if c.mod.ExportedFunction("parley_resume") == nil {
-		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.ToolName())
+		return nil, host.Errorf(host.InvalidResult, "%s returned pending calls but exports no parley_resume", c.ToolName())
 	}
 	if err := c.Control.CountHostCall(); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (c *Call) answerPending(data []byte) ([]byte, error) {
 		return nil, host.Errorf(host.Internal, "the host's answers cannot be read")
 	}
 	if !r.OK {
-		return nil, host.Errorf(host.InvalidResult, "%s waits for calls that the host cannot make: %s", c.ToolName(),
+		return nil, host.Errorf(host.InvalidResult, "%s returned pending calls that the host cannot make: %s", c.ToolName(),
 			r.Error.Message)
 	}
 	return r.Result, nil
