@@ -136,7 +136,7 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, er
 	if found.Browser != "" {
 		b.drop(r.Options.Browser, true)
 	} else if len(found.Targets)+len(found.Contexts) == 0 {
-		notes = append(notes, "this session had nothing open; the browser stays open for others")
+		notes = append(notes, "this session had nothing open; the browser stays open for other sessions")
 	}
 	return result(closeResult(closed{Closed: found}), notes...)
 }

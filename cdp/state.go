@@ -164,7 +164,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 	}
 	s.touch(q.Name)
 	for _, origin := range done.Left {
-		notes = append(notes, fmt.Sprintf("sessionStorage of %s belongs to a page: open one and load again to have it, too",
+		notes = append(notes, fmt.Sprintf("sessionStorage of %s belongs to a page: open one and load again to restore it",
 			origin))
 	}
 	return result(stateAnswer{Action: q.Action, Name: q.Name, Origins: q.Origins, Cookies: &done.Cookies,
@@ -290,7 +290,7 @@ func (s stateStore) write(saved savedState) error {
 				WithSteps(toolStep("state", map[string]any{"action": "list"}))
 		}
 		if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, saved.Name) }); i >= 0 {
-			return host.Errorf(host.AlreadyExists, "a state %s exists already; case makes no difference", names[i])
+			return host.Errorf(host.AlreadyExists, "a state %s already exists; names are the same whatever their case", names[i])
 		}
 	}
 	data, err := json.Marshal(saved)

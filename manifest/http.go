@@ -127,7 +127,7 @@ func (c *checker) checkHTTP() {
 		c.checkBase("/http/base", c.m.HTTP.Base)
 	}
 	if c.m.Source != nil && !isHTTP {
-		c.add("/source", "only a derived manifest has a source, which is of kind http; this one is of kind %s", c.m.Kind)
+		c.add("/source", "only a derived manifest (kind http) has a source; this one is of kind %s", c.m.Kind)
 	}
 	for i := range c.m.Tools {
 		at, t := fmt.Sprintf("/tools/%d/http", i), &c.m.Tools[i]

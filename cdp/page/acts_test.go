@@ -624,7 +624,7 @@ func TestWithin(t *testing.T) {
 	for _, test := range []struct{ html, element, in, want string }{
 		{bobs, "Edit", "Bob", `ambiguous: "Edit" matches 2 elements: `},
 		{bobs, "Edit", "css=tr", `ambiguous: "Edit" matches 2 elements: `},
-		{bobs, "Edit", "Nowhere", `no_match: nothing matches "Nowhere", which the parameter in names; nearest: button "Edit" `},
+		{bobs, "Edit", "Nowhere", `no_match: nothing matches "Nowhere", given as the parameter in; nearest: button "Edit" `},
 		{bobs, "Delete", "Bob", `no_match: nothing matches "Delete" in "Bob"`},
 		{`<a href="#">Hello</a><a href="#">Help</a>`, "Hlep", "", `no_match: nothing matches "Hlep"; nearest: link "Help" `},
 		{`<a href="#">Logo</a><button>Log in</button>`, "Login", "", `no_match: nothing matches "Login"; nearest: button "Log in" `},

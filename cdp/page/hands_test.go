@@ -325,7 +325,7 @@ func TestFillText(t *testing.T) {
 		{"an element that only has the role of a field", `<div id=f role=textbox aria-label=Note>old</div>`, "Note", "x", "f.textContent", "old",
 			"page.click presses it"},
 		{"one that Enter commits", `<input id=f aria-label=Note value=old><script>let k = "old"; f.onblur = () => f.value = k; f.onkeydown =
-			(e) => { if (e.key == "Enter") k = f.value }</script>`, "Note", "x", "f.value", "old", "does not take \"x\"; it was left as it is; if Enter"},
+			(e) => { if (e.key == "Enter") k = f.value }</script>`, "Note", "x", "f.value", "old", "does not take \"x\"; it was left unchanged; if Enter"},
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
@@ -339,7 +339,7 @@ func TestFillText(t *testing.T) {
 		{"a list of the page", `<div id=f role=listbox aria-label=Size><div role=option onclick="did = 'L'">L</div></div><script>did = ""
 			</script>`, "Size", "L", "did", "L", `"on"`},
 		{"a list that stays open", `<input id=f role=combobox aria-label=City aria-expanded=false oninput="f.ariaExpanded = 'true'">`,
-			"City", "Os", "f.value", "Os", "nothing of it is chosen"},
+			"City", "Os", "f.value", "Os", "no option is chosen"},
 	} {
 		c.show(t, url+"/", h.html)
 		e, err := run(t, c, Fill, FillParams{Element: h.element, Value: h.given.(string)})
@@ -551,11 +551,11 @@ func TestDragItems(t *testing.T) {
 			"Alt + arrow keys move it.", 1), "Two", "Three", "names()", "One,Three,Two,Four", "by keys"},
 		{"by keys that do nothing", dragged("", keyed, ``), "One", "Two", "names()", "One,Two,Three,Four", "not_ready: "},
 		{"by nothing", dragged("", "", ``), "One", "Two", "names()", "One,Two,Three,Four",
-			"was dragged, and the page did not change: "},
+			"was dragged, but the page did not change: "},
 		{"chosen only", dragged("", "", `l.onpointerdown = (e) => e.target.ariaCurrent = true`), "One", "Two", "names()",
 			"One,Two,Three,Four", "not_ready: "},
 		{"announced only", dragged("", "", `l.onpointerup = (e) => document.title = document.body.dataset.said = "dropped"`), "One", "Two",
-			"names()", "One,Two,Three,Four", "it is where it was before: "},
+			"names()", "One,Two,Three,Four", "it is back where it was: "},
 		{"beyond the view", dragged("li{margin-bottom:900px}", "", byPointer), "One", "Four", "names()", "Two,Three,Four,One", `"on"`},
 		{"beyond the view, by the browser", dragged("li{margin-bottom:900px}", "draggable=true", `l.ondragstart = (e) => held = e.target;
 			l.ondragover = (e) => e.preventDefault(); l.ondrop = (e) => move(held, e.target)`), "Four", "One", "names()",

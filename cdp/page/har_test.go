@@ -131,7 +131,7 @@ func TestHAR(t *testing.T) {
 		{"/empty", `204`, 0},
 		{"/cut", `0`, 0},
 		{"/large", `200 the browser no longer has the body of the response`, -1},
-		{"/echo?blob", `200 the browser has not kept the body: the page took it as a file`, -1},
+		{"/echo?blob", `200 the browser did not keep the body: the page took it as a file`, -1},
 		{"/near", `200 [<script>fetch("/echo?from=near")</script>] in a frame`, -1},
 		{"/far", `200 [<script>fetch("/echo?from=far")</script>] in a frame`, -1},
 		{"/echo?from=near", `200 [got ] in frame URL/near`, 4},

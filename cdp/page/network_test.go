@@ -681,7 +681,7 @@ func TestUpload(t *testing.T) {
 		p    UploadParams
 		want string
 	}{
-		{UploadParams{Element: "css=#photo", Files: []string{one, two}}, "it takes one file"},
+		{UploadParams{Element: "css=#photo", Files: []string{one, two}}, "it takes only one file"},
 		{UploadParams{Element: "Alone", Files: []string{one}}, "it takes no files: "},
 		{UploadParams{Element: "css=#off", Files: []string{one}}, "it is disabled"},
 		{UploadParams{Element: "css=#photo", Downloads: []string{"none"}}, "no download is named"},
@@ -722,7 +722,7 @@ func TestUploadWithoutInput(t *testing.T) {
 		"a chooser":              {one, "Choose", a, "trueone.txt"},
 		"a chooser of several":   {several, "Choose", both, "trueone.txt,two.txt"},
 		"a chooser in a frame":   {frame(one), "Choose", a, "trueone.txt"},
-		"a chooser of one":       {one, "Choose", both, "it takes one file"},
+		"a chooser of one":       {one, "Choose", both, "it takes only one file"},
 		"one for persons only":   {`<button onclick="showOpenFilePicker()">Open</button>`, "Open", a, "showOpenFilePicker"},
 		"neither":                {`<button>Nothing</button>`, "Nothing", a, "it takes no files"},
 		"a folder":               {`<input type=file webkitdirectory aria-label=Folder>`, "Folder", a, "it takes a folder"},
@@ -755,7 +755,7 @@ func TestUploadWithoutInput(t *testing.T) {
 	for turn := 0; turn < 20 && failed == nil && !strings.Contains(string(raw), `"before"`); turn++ { // what comes late
 		raw, failed = c.raw(t, "text", `{"max_tokens":50}`)
 	}
-	if !strings.Contains(exit(err), "it takes one file") || failed != nil || strings.Contains(string(raw), `"chooser"`) ||
+	if !strings.Contains(exit(err), "it takes only one file") || failed != nil || strings.Contains(string(raw), `"chooser"`) ||
 		!strings.Contains(string(raw), `"of":"upload button `) || !strings.Contains(string(raw), `"errors":["\"asked\""]`) {
 		t.Errorf("after a refused upload: %s, %s, %s", exit(err), raw, exit(failed))
 	}

@@ -108,7 +108,7 @@ func TestRecord(t *testing.T) {
 	for _, test := range []struct{ action, want string }{
 		{"stop", "not_met: nothing is recorded; page.record start begins"},
 		{"start", "no error"},
-		{"start", "not_met: the browser records already; page.record stop ends that of this page"},
+		{"start", "not_met: the browser is already recording; page.record stop ends the recording of this page"},
 		{"stop", "no error"},
 	} {
 		if _, err := run(t, c, Record, RecordParams{Action: test.action}); exit(err) != test.want {

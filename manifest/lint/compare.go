@@ -174,7 +174,7 @@ func (c *comparer) compareTool(before, after *manifest.Manifest, old, now *manif
 
 func (c *comparer) positional(old, now []string) {
 	if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
-		c.add(kindNarrowed, true, "the words after its name stand for %s; before for %s", listed(now), listed(old))
+		c.add(kindNarrowed, true, "the words after its name now set %s; before they set %s", listed(now), listed(old))
 	}
 }
 

@@ -218,7 +218,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 		if !ok || !failed.Transient {
 			break
 		}
-		log.Print("another attempt, because: ", failed)
+		log.Print("trying again, because: ", failed)
 		proc, err = browser.Launch(ctx, cfg)
 	}
 	if err != nil {

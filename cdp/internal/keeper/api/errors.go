@@ -92,7 +92,7 @@ func Errorf(code, format string, args ...any) *Error {
 
 // RestlessPage returns the error for a page that answers no call because its document is replaced all the time.
 func RestlessPage() *Error {
-	return &Error{Code: CodeBusy, Restless: true, Message: "the page changes documents all the time"}
+	return &Error{Code: CodeBusy, Restless: true, Message: "the page keeps changing documents"}
 }
 
 // FromChrome decodes the error member of a reply.

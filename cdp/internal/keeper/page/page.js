@@ -671,7 +671,7 @@ function locate(locator) {
 		found = Object.keys(locator).length > 1 ? inside(all, outer) : innermost([...new Set(outer.map((el) => holder(el, locator.in)))]);
 		if (!found.length) return {failure: {code: "no_match", near: all.slice(0, 2).map(describe),
 			why: outer.length ? `${nothing({...locator, in: undefined})} in ${written(locator.in)}` :
-				`${nothing(locator.in)}, which the parameter in names`}};
+				`${nothing(locator.in)}, given as the parameter in`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
 		...contentType(document) === "application/pdf" ? {why: noElements} : inBranches(locator),
@@ -800,7 +800,7 @@ function byRef(ref) {
 	if (!kept) { // a word may look like a reference
 		const named = wordSearch(ref);
 		return named.length ? {elements: named} :
-			{failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now; look again with page.snapshot`, near: []}};
+			{failure: {code: "stale", foreign: true, why: `${ref} belongs to a document that is gone; look again with page.snapshot`, near: []}};
 	}
 	const el = kept.el.deref();
 	if (el && isConnected(el)) return {elements: [el]};
@@ -2147,7 +2147,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 		return {...describe(found.el), ...at, opener: interactive.has(role(found.el)) ? "pressed" : "dropped", ...here()};
 	}
 	const why = disabled(el) ? "it is disabled" : el.webkitdirectory ? "it takes a folder, which only a person can give" :
-		count > 1 && !el.multiple ? "it takes one file" : "";
+		count > 1 && !el.multiple ? "it takes only one file" : "";
 	if (why) return notReady(el, {why});
 	fileInput = el;
 	prepare(el);

@@ -161,7 +161,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 	for until := time.Now().Add(v.Patience()); ; {
 		start, err := beginUntil(v, word, h, until)
 		if err != nil && err.Exit == "no_match" && missed != "" {
-			err = page.Exit("not_ready", missed+" went away when the pointer came to it", nil)
+			err = page.Exit("not_ready", missed+" went away when the pointer reached it", nil)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -180,7 +180,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 			missed = start.Element.String()
 			continue
 		case last.Missed != nil:
-			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
+			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s moves: the %s would have hit %s, so it was not sent",
 				start.Element, h.verb, last.Missed), page.Object{"by": last.Missed})
 		case !last.Received && !last.Changed && e.quiet():
 			meant := start.Element
@@ -289,16 +289,16 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	case d.err != nil:
 		return nil, d.err
 	case d.dropped && !d.last.Received && d.was == d.now:
-		return nil, page.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
+		return nil, page.Exit("not_ready", "it was dragged, but nothing accepted the drop", nil)
 	case p.To != "" && d.start.Role != "Canvas" && (d.isStill() || d.start.Sorts && d.stays()):
 		what := "the page did not change"
 		if d.err == nil && d.last.Changed {
-			what = "it is where it was before"
+			what = "it is back where it was"
 		}
-		return nil, page.Exit("not_ready", d.start.Element.String()+" was dragged, and "+what+": drag its "+
+		return nil, page.Exit("not_ready", d.start.Element.String()+" was dragged, but "+what+": drag its "+
 			"handle if it has one, or try page.press if keys move it", nil)
 	case p.To != "" && d.start.Role != "Canvas" && d.stays():
-		d.e.addNote("it is where it was before")
+		d.e.addNote("it is back where it was")
 	}
 	return d.e, nil
 }
@@ -419,7 +419,7 @@ func dragByKeys(v *page.Visit, lifted *begun, was spot) (*Effects, *api.Error) {
 	}
 	if now == was {
 		return nil, page.Exit("not_ready", lifted.Element.String()+
-			" was dragged, by the pointer and by keys, and did not move", nil)
+			" was dragged, by the pointer and by keys, but did not move", nil)
 	}
 	e.addNote("by keys, since the pointer did not move it")
 	return e, nil
@@ -529,7 +529,7 @@ func giveToOpener(v *page.Visit, start *begun, paths []string) *api.Error {
 	case opened.Node == 0:
 		why = "it opens a chooser " + page.ByPerson
 	case len(paths) > 1 && opened.Takes() == page.OneFile:
-		why = "it takes one file"
+		why = "it takes only one file"
 	}
 	if why != "" {
 		return (&page.Failure{Code: "not_ready", Element: start.Element, Why: why}).Exit("")

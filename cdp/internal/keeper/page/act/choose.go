@@ -140,7 +140,7 @@ func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 		last.On, e = e.On, last
 	}
 	if start.closeList(v) {
-		e.addNote("its list was still open, and Escape was pressed")
+		e.addNote("its list was still open, so Escape was pressed")
 	}
 	if len(now.Missing) > 0 {
 		return nil, start.notKept(now.Missing[0], now.Shows)
@@ -153,7 +153,7 @@ func (start *begun) verify(v *page.Visit, e *Effects) (*Effects, *api.Error) {
 
 // notKept returns the error of a list that does not have an option that was chosen.
 func (start *begun) notKept(option, shows string) *api.Error {
-	why := "it did not keep " + page.Quote(page.Clip(option, 40)) + ", and shows " + page.Quote(page.Clip(shows, 80))
+	why := "it did not keep " + page.Quote(page.Clip(option, 40)) + ", but shows " + page.Quote(page.Clip(shows, 80))
 	if shows == "" { // such as the list of a cascader
 		why += "; if it opened a further list, the option is " + page.Quote(page.Clip(option, 40)+" / ..")
 	}

@@ -230,7 +230,7 @@ func busy(a *page.Activity) string {
 		}
 		return "a request is under way: " + page.Clip(url, 120)
 	}
-	return "the document changes all the time"
+	return "the document keeps changing"
 }
 
 // describe adds to the effects what the events and the list of targets show, and records in the ledger what was

@@ -104,10 +104,10 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 			return nil, start.restore(v, stays, p.Value, *last.Value)
 		}
 		r.Value = *last.Value
-		r.addNote("the field has it in another form")
+		r.addNote("the field shows it in another form")
 	}
 	if last.Open {
-		r.addNote("its list is open, and nothing of it is chosen: page.select chooses an option")
+		r.addNote("its list is open, and no option is chosen: page.select chooses one")
 	}
 	return r, nil
 }
@@ -246,11 +246,11 @@ func (now field) left(submitted bool) string {
 	case now.Took:
 		return "the page took the text when the field was left, and shows it next to the field"
 	case now.Gone:
-		return "it went away when it was left"
+		return "it went away when it lost the focus"
 	case now.Tags && !submitted:
 		return "it holds a text, which is not a tag yet: page.press Enter makes it one"
 	case now.Stayed:
-		return "it was not left, since a list for the text may be shown; if the page reads it only then: page.press Tab"
+		return "it keeps the focus, as a list for the text may be shown; if the page reads it only then: page.press Tab"
 	}
 	return ""
 }
@@ -309,7 +309,7 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 }
 
 // leftAlone ends the error of a field that has kept its old value.
-const leftAlone = "; it was left as it is"
+const leftAlone = "; it was left unchanged"
 
 // forms describes the values that types of inputs take.
 var forms = map[string]string{"number": "a number", "range": "a number", "color": "a colour such as #ff8800",
@@ -326,7 +326,7 @@ func hintOf(takes [][2]string) string { return strings.ToLower(fmt.Sprint(takes)
 func (start *begun) refused(value, made string) *api.Error {
 	why := "it does not take " + page.Quote(page.Clip(value, 40))
 	if made != "" && made != value && made != start.Held && !slices.Contains(start.Takes, [2]string{"type", "password"}) {
-		why += ", of which it made " + page.Quote(page.Clip(made, 40))
+		why += " and turned it into " + page.Quote(page.Clip(made, 40))
 	}
 	if start.Month != "" {
 		why += ", and its calendar, in which page.click chooses a day, stays at " + start.Month
@@ -338,7 +338,7 @@ func (start *begun) refused(value, made string) *api.Error {
 		}
 	}
 	if dates := readings(value); len(dates) > 0 && start.Editable && sep != ", " {
-		why += "; it says no form of a date, and may take " + dates[0].Format("02.01.2006, 01/02/2006 or 2 Jan 2006")
+		why += "; it names no date format, and may take " + dates[0].Format("02.01.2006, 01/02/2006 or 2 Jan 2006")
 	}
 	return (&page.Failure{Code: "not_accepted", Element: start.Element, Why: why + leftAlone}).Exit("")
 }

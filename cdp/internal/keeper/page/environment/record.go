@@ -53,7 +53,7 @@ func record(v *page.Visit, p recordParams) (*recording, *api.Error) {
 	if p.Action != "stop" {
 		err := trace(v, "Tracing.start", tracing, nil)
 		if err != nil && err.Chrome != nil {
-			err = page.Exit("not_met", "the browser records already; page.record stop ends that of this page", nil)
+			err = page.Exit("not_met", "the browser is already recording; page.record stop ends the recording of this page", nil)
 		}
 		if err != nil || p.Action == "start" {
 			return &recording{Started: true}, err
@@ -67,7 +67,7 @@ func record(v *page.Visit, p recordParams) (*recording, *api.Error) {
 	own, events := ownEvents(file)
 	r := summaryOf(events)
 	if lost {
-		r.LeftOut = "the end: the buffer of the trace was full"
+		r.LeftOut = "the end, because the buffer of the trace was full"
 	}
 	if p.Trace {
 		r.Data = scan.Marshal(page.Object{"traceEvents": own})

@@ -346,7 +346,7 @@ func (x *exchange) bodies(v *page.Visit) (sent, received body) {
 		received.missing = "the page cancelled the request before all of the body had come"
 	}
 	if length := headerOf(x.Headers, "content-length"); received.text == "" && length != "" && length != "0" {
-		received.missing = cmp.Or(received.missing, "the browser has not kept the body: the page took it as a file")
+		received.missing = cmp.Or(received.missing, "the browser did not keep the body: the page took it as a file")
 	}
 	return sent, received
 }
