@@ -136,7 +136,7 @@ curl --silent --max-time 60 http://127.0.0.1:8931/mcp -H "Authorization: Bearer 
 		t.Error(err)
 	}
 	for _, want := range []string{
-		" 200 OK", "over IPv6: INFO", "main  worker-1", "published policy.toml", "the policy that the fleet has", hashOfA,
+		" 200 OK", "over IPv6: INFO", "main  worker-1", "published policy.toml", "is now the fleet's policy from", hashOfA,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output has no %q", want)

@@ -388,7 +388,7 @@ func (f *Front) watch(w *peer) {
 		}
 		for _, s := range w.calls {
 			if time.Since(s.accepted) > beginPatience && !s.hasBegun() {
-				s.end("it accepted the call and did not begin it")
+				s.end("it accepted the call but did not begin it")
 			}
 		}
 		asked := encode(ping{Front: f.name, Calls: slices.Collect(maps.Keys(w.calls))})

@@ -103,7 +103,7 @@ func (o *Operator) ask(ctx context.Context, subject string) (all []Status, err e
 	for {
 		m, err := answers.NextMsgWithContext(ctx)
 		if refused := o.conn.LastError(); errors.Is(refused, nats.ErrPermissionViolation) {
-			return nil, host.Errorf(host.ConfigError, "the key of %s may not ask; expected that of an operator or front", o.Name)
+			return nil, host.Errorf(host.ConfigError, "the key of %s may not ask; expected an operator or a front", o.Name)
 		}
 		if err != nil || isNobody(m) {
 			return all, nil

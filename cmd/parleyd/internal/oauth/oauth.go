@@ -113,7 +113,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error
 			return access.Token{Name: c.Caller, User: user}, nil
 		}
 	}
-	return access.Token{}, host.Errorf(host.Denied, "the token is valid, but its claims are of no caller of this service")
+	return access.Token{}, host.Errorf(host.Denied, "the token is valid, but none of [[oauth.callers]] matches its claims")
 }
 
 // hasClaim reports whether claims have a value at a path.

@@ -73,8 +73,8 @@ const fleetUsage = `parleyd fleet operates the machines that run calls for the s
   parleyd fleet publish NAME..    hand the code of installed plugins to the workers, and list them at every front;
                                   --withdraw takes them out of the lists; --policy FILE signs a policy and
                                   hands it to all fronts whose fleet.policy is the operator's key
-  parleyd fleet status            say which workers there are, and how many calls they can take
-  parleyd fleet explain TOOL      say where the calls of a tool run, and what of them leaves this machine
+  parleyd fleet status            list the workers and how many calls they can take
+  parleyd fleet explain TOOL      say where calls of a tool run, and which of their data leave this machine
   parleyd fleet drain WORKER      have a worker end once its calls are done
 
 All but init take --config FILE, which has the table [fleet]; ` + defaultConfig + ` by default. That of a
@@ -296,7 +296,7 @@ func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) 
 	case x.Isolate == "none":
 		runs = "at the front, because of isolate = \"none\""
 	case of > 0 && able == 0:
-		runs = "at the front where a call must be isolated: the workers lack " + manifest.CleanLine(lacks)
+		runs = "at the front if a call must be isolated: the workers lack " + manifest.CleanLine(lacks)
 	case of == 0:
 		runs = "nowhere now: the pool " + x.Pool + " has no worker"
 	}

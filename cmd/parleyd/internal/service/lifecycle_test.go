@@ -41,9 +41,9 @@ func TestReload(t *testing.T) {
 			true, true, 401},
 		{"a file of tokens that is wrong", "short\n", "", "nothing was reloaded", true, true, 401},
 		{"a token less", "bob=" + other + "\n", "", "/tokens]", false, true, 401},
-		{"another address", "", "listen = [\"127.0.0.1:1\"]", "a change counts from the next start on\" key=listen",
+		{"another address", "", "listen = [\"127.0.0.1:1\"]", "a change takes effect at the next start\" key=listen",
 			false, true, 403},
-		{"TLS", "", "[tls]\ncert = \"/c\"\nkey = \"/k\"", "TLS begins and ends with a start", false, true, 403},
+		{"TLS", "", "[tls]\ncert = \"/c\"\nkey = \"/k\"", "TLS can only be turned on or off", false, true, 403},
 	} {
 		before := len(f.log.String())
 		if c.tokens != "" {
@@ -166,7 +166,7 @@ func TestDrainWhileAsking(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	answer := <-answers
-	for _, want := range []string{`\"exit_code\":82`, `\"approval\":\"` + all[0].ID, "the service ends", "call again once"} {
+	for _, want := range []string{`\"exit_code\":82`, `\"approval\":\"` + all[0].ID, "the service shuts down", "call again once"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("no %s in %s", want, answer)
 		}

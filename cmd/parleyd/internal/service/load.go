@@ -82,7 +82,7 @@ func (s *Service) reload() {
 	old := s.loaded.Load()
 	cfg, err := config.Read(s.path)
 	if err == nil && (cfg.TLS.Cert == "") != (old.TLS.Cert == "") {
-		err = host.Errorf(host.ConfigError, "%s: TLS begins and ends with a start of the service", s.path)
+		err = host.Errorf(host.ConfigError, "%s: TLS can only be turned on or off by a restart of the service", s.path)
 	}
 	var next *loaded
 	if err == nil {
@@ -111,7 +111,7 @@ func (s *Service) reload() {
 	for _, key := range keys {
 		table, _, _ := strings.Cut(key, ".")
 		if slices.Contains(atStart, key) || table == "telemetry" || table == "fleet" {
-			s.log.Warn("a change counts from the next start on", "key", key)
+			s.log.Warn("a change takes effect at the next start", "key", key)
 		}
 	}
 	if err := s.checkPolicy(); err != nil {

@@ -23,7 +23,7 @@ const defaultConfig = "/etc/parley/parleyd.toml"
 const usage = `parleyd serves the tools of Parley over MCP.
 
   parleyd serve [--config FILE]   serve until SIGTERM; SIGHUP reads the files again
-  parleyd check [--config FILE]   say what is wrong in the configuration
+  parleyd check [--config FILE]   check the configuration
   parleyd worker [--config FILE]  run calls of the fleet's fronts until SIGTERM [--pool P] [--slots N]
   parleyd fleet COMMAND           operate a fleet: init, publish, status, explain, drain
   parleyd version

@@ -66,7 +66,7 @@ func TestCheckRecords(t *testing.T) {
 		{"", "", ""},
 		{"records = \"required\"\nmonitor = \"" + server.Monitor + "\"", "expected sync_interval: always", ""},
 		{"records = \"required\"\nmonitor = \"http://127.0.0.1:1\"", "fleet.monitor: ", ""},
-		{"records = \"required\"", "", "note: whether the server has a record on its disk"},
+		{"records = \"required\"", "", "note: it is not known whether the server acknowledges"},
 		{"records = \"always\"", "fleet.records: got \"always\", expected required or nothing", ""},
 	} {
 		f.write(t, "parleyd.toml", f.config("[fleet]\nurl = \""+server.URL+"\"\nname = \"one\"\n"+c.text+"\n"))

@@ -107,7 +107,7 @@ func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 		q.telemetry.metrics.exported.Add(float64(len(batch)))
 	} else if q.drop(droppedExport, len(batch)); time.Since(q.warned) > warnEvery {
 		q.warned = time.Now()
-		q.telemetry.cfg.Log.Warn("the collector takes no spans; calls go on", "endpoint", q.telemetry.cfg.Endpoint,
+		q.telemetry.cfg.Log.Warn("the collector does not accept spans; calls continue", "endpoint", q.telemetry.cfg.Endpoint,
 			"error", err.Error())
 	}
 	clear(batch)

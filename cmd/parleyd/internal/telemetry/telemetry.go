@@ -139,7 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 func ignoreEnvironment(log *slog.Logger) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "OTEL_") {
-			log.Info("a variable does not count; [telemetry] in the configuration does", "variable", name)
+			log.Info("a variable is ignored; [telemetry] in the configuration counts", "variable", name)
 			_ = os.Unsetenv(name)
 		}
 	}

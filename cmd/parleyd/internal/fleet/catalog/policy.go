@@ -90,7 +90,7 @@ func (m *Mirror) SharePolicy(conn *nats.Conn, key, dir string) error {
 	if old, _, _ := m.policy.Read(); publishedAt(string(old)) == "" {
 		return err
 	}
-	m.log("the policy that the fleet had before applies: %v", err)
+	m.log("the fleet's earlier policy stays in force: %v", err)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func receivePolicy(conn *nats.Conn) ([]byte, error) {
 		case err == nil:
 			return line.Value(), nil
 		case errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrBucketNotFound):
-			return nil, host.Errorf(host.Unavailable, "the fleet has no policy, and fleet.policy asks for one; publish it with "+
+			return nil, host.Errorf(host.Unavailable, "the fleet has no policy, and fleet.policy requires one; publish it with "+
 				"parleyd fleet publish --policy FILE")
 		case ctx.Err() == nil:
 			time.Sleep(announceEvery)
@@ -128,7 +128,7 @@ func (m *Mirror) keepPolicy(value []byte) error {
 		err = key.Verify([]byte(next), signature)
 	}
 	if err != nil {
-		return host.Errorf(host.Integrity, "the policy that the fleet has is not signed by %s, which fleet.policy names",
+		return host.Errorf(host.Integrity, "the fleet's policy is not signed by %s, the key in fleet.policy",
 			m.operator)
 	}
 	old, exists, err := m.policy.Read()
@@ -137,12 +137,12 @@ func (m *Mirror) keepPolicy(value []byte) error {
 	case err != nil:
 		return err
 	case exists && before == "":
-		return host.Errorf(host.ConfigError, "%s is not the policy of the fleet, and fleet.policy asks for that; publish it "+
+		return host.Errorf(host.ConfigError, "%s is not the fleet's policy, which fleet.policy requires; publish it "+
 			"with parleyd fleet publish --policy FILE, and move it away", m.policy.Path)
 	case string(old) == next:
 		return nil
 	case at <= before:
-		return host.Errorf(host.Integrity, "the policy that the fleet has is of %s, and the one here of %s", at, before)
+		return host.Errorf(host.Integrity, "the fleet's policy is from %s, but the one here is from %s", at, before)
 	}
 	if err := policy.Check(m.policy.Path, []byte(next)); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (m *Mirror) keepPolicy(value []byte) error {
 	if err := m.policy.Replace(string(old), next); err != nil {
 		return err
 	}
-	m.log("%s is now the policy that the fleet has since %s", m.policy.Path, at)
+	m.log("%s is now the fleet's policy from %s", m.policy.Path, at)
 	return nil
 }
 
@@ -160,6 +160,6 @@ func (m *Mirror) applyPolicy(change jetstream.KeyValueEntry) {
 		return
 	}
 	if err := m.keepPolicy(change.Value()); err != nil {
-		m.log("the policy of the fleet is not used, the one before stays in force: %v", err)
+		m.log("the fleet's new policy is not used, the earlier one stays in force: %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func TestSharedPolicy(t *testing.T) {
 		{"is not signed by " + public, func() error {
 			return operator.putPolicy(t.Context(), []byte("[operator]\naudit = \"on\"\n"), other)
 		}},
-		{"and the one here of 20", func() error {
+		{"but the one here is from 20", func() error {
 			_, err := lines.Put(t.Context(), policyKey, first.Value())
 			return err
 		}},

@@ -281,8 +281,8 @@ search:
 // an address, the note says what is not known.
 func CheckDurable(ctx context.Context, conn *nats.Conn, monitors string) (note string, err error) {
 	if monitors == "" {
-		return "whether the server has a record on its disk when it acknowledges it is not known: the protocol does not " +
-			"say; fleet.monitor is the address at which the server does, such as http://127.0.0.1:8222", nil
+		return "it is not known whether the server acknowledges a record only once it is on its disk; set fleet.monitor to " +
+			"the server's monitoring address, such as http://127.0.0.1:8222", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -316,7 +316,7 @@ func CheckDurable(ctx context.Context, conn *nats.Conn, monitors string) (note s
 		isMonitored = isMonitored || server.ID == conn.ConnectedServerId()
 	}
 	if !isMonitored {
-		return "", host.Errorf(host.ConfigError, "fleet.monitor: %s is of another server than the one at %s", monitors,
+		return "", host.Errorf(host.ConfigError, "fleet.monitor: %s belongs to another server than the one at %s", monitors,
 			conn.ConnectedUrlRedacted())
 	}
 	return "", nil

@@ -468,7 +468,7 @@ func TestCheckDurable(t *testing.T) {
 	}
 	defer other.Close()
 	if _, err := CheckDurable(t.Context(), other, always.Monitor); err == nil ||
-		!strings.Contains(err.Error(), "is of another server") {
+		!strings.Contains(err.Error(), "belongs to another server") {
 		t.Error(err)
 	}
 }

@@ -17,15 +17,15 @@ const (
 )
 
 // serverConf is nats-server.conf. The server runs in its folder, which the names of files are relative to.
-const serverConf = `# The server of a fleet of Parley. parleyd fleet init wrote this once, so what you change stays.
+const serverConf = `# The NATS server of a Parley fleet. parleyd fleet init writes this file once, so your changes stay.
 listen: "0.0.0.0:` + port + `" # and, where the system has IPv6, [::]
-http: "127.0.0.1:8222" # what the server tells of itself
-ping_interval: "2s" # whoever does not answer three of them is gone
+http: "127.0.0.1:8222" # the server's own status
+ping_interval: "2s" # a client that misses three of them is disconnected
 ping_max: 3
 
 jetstream {
   store_dir: $STATE_DIRECTORY # which systemd sets for the unit
-  sync_interval: always # what is acknowledged is on the disk
+  sync_interval: always # acknowledged data is on the disk
 }
 
 tls {
@@ -35,7 +35,7 @@ tls {
   timeout: 5
 }
 
-# Who may connect, and to what. Nobody else may.
+# Who may connect, and what each may use.
 include "accounts.conf"
 `
 

@@ -30,16 +30,16 @@ const Usage = `parleyd fleet init DIR [--host NAME].. [--account NAME].. [--fron
   [--storage SIZE].. [--remove NAME].. [--renew]
 
 It writes to DIR a folder for the server of NATS and one for each machine. Run it again to add or revoke names; the rest
-stays as it is. An account is a tenant: others neither hear nor reach it.
+stays as it is. An account is a tenant: other accounts cannot reach it or read its messages.
 
   --host NAME      a name or IP address by which machines reach the server; the first run requires one
   --account NAME   the account of the names that follow; "parley" before the first one
   --front NAME     a machine that runs parleyd serve
   --worker NAME    a machine that runs parleyd worker
-  --revoke NAME    a front or worker that may no longer connect; for "operator" there is a new key at once
-  --storage SIZE   how much the account may store, such as 20GB, which the server sets aside for it; else what there is
+  --revoke NAME    a front or worker that may no longer connect; "operator" gets a new key at once
+  --storage SIZE   how much the account may store, such as 20GB, which the server reserves for it; default: no limit
   --remove NAME    an account that may no longer connect, with all of its names
-  --renew          new certificates, which machines accept that have the old ones
+  --renew          make new certificates; machines with the old ones accept them
 `
 
 const (
