@@ -15,7 +15,7 @@ type FindParams struct {
 	Text string `json:"text"`
 	// RE2 pattern, e.g. "err(or)?".
 	Pattern string `json:"pattern" minLength:"1" maxLength:"1000"`
-	// Let a match A.
+	// Treat a and A alike.
 	IgnoreCase bool `json:"ignore_case,omitempty"`
 	// Matches to return at most, e.g. 10.
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100"`
@@ -119,7 +119,7 @@ type ReplaceParams struct {
 	Replacement string `json:"replacement" aliases:"replace,replace_with,with,new,to,new_text,new_string"`
 	// No regex, plain text.
 	Literal bool `json:"literal,omitempty"`
-	// Let a match A.
+	// Treat a and A alike.
 	IgnoreCase bool `json:"ignore_case,omitempty"`
 }
 
