@@ -411,7 +411,7 @@ func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
 }
 
 // SchemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema. A
-// schema that did not pass the gate is an error, or nil for a tool of kind mcp, where it is only shown.
+// schema that did not pass the gate is an error, or nil for a tool of kind extism, where it is only shown.
 func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil

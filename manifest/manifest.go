@@ -4,6 +4,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,10 +24,13 @@ const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
 	KindScript  = "script"
-	KindExtism  = "mcp"
+	KindExtism  = "extism"
 	KindHTTP    = "http"
 	KindBuiltin = "builtin"
 )
+
+// CurrentKind returns the name of a kind. Manifests and installed plugins may have the former name of KindExtism, mcp.
+func CurrentKind(name string) string { return cmp.Or(map[string]string{"mcp": KindExtism}[name], name) }
 
 // Effects of a tool, from harmless to destructive.
 const (

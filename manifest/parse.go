@@ -112,14 +112,19 @@ func Load(data []byte) (*Manifest, error) {
 	if err != nil {
 		return nil, refuse("", "%v", strings.TrimPrefix(err.Error(), "json: "))
 	}
+	m.Kind = CurrentKind(m.Kind)
 	return &m, nil
 }
 
-// checkVersion checks manifest and min_host first, so that the error for a newer manifest says which host it needs.
+// checkVersion gives the kind its current name, and checks manifest and min_host first, so that the error for a newer
+// manifest says which host it needs.
 func checkVersion(doc any, hostVersion string) error {
 	root, ok := doc.(map[string]any)
 	if !ok {
 		return refuse("", "expected an object")
+	}
+	if kind, ok := root["kind"].(string); ok {
+		root["kind"] = CurrentKind(kind)
 	}
 	if v, ok := root["min_host"].(string); ok && Newer(v, hostVersion) {
 		return refuse("/min_host", "needs host >= %s, and this is %s", v, hostVersion)

@@ -152,7 +152,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-// TestParseKeepsSchemasOfOthers parses a schema that the host cannot judge. In kind mcp it is kept, and the docs say
+// TestParseKeepsSchemasOfOthers parses a schema that the host cannot judge. In kind extism it is kept, and the docs say
 // that it is not checked.
 func TestParseKeepsSchemasOfOthers(t *testing.T) {
 	data := edited(t, small(t), "/tools/1/params", `{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"}}}`,

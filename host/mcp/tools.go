@@ -473,7 +473,7 @@ func prefixed(prefix, text string) string {
 
 // outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A
 // result that is too large is cut to the form that the second branch describes. The results of Chrome may be newer
-// than the protocol's description, and the schemas of kind mcp may not have passed the gate, so neither has a schema
+// than the protocol's description, and the schemas of kind extism may not have passed the gate, so neither has a schema
 // here.
 func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind

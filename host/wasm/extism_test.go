@@ -153,7 +153,7 @@ func TestExtismModules(t *testing.T) {
 		want string
 	}{
 		{extism, manifest.KindParley,
-			`so it is an Extism plugin; set "kind": "mcp", or let parley plugin wrap write its manifest`},
+			`so it is an Extism plugin; set "kind": "extism", or let parley plugin wrap write its manifest`},
 		{echo, manifest.KindExtism, "only plugins of kind parley/1 may import"},
 		{wrong, manifest.KindExtism, "which does not exist"},
 		{unlisted, manifest.KindExtism, "it exports neither describe and call nor list_tools and call_tool"},

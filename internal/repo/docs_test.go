@@ -174,7 +174,7 @@ func TestExamples(t *testing.T) {
 	bin := binaryFolder(t)
 	found := map[string]bool{}
 	for _, page := range append(manual(t), read(t, "sdk/abi.md"), read(t, "sdk/wasi.md"), read(t, "sdk/script.md"),
-		read(t, "sdk/mcp.md")) {
+		read(t, "sdk/extism.md")) {
 		for _, block := range blocks(page.text) {
 			found[block.kind] = true
 		}

@@ -22,7 +22,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                        871,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
-	"manifest":                 12067, // lone surrogates; keys; kind http; unions; texts; briefs; what texts imply
+	"manifest":                 12073, // lone surrogates; keys; kind http; unions; texts; briefs; what texts imply
 	"host/call":                3000,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
 	"host/overlay":             552,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              222,   // long queries; the order of plugins; whole names

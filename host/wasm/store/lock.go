@@ -83,6 +83,7 @@ func DecodeEntries(data string) ([]Entry, error) {
 	seen := make(map[string]bool, len(entries))
 	for i := range entries {
 		e := &entries[i]
+		e.Kind = manifest.CurrentKind(e.Kind)
 		key := strings.ToLower(e.Name)
 		if err := e.check(); err != nil {
 			return nil, err
@@ -115,6 +116,7 @@ func DecodeEntry(line []byte) (Entry, error) {
 			return e, err
 		}
 	}
+	e.Kind = manifest.CurrentKind(e.Kind)
 	return e, e.check()
 }
 

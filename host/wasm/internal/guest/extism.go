@@ -301,8 +301,8 @@ func userFunctions(m *instrument.Module) (map[string]instrument.FuncType, map[st
 	return types, functions
 }
 
-// runExtism runs a call of kind mcp, in a new instance. A call without a tool lists the tools: its data is the list as
-// the plugin writes it.
+// runExtism runs a call of kind extism, in a new instance. A call without a tool lists the tools: its data is the list
+// as the plugin writes it.
 func (c *Call) runExtism() (*host.Result, error) {
 	form, _ := module.ExtismForm(c.plugin.Module)
 	export, input := module.ExtismExports[form].List, map[string]any{}

@@ -96,7 +96,7 @@ type Call struct {
 	image    *Image // the image that is being taken of the instance; otherwise nil
 	// Initialized is how long that took, by the guest's clock.
 	Initialized time.Duration
-	kernel      *extismKernel // for a guest of kind mcp; otherwise nil
+	kernel      *extismKernel // for a guest of kind extism; otherwise nil
 	inAlloc     bool          // parley_alloc is running
 }
 

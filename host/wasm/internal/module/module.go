@@ -172,8 +172,8 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		case i.Module == ExtismModule && m.Kind == manifest.KindExtism:
 			known = ExtismFunctions
 		case i.Module == ExtismModule:
-			return Errorf(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"mcp\", or let parley plugin wrap "+
-				"write its manifest", name)
+			return Errorf(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"extism\", or let parley plugin "+
+				"wrap write its manifest", name)
 		case i.Module == ExtismUser && m.Kind == manifest.KindExtism:
 			continue // a guest that calls it ends, whatever it is
 		default:
@@ -240,7 +240,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 			needs = append(needs, need{name: name, typ: typ})
 		}
 	default:
-		return Errorf(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi, script and mcp",
+		return Errorf(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi, script and extism",
 			world.Line(m.Kind, 40))
 	}
 	for _, n := range needs {

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/host/call"
 )
 
-// notes is the manifest of a source of kind mcp. Its server may list other tools at any time, with any schemas.
+// notes is the manifest of a source of kind extism. Its server may list other tools at any time, with any schemas.
 const notes = `{
-  "manifest": 1, "name": "notes", "version": "1.0.0", "kind": "mcp", "docs": {"brief": "Keep notes"},
+  "manifest": 1, "name": "notes", "version": "1.0.0", "kind": "extism", "docs": {"brief": "Keep notes"},
   "tools": [
     {"name": "add", "docs": {"brief": "Add a note"}, "effect": "write",
      "params": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}, "stars": {"type": "integer"}}},
@@ -24,9 +24,9 @@ const notes = `{
   ]
 }`
 
-// TestSchemasOfKindMCP checks that parameters and results of a source of kind mcp are validated if the schema passes
-// the gate, and otherwise reach the tool unchanged.
-func TestSchemasOfKindMCP(t *testing.T) {
+// TestSchemasOfKindExtism checks that parameters and results of a source of kind extism are validated if the schema
+// passes the gate, and otherwise reach the tool unchanged.
+func TestSchemasOfKindExtism(t *testing.T) {
 	result := `{"id":1}`
 	answer := func(context.Context, *host.Request) (*host.Result, error) {
 		return &host.Result{Data: json.RawMessage(result)}, nil
