@@ -210,7 +210,7 @@ func unquote(s string) (string, bool) {
 func (f *field) deniedDefault(text string) (found []Contradiction) {
 	_, values := f.enum()
 	for _, p := range []string{"marked-default", "default-is", "is-default", "absent-is"} {
-		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
+		for _, m := range said(p).FindAllStringSubmatch(text) {
 			raw, quote := unquote(m[2])
 			isWord := !quote && said("number").FindString(raw) == ""
 			isPlain := m[1] == "" && !values[strings.ToLower(raw)] && !f.is("boolean")
@@ -239,11 +239,11 @@ func (f *field) deniedDefault(text string) (found []Contradiction) {
 // impliedDefault compares the default with the values in clauses about a missing parameter.
 func (f *field) impliedDefault(text string) []Contradiction {
 	_, values := f.enum()
-	for _, clause := range said("clause").Split(text, -1) {
+	for _, clause := range said("clause").Split(text) {
 		if clause = strings.Trim(clause, " .,;:"); !said("absence").MatchString(clause) {
 			continue
 		}
-		for _, m := range said("word").FindAllStringSubmatch(clause, -1) {
+		for _, m := range said("word").FindAllStringSubmatch(clause) {
 			raw, quote := unquote(m[1])
 			lower := strings.ToLower(raw)
 			isFlag := f.is("boolean") && yesNo[lower] != "" && (quote || lower != "on" && lower != "no")
@@ -312,11 +312,11 @@ func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 	if len(values) == 0 {
 		return nil
 	}
-	single := said("one-value").FindAllStringSubmatch(text, -1)
-	for i, m := range append(single, said("list").FindAllStringSubmatch(text, -1)...) {
+	single := said("one-value").FindAllStringSubmatch(text)
+	for i, m := range append(single, said("list").FindAllStringSubmatch(text)...) {
 		list, known, unknown := cmp.Or(m[1:]...), 0, 0
 		quotes := strings.ContainsAny(list, "\"'`")
-		for _, raw := range said("item").FindAllString(list, -1) {
+		for _, raw := range said("item").FindAllString(list) {
 			switch item, quote := unquote(raw); {
 			case values[strings.ToLower(item)]:
 				known++
@@ -345,7 +345,7 @@ func (f *field) deniedLists(text string, names *nameChecker) []Contradiction {
 func (f *field) deniedKeys(text string) []Contradiction {
 	list, values := f.enum()
 	known, unknown := map[string]bool{}, ""
-	for _, m := range said("keyed-item").FindAllStringSubmatch(text, -1) {
+	for _, m := range said("keyed-item").FindAllStringSubmatch(text) {
 		item, _ := unquote(cmp.Or(m[1:]...))
 		switch item = strings.ToLower(item); {
 		case values[item]:
@@ -367,7 +367,7 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 	if f.isMixed() || f.is("boolean") || !f.has("type", "enum") || (&field{schema: items}).isMixed() {
 		return nil
 	}
-	for _, m := range said("example").FindAllStringSubmatch(text, -1) {
+	for _, m := range said("example").FindAllStringSubmatch(text) {
 		raw, quote := unquote(strings.TrimRight(m[1], ","))
 		if said("placeholder").MatchString(raw) || len(values) > 0 && !said("plain").MatchString(raw) {
 			continue
@@ -408,7 +408,7 @@ func (f *field) strays(text string, names *nameChecker) (all []Contradiction) {
 	_, values := f.enum()
 	isFormed := len(values) == 0 && f.is("string") && f.has("pattern", "maxLength", "minLength")
 	for _, s := range sentences(text) {
-		for _, at := range said("quoted-item").FindAllStringIndex(s, -1) {
+		for _, at := range said("quoted-item").FindAllStringIndex(s) {
 			item, _ := unquote(s[at[0]:at[1]])
 			isRefused := isFormed && len(f.violations(item)) > 0 || len(values) > 0 && !values[strings.ToLower(item)]
 			if isRefused && !names.knows(item) && !said("part-of-value").MatchString(s[:at[0]]) {
@@ -514,9 +514,9 @@ type nameChecker struct {
 // denied returns the names in a sentence that do not exist. own says that the sentence is from the description of a
 // field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
-	about := said("number-of").ReplaceAllString(text, "")
+	about := said("number-of").Remove(text)
 	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
-		for _, m := range said(p).FindAllStringSubmatch(text, -1) {
+		for _, m := range said(p).FindAllStringSubmatch(text) {
 			name := cmp.Or(m[1:]...)
 			if !n.knows(name) && name != strings.ToUpper(name) && !n.ofNamedTool(name, text) &&
 				(i == 0 || !said("of-others").MatchString(about)) &&
@@ -526,7 +526,7 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 			}
 		}
 	}
-	for _, m := range said("names-tool").FindAllStringSubmatch(text, -1) {
+	for _, m := range said("names-tool").FindAllStringSubmatch(text) {
 		name := cmp.Or(m[1:]...)
 		words := spelling.Words(name)
 		isLike := len(words) > 1 && n.isLikeTools(name) && (verbs()[words[0]] || words[0] == spelling.Words(n.t.Name)[0])
@@ -641,7 +641,7 @@ func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 
 // deniedObjects validates the JSON objects that a text gives as examples of parameters.
 func (n *nameChecker) deniedObjects(text string) (all []Contradiction) {
-	for _, at := range said("object-example").FindAllStringIndex(text, -1) {
+	for _, at := range said("object-example").FindAllStringIndex(text) {
 		var given map[string]any
 		in := json.NewDecoder(strings.NewReader(text[at[1]-1:]))
 		if in.UseNumber(); in.Decode(&given) != nil {

@@ -73,7 +73,7 @@ func (f *field) misleads(s string, isFirst bool, e *Evidence) bool {
 		words := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;:()\"'`", r) })
 		return !shows("text") && !strings.Contains(s, pattern) && !slices.ContainsFunc(words, func(word string) bool {
 			return shows(strings.TrimRight(word, "."))
-		}) && slices.ContainsFunc(said("misform").FindAllString(s, -1), func(word string) bool {
+		}) && slices.ContainsFunc(said("misform").FindAllString(s), func(word string) bool {
 			return !slices.Contains(spelling.Words(f.name), strings.ToLower(word))
 		})
 	}

@@ -13,82 +13,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint/letters"
+	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // instructions match sentences that give orders to a reader, or pretend to come from somebody other than the author.
 // An agent reads a tool's text next to its user's request, so an order in the text competes with that request.
-var instructions = patterns(`
-	Orders that replace what the reader was told.
-	ignore,disregard,forget,override,bypass,discard,overrule => \b(ignore|disregard|forget|override|bypass|discard|overrule)\b.{0,30}\b(previous|prior|above|earlier|preceding|existing|other|system|your|all)\b.{0,30}\b(instruction|prompt|rule|guideline|message|context|direction|command|polic|restriction|safety)\w*
-	ignore,disregard,forget,override,bypass,discard,overrule => \b(ignore|disregard|forget|override|bypass|discard|overrule)\b.{0,20}\b(instruction|prompt|rule|guideline|message|direction|command)s?\b.{0,20}\b(above|before|earlier|so far|previously)\b
-	ignore,disregard,forget => (ignore|disregard|forget)(all|any|the|your)*(previous|prior|above|earlier)(instruction|prompt|rule|message)
-	ignore,disregard,override,overrule,pay no,set aside,put aside,instead of => \b(ignore|disregard|override|overrule|pay no attention to|set aside|put aside|instead of (following|obeying)) (what )?(the|your) (user|human|operator)(['’]s (request|wish|order|instruction|question|demand|choice)\w*|s? (asks?|asked|wants?|says?|said|and|or)\b|[.,;]|$)
-	set aside,put aside,pay no attention,never mind,no longer,what => \b(set aside|put aside|pay no attention to|never mind) what\b|\bwhat you (were|have been|had been) (told|asked|instructed)\b
-	apply => \byour? (own |other |usual |safety )?(guidelines|instructions|rules|restrictions|training|polic\w+) (do|does|did|need|no longer|are)( not)? (apply|applies|matter|valid|binding|suspended|lifted)
-	precedence,priority => \b(precedence|priority) over (\w+ )?(your|previous|prior|earlier|other|all|any|the user|system)\b.{0,20}\b(direction|instruction|rule|prompt|order|request|guideline|user|message)
-	from now on,from this point on,from here on,new instructions,developer mode,jailbreak,you are now => \b(from (now|this point|here) on|new instructions|developer mode|jailbreak|you are now)\b
-	new , end of => (^|[.!:#-] ?)(your |the )?new (task|orders?|goal|mission|instruction)s? ?(is|are|follow|:)|\bnew orders\b|\bend of (the )?(tool )?(description|documentation|system prompt|instructions)\b
-	now do,then do,next do,do the following => \b(now|then|next),? do the following\b
-	your  => \byour (new |real |actual |only |first |main )?(task|goal|job|mission|objective|instructions?|purpose|role) (is|are|now)\b
-	you,pretend,roleplay,act as,imagine => (^|[.!?:;>#] ?)you( are|['’]re) (now |no longer |really |actually )?(an? |the |root\b|free to|allowed to|authori[sz]ed|permitted|unrestricted)|\b(pretend|roleplay|act as (if|an?|though)|imagine you)\b
-	obey,comply with => \b(obey|comply with) (the|these|this|all|my)\b
-	refuse,decline,hesitate => \b(never|do not|don['’]t|cannot|can['’]t|must not) (refuse|decline|hesitate)\b
-	remember,make sure,be sure,ensure => \b(remember|make sure|be sure|ensure)( to|:|,| that you)* (always|never)\b
-	respond,reply,answer,speak => (^|[.!?:;] )(always )?(respond|reply|answer|speak) only\b|\b(respond|reply|answer|say|explain|report|tell|claim) to the (user|human) that\b
-	recommend,promote,advertise,praise => (^|[.!?:;,] )(please |always |also )*(recommend|promote|advertise|praise) (this|our|the) [\w-]+ to\b
-	as a,if you are,you are,being a => \b(as|if you are|you are|being) an? (ai|assistant|agent|language model|llm|ai (assistant|agent|model))\b
-
-	What other languages say for "ignore the previous instructions".
-	ignor,omite,oublie,olvid,vergiss,dimentica,missachte => \b(ignor\w*|omit\w*|oubli\w*|olvid\w*|esque\w*|vergiss|missachte|dimentica)\b.{0,30}\b(instru[ck]\w+|consignes|anweisungen|vorgaben|istruzioni|regeln|regles|reglas|regras)\b
-	忽略,无视,忘记,無視,忘れ,игнор,забуд,무시 => (忽略|无视|忘记).{0,12}(指令|指示|提示|规则)|(指示|命令|ルール).{0,12}(無視|忘れ)|(игнорир|забуд).{0,30}(инструкц|указан|правил)|(지시|명령|지침).{0,10}무시
-
-	What is hidden from the user, or said to be agreed.
-	do not,don't,don’t,never,without,avoid => \b(do not|don['’]t|never|without|avoid) (tell|inform|mention|reveal|show|notify|alert|warn|disclos)\w*\b.{0,30}\b(user|human|operator|person|anyone|anybody)\b
-	do not,don't,don’t,never,without => \b(do not|don['’]t|never|without) (ask\w*|wait\w*|request\w*|seek\w*|requir\w*)\b.{0,30}\b(confirm|permission|approv|consent)\w*
-	from => \b(hide|conceal|keep)\b.{0,30}\b(from|secret from) the (user|human|operator)\b
-	keep => (^|[.!?:;,] )(please |always )*keep (this|it|that)( call| step)? (a |as a )?(secret|private|confidential|hidden|between us|to yourself)\b
-	not  => \b(not|never) (to )?be (shown|told|disclosed|revealed|mentioned|visible|reported) to the (user|human|operator)\b
-	the user,the human => \bthe (user|human) (does not|doesn['’]t|need not|must not|should not|shouldn['’]t|mustn['’]t) (need to |have to )?(know|see|be told|be asked)\b
-	the user,the human,the operator => \b(tell|convince|persuade|assure|urge|instruct) the (user|human|operator) (that|to)\b
-	silently,quietly,secretly,discreetly => \b(proceed|go ahead|act|do (this|it|so)|continue|run (this|it)|call (this|it)|use (this|it)),? (silently|quietly|secretly|discreetly)\b
-	without => \b(proceed|go ahead|continue|act)\b.{0,25}\bwithout (asking|waiting|telling|notifying|informing|confirm)
-	no need,need not => \b(there is |you have )?no need to (ask|inform|tell|notify|warn|consult|check with) (the |your )?(user|human|operator|anyone|anybody|first)\b
-	confirmation,consent => \b(needs?|requires?|wants?) no (confirmation|consent|approval)\b|\bno (user )?(confirmation|consent) (is )?(needed|required|necessary)\b
-	already,pre => \b(user|human|operator|owner|admin\w*) (has |have |had )?already (agreed|approved|consented|authori[sz]ed|confirmed|granted|allowed|permitted)\b( to)?( this| it\b| all| every| the (call|use|tool)|[.,;]|$)|\bpre-?(approved|authori[sz]ed) by the (user|operator|owner|host|admin)
-
-	Texts that pretend to come from somebody else.
-	< => </?(important|system|assistant|user|human|instructions?|secret|hidden|admin|tool_call|im_start|im_end|(tool|function|system)[_-]\w+)>|<!--.{0,60}\b(ai|agent|assistant|model|system|instruction|ignore|call|use)\b
-	[,<|,<< => \[/?(inst|system|sys)\]|<\|[a-z_]+\|>|<<sys>>
-	system,assistant,user,human => (^|[.!?:;] |#+ ?)((system|assistant|human)( prompt| message| notice| alert| override| note| instruction)?|user (prompt|message|instruction))s?:|(^| )#{1,6} ?(system|instructions?|assistant|human)\b
-	prompt => \b(system|hidden|initial) prompt\b
-	message,notice,announcement,instruction,order,note => \b(message|notice|announcement|instruction|order|note)s? (is |are |comes? )?from (anthropic|openai|parley|the (developers?|makers?|vendors?|operators?|administrators?|security team)( of)?)\b
-	note,message,instruction,attention,important,dear,hey,attn => \b(note|message|instruction|attention|important|dear|hey|attn)\w*,?:? (to |for )?(the |all |any )?(ai|assistants?|agents?|models?|llms?)\b
-	parley => \bparley (policy (grant|revoke)|plugin (install|remove|trust)|secret (set|show)|config set)\b|\ballow_yes\b
-
-	Orders to call this tool before, or instead of, others.
-	you must,you should,you shall,you have to,you need to,you are required to,you will => \byou (must|should|shall|have to|need to|are required to|will) (always|never|first|also|now|immediately|only|instead)\b
-	you must,you shall,you are required to,you have to => \byou (must|shall|are required to|have to) (call|use|invoke|run|prefer|choose|send|pass|include|read|open|execute|follow|obey|comply)\b
-	always,must,only => \b(always|must) (call|use|invoke|run|prefer|choose|pick|select|execute|try) (this|it|our|the (following|present)|these)\b|\bonly (call|use|invoke|run|choose|pick) (this|our)( tool| plugin| one)?( from now|[.,;!]|$)
-	call this,call it,use this,use it,invoke this,invoke it,run this,run it,prefer this,prefer it,choose this,choose it,pick this,pick it,try this,try it => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning)|and (nothing|no other)|exclusively|only for (all|every|any))
-	call this,call me,call it,use this,use me,use it,use of this,use of me,use of it,invoke this,invoke me,invoke it,run this,run me,run it,execute this,execute me,execute it => \b(call|use|use of|invoke|run|execute) (this|me|it)\b.{0,20}\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b|\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b.{0,40}\b(call|use|invoke|run|execute) (this|me|it)\b
-	before  => \bbefore (calling|using|invoking|running|you (call|use)) (any|every|all|another|other)( other)? tools?\b
-	must be,has to be,should be,shall be,needs to be,have to be => \b(must|has to|have to|should|shall|needs to) be (called|used|invoked|run|executed|chosen|preferred|tried|the first)\b.{0,25}\b(first|always|before (any|all|every|other)|for (all|any|every)|instead|in (each|every)|at the (start|beginning)|one that is)\b
-	exclusively,solely,default,go-to => \b(exclusively|solely) (this|it|our)\b|\bbe your (default|first|only|go-to|standard)\b
-	tools will,tools fail,tools are => \b(other|remaining) tools (will|do|can|are|would)( not|n['’]t)? (fail|work|function|break|deprecated|obsolete|unavailable)
-	must,should,shall,need to,needs to,has to,have to,required to,ought to => \b(ai|assistants?|agents?|models?|llms?|chatbots?|claude|gpt|gemini|copilot)\b,? (must|should|shall|need to|needs to|has to|have to|is required to|are required to|ought to)\b
-
-	Orders about what to pass, or to do with a result.
-	conversation,chat,previous ,message history,your ,system message,api key,all  => \b(send|include|pass|append|add|copy|put|attach|supply|paste|forward|embed|provide|insert|fill)\b.{0,50}\b((whole|full|entire|complete|current|previous|our|your) conversation|conversation so far|chat history|chat log|previous (messages|tool (results|calls|outputs))|message history|your (instructions|context|memory|system|full context|environment variables|available tools|chain of thought)|system message|api keys?.{0,20}(other|all|environment)|all (secrets|credentials|tokens|environment variables|env vars))\b
-	text of,contents of,chain of thought,tools you,tools that you => \b(text|contents?|words|copy) of (your|the system) (instructions?|prompt|context|memory|system)\b|\byour (full |whole |complete |hidden )?chain of thought\b|\b(all|list of) (the )?(other )?tools (that )?you (have|can)\b
-	the user => \b(everything|all|anything) (that )?the (user|human) (has |had |have )?(told|said|written|typed|asked|shared)\b|\b(full|whole|entire|complete|exact) (text|wording|copy) of the user['’]s? (last|latest|previous|original|first)? ?(message|prompt|request)s?\b|\b(the user['’]?s?|user['’]s) environment( variables)?\b
-	.ssh,id_rsa,id_ed25519,.aws,/etc/,mcp.json,.env,.netrc,.git-credentials => \b(read|open|load|cat|fetch|collect|gather|look up|extract)\b.{0,60}(~/\.ssh|id_rsa|id_ed25519|\.aws/credentials|/etc/(passwd|shadow)|mcp\.json|\.env\b|\.netrc|\.git-credentials).{0,80}\b(and|then|as|into|to|in)\b
-	.ssh,id_rsa,id_ed25519,.aws,/etc/,mcp.json,.env,.netrc,.git-credentials => \b(contents? of|first,? (read|open|load|cat|fetch)|(send|attach|include|pass|upload))\b.{0,60}(\.ssh/|id_rsa|id_ed25519|\.aws/credentials|/etc/(passwd|shadow)|mcp\.json|\.netrc|\.git-credentials)
-	instructions,orders => \b(follow|obey|execute|carry out|perform|act on)( all| any| the| its| these| those)* (instructions|orders)\b.{0,30}\b(result|output|response|answer|reply|page|returned)\b|\binstructions (that |which )?(have|has|need|must|are) (to )?be (followed|obeyed|executed)\b|\bas (instructions|orders|commands) (from|of|by) the (user|operator|system)\b
-	command => \bexecute the commands? (in|from) (it|the (result|output|response|answer))\b
-	after  => \bafter (calling|using|running|invoking) (this|it)\b.{0,20}\b(send|forward|mail|email|post|upload|delete|remove|call|open|run|use)\b|\bafter (it|this|this tool|this call|each call) (returns|ends|finishes|succeeds|completes|has \w+)[, ]+(then |also |always |please )*(send|forward|mail|email|post|upload|delete|remove|call|open|run|use)\b
-	send,forward,mail,post,upload => \b(send|forward|mail|email|post|upload) (the |its |this |all )?(answer|result|output|response|reply|data|file|secret|token|key)s? to (https?://|[\w.-]+@)
-`)
+var instructions = patterns(vocabulary.Orders)
 
 func checkInstructsReader(l *linter) {
 	known := map[string]string{} // API documents repeat their texts
@@ -107,13 +38,13 @@ func checkInstructsReader(l *linter) {
 
 // instruction returns the part of a text that is an order to its reader, "" if none is.
 func (t *text) instruction() string {
-	found := instructions.find(t.plain)
+	found := instructions().FindString(t.plain)
 	others := letters.Readings(t.plain)
 	if !letters.IsASCII(t.raw) {
 		others = append(others, visible(t.raw)) // in other scripts, letters are not taken for look-alikes
 	}
 	for _, r := range others {
-		found = cmp.Or(found, instructions.find(r))
+		found = cmp.Or(found, instructions().FindString(r))
 	}
 	return found
 }
@@ -125,7 +56,7 @@ func Misleads(s string) string {
 	switch {
 	case t.instruction() != "":
 		return "instructs-reader"
-	case praise.find(t.plain) != "":
+	case praise().FindString(t.plain) != "":
 		return "superlatives"
 	case imperative().MatchString(t.plain) && (&linter{m: &manifest.Manifest{}}).otherTool(t.plain, nil, nil) != "":
 		return "names-other-tools"
@@ -133,38 +64,14 @@ func Misleads(s string) string {
 	return ""
 }
 
-var praise = patterns(`
-	best,est ,ultimate,perfect,supreme,unique,only,superior,premier,leading => \b(best|fastest|smartest|greatest|finest|safest|strongest|easiest|quickest|cheapest|ultimate|perfect|supreme|unique|only|superior|premier|leading)( and [\w-]+)?([ -][\w-]+){0,3} (tool|plugin|utility|toolkit|toolbox|plug-in|assistant|mcp|server)\b( you| for| to| in|s?[.!,]|s?$)
-	best,est ,ultimate,perfect,superior,preferred => \b(the|our|your|very|world's|always) (best|finest|greatest|smartest|safest|ultimate|perfect|superior|preferred|easiest)( and [\w-]+)? (tool|plugin|choice|option|solution|alternative|service|implementation|api|way to)\b
-	the  => \bthe (best|fastest|easiest|safest|quickest|most [\w-]+)( and (the )?[\w-]+( [\w-]+)?)? (way|method|means) (to|of|for) [\w-]+ing\b
-	most  => \bmost (powerful|advanced|accurate|reliable|comprehensive|trusted|popular|complete|efficient|sophisticated|capable|robust|intelligent|secure|versatile)\b
-	world,best,state,cutting,un,revolutionary,industry,market,next,award,number one,second to none,game,blazing,lightning => \b(world[- ]class|best[- ]in[- ]class|best[- ]of[- ]breed|state[- ]of[- ]the[- ]art|cutting[- ]edge|unbeatable|unmatched|unrivall?ed|unparalleled|unsurpassed|revolutionary|industry[- ]leading|market[- ]leading|next[- ]generation|award[- ]winning|number one|second to none|game[- ]chang\w+|blazing(ly)?[- ]fast|lightning[- ]fast)\b
-	#1 => (^|\s)#1\b
-	 than  => \b(better|faster|safer|smarter|more (accurate|reliable|powerful|secure|complete)) than (any|all|every|other|the other|others|anything|everything)\b
-	superior,preferable => \b(superior|preferable) to\b
-	preferred,recommended,favored,favoured => \b(preferred|recommended|favou?red) (tool|plugin|choice|option|(over|above) (any|all|every|other|the other))\b
-	always,strongly,highly => \b(always|strongly|highly) (preferred|recommended|superior|better)\b
-	replaces,supersedes,outperforms,beats => \b(replaces|supersedes|outperforms|beats) (all|any|every|other|the other|everything)\b
-	official => \bofficial ([\w-]+ ){0,2}(tool|plugin|server|connector|extension)s?\b|\bofficially (endorsed|supported|approved|recommended|certified) by\b
-	gold standard,must-have,must have,top-rated,top rated,premium,definitive,go-to,ideal,perfect,excellent,superb,amazing,incredible,fantastic,flawless,awesome => \bgold standard\b|\ba must[- ]have\b|\btop[- ]rated\b|\bpremium[- ]quality\b|\b(definitive|go-to|ideal|perfect|excellent|superb|amazing|incredible|fantastic|flawless|awesome) ([\w-]+ )?(tool|plugin|choice|solution|option|quality|results?|accuracy|performance|service)\b
-	superb,amazing,incredible,fantastic,flawless,awesome => (^|[.!] |\b(and|with|our|the|of|get|has|have) )(superb|amazing|incredible|fantastic|flawless|awesome) [a-z]
-	x faster,x better,x more,times faster,times better => \b\d+ ?(x|times) (faster|better|cheaper|more [\w-]+)( and [\w-]+)? than (any|all|other|the (other|alternative|competi|rest)|built|alternative)
-	 than => \b(better|faster|safer|smarter|easier|more [\w-]+)( and (more )?[\w-]+)? than (its |the |any |all |most )*(other|alternative|competing|competitor|rival|built-in|native|standard)s?\b
-	no other,nothing else,unlike => \bno other (tool|plugin|service|server)s?\b|\bnothing else (comes|is|does|works)\b|\bunlike (all |any |most |the )*other (tools|plugins|servers|services)\b
-	never fail,always correct,always right,always accurate,guaranteed,100% => \bnever fails\b|\balways (correct|right|accurate|up[- ]to[- ]date and correct)\b|\bguaranteed (to be )?(correct|accurate|right|safe)\b|\b100 ?% (accurate|reliable|correct|safe|secure)
-	trusted by,loved by,used by => \b(trusted|loved|used) by (millions|thousands|hundreds|everyone|everybody|all|professionals|experts|the (best|leading))\b
-	everything you need => \beverything you (will )?(ever )?need\b
-	where other => \bwhere (all |the |most )?other(s| tools| plugins| servers) (fail|break|struggle|can)
-	parley,anthropic,openai,the host,the operator => \b(verified|approved|endorsed|certified|audited|recommended|vetted|reviewed|trusted|guaranteed) by (parley|anthropic|openai|the (host|operator))\b|\b(parley|anthropic|openai|the (host|operator)) (has |have |already |itself )*(verified|approved|endorses?d?|certified|audited|recommends?|vetted|reviewed|trusts|guarantees)\b
-	best,est  => \b(best|fastest|smartest|greatest|safest)( and [\w-]+)?([ -][\w-]+){0,2} (available|around|on the market|in the world|there is|ever|anywhere|you can (get|find|use))\b
-`)
+var praise = patterns(vocabulary.Praise)
 
 func checkSuperlatives(l *linter) {
 	for _, t := range l.texts {
 		if t.kind == data {
 			continue
 		}
-		if found := praise.find(t.plain); found != "" {
+		if found := praise().FindString(t.plain); found != "" {
 			l.add(t.pointer, "%s praises the plugin; describe what it does", quoted(found))
 		}
 	}

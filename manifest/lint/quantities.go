@@ -18,7 +18,7 @@ import (
 // saidUnits returns the units that a text gives for a field. words has for each the whole expression, and the word
 // for the unit.
 func saidUnits(text string) (list []vocabulary.Unit, words [][2]string) {
-	for _, m := range said("in-unit").FindAllStringSubmatch(text, -1) {
+	for _, m := range said("in-unit").FindAllStringSubmatch(text) {
 		word := cmp.Or(m[1:]...)
 		if u, ok := vocabulary.Units()[strings.ToLower(word)]; ok && len(word) > 1 {
 			list, words = append(list, u), append(words, [2]string{m[0], word})

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint/letters"
+	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 )
 
 // textKind is the purpose of a text in a manifest.
@@ -122,39 +122,16 @@ func stems(list []string) []string { return lists.Map(list, stem) }
 var stopwords = lazy.Words(`a an and any all are as at be been by can do does for from given has have if in into is it its of
 	on one or per some such that the their them then there these this those to tool function with you your will`)
 
-// patternList is a list of expressions that ignore case. Each is tried only on texts that contain one of its triggers,
-// because expressions with bounded repetitions are slow.
-type patternList func() []triggeredPattern
-
-type triggeredPattern struct {
-	triggers []string
-	matches  func() *regexp.Regexp
-}
-
-// patterns reads a list: a line has triggers, separated by commas, then "=>" and an expression.
-func patterns(lines string) patternList {
-	return sync.OnceValue(func() []triggeredPattern {
-		var list []triggeredPattern
-		for _, line := range strings.Split(lines, "\n") {
-			if triggers, expr, ok := strings.Cut(strings.TrimSpace(line), " => "); ok {
-				list = append(list, triggeredPattern{strings.Split(triggers, ","), lazy.Pattern(`(?i)` + expr)})
+// patterns reads a list of expressions that ignore case, one a line. Lines with # are headings.
+func patterns(lines string) func() vocabulary.Patterns {
+	return sync.OnceValue(func() (list vocabulary.Patterns) {
+		for line := range strings.Lines(lines) {
+			if expr := strings.TrimSpace(line); expr != "" && expr[0] != '#' {
+				list = append(list, vocabulary.NewPattern(`(?i)`+expr))
 			}
 		}
 		return list
 	})
-}
-
-// find returns the first match in s, or "".
-func (l patternList) find(s string) string {
-	lower := strings.ToLower(s)
-	for _, p := range l() {
-		if slices.ContainsFunc(p.triggers, func(t string) bool { return strings.Contains(lower, t) }) {
-			if found := p.matches().FindString(s); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
 }
 
 // visible returns what a reader sees of a text, on one line.

@@ -4,13 +4,10 @@ package vocabulary
 
 import (
 	_ "embed"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // Unit is a unit, with its dimension and its size; see prose.txt.
@@ -29,9 +26,17 @@ var proseText string
 //go:embed verbs.txt
 var Verbs string
 
+// Orders and Praise are expressions of texts that mislead a reader, one a line.
+var (
+	//go:embed orders.txt
+	Orders string
+	//go:embed praise.txt
+	Praise string
+)
+
 // all returns the expressions of prose.txt by name, and its units by their words.
-var all = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]Unit) {
-	patterns, units := map[string]func() *regexp.Regexp{}, map[string]Unit{}
+var all = sync.OnceValues(func() (map[string]func() *Pattern, map[string]Unit) {
+	patterns, units := map[string]func() *Pattern{}, map[string]Unit{}
 	known := []string{"\n\t", ""}
 	for _, line := range strings.Split(strings.ReplaceAll(proseText, "\n\t", ""), "\n") {
 		switch name, rest, ok := strings.Cut(line, " "); {
@@ -44,14 +49,15 @@ var all = sync.OnceValues(func() (map[string]func() *regexp.Regexp, map[string]U
 			}
 		default:
 			expr := strings.NewReplacer(known...).Replace(rest)
-			known, patterns[name] = append(known, "{"+name+"}", expr), lazy.Pattern(expr)
+			known = append(known, "{"+name+"}", expr)
+			patterns[name] = sync.OnceValue(func() *Pattern { return NewPattern(expr) })
 		}
 	}
 	return patterns, units
 })
 
 // Said returns an expression of prose.txt.
-func Said(name string) *regexp.Regexp {
+func Said(name string) *Pattern {
 	patterns, _ := all()
 	return patterns[name]()
 }
@@ -92,7 +98,7 @@ type Numeral struct {
 
 // Numerals returns the numbers in a text, in digits or in words.
 func Numerals(text string) (all []Numeral) {
-	for _, at := range Said("number").FindAllStringIndex(text, -1) {
+	for _, at := range Said("number").FindAllStringIndex(text) {
 		literal := strings.TrimRight(text[at[0]:at[1]], ",_")
 		n := Numeral{From: at[0], To: at[0] + len(literal)}
 		var err error
