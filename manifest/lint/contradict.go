@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -86,6 +85,14 @@ func (l *linter) contradictions(t *manifest.Tool, e *Evidence) (all []Contradict
 				}
 			}
 			add(text[0], names.denied(s, false))
+			for _, m := range said("both-required").FindAllStringSubmatch(s) {
+				for _, f := range names.params {
+					i := slices.IndexFunc(m, func(name string) bool { return sameName(name, f.name) })
+					if i > 0 && names.knows(m[3-i]) && !f.required && !said("condition").MatchString(s) {
+						add(text[0], []Contradiction{{"", m[0], fmt.Sprintf("%q is optional", f.name), ""}})
+					}
+				}
+			}
 			only := append(said("only-required").FindStringSubmatch(s), said("all-optional").FindString(s), "")
 			needed := lists.Find(names.fields, func(f *field) bool { return f.isNeeded() && !sameName(f.name, only[1]) })
 			if only[0] != "" && needed != nil && (only[1] == "" || names.knows(only[1])) {
@@ -175,7 +182,8 @@ func (f *field) isNumeric() bool { return f.is("integer") || f.is("number") }
 // field's description.
 func (f *field) denied(text string, names *nameChecker) (all []Contradiction) {
 	for _, check := range []func(*field, string) []Contradiction{(*field).deniedBounds, (*field).deniedUnit,
-		(*field).deniedDefault, (*field).deniedValues, (*field).deniedExample, (*field).deniedFormat, (*field).deniedNeed} {
+		(*field).deniedDefault, (*field).deniedValues, (*field).deniedExample, (*field).deniedLiteral,
+		(*field).deniedCharacters, (*field).deniedFormat, (*field).deniedNeed} {
 		all = append(all, check(f, text)...)
 	}
 	if names != nil {
@@ -402,6 +410,44 @@ func (f *field) deniedExample(text string) (all []Contradiction) {
 	return all
 }
 
+// deniedLiteral validates the lists in JSON that a text gives as examples.
+func (f *field) deniedLiteral(text string) (all []Contradiction) {
+	for _, at := range said("list-example").FindAllStringIndex(text) {
+		var given []any
+		in := json.NewDecoder(strings.NewReader(text[at[1]-1:]))
+		if in.UseNumber(); !f.is("array") || in.Decode(&given) != nil {
+			continue
+		}
+		if v := f.violations(given); len(v) > 0 {
+			all = append(all, Contradiction{"", text[at[0] : at[1]-1+int(in.InputOffset())],
+				fmt.Sprintf("the schema of %q expects %s", f.name, v[0].Expected), ""})
+		}
+	}
+	return all
+}
+
+// deniedCharacters compares the only kind of characters that a text allows with a pattern.
+func (f *field) deniedCharacters(text string) []Contradiction {
+	for _, of := range [][]string{{"all-digits", "1", "1234567890", "0"}, {"all-lower", "a", "abcdef"},
+		{"all-upper", "A", "ABCDEF"}} {
+		said := said(of[0]).FindString(text)
+		if said != "" && f.has("pattern") && !slices.ContainsFunc(of[1:], func(s string) bool {
+			for n := 1; n <= maxSample; n++ {
+				if len(f.violations(strings.Repeat(s, n)[:n])) == 0 {
+					return true
+				}
+			}
+			return false
+		}) {
+			return []Contradiction{f.deny(said, fmt.Sprintf("pattern %v", f.schema["pattern"]), "")}
+		}
+	}
+	return nil
+}
+
+// maxSample is the length up to which a pattern is tried.
+const maxSample = 40
+
 // strays returns the sentences in the description of a field that have a word in quotes that its schema refuses.
 // Nothing else must say that the word is not a value.
 func (f *field) strays(text string, names *nameChecker) (all []Contradiction) {
@@ -600,15 +646,12 @@ func (n *nameChecker) knows(name string) bool {
 	return n.known[spelling.Fold(name)]
 }
 
-// limitNames are names of parameters that say how many results there are.
-var limitNames = lazy.Words(`limit perpage pagesize maxresults numresults resultlimit maxitems maxcount count topk`)
-
 // subject returns the one parameter that a sentence is about, or nil if it names none or several. A sentence about
 // the number of results is about the parameter that limits them, even if it does not name it; isNamed is then false.
 func (n *nameChecker) subject(sentence string) (f *field, isNamed bool) {
 	var named, limits []*field
 	for _, f := range n.params {
-		if limitNames()[spelling.Fold(f.name)] {
+		if words("limits")[spelling.Fold(f.name)] {
 			limits = append(limits, f)
 		}
 		name := regexp.QuoteMeta(f.name)

@@ -172,6 +172,19 @@ func TestContradictions(t *testing.T) {
 		{"city", `{"type":"string"}`, "City. No call works without it.", "No call works without it", ""},
 		{"city", `{"type":"string"}`, "City. Must be given as a name.", "", ""},
 		{"city", `{"type":"string"}`, "City. Do not leave it out if there is no query.", "", ""},
+		{"tags", tags, "You can pass 100 of them in one go.", "100 of them in one go", "5 of them in one go"},
+		{"tags", tags, "You can pass 5 of them in one go.", "", ""},
+		{"tags", `{"type":"array","items":{"type":"string","pattern":"^[a-z]+$"}}`, "Labels, like [\"Beach 2024\"].", "like [\"Beach 2024\"]", ""},
+		{"tags", `{"type":"array","items":{"type":"string","pattern":"^[a-z]+$"}}`, "Labels, like [\"beach\"].", "", ""},
+		{"angle_deg", `{"type":"number"}`, "How far to turn, in radians.", "in radians", "in degrees"},
+		{"level", `{"type":"integer","enum":[1,2,3]}`, "1 is urgent, 2 normal, 4 someday.", "1 is urgent, 2 normal, 4 someday", ""},
+		{"level", `{"type":"integer","enum":[1,2,3]}`, "1 is urgent, 3 someday.", "", ""},
+		{"phone", `{"type":"string","pattern":"^\\+[0-9]{7,15}$"}`, "The number, digits only.", "digits only", ""},
+		{"phone", `{"type":"string","pattern":"^[0-9]{7,15}$"}`, "The number, digits only.", "", ""},
+		{"plate", `{"type":"string","pattern":"^[A-Z]{2}-[0-9]+$"}`, "What it says, in lower case.", "in lower case", ""},
+		{"city", `{"type":"string"}`, "City. Its end is set by `until`.", "set by `until`", ""},
+		{"city", `{"type":"string"}`, "The code that find_cities returns.", "that find_cities returns", ""},
+		{"city", `{"type":"string"}`, "The code that list_orders returns.", "", ""},
 	} {
 		m := described(t, c.name, c.schema, c.says, "")
 		found := Contradictions(m, &m.Tools[0])
@@ -195,6 +208,9 @@ func TestContradictionsOfTools(t *testing.T) {
 	for _, c := range []struct{ says, denied string }{
 		{"Finds records. Returns up to 500 results per call.", "up to 500"},
 		{"Finds records. Returns up to 100 results per call.", ""},
+		{"Finds records. Both query and page_token must be provided.", "Both query and page_token must be provided"},
+		{"Finds records. If a page is due, both query and page_token must be provided.", ""},
+		{"Finds records. Pass the owner's key as user_id together with a query.", "Pass the owner's key as user_id"},
 		{"Finds records. `limit` defaults to 50.", "defaults to 50"},
 		{"Finds records. The limit can be up to 1000.", "up to 1000"},
 		{"Finds records; limit (max 500) bounds them.", "max 500"},
@@ -282,7 +298,7 @@ func TestMisleading(t *testing.T) {
 func TestContradictionsElsewhere(t *testing.T) {
 	for i, says := range []string{"", "1", "max", "up to", "`", "default", "\"", "e.g. ", "one of ", "100-", "in ",
 		strings.Repeat("1 to ", 500)} {
-		m := described(t, "limit", `{"type":["integer","null"],"maximum":1e300,"enum":[1,2]}`, says, says)
+		m := described(t, "limit", `{"type":["integer","null"],"maximum":1e300}`, says, says)
 		if got := Contradictions(m, &m.Tools[0]); len(got) > 0 {
 			t.Error(i, fmt.Sprint(got))
 		}

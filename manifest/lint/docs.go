@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -50,7 +49,7 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	said := stems(spelling.Words(t.Name + " " + t.Group + " " + l.m.Name))
 	adds := func(s string) bool {
 		return slices.ContainsFunc(spelling.Words(s), func(w string) bool {
-			return !stopwords()[w] && !vague()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
+			return !words("stop")[w] && !words("vague")[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
 		})
 	}
 	if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
@@ -60,17 +59,12 @@ func checkTautology(l *linter, at string, t *manifest.Tool) {
 	for _, p := range paramsOf(t) {
 		own := stems(spelling.Words(p.name))
 		if d := spelling.Words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
-			return !stopwords()[w] && !slices.Contains(own, stem(w))
+			return !words("stop")[w] && !slices.Contains(own, stem(w))
 		}) && !p.item {
 			l.add(at+p.pointer, "the description of %q only repeats its name", p.name)
 		}
 	}
 }
-
-// vague are words that fit every tool.
-var vague = lazy.Words(`handle handles manage manages process processes perform performs provide provides support supports work works
-	various different several multiple many general generic common useful related specific necessary relevant data operation operations
-	information thing things stuff task tasks action actions functionality feature features utility utilities misc miscellaneous etc`)
 
 // isSynonym reports whether a word means the same as one of the given verb stems.
 func isSynonym(word string, list []string) bool {
@@ -252,39 +246,16 @@ func (l *linter) ownNames(s string) []string {
 		plugin, local, dotted := strings.Cut(strings.Trim(word, "."), ".")
 		isUpper := func(name string) bool { return unicode.IsUpper([]rune(name + " ")[0]) }
 		isType := isUpper(local) && !slices.ContainsFunc(l.m.Tools, func(t manifest.Tool) bool { return isUpper(t.Name) })
-		if dotted && plugin == l.m.Name && local != "" && !isType && !fileEndings()[strings.ToLower(local)] {
+		if dotted && plugin == l.m.Name && local != "" && !isType && !words("file-endings")[strings.ToLower(local)] {
 			names = append(names, plugin+"."+local)
 		}
 	}
 	return names
 }
 
-// fileEndings distinguish a file, as in hello.json, from a tool.
-var fileEndings = lazy.Words(`json toml yaml yml txt md csv html js ts py go rs wasm org com dev io net log xml pdf png jpg
-	svg sh`)
-
 func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
-
-// Names of fields that identify a result of a category.
-var (
-	identity = lazy.Words(`id ids name names path paths file files url uri key digest target handle ref reference location
-		out`)
-	location = lazy.Words(`line lines path pointer position column offset at location index selector span start range file node
-		where key row address`)
-	finding = lazy.Words(`message reason why rule description text problem expected severity suggestion code kind op issue
-		explanation detail title value`)
-	patch    = lazy.Words("diff patch edits changes")
-	fragment = lazy.Words(`text data content code source document snippet file path value body input json yaml html lines
-		fragment before`)
-	fault = lazy.Words(`message error errors location line pointer position path pattern patch diagnostics violations finding
-		findings problem range offset selector at where after edits`)
-	source = lazy.Words("code source schema program script module component types")
-	order  = lazy.Words("after before depends dependencies requires needs order step index prerequisites")
-	whole  = lazy.Words("result output corrected fixed repaired formatted merged")
-	cost   = lazy.Words("estimate estimates estimated cost calls tokens time duration seconds minutes hours days effort")
-)
 
 // named reports whether the name of a field is in a set, as a whole or with one of its words.
 func (f *field) named(set map[string]bool) bool {
@@ -294,8 +265,8 @@ func (f *field) named(set map[string]bool) bool {
 
 func checkCategory(l *linter, at string, t *manifest.Tool) {
 	results, params := resultsOf(t), paramsOf(t)
-	has := func(fields []field, set map[string]bool) bool {
-		return slices.ContainsFunc(fields, func(f field) bool { return f.named(set) })
+	has := func(fields []field, name string) bool {
+		return slices.ContainsFunc(fields, func(f field) bool { return f.named(words("result-" + name)) })
 	}
 	list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) ||
 		slices.ContainsFunc(manifest.Params(t.Returns), func(p manifest.Param) bool {
@@ -309,28 +280,29 @@ func checkCategory(l *linter, at string, t *manifest.Tool) {
 	case "generation":
 		if len(t.Returns) == 0 {
 			wrong = "returns what it made; declare \"returns\""
-		} else if !reads && !has(results, identity()) {
+		} else if !reads && !has(results, "identity") {
 			wrong = "returns where what it made is, such as a path or an id"
-		} else if has(results, source()) && !(has(results, identity()) && has(results, order())) {
+		} else if has(results, "source") &&
+			!(has(results, "identity") && has(results, "order")) {
 			wrong = "returns where source belongs and what it needs: path and dependencies"
 		}
 	case "review":
-		if !has(results, patch()) &&
-			!(list && has(results, location()) && has(results, finding())) {
+		if !has(results, "patch") &&
+			!(list && has(results, "location") && has(results, "finding")) {
 			wrong = "returns a list of findings, each with a location and a reason"
 		}
 	case "correction":
-		if !has(params, fragment()) || !has(params, fault()) || len(params) < 2 {
+		if !has(params, "fragment") || !has(params, "fault") || len(params) < 2 {
 			wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
 		} else if len(t.Returns) == 0 {
 			wrong = "returns what it corrected; declare \"returns\""
-		} else if len(results) > 0 && !has(results, fragment()) && !has(results, patch()) && !has(results, whole()) {
+		} else if len(results) > 0 && !has(results, "fragment") && !has(results, "patch") && !has(results, "whole") {
 			wrong = "returns the corrected whole, or a patch"
 		}
 	case "planning":
-		if !list || !has(results, order()) {
+		if !list || !has(results, "order") {
 			wrong = "returns a list of steps with their order or dependencies"
-		} else if !has(results, cost()) {
+		} else if !has(results, "cost") {
 			wrong = "returns estimates of what the steps take, such as time, calls or tokens"
 		} else if len(t.ExitCodes) == 0 {
 			wrong = "fails with an exit code where there is no plan; declare it in \"exit_codes\""

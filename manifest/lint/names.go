@@ -124,7 +124,7 @@ func checkNearDuplicate(l *linter) {
 
 // gist returns the words of a brief, without articles and inflections.
 func gist(brief string) string {
-	return strings.Join(stems(lists.Filter(spelling.Words(brief), func(w string) bool { return !stopwords()[w] })), " ")
+	return strings.Join(stems(lists.Filter(spelling.Words(brief), func(w string) bool { return !words("stop")[w] })), " ")
 }
 
 // selectors are parameters that often choose what a tool does.

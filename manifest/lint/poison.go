@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,7 +57,7 @@ func Misleads(s string) string {
 		return "instructs-reader"
 	case praise().FindString(t.plain) != "":
 		return "superlatives"
-	case imperative().MatchString(t.plain) && (&linter{m: &manifest.Manifest{}}).otherTool(t.plain, nil, nil) != "":
+	case said("imperative").MatchString(t.plain) && (&linter{m: &manifest.Manifest{}}).otherTool(t.plain, nil, nil) != "":
 		return "names-other-tools"
 	}
 	return ""
@@ -88,33 +87,7 @@ func checkHiddenCharacters(l *linter) {
 	}
 }
 
-// imperative matches sentences that say which tool to call, or that a tool is bad.
-var imperative = lazy.Pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|` +
-	`uninstall|remove|switch|pass|send|feed|combine|do not|don['’]t|never|always|instead|rather than|before|after|must|should|first|over|` +
-	`better than|deprecated|obsolete|broken|unsafe|insecure|unreliable|outdated|slow|wrong|worse|inferior|fails?|does not work|` +
-	`doesn['’]t work|superseded?|replaces)\b`)
-
 var sentenceEnd = lazy.Pattern(`[.!?;]\s+|\n`)
-
-var (
-	// unknownTool matches an order to call something that has the form of a tool's name: "call the send_email tool".
-	unknownTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
-		`([A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|[a-z][A-Z][A-Za-z0-9]*)+)` +
-		"[`\"']? ?(?:\\(\\)|tool\\b|function\\b|plugin\\b|first\\b|instead\\b)")
-	// agentTool matches an order to call a tool that agents commonly have: "use read_file on it".
-	agentTool = lazy.Pattern("\\b(?i:call|use|run|invoke|prefer|execute|then|via|through|with)(?: the| your| its)? " +
-		"[`\"']?((?:read|write|edit|create|delete|list|move|search|open|send|run|execute|fetch|web|get)_" +
-		`(?:file|files|directory|email|mail|message|command|shell|terminal|terminal_cmd|bash|code|search|fetch|url|page|browser)` +
-		`|str_replace_editor|todo_write|(?i:bash|shell|terminal)(?: tool| to\b))`)
-	// agentOwn matches an order to use what the reader has: "use your shell to run it".
-	agentOwn = lazy.Pattern(`(?i)\b(?:call|use|run|invoke|open|with) (your [\w-]*(?:shell|terminal|bash)|your (?:[\w-]+ ){0,2}tools?)\b`)
-	// disparaged matches a judgment on other tools: "avoid the built-in tools".
-	disparaged = lazy.Pattern(`(?i)\b(?:avoid|stop|do not|don['’]t|never|instead of|rather than|disable|replaces?|ignore)\b[^,;:]{0,25}` +
-		`\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} (?:tools?|plugins?|` +
-		`servers?))\b|\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} ` +
-		`(?:tools?|plugins?|servers?)) (?:are|is) (?:\w+ )?(?:deprecated|broken|unsafe|insecure|slow|outdated|obsolete|` +
-		`unreliable|wrong|inferior|worse|disabled)\b`)
-)
 
 // checkNamesOtherTools looks for names of other plugins' tools in sentences that tell a reader what to call.
 func checkNamesOtherTools(l *linter) {
@@ -132,7 +105,7 @@ func checkNamesOtherTools(l *linter) {
 		}
 		for _, sentence := range sentenceEnd().Split(t.plain, -1) {
 			name, isKnown := known[sentence]
-			if !isKnown && imperative().MatchString(sentence) {
+			if !isKnown && said("imperative").MatchString(sentence) {
 				name = l.otherTool(sentence, distinct, own)
 			}
 			if known[sentence] = name; name != "" {
@@ -198,8 +171,8 @@ func (l *linter) otherTool(sentence string, distinct, own map[string]bool) strin
 			}
 		}
 	}
-	for _, orders := range []func() *regexp.Regexp{unknownTool, agentTool, agentOwn, disparaged} {
-		for _, found := range orders().FindAllStringSubmatch(sentence, -1) {
+	for _, order := range []string{"unknown-tool", "agent-tool", "agent-own", "disparaged"} {
+		for _, found := range said(order).FindAllStringSubmatch(sentence) {
 			name := strings.Join(found[1:], "")
 			if key := strings.ToLower(name); !own[key] && !strings.HasPrefix(key, strings.ToLower(l.m.Name)+".") {
 				return name
@@ -511,7 +484,7 @@ func (l *linter) pointerOf(full, query string, own map[string]string) string {
 func contentWords(phrase string) []string {
 	var list []string
 	for _, w := range spelling.Words(phrase) {
-		if s := stem(w); !stopwords()[w] && !slices.Contains(list, s) {
+		if s := stem(w); !words("stop")[w] && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -58,9 +57,7 @@ func (f *field) deniedUnit(text string) []Contradiction {
 	return nil
 }
 
-var counted = lazy.Words(`character characters chars char letters letter digits digit long symbols`)
-
-var said = vocabulary.Said // matches an expression of prose.txt
+var said, words = vocabulary.Said, vocabulary.Words // expressions and sets of words of prose.txt
 
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
@@ -70,9 +67,9 @@ func (f *field) in(n *vocabulary.Numeral, of string) (value, back float64, ok bo
 	u, measured := vocabulary.Units()[n.After]
 	switch own, known := f.unit(); {
 	case of != "":
-		return n.Value, 1, counted()[n.After] == (of == "characters") && (!measured || of == "characters")
+		return n.Value, 1, words("counted")[n.After] == (of == "characters") && (!measured || of == "characters")
 	case !measured || known && own == u:
-		return n.Value, 1, !counted()[n.After]
+		return n.Value, 1, !words("counted")[n.After]
 	case known && own.Dimension == u.Dimension:
 		return n.Value * u.Size / own.Size, own.Size / u.Size, true
 	}
@@ -105,6 +102,16 @@ func (f *field) bounds() (b [2]bound, of string) {
 		b = pair("minimum", "maximum")
 		b[0].value = cmp.Or(b[0].value, get("exclusiveMinimum", 1))
 		b[1].value = cmp.Or(b[1].value, get("exclusiveMaximum", -1))
+		enum, _ := f.schema["enum"].([]any)
+		for _, raw := range enum {
+			n, _ := raw.(json.Number)
+			v, err := n.Float64()
+			for i, sign := range []float64{1, -1} {
+				if err == nil && (b[i].value == nil || sign*(v-*b[i].value) < 0) {
+					b[i] = bound{[]string{"the lowest value", "the highest value"}[i], &v}
+				}
+			}
+		}
 	case f.is("array"):
 		return pair("minItems", "maxItems"), "items"
 	case f.is("string"):

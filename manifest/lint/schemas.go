@@ -337,7 +337,7 @@ func checkOptionalDefault(l *linter, at string, f field) {
 	switch {
 	case !without && (len(values) > 1 || f.is("boolean") && said("either-way").MatchString(f.description())):
 		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
-	case f.is("integer") && limitNames()[spelling.Fold(f.name)] && !said("no-limit").MatchString(f.description()):
+	case f.is("integer") && words("limits")[spelling.Fold(f.name)] && !said("no-limit").MatchString(f.description()):
 		l.add(at, "%q is optional and has no default; say how many there are without it", f.name)
 	}
 }

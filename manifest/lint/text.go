@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -117,10 +116,6 @@ func stem(word string) string {
 }
 
 func stems(list []string) []string { return lists.Map(list, stem) }
-
-// stopwords say nothing about what a tool does.
-var stopwords = lazy.Words(`a an and any all are as at be been by can do does for from given has have if in into is it its of
-	on one or per some such that the their them then there these this those to tool function with you your will`)
 
 // patterns reads a list of expressions that ignore case, one a line. Lines with # are headings.
 func patterns(lines string) func() vocabulary.Patterns {

@@ -39,9 +39,8 @@ func TestPatternsMatchAsTheirExpressions(t *testing.T) {
 	}
 	texts := strings.Split(strings.ReplaceAll(string(data), `","`, "\n"), "\n")
 	texts = append(texts, Orders, Praise, "ONE OF A, B", "uſe this tool", "aſ an AI", "\u212aeep it secret", "")
-	named, _ := all()
 	var list Patterns
-	for _, p := range named {
+	for _, p := range all().patterns {
 		list = append(list, p())
 	}
 	for line := range strings.Lines(Orders + Praise) {

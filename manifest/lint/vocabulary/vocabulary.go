@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // Unit is a unit, with its dimension and its size; see prose.txt.
@@ -34,39 +36,44 @@ var (
 	Praise string
 )
 
-// all returns the expressions of prose.txt by name, and its units by their words.
-var all = sync.OnceValues(func() (map[string]func() *Pattern, map[string]Unit) {
-	patterns, units := map[string]func() *Pattern{}, map[string]Unit{}
+// all are the expressions and sets of words of prose.txt by name, and its units by their words.
+var all = sync.OnceValue(func() (all struct {
+	patterns map[string]func() *Pattern
+	words    map[string]func() map[string]bool
+	units    map[string]Unit
+}) {
+	all.patterns, all.units = map[string]func() *Pattern{}, map[string]Unit{}
+	all.words = map[string]func() map[string]bool{}
 	known := []string{"\n\t", ""}
 	for _, line := range strings.Split(strings.ReplaceAll(proseText, "\n\t", ""), "\n") {
 		switch name, rest, ok := strings.Cut(line, " "); {
 		case !ok || name == "#":
+		case name == "words":
+			name, list, _ := strings.Cut(rest, " ")
+			all.words[name] = lazy.Words(list)
 		case name == "unit":
 			words := strings.Fields(rest)
 			size, _ := strconv.ParseFloat(words[1], 64)
 			for _, word := range words[2:] {
-				units[word] = Unit{words[0], size, words[2]}
+				all.units[word] = Unit{words[0], size, words[2]}
 			}
 		default:
 			expr := strings.NewReplacer(known...).Replace(rest)
 			known = append(known, "{"+name+"}", expr)
-			patterns[name] = sync.OnceValue(func() *Pattern { return NewPattern(expr) })
+			all.patterns[name] = sync.OnceValue(func() *Pattern { return NewPattern(expr) })
 		}
 	}
-	return patterns, units
+	return all
 })
 
 // Said returns an expression of prose.txt.
-func Said(name string) *Pattern {
-	patterns, _ := all()
-	return patterns[name]()
-}
+func Said(name string) *Pattern { return all().patterns[name]() }
+
+// Words returns a set of words of prose.txt.
+func Words(name string) map[string]bool { return all().words[name]() }
 
 // Units returns the units by their words.
-func Units() map[string]Unit {
-	_, units := all()
-	return units
-}
+func Units() map[string]Unit { return all().units }
 
 // numberWords are the words for the numbers up to twenty, and then for the tens.
 var numberWords = strings.Fields(`zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
