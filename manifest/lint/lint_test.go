@@ -494,6 +494,7 @@ func TestSchemas(t *testing.T) {
 		{"constraints", `{"type": "array", "description": "At most 5 names.", "items": {"type": "string"}}`, true},
 		{"constraints", `{"type": "string", "description": "When, in ISO 8601."}`, true},
 		{"constraints", `{"type": "string", "description": "When, in ISO 8601.", "format": "date-time"}`, false},
+		{"constraints", `{"type": "string", "description": "Birthday, written year-month-day."}`, true},
 		{"optional-default", `{"type": "boolean", "description": "True to show hidden ones, false to hide them."}`, true},
 		{"optional-default", `{"type": "boolean", "description": "Show hidden ones."}`, false},
 		{"enum-in-prose", `{"type": "string", "description": "\"asc\" or \"desc\"."}`, true},
