@@ -53,7 +53,7 @@ func (x *exporter) skills() ([]File, error) {
 			x.walk(m.Name, tools), answers)
 		each := documented(tools)
 		if n := len(tools) - len(each); n > 0 {
-			page += fmt.Sprintf("- %s in groups: `parley %s --list` and the reference name these\n",
+			page += fmt.Sprintf("- %s in groups, which `parley %s --list` and the reference list\n",
 				manifest.Plural(n, "tool"), m.Name)
 		}
 		page += lines(lists.Map(each, func(t exported) item { return item{t.docs.Tool, t.docs.Brief} }),
@@ -160,8 +160,8 @@ type item struct{ name, brief string }
 func lines(items []item, tokens int) (text string) {
 	for i, it := range items {
 		line := "- " + it.name + ": " + manifest.CleanLine(prose(it.brief)) + "\n"
-		if manifest.Tokens(text+line+also(items[i+1:])) > tokens {
-			return text + also(items[i:])
+		if manifest.Tokens(text+line+also("Also: ", items[i+1:])) > tokens {
+			return text + also(map[bool]string{true: "Also: "}[i > 0], items[i:])
 		}
 		text += line
 	}
@@ -169,7 +169,7 @@ func lines(items []item, tokens int) (text string) {
 }
 
 // also names items in one line.
-func also(items []item) string {
+func also(lead string, items []item) string {
 	if len(items) == 0 {
 		return ""
 	}
@@ -177,7 +177,7 @@ func also(items []item) string {
 	if n := len(items) - maxNames; n > 0 {
 		items, more = items[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
-	return "- " + strings.Join(lists.Map(items, func(it item) string { return it.name }), ", ") + more + "\n"
+	return "- " + lead + strings.Join(lists.Map(items, func(it item) string { return it.name }), ", ") + more + "\n"
 }
 
 // llms writes llms.txt, an index in the form of llmstxt.org, and the skills to which it links.

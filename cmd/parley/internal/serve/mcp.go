@@ -37,7 +37,8 @@ var mcpCommand = &command.Command[*mcpOptions]{
 		"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
 		"The setting pinned_tools names tools that progressive mode lists. Each client has a session of its own.\n" +
 		"With --session, the client on stdin and stdout shares your session NAME: its pages, cookies and logins.\n" +
-		"Over HTTP the line NAME=TOKEN session=NAME of --token-file does that. Which mode (--docs) suits:\n\n" + modesText,
+		"Over HTTP the line NAME=TOKEN session=NAME of --token-file does that. Which mode (--docs) suits, and its turns " +
+		"for 19 tasks:\n\n" + modesText,
 	Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 		"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
 	Options: map[string]command.Completer{"docs": command.OneOf(mcp.Modes()...)},

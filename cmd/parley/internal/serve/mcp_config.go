@@ -87,13 +87,13 @@ var mcpClients = []mcpClient{
 const startTimeout = 30
 
 // modesText says which mode suits which client. It has the rows of the table in docs/mcp.md.
-const modesText = `the client | mode | pays
-searches tools itself, and reads a definition when found | full | ` +
-	`from the first server: 53 turns, not 70; 140,766 tokens if it reads the list
-is a chat or an editor, or unknown | progressive | ` +
-	`from the first server: fewer turns than minimal, 70 and not 78
-has little context, or many servers | minimal | from two servers on: a third fewer tokens than progressive
-has a model that writes programs | code | from the first server: 65 turns, and the fewest tokens`
+const modesText = `mode | for a client that | pays
+full | searches tools itself, and reads a definition when it needs one | ` +
+	`from the first server: 53 turns; 140,766 tokens if the client reads the whole list
+progressive | is a chat or an editor, or unknown | from the first server: 70 turns
+minimal | has little context, or many servers | ` +
+	`from two servers on: 78 turns, and a third fewer tokens than progressive
+code | has a model that writes programs | from the first server: 65 turns, and the fewest tokens`
 
 // configFolder is the folder in which Claude Desktop and others have their folders. Zed has its own in .config, even
 // on macOS.

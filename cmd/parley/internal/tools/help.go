@@ -32,7 +32,7 @@ var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 var listsMore = []string{"parley", "batch", "list", "plan", "result", "search"}
 
 // agentHint is a part of the description that only the help has.
-const agentHint = " PARLEY_AGENT=1: 32 KiB, binary in files."
+const agentHint = " PARLEY_AGENT=1 cuts answers at 32 KiB and writes binary data to files."
 
 type helpOptions struct {
 	Cmd   *cobra.Command
@@ -264,9 +264,6 @@ func helpText(w io.Writer, c CommandHelp, full bool) {
 	}
 	if !full {
 		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, command.Fit(c.Description, 49))
-		for _, o := range c.Options {
-			fmt.Fprintf(w, "    %-26s %s\n", o.Name, o.Description)
-		}
 		more()
 		return
 	}
