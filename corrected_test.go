@@ -24,9 +24,9 @@ func misplaced(t *manifest.Tool, params map[string]any) (forms []any) {
 	all := manifest.Params(t.Params)
 	isLone := len(params) == 1 && (len(all) == 1 || all[0].Required && !all[1].Required)
 	for name, value := range params {
-		kind, item := manifest.TypeAt(t.Params, name)
+		kind, _ := manifest.TypeAt(t.Params, name)
 		list, isList := value.([]any)
-		if isList && len(list) == 1 && kind == "array" && item != "" && item != "any" {
+		if isList && len(list) == 1 && kind == "array" {
 			with(name, list[0])
 		}
 		if name == t.Steps {

@@ -1,6 +1,10 @@
 package jsontext
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Set returns a JSON text in which a member of the object at path has a value, in its place or as the last member. It
 // keeps the rest as it is, in the same order, which suits a schema whose order of keys matters to readers. If there
@@ -47,4 +51,32 @@ func (s *Scanner) toMember(name string) (found, others bool) {
 		others = true
 	}
 	return false, others
+}
+
+// Members converts a list of names and values to an object. Its items are objects with both, lists of both, or
+// texts such as "Accept: text/html" and a=b. It returns nil for any other list.
+func Members(list []any) any {
+	members := map[string]any{}
+	for _, entry := range list {
+		pair, _ := entry.([]any)
+		switch entry := entry.(type) {
+		case map[string]any:
+			if len(entry) == 2 {
+				pair = []any{cmp.Or(entry["name"], entry["key"]), entry["value"]}
+			}
+		case string:
+			if name, value, ok := strings.Cut(strings.Replace(entry, ":", "=", 1), "="); ok {
+				pair = []any{strings.TrimSpace(name), strings.TrimSpace(value)}
+			}
+		}
+		if len(pair) != 2 {
+			return nil
+		}
+		name, _ := pair[0].(string)
+		if _, twice := members[name]; twice || name == "" || pair[1] == nil {
+			return nil
+		}
+		members[name] = pair[1]
+	}
+	return members
 }

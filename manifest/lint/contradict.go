@@ -426,13 +426,14 @@ func (f *field) deniedLiteral(text string) (all []Contradiction) {
 	return all
 }
 
-// deniedCharacters compares the only kind of characters that a text allows with a pattern.
+// deniedCharacters compares the only kind of characters that a text allows with a pattern. It tries values of up to 40
+// of them.
 func (f *field) deniedCharacters(text string) []Contradiction {
 	for _, of := range [][]string{{"all-digits", "1", "1234567890", "0"}, {"all-lower", "a", "abcdef"},
 		{"all-upper", "A", "ABCDEF"}} {
 		said := said(of[0]).FindString(text)
 		if said != "" && f.has("pattern") && !slices.ContainsFunc(of[1:], func(s string) bool {
-			for n := 1; n <= maxSample; n++ {
+			for n := range 41 {
 				if len(f.violations(strings.Repeat(s, n)[:n])) == 0 {
 					return true
 				}
@@ -444,9 +445,6 @@ func (f *field) deniedCharacters(text string) []Contradiction {
 	}
 	return nil
 }
-
-// maxSample is the length up to which a pattern is tried.
-const maxSample = 40
 
 // strays returns the sentences in the description of a field that have a word in quotes that its schema refuses.
 // Nothing else must say that the word is not a value.
@@ -560,7 +558,7 @@ type nameChecker struct {
 // denied returns the names in a sentence that do not exist. own says that the sentence is from the description of a
 // field.
 func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
-	about := said("number-of").Remove(text)
+	about := strings.Join(said("number-of").Split(text), "")
 	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
 		for _, m := range said(p).FindAllStringSubmatch(text) {
 			name := cmp.Or(m[1:]...)

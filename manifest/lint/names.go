@@ -13,22 +13,7 @@ import (
 )
 
 // verbs are words that names of tools begin with.
-var verbs = lazy.Words(strings.Join([]string{vocabulary.Verbs, readVerbs, writeVerbs, destructiveVerbs}, " "))
-
-// The verbs whose effect is obvious.
-const (
-	readVerbs = `get list read fetch search find query show describe lookup retrieve inspect view compare peek enumerate
-		examine browse detect download count measure`
-	writeVerbs = `add create set update write insert append save store put post send patch rename move copy edit assign
-		upload publish subscribe enable disable replace restore upsert`
-	destructiveVerbs = `delete remove drop destroy erase purge wipe truncate uninstall clear clean reset revoke terminate
-		kill`
-)
-
-var (
-	reads, destroys = lazy.Words(readVerbs), lazy.Words(destructiveVerbs)
-	writes          = lazy.Words(writeVerbs)
-)
+var verbs = lazy.Words(vocabulary.Verbs)
 
 // checkVerbName accepts a name that begins with a verb, or whose noun occurs in the brief or in the result's schema.
 // A first word that most tools of the plugin share, as in git_commit, is not counted as a part of the name.
@@ -159,7 +144,8 @@ func checkOneTask(l *linter, at string, t *manifest.Tool) {
 // previous text had: a text must not promise more than the tool does.
 func Promises(before, after, effect string) (verbs []string) {
 	isStronger := func(verb string) bool {
-		return effect != manifest.EffectDestructive && (destroys()[verb] || effect != manifest.EffectWrite && writes()[verb])
+		return effect != manifest.EffectDestructive &&
+			(words("destroys")[verb] || effect != manifest.EffectWrite && words("writes")[verb])
 	}
 	had := spelling.Words(before)
 	for _, word := range spelling.Words(after) {
@@ -176,10 +162,10 @@ func Promises(before, after, effect string) (verbs []string) {
 func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
 	list := append(spelling.Words(bareName(t.Name)), "")
 	switch verb := list[0]; {
-	case t.Effect == manifest.EffectRead && (writes()[verb] || destroys()[verb]) && !isPure(l.m, t):
+	case t.Effect == manifest.EffectRead && (words("writes")[verb] || words("destroys")[verb]) && !isPure(l.m, t):
 		l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",
 			t.Name, verb)
-	case t.Effect == manifest.EffectDestructive && reads()[verb]:
+	case t.Effect == manifest.EffectDestructive && words("reads")[verb]:
 		l.add(at+"/effect", "%q is declared as destructive, but its verb is %q; each call would need a confirmation",
 			t.Name, verb)
 	}

@@ -120,9 +120,6 @@ func checkNamesOtherTools(l *linter) {
 var (
 	quotedWords   = lazy.Pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
 	shellOperator = lazy.Pattern("[;&|<>$`()\n]")
-	// callOptions are the options of a call that do not read or write a file, and grant nothing.
-	callOptions = lazy.Words(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
-		--dry-run`)
 )
 
 // runsItself reports whether a command of a tutorial only describes or calls tools of this plugin.
@@ -139,7 +136,7 @@ func (l *linter) runsItself(run string) bool {
 	}
 	return !slices.ContainsFunc(list[2:], func(word string) bool {
 		option, _, _ := strings.Cut(word, "=")
-		return strings.HasPrefix(word, "-") && !callOptions()[option] || strings.HasPrefix(word, "@") ||
+		return strings.HasPrefix(word, "-") && !words("call-options")[option] || strings.HasPrefix(word, "@") ||
 			strings.Contains(word, "=@")
 	}) && !strings.Contains(run, "'@") && !strings.Contains(run, `"@`)
 }

@@ -400,6 +400,10 @@ func (c *corrector) value(f fault) bool {
 		if c.unwrap(f, v) {
 			return true
 		}
+		if list, ok := listOf(c, f, v); ok {
+			c.note(at, at, Coerced)
+			return c.set(f.at, list)
+		}
 		if _, isObject := v.(map[string]any); isObject && slices.ContainsFunc(aboutWords(f.node), holdsJSON) {
 			if text := string(jsontext.Marshal(v)); c.accepts(f.node, text) {
 				c.note(at, at, Coerced)
@@ -457,7 +461,7 @@ func (c *corrector) remove(f fault) bool {
 }
 
 // unwrap replaces an array or an object by a value inside it: its only element, or else, as hoist does, its members,
-// if these are properties of the object around it.
+// if these are properties of the object around it. An object that may be an item of the list that is due stays whole.
 func (c *corrector) unwrap(f fault, v any) bool {
 	at := f.at.pointer()
 	switch v := v.(type) {
@@ -472,7 +476,8 @@ func (c *corrector) unwrap(f fault, v any) bool {
 		}
 		if len(v) == 1 {
 			for name, inner := range v {
-				if c.accepts(f.node, inner) {
+				_, isItem := listOf(c, f, v)
+				if c.accepts(f.node, inner) && (!isItem || name == f.at.token) {
 					c.move(at+"/"+jsontext.EscapeToken(name), at, Unwrapped)
 					return c.set(f.at, inner)
 				}
@@ -481,6 +486,19 @@ func (c *corrector) unwrap(f fault, v any) bool {
 		return c.hoist(f.at, v)
 	}
 	return false
+}
+
+// listOf returns a list of one value, or of the object in a JSON text, if the schema of a fault takes such lists.
+func listOf(c *corrector, f fault, v any) (list []any, ok bool) {
+	text, _ := v.(string)
+	if object, isJSON := repaired(text, '{'); isJSON {
+		v = object
+	}
+	if f.node == nil || v == nil {
+		return nil, false
+	}
+	want, _ := wanted(f.node.conjuncts())
+	return []any{v}, want == kindArray && c.accepts(f.node, []any{v})
 }
 
 // hoist moves the members of an object into the object around it. All of them must be unused properties there, and

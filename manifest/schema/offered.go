@@ -50,7 +50,7 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 		case want == kindObject:
 			if meant, _ = repaired(v, '{'); meant == nil {
 				lines := strings.Split(strings.TrimSpace(v), "\n")
-				meant = membersOf(lists.Map(lines, func(line string) any { return line }))
+				meant = jsontext.Members(lists.Map(lines, func(line string) any { return line }))
 			}
 		case want == kindArray:
 			meant, _ = repaired(v, '[')
@@ -60,7 +60,7 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 		case kindString:
 			meant = joined(n, v)
 		case kindObject:
-			meant = membersOf(v)
+			meant = jsontext.Members(v)
 		}
 	case map[string]any:
 		if want == kindArray {
@@ -135,34 +135,6 @@ func joined(n *node, list []any) any {
 		}
 	}
 	return nil
-}
-
-// membersOf converts a list of names and values to an object. Its items are objects with both, lists of both, or
-// texts such as "Accept: text/html" and a=b. It returns nil for any other list.
-func membersOf(list []any) any {
-	members := map[string]any{}
-	for _, entry := range list {
-		pair, _ := entry.([]any)
-		switch entry := entry.(type) {
-		case map[string]any:
-			if len(entry) == 2 {
-				pair = []any{cmp.Or(entry["name"], entry["key"]), entry["value"]}
-			}
-		case string:
-			if name, value, ok := strings.Cut(strings.Replace(entry, ":", "=", 1), "="); ok {
-				pair = []any{strings.TrimSpace(name), strings.TrimSpace(value)}
-			}
-		}
-		if len(pair) != 2 {
-			return nil
-		}
-		name, _ := pair[0].(string)
-		if _, twice := members[name]; twice || name == "" || pair[1] == nil {
-			return nil
-		}
-		members[name] = pair[1]
-	}
-	return members
 }
 
 // pairsOf converts an object to a list of names and values, or returns nil if the schema of an item has no properties

@@ -97,7 +97,6 @@ func (p *Pattern) FindString(s string) string           { return p.on(fold(s)).F
 func (p *Pattern) FindStringIndex(s string) []int       { return p.on(fold(s)).FindStringIndex(s) }
 func (p *Pattern) FindStringSubmatch(s string) []string { return p.on(fold(s)).FindStringSubmatch(s) }
 func (p *Pattern) Split(s string) []string              { return p.on(fold(s)).Split(s, -1) }
-func (p *Pattern) Remove(s string) string               { return p.on(fold(s)).ReplaceAllString(s, "") }
 func (p *Pattern) FindAllString(s string) []string      { return p.on(fold(s)).FindAllString(s, -1) }
 func (p *Pattern) FindAllStringIndex(s string) [][]int {
 	return p.on(fold(s)).FindAllStringIndex(s, -1)

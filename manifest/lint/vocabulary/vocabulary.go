@@ -22,8 +22,7 @@ type Unit struct {
 //go:embed prose.txt
 var proseText string
 
-// Verbs are words that names of tools begin with, without the verbs whose effect is obvious. Many of them are nouns,
-// too.
+// Verbs are words that names of tools begin with. Many of them are nouns, too.
 //
 //go:embed verbs.txt
 var Verbs string
