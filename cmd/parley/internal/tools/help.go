@@ -116,6 +116,7 @@ func help(a *command.App, cmd *cobra.Command) error {
 		if a.JSON {
 			return a.PrintDocument(doc)
 		}
+		doc.More = append(doc.More, "(explained by parley --help --full)")
 		return command.WriteText(a, func(w io.Writer) { helpText(w, doc, true) })
 	}
 	if a.OutTTY && !a.Full && !a.JSON {
@@ -183,7 +184,7 @@ func exitTable() [][2]string {
 }
 
 // helpOf returns the help of one command. Unless full is set, it explains only the options of a first call, and names
-// the others.
+// the others, as it does with the global options.
 func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	h := CommandHelp{
 		Name: strings.TrimPrefix(commandName(cmd), "parley "), Description: cmd.Short,
@@ -202,9 +203,10 @@ func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		if !full && (cmd.HasParent() || !slices.Contains(essential, f.Name)) {
+		global := full && cmd.InheritedFlags().Lookup(f.Name) != nil
+		if global || !full && (cmd.HasParent() || !slices.Contains(essential, f.Name)) {
 			shared := cmd.HasParent() && cmd.Root().Flags().Lookup(f.Name) != nil
-			if slices.Contains(listsMore, cmd.Name()) && !shared {
+			if global || slices.Contains(listsMore, cmd.Name()) && !shared {
 				h.More = append(h.More, "--"+f.Name)
 			}
 			return
